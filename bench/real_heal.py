@@ -17,6 +17,7 @@ from fencepost.traces.trace import Trace
 GROUPS = {
     "network cut": {"partition", "client_partition", "isolate_zookeeper"},
     "network slow or late": {"slow_link", "late_requests"},
+    "requests broken": {"broken_request"},
     "broker paused": {"pause"},
     "broker killed or stopped": {"bounce", "clean_restart", "crash", "power_loss"},
 }

@@ -18,7 +18,7 @@ from fencepost.proxy.faults import FaultHook, RequestFault, RequestFaults, Struc
 from fencepost.sim.scheduler import Scheduler
 from fencepost.traces.events import Event
 from fencepost.wire.codec import RequestHeader
-from fencepost.wire.hook import Cut, Delay, Drop, Half, Hook, Pass, Replace, Silence, Verdict
+from fencepost.wire.hook import Cut, Delay, Drop, Half, Hold, Hook, Pass, Replace, Silence, Verdict
 from fencepost.wire.shapes import rows_of
 
 PRODUCE = 0
@@ -62,7 +62,9 @@ class Heard:
     def _kept_back(self, source: int, body: Any, verdict: Verdict) -> None:
         """Record the batches that a client sent and that never reach the broker."""
         goes_on: Mapping[TopicPartition, Any] = {}
-        if isinstance(verdict, Replace | Delay):
+        if isinstance(verdict, Hold):
+            goes_on = _batches(body)
+        elif isinstance(verdict, Replace | Delay):
             given = body if verdict.body is None else verdict.body
             goes_on = {} if given.__type__.name == "response" else _batches(given)
         for key, records in _batches(body).items():

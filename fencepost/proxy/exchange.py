@@ -43,6 +43,14 @@ class Close:
     abrupt: bool = False
 
 
+@frozen
+class Late:
+    """Frames that go to the broker so many milliseconds later, after the client's side has ended."""
+
+    frames: tuple[bytes, ...]
+    milliseconds: int
+
+
 Action = ToBroker | ToClient | Wait | Close
 
 

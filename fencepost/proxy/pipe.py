@@ -15,12 +15,25 @@ from attrs import define, field
 
 from fencepost.proxy.chunks import Chunks
 from fencepost.proxy.cluster import Cluster
-from fencepost.proxy.exchange import Action, Close, Exchange, ToBroker, ToClient, Wait
+from fencepost.proxy.exchange import Action, Close, Exchange, Late, ToBroker, ToClient, Wait
 from fencepost.traces.errors import FencepostError
 from fencepost.wire.codec import RequestHeader, write_request, write_response
 from fencepost.wire.decoder import Places
 from fencepost.wire.frames import ProtocolError
-from fencepost.wire.hook import PASS, Cut, Delay, Drop, Half, Hook, Last, Pass, Replace, Silence, Verdict
+from fencepost.wire.hook import (
+    PASS,
+    Cut,
+    Delay,
+    Drop,
+    Half,
+    Hold,
+    Hook,
+    Last,
+    Pass,
+    Replace,
+    Silence,
+    Verdict,
+)
 from fencepost.wire.passing import (
     METADATA,
     PRODUCE,
@@ -50,6 +63,8 @@ TOKENS = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 """Tokens that a client sends after a handshake of version 0, which are no requests (KIP-43). GSSAPI says by
 its own bytes when it is over."""
 _ANY_NUMBER = 1 << 30
+NANOSECONDS = 1_000_000
+"""In a millisecond."""
 
 
 class Watcher(Protocol):
@@ -120,6 +135,8 @@ class Pipe:
     """Requests that wait because one before them is delayed."""
     _delayed: Exchange | None = field(init=False, default=None)
     """The delayed request, with its frame in `answer`."""
+    _due: int = field(init=False, default=0)
+    """When the delayed request leaves, also if its client has gone by then; 0: not without its client."""
     _answer_waits: bool = field(init=False, default=False)
     _unreported: list[tuple[Exchange, Any, int, bool]] = field(init=False, factory=list)
     """Answers that are reported to the watcher once they have left."""
@@ -166,7 +183,7 @@ class Pipe:
             self.pending[0].delay_ms = 0
             self._release(actions)
             return actions
-        delayed, self._delayed = self._delayed, None
+        delayed, self._delayed, self._due = self._delayed, None, 0
         try:
             if delayed is not None and delayed.answer is not None:
                 frame, delayed.answer = delayed.answer, None
@@ -176,6 +193,30 @@ class Pipe:
         except FencepostError as error:
             self._close(actions, str(error), hostile="client")
         return actions
+
+    def late(self) -> Late | None:
+        """The client's side is about to end: what was held back and leaves all the same; None for nothing.
+        The watcher hears of it now."""
+        if self.closed or self._delayed is None or not self._due:
+            return None
+        frames, milliseconds = [], max(0, self._due - self.now()) // NANOSECONDS
+        assert self._delayed.answer is not None, "a delayed request has its frame"
+        for exchange, frame in ((self._delayed, self._delayed.answer), *map(self._exchange, self._held)):
+            actions: list[Action] = []
+            exchange.answer = None
+            self._forward(exchange, frame, actions)
+            frames += [action.data for action in actions if isinstance(action, ToBroker)]
+        self._delayed = None
+        self._held.clear()
+        return Late(tuple(frames), milliseconds)
+
+    def _exchange(self, frame: bytes) -> tuple[Exchange, bytes]:
+        """A request that nobody has judged."""
+        header = header_of(frame)
+        exchange = Exchange(header, self.now())
+        if is_understood(header.api_key, header.version):
+            exchange.body = request_body(header, frame)
+        return exchange, frame
 
     def settle(self) -> None:
         """The actions of the last call are done: the watcher hears of the answers, which did not wait for
@@ -280,6 +321,12 @@ class Pipe:
             self._fall_silent()
         elif isinstance(verdict, Drop):
             pass
+        elif isinstance(verdict, Hold):
+            exchange.answer, self._delayed = frame, exchange
+            self._due = self.now() + verdict.milliseconds * NANOSECONDS
+            actions.append(
+                Close("a request is held") if verdict.ends else Wait(verdict.milliseconds, "requests")
+            )
         elif isinstance(verdict, Delay):
             if verdict.body is not None:
                 exchange.body = verdict.body

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from fencepost.proxy.faults import RequestFault, Struck
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.traces.errors import FencepostError
 
@@ -46,7 +47,8 @@ class Inside:
     can: frozenset[str] = PROCESS_VERBS
     """Verbs of the interface that it carries out: kill, pause, stop, cut, power_off; `administration` if
     it takes the requests of operators (elections, reassignments) over the wire; `transactions` if it has
-    them; `links` if `links_of_system` has them, `disks` if `disks_of_system` does."""
+    them; `links` if `links_of_system` has them, `disks` if `disks_of_system` does, `requests` if
+    `requests_of_system` does."""
 
 
 class Links(Protocol):
@@ -69,6 +71,27 @@ class Links(Protocol):
     def delay_clients(self, name: str, broker: int, milliseconds: int) -> None:
         """What clients send to the broker until the heal takes longer by so much; it arrives that late also
         after the heal, and after its connection was closed. name: of the delay."""
+        ...
+
+
+class Requests(Protocol):
+    """Requests of clients that can be broken one by one."""
+
+    def break_requests(self, name: str, fault: RequestFault) -> None:
+        """From now on the fault may strike.
+
+        Args:
+            name: of the fault.
+            fault: which requests it hits, and what happens to them.
+        """
+        ...
+
+    def heal_requests(self, name: str) -> None:
+        """The fault of this name strikes no more; what is held still arrives."""
+        ...
+
+    def hits(self) -> tuple[Struck, ...]:
+        """What was hit since the last call; times are nanoseconds of the wall clock."""
         ...
 
 
@@ -203,4 +226,14 @@ def disks_of_system(system: System) -> FaultyDisks:
     found: FaultyDisks | None = getattr(system, "disks", None)
     if found is None:
         raise UnsupportedError(expected="a system with disks of ours", seen=repr(system), where="disks")
+    return found
+
+
+def requests_of_system(system: System) -> Requests:
+    """The requests of a system that has `requests` among its verbs. Raises UnsupportedError for another."""
+    found: Requests | None = getattr(system, "requests", None)
+    if found is None:
+        raise UnsupportedError(
+            expected="a system whose clients come in through a proxy", seen=repr(system), where="requests"
+        )
     return found

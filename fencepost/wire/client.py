@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode as WireError
 
 from fencepost.impl.messages.broker_api import Message, MetadataRequest, MetadataResponse, Request
 from fencepost.traces.errors import EnvironmentError_
-from fencepost.wire.dialogue import Dialogue
+from fencepost.wire.dialogue import CLIENT_ID, Dialogue
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.outward import TRANSLATIONS, is_answered
 from fencepost.wire.sasl import PLAIN
@@ -174,7 +174,7 @@ class Lane:
             address = self.network.addresses.get(self.target)
             if address is None:
                 continue
-            link = Link(address, self.network.access, Dialogue(caps=self.network.caps))
+            link = Link(address, self.network.access, self.network.dialogue())
             try:
                 await link.open()
                 await self._use(link, first)
@@ -222,13 +222,15 @@ class KafkaNetwork:
     """What impl/runtime's network is to our own brokers, this is to any Kafka: `send` to a broker by its id.
     receive(broker, message) takes the answers. addresses: of the brokers, moved by each answer about
     metadata. caps: the highest version of an API that is spoken, by key. patience_s: seconds until a request
-    without an answer ends its connection, as in Kafka's clients, by lane; in the others it is waited for."""
+    without an answer ends its connection, as in Kafka's clients, by lane; in the others it is waited for.
+    client_id: sent with every request."""
 
     addresses: dict[int, Address]
     receive: Callable[[int, Message], None]
     access: Access = field(factory=Access)
     caps: Mapping[int, int] = field(factory=dict)
     patience_s: Mapping[str, float] = field(factory=dict)
+    client_id: str = CLIENT_ID
     _lanes: dict[tuple[int, str], Lane] = field(factory=dict)
     _tasks: "list[asyncio.Task[None]]" = field(factory=list)
 
@@ -242,6 +244,10 @@ class KafkaNetwork:
             self._tasks.append(asyncio.ensure_future(lane.run()))
         with contextlib.suppress(asyncio.QueueFull):
             self._lanes[place].queue.put_nowait((translation, cast(Request, message)))
+
+    def dialogue(self) -> Dialogue:
+        """Of a new connection."""
+        return Dialogue(caps=self.caps, client_id=self.client_id)
 
     async def close(self) -> None:
         """End every connection."""

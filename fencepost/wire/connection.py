@@ -19,7 +19,20 @@ from fencepost.wire.apis.api_versions import unsupported
 from fencepost.wire.codec import RequestHeader, read_request, read_request_header, write_response
 from fencepost.wire.frames import FrameBuffer, ProtocolError, framed
 from fencepost.wire.handling import BrokerView, Call, CloseConnection, Handling
-from fencepost.wire.hook import PASS, Cut, Delay, Drop, Half, Hook, Last, Pass, Replace, Silence, Verdict
+from fencepost.wire.hook import (
+    PASS,
+    Cut,
+    Delay,
+    Drop,
+    Half,
+    Hold,
+    Hook,
+    Last,
+    Pass,
+    Replace,
+    Silence,
+    Verdict,
+)
 from fencepost.wire.limits import Limits
 from fencepost.wire.sasl import Authentication
 from fencepost.wire.versions import (
@@ -58,6 +71,11 @@ class Wait:
 
 
 @frozen
+class HangUp:
+    """End the client's side; what is under way goes on."""
+
+
+@frozen
 class Close:
     """End the connection; what was written still goes out. reason: for the log. hostile: the client is to
     blame."""
@@ -66,7 +84,7 @@ class Close:
     hostile: bool = False
 
 
-Action = Submit | Write | Wait | Close
+Action = Submit | Write | Wait | HangUp | Close
 
 
 @define(eq=False)
@@ -261,9 +279,11 @@ class Connection:
             self._current = None
         elif isinstance(verdict, Silence):
             self.silent = True
-        elif isinstance(verdict, Delay):
-            go_on = partial(self._go_on, exchange, api, verdict.body)
-            self._delay(verdict, go_on, actions)
+        elif isinstance(verdict, Delay | Hold):
+            body = verdict.body if isinstance(verdict, Delay) else None
+            self._delay(verdict.milliseconds, partial(self._go_on, exchange, api, body), actions)
+            if isinstance(verdict, Hold) and verdict.ends:
+                actions.append(HangUp())
         else:
             assert not isinstance(verdict, Half | Last), f"{verdict} on a request"
             self._go_on(exchange, api, verdict.body if isinstance(verdict, Replace) else None, actions)
@@ -314,10 +334,11 @@ class Connection:
         elif isinstance(verdict, Silence):
             self.silent = True
         else:
+            assert not isinstance(verdict, Hold), f"{verdict} on an answer"
             given = None if isinstance(verdict, Pass | Last) else verdict.body
             send = partial(self._send, exchange, response if given is None else given, ends=verdict)
             if isinstance(verdict, Delay):
-                self._delay(verdict, send, actions)
+                self._delay(verdict.milliseconds, send, actions)
             else:
                 send(actions)
 
@@ -347,9 +368,9 @@ class Connection:
         if refused and not authentication.done:
             actions += self._close("authentication failed", hostile=True)
 
-    def _delay(self, verdict: Delay, go_on: Callable[[list[Action]], None], actions: list[Action]) -> None:
+    def _delay(self, milliseconds: int, go_on: Callable[[list[Action]], None], actions: list[Action]) -> None:
         self._delayed = go_on
-        actions.append(Wait(verdict.milliseconds))
+        actions.append(Wait(milliseconds))
 
     def _close(self, reason: str, *, hostile: bool = False) -> list[Action]:
         self.closed, self._current, self._delayed = True, None, None

@@ -1,5 +1,5 @@
 """The one place between a request and its answer where a hook may act: pass, replace, drop, delay, cut,
-half an answer, silence.
+half an answer, silence, hold.
 
 Owns the verdicts. Must not know who decides: nothing in wire/ does; proxy/faults/ does.
 """
@@ -39,6 +39,16 @@ class Delay:
 
 
 @frozen
+class Hold:
+    """Only on a request: it is carried out after this time, with what came after it on its connection,
+    also if the connection has ended by then."""
+
+    milliseconds: int
+    ends: bool = False
+    """Whether the client's side of the connection ends now."""
+
+
+@frozen
 class Cut:
     """Close the connection: before the request is carried out, or after its effect and before its answer."""
 
@@ -64,7 +74,7 @@ class Silence:
     connection, which stays open until its client closes it or it was idle for too long."""
 
 
-Verdict = Pass | Replace | Drop | Delay | Cut | Half | Last | Silence
+Verdict = Pass | Replace | Drop | Delay | Hold | Cut | Half | Last | Silence
 PASS = Pass()
 
 

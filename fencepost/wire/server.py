@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.messages.broker_api import Message, Request
-from fencepost.wire.connection import Action, Close, Connection, Submit, Wait, Write
+from fencepost.wire.connection import Action, Close, Connection, HangUp, Submit, Wait, Write
 from fencepost.wire.handling import BrokerView
 from fencepost.wire.hook import Hook
 from fencepost.wire.limits import Limits
@@ -276,6 +276,9 @@ class Peer(asyncio.Protocol):
             self._submit(action.message)
         elif isinstance(action, Wait):
             asyncio.get_running_loop().call_later(action.milliseconds / 1000, self._woken)
+        elif isinstance(action, HangUp):
+            if self._transport is not None:
+                self._transport.close()
         else:
             self._close(action)
 

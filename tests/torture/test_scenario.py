@@ -60,7 +60,9 @@ def test_seeds_cross_concurrency_with_faults():
     assert {scenario.members for scenario in drawn} == {0, 1, 2, 3}
     assert {scenario.topics for scenario in drawn} == {1, 2, 3}
     faults = [fault for scenario in drawn for fault in scenario.request_faults]
-    assert {fault.verb for fault in faults} == {name for name, verb in VERBS.items() if not verb.illegal}
+    assert {fault.verb for fault in faults} == {
+        name for name, verb in VERBS.items() if not verb.illegal and not verb.outlives
+    }, "what outlives its client is for real systems: scenarios stay what their records ran"
     assert {why_illegal(fault) for fault in faults} == {""}
     verbs = {fault.verb for scenario in drawn for fault in scenario.broker_faults}
     assert verbs == {*BROKER_VERBS, *GROUP_VERBS, *SINGLE}

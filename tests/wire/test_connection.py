@@ -19,9 +19,9 @@ from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages.broker_api import ProduceRequest
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.codec import read_response
-from fencepost.wire.connection import READ_AHEAD, Close, Submit, Wait, Write
+from fencepost.wire.connection import READ_AHEAD, Close, HangUp, Submit, Wait, Write
 from fencepost.wire.frames import framed
-from fencepost.wire.hook import PASS, Cut, Delay, Drop, Half, Last, Replace, Silence
+from fencepost.wire.hook import PASS, Cut, Delay, Drop, Half, Hold, Last, Replace, Silence
 from fencepost.wire.limits import Limits
 from fencepost.wire.sasl import Authentication
 
@@ -388,6 +388,17 @@ def test_a_delayed_request_holds_back_what_comes_behind_it():
     assert [number_of(frame) for frame in sent(first)] == [1]
     assert first[-1] == Wait(250)
     assert [number_of(frame) for frame in sent(carry_out(it, it.woken()))] == [2]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_held_request_is_carried_out_after_its_client_has_gone(ends):
+    """The hook ends the client's side at once or leaves that to the client; what came after the request is
+    carried out, too, up to the first answer that nobody gets."""
+    it = connection(hook=Judge(request=Hold(250, ends=ends)))
+    assert it.receive(metadata(1)) == [Wait(250), *([HangUp()] if ends else [])]
+    it.left = True  # as the host says once the socket is closed
+    assert not it.closed and not it.idle
+    assert len(asked(carry_out(it, it.woken()))) == 1 and it.idle
 
 
 def test_a_delayed_answer_leaves_after_its_effect():

@@ -35,15 +35,20 @@ def _isr_grew(past: EventHistory, event: Event) -> bool:
     return bool(isr) and set(event.isr) > set(isr)
 
 
+def _held(past: EventHistory) -> set[int]:
+    """Brokers at which a fault lasts. Operators' requests and broken requests of clients are at none."""
+    return {span.node for span in past.lasting.values() if span.node >= 0}
+
+
 def _overlapped(past: EventHistory, event: Event) -> bool:
-    return event.node >= 0 and any(span.node != event.node for span in past.lasting.values())
+    return event.node >= 0 and bool(_held(past) - {event.node})
 
 
 def _leader_struck(past: EventHistory, event: Event) -> bool:
     """The leader is hit while another replica of its partition is held."""
-    held = {span.node for span in past.lasting.values()} - {event.node}
+    held = _held(past) - {event.node}
     return any(
-        known.leader == event.node and held & {*known.isr, *known.replicas}
+        known.leader == event.node >= 0 and held & {*known.isr, *known.replicas}
         for known in past.observed_state.partitions.values()
     )
 
@@ -62,7 +67,7 @@ def _written_between(past: EventHistory, row: Operation) -> bool:
     first had ended."""
     if row.function is not Function.APPEND or row.outcome is not Outcome.OK or row.completion_time is None:
         return False
-    spans = [*past.spans, *past.lasting.values()]
+    spans = [span for span in (*past.spans, *past.lasting.values()) if span.node >= 0]
     return any(
         other.node != row.node == own.node
         and other.begin <= row.invoke_time

@@ -1,20 +1,22 @@
 """Faults of real systems: which verbs of the one interface (systems/system.py) each kind consists of.
 
 Owns the table. Must not know when a fault begins, or whom it hits. The kinds are those of the simulator
-(campaign/faults/table.py), with the same names and parameters, and LATE_REQUESTS; a system that lacks a verb
-leaves the kinds out that need it.
+(campaign/faults/table.py), with the same names and parameters, LATE_REQUESTS and BROKEN_REQUEST; a system
+that lacks a verb leaves the kinds out that need it.
 """
 
 from collections.abc import Callable, Mapping
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from fencepost.campaign.faults.links import name_of
 from fencepost.campaign.real.operators import KINDS, PATIENCE_S, REQUEST_S, Topic, ask
+from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST
 from fencepost.campaign.swarm.late_requests import LATE_REQUESTS
+from fencepost.proxy.faults import parse
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.systems.apache_kafka.administration import Administration
-from fencepost.systems.system import Pair, System, disks_of_system, links_of_system
+from fencepost.systems.system import Pair, System, disks_of_system, links_of_system, requests_of_system
 from fencepost.traces.plan import Fault
 
 MICROSECONDS = 1_000
@@ -37,6 +39,8 @@ class Hit:
     """Of the run's partitions, in each broker's log directory."""
     topic: Topic | None = None
     """Of the run; None: requests of operators have nothing to ask for."""
+    names: Mapping[str, str] = field(factory=dict)
+    """The cluster's name of each topic, by the plan's."""
 
 
 Verb = Callable[[Hit], None]
@@ -58,8 +62,8 @@ class RealFault:
     duration is."""
     single: bool = True
     """Whether it makes no sense while another fault holds the same broker."""
-    asked: bool = False
-    """Whether it is a request of an operator, which hits no broker."""
+    of_broker: bool = True
+    """Whether its target is a broker's role; otherwise it hits none."""
     may_end: bool = False
     """Whether the broker may end its process because of it, when it likes."""
 
@@ -134,6 +138,17 @@ def _heal(hit: Hit) -> None:
     hit.system.heal(name_of(hit.fault))
 
 
+def _break_requests(hit: Hit) -> None:
+    """The target says what is broken, as docs/reference/request-faults.md has it."""
+    fault = parse(hit.fault.target)
+    named = evolve(fault, topic=hit.names.get(fault.topic, fault.topic))
+    requests_of_system(hit.system).break_requests(name_of(hit.fault), named)
+
+
+def _heal_requests(hit: Hit) -> None:
+    requests_of_system(hit.system).heal_requests(name_of(hit.fault))
+
+
 # ---- disks
 
 
@@ -182,13 +197,16 @@ REAL_FAULTS: Mapping[str, RealFault] = {
     "client_partition": RealFault(verb="links", begin=_cut_clients, end=_heal, single=False),
     "isolate_zookeeper": RealFault(verb="links", begin=_cut_controllers, end=_heal, single=False),
     LATE_REQUESTS: RealFault(verb="links", begin=_delay_clients, end=_heal, single=False),
+    BROKEN_REQUEST: RealFault(
+        verb="requests", begin=_break_requests, end=_heal_requests, single=False, of_broker=False
+    ),
     "slow_link": RealFault(verb="links", begin=_delay, end=_heal, single=False),
     "disk_full": RealFault(verb="disks", begin=_fill, end=_heal_disk, may_end=True, single=False),
     "io_error": RealFault(verb="disks", begin=_fail, end=_heal_disk, may_end=True, single=False),
     "lying_fsync": RealFault(verb="disks", begin=_lie, end=_heal_disk, single=False),
     "slow_fsync": RealFault(verb="disks", begin=_slow, end=_heal_disk, single=False),
     **{
-        kind: RealFault(verb="administration", begin=_ask, end=_over, single=False, asked=True)
+        kind: RealFault(verb="administration", begin=_ask, end=_over, single=False, of_broker=False)
         for kind in KINDS
     },
 }

@@ -2,7 +2,9 @@
 
 Owns the repetitions and what counts as shown. Must not know how a run works, or which candidates there are
 (campaign/shrink). A real run does not replay: the same plan meets other timings each time. So a finding has a
-rate, and a candidate counts if a share of its repetitions shows the anomaly.
+rate, and a candidate counts if it shows the anomaly about as often as the plan does. A sequential test says
+so (Wald, Sequential Tests of Statistical Hypotheses, 1945): it ends as soon as the answer is known, after two
+runs where the plan and the candidate show it always, or the candidate never, and after more otherwise.
 """
 
 import time
@@ -29,9 +31,19 @@ from fencepost.traces.plan_json import plan_to_json
 
 TIMES = 10
 """Repetitions of a replay."""
-CANDIDATE_RUNS, CANDIDATE_SHOWN = 4, 2
-"""A candidate of a shrink is run so often at most, and has to show the anomaly so often: two in four, as a
-single one may be luck, and a plan that shows it every second time is still useful."""
+FIRST_RUNS, OFTEN = 4, 2
+"""A plan that is to be shrunk is run so often first, and an anomaly that so many of these runs show is shrunk
+to."""
+SELDOMER = 4
+"""A candidate is refused that shows the anomaly so many times less often than the plan. Reason: at a
+quarter of the rate a replay of ten runs may show nothing."""
+WRONG = 0.15
+"""How likely a decision may be wrong: a good candidate that is refused costs a smaller plan, and of one that
+is wrongly kept the replay tells. With 0.05 a candidate has to show it three times instead of twice."""
+RATES = (0.25, 0.9)
+"""What a plan's rate is taken for at least and at most: four runs say no more."""
+MOST_A_CANDIDATE = 12
+"""Runs of a candidate between both; then the likelier of the two is taken."""
 MOST_RUNS = 400
 """Of one shrink: an hour at nine seconds a run."""
 
@@ -64,7 +76,7 @@ class Repeater:
     worker: RealWorker = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.worker = RealWorker(orders=Orders(job=self.job, out="", name="again"))
+        self.worker = RealWorker(orders=Orders(job=self.job, out="", name="again"), keeps_clusters=True)
         self.worker.clusters.folder = self.folder
 
     def __enter__(self) -> "Repeater":
@@ -124,9 +136,36 @@ def target_of(recorded: str, rate: Rate) -> tuple[str, int]:
     shown = {
         name: sum(shows(one, name) for one in rate.results) for name in sorted(names | {*rate.anomalies})
     }
-    if shown[recorded] >= CANDIDATE_SHOWN:
+    if shown[recorded] >= OFTEN:
         return recorded, shown[recorded]
     return max(shown.items(), key=lambda each: (each[1], rate.anomalies.get(each[0], 0)))
+
+
+def rate_of(shown: int, runs: int) -> float:
+    """What the rate of a plan is taken for (Laplace's rule of succession, within RATES).
+
+    Parameters:
+      shown: runs that showed the anomaly.
+      runs: all.
+    """
+    return min(RATES[1], max(RATES[0], (shown + 1) / (runs + 2)))
+
+
+def as_often(rate: float, shown: int, runs: int) -> bool | None:
+    """Whether a candidate shows the anomaly as often as this; None: its runs do not decide yet.
+
+    Parameters:
+      rate: of the plan, in RATES.
+      shown: runs of the candidate that showed it.
+      runs: all of the candidate's.
+    """
+    seldom, missed = rate / SELDOMER, runs - shown
+    likelier = (rate / seldom) ** shown * ((1 - rate) / (1 - seldom)) ** missed
+    if runs >= MOST_A_CANDIDATE:
+        return likelier >= 1
+    if likelier >= (1 - WRONG) / WRONG:
+        return True
+    return False if likelier <= WRONG / (1 - WRONG) else None
 
 
 @define(eq=False, kw_only=True)
@@ -134,10 +173,14 @@ class RateOracle:
     """shrink/oracle.py's Oracle over repetitions."""
 
     target: Target
+    rate: float
+    """Of the plan that is shrunk: how often its runs show the target, as rate_of has it."""
     once: Callable[[Plan], RunResult]
     """Runs a plan, as Repeater.once."""
     seconds: float | None = None
-    """Longest time of the shrink; None: none but MOST_RUNS."""
+    """Longest time of the shrink; None: none but `most`."""
+    most: int = MOST_RUNS
+    """Runs after which it ends."""
     runs: int = 0
     rates: dict[bytes, tuple[int, int]] = field(factory=dict)
     """Runs that showed it and runs so far, by plan."""
@@ -152,23 +195,24 @@ class RateOracle:
         return None
 
     def shows(self, plan: Plan) -> bool:
-        """Whether enough of its repetitions show the anomaly. Raises OutOfTimeError."""
+        """Whether it shows the anomaly as often as the plan that is shrunk. Raises OutOfTimeError."""
         key = key_of(plan)
         shown, runs = self.rates.get(key, (0, 0))
-        while shown < CANDIDATE_SHOWN and CANDIDATE_RUNS - runs >= CANDIDATE_SHOWN - shown:
+        while (decided := as_often(self.rate, shown, runs)) is None:
             over = self.seconds is not None and time.monotonic() - self._started > self.seconds
-            if over or self.runs >= MOST_RUNS:
+            if over or self.runs >= self.most:
                 raise OutOfTimeError
             self.runs += 1
             runs += 1
             shown += shows(self.once(plan), self.target.anomaly)
             self.rates[key] = shown, runs
-        return shown >= CANDIDATE_SHOWN
+        return decided
 
 
-PASSES: tuple[Pass, ...] = (remove_faults, remove_operations)
+PASSES: tuple[Pass, ...] = (remove_operations, remove_faults)
 """What is left out of a plan for a real system: each candidate takes tens of seconds, and its settings are
-the cluster's."""
+the cluster's. Operations first: there are hundreds, and most findings need few of them, while a plan has a
+few faults, of which each step leaves out one."""
 
 
 def shrink_by_rate(
@@ -178,7 +222,7 @@ def shrink_by_rate(
     on_better: Callable[[Plan], None],
     on_progress: Callable[[ShrinkProgress], None],
 ) -> Shrunk:
-    """A smaller plan that still shows the anomaly in CANDIDATE_SHOWN of CANDIDATE_RUNS runs.
+    """A smaller plan that still shows the anomaly about as often.
 
     Parameters:
       plan: shows it that often, too.

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from fencepost.campaign.real.observer import Observer, nanoseconds_since
 from fencepost.campaign.real.record import RealRecord
 from fencepost.campaign.real.striking import Striker
 from fencepost.campaign.real.transforming import FUNCTIONS, Transforms, transforms, version_of
+from fencepost.campaign.swarm.broken_requests import client_of
 from fencepost.campaign.swarm.producers import is_pipelined, make_client
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.attempt import READ_COMMITTED
@@ -36,7 +37,8 @@ from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.client.producer.pipelined import PipelinedClient
 from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.runtime.client import RunningClient, running
-from fencepost.systems.system import System, disks_of_system
+from fencepost.proxy.faults import events_of
+from fencepost.systems.system import System, disks_of_system, requests_of_system
 from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
@@ -198,6 +200,7 @@ class RealRun:
                 state=self.observer.state,
                 note=self._note,
                 topic=self.topic,
+                names=self._names,
                 folders=tuple(
                     f"{self._names[topic.name]}-{number}"
                     for topic in self.plan.cluster.topics
@@ -238,7 +241,11 @@ class RealRun:
     async def _client(self, stack: AsyncExitStack, process: int, core: Client | PipelinedClient) -> None:
         addresses = dict(self._addresses)
         self._clients[process] = await stack.enter_async_context(
-            running(core, lambda node, receive: KafkaNetwork(addresses, receive), self._completed)
+            running(
+                core,
+                lambda node, receive: KafkaNetwork(addresses, receive, client_id=client_of(process)),
+                self._completed,
+            )
         )
         self._waiting[process] = deque()
 
@@ -490,10 +497,22 @@ class RealRun:
             claims=demanded(claims, self.control),
             concurrent_processes=self.plan.client.producer.pipelined,
             operations=operations,
-            events=tuple(sorted((*inside.events, *self.record.events), key=lambda event: event.time))
+            events=tuple(
+                sorted((*inside.events, *self.record.events, *self._hits()), key=lambda event: event.time)
+            )
             + stored,
         )
         return evolve(trace, digest=digest_of(trace))
+
+    def _hits(self) -> Iterator[Event]:
+        """Requests that were broken."""
+        if "requests" not in self.system.inside().can:
+            return
+        for number, hit in enumerate(requests_of_system(self.system).hits(), 1):
+            for event in events_of(hit, number):
+                topic = self.record.names.get(event.topic or "", event.topic)
+                if event.time >= self._began:
+                    yield evolve(event, time=event.time - self._began, topic=topic)
 
     def _stored(self, operations: tuple[Operation, ...]) -> tuple[Event, ...]:
         """What the brokers' files say of this history, after everything else in the trace."""

@@ -8,7 +8,7 @@ wait for processes.
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -57,6 +57,8 @@ class Striker:
     note: Note
     topic: str = ""
     """Of the run, in the cluster."""
+    names: Mapping[str, str] = field(factory=dict)
+    """The cluster's name of each topic, by the plan's."""
     folders: tuple[str, ...] = ()
     """Of the run's partitions, in each broker's log directory."""
     _held: dict[int, Fault] = field(factory=dict, init=False)
@@ -124,8 +126,9 @@ class Striker:
 
     def _hit(self, fault: Fault) -> Hit | None:
         """Who is hit now; None if nobody has the role."""
-        if REAL_FAULTS[fault.kind].asked:
-            return Hit(system=self.system, fault=fault, node=NOBODY, topic=self._topic())
+        if not REAL_FAULTS[fault.kind].of_broker:
+            topic = self._topic()
+            return Hit(system=self.system, fault=fault, node=NOBODY, topic=topic, names=self.names)
         brokers = len(self.system.brokers)
         node = resolve(fault.target, self.state, brokers)
         if node is None:
@@ -161,7 +164,7 @@ class Striker:
             self._lasting[fault.fault_id] = hit
         if kind.may_end or kind.down:
             self._struck.add(hit.node)
-        nodes = [] if kind.asked else [hit.node]
+        nodes = [hit.node] if kind.of_broker else []
         detail = {"fault": fault.fault_id, "target": fault.target, "nodes": nodes}
         self.note(Name.FAULT_BEGAN, node=hit.node, cause=fault.kind, detail=detail)
         try:

@@ -17,6 +17,7 @@ from fencepost.campaign.real.record import RealRecord
 from fencepost.campaign.run.group_consumer import make_transformer
 from fencepost.campaign.run.group_workload import LEAVING_MS, PAUSE_UNIT_MS, Incarnation
 from fencepost.campaign.run.recorder import crash_row
+from fencepost.campaign.swarm.broken_requests import client_of
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
 from fencepost.impl.client.transaction.transform import TransformLoop
@@ -148,7 +149,9 @@ class Transforms:
         client = await stack.enter_async_context(
             running(
                 core,
-                lambda node, receive: KafkaNetwork(addresses, receive, caps=caps, patience_s=patience_s),
+                lambda node, receive: KafkaNetwork(
+                    addresses, receive, caps=caps, patience_s=patience_s, client_id=client_of(process)
+                ),
                 self._completed,
                 self._began,
             )

@@ -26,10 +26,13 @@ from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
 from fencepost.campaign.real.run import RealRun
 from fencepost.campaign.real.striking import FOLLOWED
 from fencepost.campaign.real.transforming import FUNCTIONS, transforms
+from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.campaign.workers.worker import Worker, main
 from fencepost.checkers.verdict import Decision
+from fencepost.proxy.faults import parse
+from fencepost.proxy.faults.allowed import refuse_illegal
 from fencepost.systems.named import make_system
 from fencepost.systems.system import System
 from fencepost.traces.errors import EnvironmentError_, PlanError
@@ -96,6 +99,9 @@ class Clusters:
 class RealWorker(Worker):
     """Runs each seed's plan in its cluster."""
 
+    keeps_clusters: bool = False
+    """Whether a cluster that is whole again after a finding goes on: for repetitions, of which most have
+    one, and nobody looks at it afterwards. A new one takes as long as a run."""
     clusters: Clusters = field(init=False)
     run: RealRun | None = field(default=None, init=False)
     """The last one."""
@@ -133,7 +139,7 @@ class RealWorker(Worker):
             return result
         if result.decision is Decision.ILLEGAL and self.orders.out:
             keep(run, Path(self.orders.out) / FINDINGS / str(task.seed))
-        if result.decision is Decision.ILLEGAL or run.stuck:
+        if run.stuck or (result.decision is Decision.ILLEGAL and not self.keeps_clusters):
             self.clusters.discard()
         else:
             asyncio.run(_delete(run))
@@ -155,7 +161,8 @@ class RealWorker(Worker):
 
 
 def checked(plan: Plan) -> Plan:
-    """The plan, if a real system can run it. Raises PlanError otherwise."""
+    """The plan, if a real system can run it, and no fault is one that a correct broker cannot have. Raises
+    PlanError otherwise."""
     for fault in plan.faults:
         if fault.kind not in REAL_FAULTS or fault.follows not in ("", *FOLLOWED):
             raise PlanError(
@@ -164,6 +171,8 @@ def checked(plan: Plan) -> Plan:
                 seen=f"{fault.kind} after {fault.follows}" if fault.follows else fault.kind,
                 where="plan.faults",
             )
+        if fault.kind == BROKEN_REQUEST:
+            refuse_illegal(parse(fault.target))
     wanted = {"append", "poll", "list_offsets", *FUNCTIONS}
     other = {one.function for one in plan.operations} - wanted
     topics = 2 if transforms(plan) else 1

@@ -16,8 +16,13 @@ from attrs import evolve
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.swarm.bounds import Profile
+from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST, with_broken_requests
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
-from fencepost.campaign.swarm.late_requests import LATE_REQUESTS, with_late_requests
+from fencepost.campaign.swarm.late_requests import (
+    LATE_REQUESTS,
+    with_late_requests,
+    with_many_transactions,
+)
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
 from fencepost.campaign.swarm.producers import with_producers
 from fencepost.campaign.swarm.profiles import STEERED
@@ -80,6 +85,10 @@ PROFILES: Mapping[str, Profile] = {
     TRANSACTIONS_PROFILE: TRANSACTIONS,
 }
 """What a campaign against a real system draws from."""
+DISTURBED = {LATE_REQUESTS: 40, BROKEN_REQUEST: 70}
+"""Plans in a hundred with each kind of fault at the level of requests, where the system has them. Windows in
+which all requests are late are for transactions only."""
+DISTURBANCES = tuple(DISTURBED)
 UNSAFE_KINDS = ("power_loss", "lying_fsync", "disk_full", "io_error")
 """Not drawn with transactions: the topics of the coordinators have min.insync.replicas=1, so that a power
 loss takes committed offsets with it, which nobody promised to keep."""
@@ -140,7 +149,8 @@ def swarm_for_real(
     profile, *wanted = named.split(STEERED)
     if profile == TRANSACTIONS_PROFILE:
         kinds = tuple(kind for kind in kinds if kind not in UNSAFE_KINDS)
-    may_be_late, kinds = LATE_REQUESTS in kinds, tuple(kind for kind in kinds if kind in FAULTS)
+    disturbed = _disturbed(draw, kinds, profile)
+    kinds = tuple(kind for kind in kinds if kind in FAULTS)
     requests = tuple(kind for kind in kinds if FAULTS[kind].ask is not None)
     bounds = with_mark_weights(bounds_of(profile, (*kinds, *requests)), wanted, REAL_MARKS)
     safety_ms = draw.between(bounds.safety_ms, "safety")
@@ -182,14 +192,25 @@ def swarm_for_real(
         plan = evolve(plan, client=evolve(plan.client, delivery_timeout_ms=delivery_ms))
     if bounds.transactions and not control:
         plan = with_transactions_of_real(plan, draw)
-        plan = with_late_requests(plan, draw) if may_be_late else plan
+        plan = with_many_transactions(plan, draw) if disturbed else plan
+        plan = with_late_requests(plan, draw) if LATE_REQUESTS in disturbed else plan
+    if BROKEN_REQUEST in disturbed and not control:
+        plan = with_broken_requests(plan, draw)
     if control:
         return _CONTROLLED[control](plan, draw)
     schedule = _schedule(draw, bounds, learnt=bool(set(wanted) & set(ORDERS)))
     if schedule is None:
         return plan
-    late = tuple(fault for fault in plan.faults if fault.kind == LATE_REQUESTS)
-    return with_schedule(plan, draw, bounds, schedule, late)
+    kept = tuple(fault for fault in plan.faults if fault.kind in DISTURBANCES)
+    return with_schedule(plan, draw, bounds, schedule, kept)
+
+
+def _disturbed(draw: Draws, kinds: tuple[str, ...], profile: str) -> frozenset[str]:
+    """The kinds of fault at the level of requests that this plan has, out of those that there may be."""
+    shares = DISTURBED if PROFILES[profile].transactions else {BROKEN_REQUEST: DISTURBED[BROKEN_REQUEST]}
+    return frozenset(
+        kind for kind, share in shares.items() if kind in kinds and draw.chance(share, f"{kind}_on")
+    )
 
 
 def bounds_of(profile: str, kinds: tuple[str, ...]) -> Profile:
@@ -197,7 +218,7 @@ def bounds_of(profile: str, kinds: tuple[str, ...]) -> Profile:
 
     Args:
         profile: a name of PROFILES.
-        kinds: of fault and request; those that only late_requests.py draws are of no account.
+        kinds: of fault and request; DISTURBANCES, which are drawn apart, are of no account.
     """
     known = tuple(kind for kind in kinds if kind in FAULTS)
     faults = tuple(kind for kind in known if FAULTS[kind].ask is None)

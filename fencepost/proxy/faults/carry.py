@@ -15,7 +15,7 @@ from fencepost.proxy.faults.fault import RequestFault
 from fencepost.proxy.faults.lasting import MILLISECOND, Lasting
 from fencepost.proxy.faults.refused import in_error, refused, with_rows
 from fencepost.proxy.faults.request import Asked, Carried, Plan
-from fencepost.wire.hook import Cut, Delay, Drop, Half, Last, Replace, Silence, Verdict
+from fencepost.wire.hook import Cut, Delay, Drop, Half, Hold, Last, Replace, Silence, Verdict
 
 MIDDLE = 500
 """Of an answer's thousand parts: where half an answer ends."""
@@ -39,6 +39,9 @@ def carry_request(fault: RequestFault, asked: Asked, lasting: Lasting, now: int)
             return Carried(verdict=Silence())
         case "delay":
             return Carried(verdict=Delay(fault.milliseconds), lasts_ms=fault.milliseconds)
+        case "hold" | "hold connection":
+            held = Hold(fault.milliseconds, ends=fault.verb == "hold")
+            return Carried(verdict=held, lasts_ms=fault.milliseconds)
         case "answer":
             return _answer(fault, asked)
         case "move leader" | "move coordinator" | "forget member":

@@ -51,6 +51,8 @@ class Features:
     scripts than one without."""
     unknown_one_in: int = 0
     """One of so many errors is one that may answer any request; 0: no more often than others."""
+    holds: bool = False
+    """Whether requests may take effect after their client has gone on without them."""
     silences: bool = False
     """Whether connections may fall silent: clients wait for their time-out then, often half a minute."""
 
@@ -64,6 +66,7 @@ def draw(seed: int, features: Features | None = None) -> tuple[RequestFault, ...
         for name, verb in VERBS.items()
         if not verb.illegal
         and (features.silences or not name.startswith("silence"))
+        and (features.holds or not verb.outlives)
         and (not verb.apis or verb.apis & features.apis)
         and not (verb.needs == "partition" and not features.topics)
         and not (verb.needs == "group" and not features.groups)

@@ -158,8 +158,10 @@ class RequestFault:
         match self.verb:
             case "answer":
                 return f"answer {self.error} to{api}"
-            case "delay" | "throttle":
+            case "delay" | "throttle" | "hold":
                 return f"{self.verb}{api} by {written_ms(self.milliseconds)}"
+            case "hold connection":
+                return f"hold connection at{api} by {written_ms(self.milliseconds)}"
             case "delay answer":
                 return f"delay answer to{api} by {written_ms(self.milliseconds)}"
             case "reshape":

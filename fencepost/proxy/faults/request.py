@@ -12,7 +12,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.proxy.faults.fault import RequestFault
 from fencepost.wire.api_names import api_name
 from fencepost.wire.codec import RequestHeader
-from fencepost.wire.hook import PASS, Cut, Delay, Drop, Replace, Silence, Verdict
+from fencepost.wire.hook import PASS, Cut, Delay, Drop, Hold, Replace, Silence, Verdict
 from fencepost.wire.shapes import group_of, is_answered, member_of, partitions_of, topics_of
 
 
@@ -103,7 +103,7 @@ class Carried:
 
     def after(self, milliseconds: int) -> Verdict:
         """The verdict on a request that waits first."""
-        if not milliseconds or isinstance(self.verdict, Cut | Silence | Drop):
+        if not milliseconds or isinstance(self.verdict, Cut | Silence | Drop | Hold):
             return self.verdict
         if isinstance(self.verdict, Delay):
             return Delay(self.verdict.milliseconds + milliseconds, self.verdict.body)

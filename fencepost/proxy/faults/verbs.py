@@ -25,6 +25,8 @@ class Verb:
     """A field that must say whom it hits: partition or group."""
     illegal: str = ""
     """Why no correct broker does it; empty where one may."""
+    outlives: bool = False
+    """Whether the request may take effect after its client has gone on without it."""
 
 
 MOVED_APIS = frozenset({"Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords"})
@@ -51,6 +53,17 @@ VERBS: Mapping[str, Verb] = {
     "delay": Verb(
         says="the request takes effect so much later, and what is sent after it on its connection, too",
         takes=frozenset({"milliseconds"}),
+    ),
+    "hold": Verb(
+        says="the connection ends at once, and the request takes effect so much later",
+        takes=frozenset({"milliseconds"}),
+        outlives=True,
+    ),
+    "hold connection": Verb(
+        says="what its connection brings from this request on arrives so much later, also if the client has "
+        "closed it by then",
+        takes=frozenset({"milliseconds"}),
+        outlives=True,
     ),
     "delay answer": Verb(
         says="the request takes effect now, its answer comes so much later",

@@ -4,7 +4,8 @@ Owns the grammar. Must not know what a fault does.
 
     fault  = head {["," ] clause}
     head   = lose answer to API | silence API | silence answer to API | cut before API | cut after API
-           | half answer to API | delay API by TIME | delay answer to API by TIME | answer ERROR to API
+           | half answer to API | hold API by TIME | hold connection at API by TIME | delay API by TIME
+           | delay answer to API by TIME | answer ERROR to API
            | throttle API by TIME | stale answer to API | move leader [at API] for TIME
            | move coordinator [at API] for TIME | forget member [in API] | reshape API to SHAPE
            | skip answer to API
@@ -44,6 +45,8 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "delay answer": ("to",),
     "stale answer": ("to",),
     "skip answer": ("to",),
+    "hold connection": ("at",),
+    "hold": (),
     "cut before": (),
     "cut after": (),
     "move leader": ("at?",),

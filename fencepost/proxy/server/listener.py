@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from attrs import define, field, frozen
 
 from fencepost.proxy.cluster import Address, Cluster, Upstream
-from fencepost.proxy.exchange import Action, Close, ToBroker, ToClient
+from fencepost.proxy.exchange import Action, Close, Late, ToBroker, ToClient
 from fencepost.proxy.pipe import Pipe, Watcher
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.codec import RequestHeader
@@ -89,6 +89,8 @@ class Proxy:
     _next_port: int = field(default=0, init=False)
     _hooks: dict[int, Hook] = field(factory=dict, init=False)
     _closing: bool = field(default=False, init=False)
+    _late: "set[asyncio.Transport]" = field(factory=set, init=False)
+    """Connections of brokers on which something is still to be sent although their client has gone."""
 
     def __attrs_post_init__(self) -> None:
         self.cluster = Cluster(self._bind)
@@ -113,6 +115,8 @@ class Proxy:
         for listener in self._listeners:
             listener.close()
         self.disconnect("the proxy ends")
+        for transport in list(self._late):
+            transport.abort()
         await asyncio.sleep(0)
         for listener in self._listeners:
             with contextlib.suppress(TimeoutError):
@@ -122,6 +126,27 @@ class Proxy:
         """Cut every connection now; goes on listening."""
         for side in list(self.connections.values()):
             side.end(reason, abrupt=True)
+
+    def send_late(self, transport: asyncio.Transport, late: Late) -> None:
+        """Send frames on a broker's connection whose client's side has ended, and then end it, too. They are
+        lost if the broker ends the connection first.
+
+        Args:
+            transport: the broker's side.
+            late: the frames, and when they leave.
+        """
+
+        def send() -> None:
+            self._late.discard(transport)
+            if not transport.is_closing():
+                transport.write(b"".join(late.frames))
+                if transport.can_write_eof():
+                    transport.write_eof()
+                loop.call_later(LINGER_S, transport.abort)
+
+        loop = asyncio.get_running_loop()
+        self._late.add(transport)
+        loop.call_later(late.milliseconds / 1000, send)
 
     # ---- listeners
 
@@ -315,6 +340,7 @@ class ClientSide(asyncio.Protocol):
         """Close both sockets. What was written to either still leaves, unless it is to be abrupt."""
         if self.ended:
             return
+        late = None if abrupt else self._late()
         self.ended = True
         self.pipe.ended(reason)
         self.proxy.buffered -= self._counted
@@ -322,8 +348,19 @@ class ClientSide(asyncio.Protocol):
         self.proxy.connections.pop(self.pipe.number, None)
         LOG.debug("%s: connection ends: %s", self.pipe.client, reason)
         for transport in (self.transport, None if self.broker is None else self.broker.transport):
-            if transport is not None:
+            if transport is None:
+                continue
+            if late is not None and transport is not self.transport:
+                self.proxy.send_late(transport, late)
+            else:
                 _finish(transport, abrupt)
+
+    def _late(self) -> Late | None:
+        """What leaves for the broker although this client's side ends."""
+        late = self.pipe.late()
+        if late is not None:
+            self.proxy.before_sending()
+        return None if self.proxy.refuses() else late
 
 
 def _finish(transport: asyncio.Transport, abrupt: bool) -> None:

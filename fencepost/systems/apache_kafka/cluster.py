@@ -38,6 +38,7 @@ from fencepost.systems.apache_kafka.disk import Disks
 from fencepost.systems.apache_kafka.jars import SEPARATE, Release
 from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, host_name, listeners_of
 from fencepost.systems.apache_kafka.node_files import JVM, NodeFiles, random_id
+from fencepost.systems.apache_kafka.request_proxies import RequestProxies
 from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports
 from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError
@@ -112,6 +113,8 @@ class ApacheKafka:
     running: Running = field(factory=Running)
     network: Network | None = field(default=None, init=False)
     """The proxies, from the start to `close`; None if connections are direct."""
+    requests: RequestProxies | None = field(default=None, init=False)
+    """What clients pass before the network, from the start to `close`; None if connections are direct."""
     disks: Disks | None = field(default=None, init=False)
     """The disks, from the start to `close`; None if files are ordinary ones."""
     clocks: Clocks | None = field(default=None, init=False)
@@ -221,6 +224,7 @@ class ApacheKafka:
             self._in_starter(self._start_zookeeper)
         if self.proxied:
             self.network = Network.open(listeners_of(self.running.ports, self.running.zookeeper))
+            self.requests = RequestProxies.open(self._advertised())
         sharing = self.release.sharing()
         for node in (*self.controllers, *self.brokers):
             self._start_broker(node)
@@ -238,6 +242,8 @@ class ApacheKafka:
         if self.running.zookeeper_process is not None:
             processes.append(self.running.zookeeper_process)
         end(processes, how=signal.SIGKILL)
+        if self.requests is not None:
+            self.requests.close()
         if self.network is not None:
             self.network.close()
         if self.disks is not None:
@@ -293,10 +299,13 @@ class ApacheKafka:
 
     def bootstrap_servers(self) -> str:
         """Addresses for Kafka's clients."""
+        known = self._advertised() if self.requests is None else self.requests.local
+        return ",".join(f"{host}:{port}" for host, port in known.values())
+
+    def _advertised(self) -> dict[int, tuple[str, int]]:
+        """Where brokers tell clients to find each of them."""
         host = self._names.clients
-        return ",".join(
-            f"{host.format(broker)}:{self.running.ports[broker].client}" for broker in self.brokers
-        )
+        return {broker: (host.format(broker), self.running.ports[broker].client) for broker in self.brokers}
 
     def directories(self) -> Mapping[int, Path]:
         """Each broker's log directory."""
@@ -321,7 +330,7 @@ class ApacheKafka:
             real_files=True,
             can=PROCESS_VERBS
             | {"administration", "transactions"}
-            | ({"cut", "links"} if self.proxied else set())
+            | ({"cut", "links", "requests"} if self.proxied else set())
             | ({"power_off", "disks"} if self.mounted else set()),
         )
 

@@ -68,6 +68,15 @@ def test_faults_that_meet():
     assert met & reached((BEGUN, *FOLLOWER, *fault(2, 3, 30, 90))) == {"faults_overlapped"}
 
 
+def test_a_fault_at_no_broker_meets_none():
+    """A request that is broken holds nobody: neither while a leader is hit, nor around an append."""
+    broken = fault(1, -1, 10, 50)
+    found = reached((BEGUN, *broken, *LEADER), append(12, 25))
+    assert not {"faults_overlapped", "leader_struck", "written_between"} & found
+    nobody = evolve(state(9, -1, 0, 2, 3), time=15)
+    assert "leader_struck" not in reached((nobody, *fault(3, 2, 16, 60), *fault(1, -1, 20, 50)))
+
+
 def test_leaders_and_isr():
     """Changes of a partition's state, and who is back when somebody else leads."""
     moved = evolve(state(9, 2, 1, 2), time=40)

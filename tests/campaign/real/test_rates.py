@@ -7,18 +7,21 @@ import pytest
 from attrs import evolve
 
 from fencepost.campaign.real.rates import (
-    CANDIDATE_RUNS,
-    CANDIDATE_SHOWN,
+    MOST_A_CANDIDATE,
     MOST_RUNS,
+    RATES,
     Rate,
     RateOracle,
+    Repeater,
+    as_often,
+    rate_of,
     shows,
     shrink_by_rate,
     target_of,
 )
-from fencepost.campaign.real.worker import FINDINGS
+from fencepost.campaign.real.worker import FINDINGS, checked
 from fencepost.campaign.real.worker import PLAN as PLAN_FILE
-from fencepost.campaign.shrink.oracle import OutOfTimeError, Target
+from fencepost.campaign.shrink.oracle import OutOfTimeError, Target, key_of
 from fencepost.campaign.swarm.real_systems import swarm_for_real
 from fencepost.campaign.workers.results import Job, RunResult
 from fencepost.checkers.verdict import Decision, Finding
@@ -27,6 +30,7 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Fault, Plan, PlannedOperation
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.store import TraceStore
+from tests.campaign.real.small_plans import KEEPS, plan_of
 
 PLAN = Plan(
     seed=1,
@@ -55,18 +59,37 @@ def oracle(story, **given):
         seen[key] = seen.get(key, 0) + 1
         return result(story(plan, seen[key]))
 
-    return RateOracle(target=Target(anomaly="lost_write"), once=once, **given)
+    return RateOracle(target=Target(anomaly="lost_write"), once=once, **{"rate": 0.5} | given)
 
 
 def test_a_candidate_is_run_until_the_answer_is_known():
-    """Shown at once: as few runs as it takes. Never shown: as many as could still change the answer."""
+    """Shown at once: two runs. Never shown: two where the plan shows it nearly always, more where it shows
+    it every second time. What is known is not run again."""
     always = oracle(lambda plan, number: "lost_write")
-    assert always.first([PLAN]) == 0 and always.runs == CANDIDATE_SHOWN
-    never = oracle(lambda plan, number: None)
-    assert never.first([PLAN]) is None and never.runs == CANDIDATE_RUNS - CANDIDATE_SHOWN + 1
-    assert never.first([PLAN]) is None and never.runs == CANDIDATE_RUNS - CANDIDATE_SHOWN + 1, "known already"
+    assert always.first([PLAN]) == 0 and always.runs == 2
+    for rate, runs in ((0.83, 2), (0.5, 4)):
+        never = oracle(lambda plan, number: None, rate=rate)
+        assert never.first([PLAN]) is None and never.runs == runs
+        assert never.first([PLAN]) is None and never.runs == runs, "known already"
     every_second = oracle(lambda plan, number: "lost_write" if number % 2 == 0 else None)
-    assert every_second.first([PLAN]) == 0 and every_second.runs == CANDIDATE_RUNS
+    assert every_second.first([PLAN]) == 0 and every_second.runs == 6
+
+
+@pytest.mark.parametrize("rate", [RATES[0], 0.5, 0.83, RATES[1]])
+def test_the_sequential_test_ends_and_errs_as_seldom_as_it_says(rate):
+    """Exactly, over all stories of a candidate: one with the plan's own rate is refused in a fifth of the
+    cases at most, one with a quarter of it is kept in a fifth at most, and neither takes more runs than the
+    bound."""
+
+    def kept(chance, shown=0, runs=0):
+        decided = as_often(rate, shown, runs)
+        if decided is not None:
+            return float(decided)
+        assert runs < MOST_A_CANDIDATE
+        return chance * kept(chance, shown + 1, runs + 1) + (1 - chance) * kept(chance, shown, runs + 1)
+
+    assert kept(rate) > 0.8 and kept(rate / 4) < 0.2
+    assert rate_of(0, 4) == RATES[0] and rate_of(9, 9) == RATES[1] and rate_of(2, 4) == 0.5
 
 
 def test_another_anomaly_does_not_count():
@@ -80,6 +103,24 @@ def test_time_and_runs_are_bounded():
         oracle(lambda plan, number: None, seconds=-1.0).first([PLAN])
     with pytest.raises(OutOfTimeError):
         oracle(lambda plan, number: None, runs=MOST_RUNS).first([PLAN])
+
+
+def test_a_finding_of_a_real_run_gets_smaller_within_a_few_runs(tmp_path):
+    """In the embedded cluster: a leader stands still, and clients send again what was not answered. Half of
+    the operations is left out after six runs, in one cluster that outlives its findings."""
+    impatient = evolve(KEEPS, request_timeout_ms=100, retry_unknown=True)
+    plan = checked(plan_of(("pause", 100, 500, "leader of t-0"), client=impatient, count=80))
+    with Repeater(Job(system="embedded", control="duplicates"), tmp_path) as repeater:
+        again = RateOracle(
+            target=Target(anomaly="duplicate"),
+            rate=rate_of(4, 4),
+            once=repeater.once,
+            most=6,
+            rates={key_of(plan): (4, 4)},
+        )
+        small = shrink_by_rate(plan, again, on_better=lambda plan: None, on_progress=lambda progress: None)
+        assert repeater.worker.clusters.started == 1
+    assert small.runs == 6 and len(small.plan.operations) <= len(plan.operations) // 2 + 1
 
 
 def test_a_plan_shrinks_to_what_shows_the_anomaly_often_enough():

@@ -66,7 +66,7 @@ def test_every_kind_of_fault_strikes_and_is_healed(made, embedded):
     """Pause, clean restart, bounce, power loss, a cut, and disks that fail: each is recorded with its end,
     and the cluster is whole again."""
     able, _ = kinds_for(embedded.inside().can)
-    for kind in (one for one in able if not REAL_FAULTS[one].asked):
+    for kind in (one for one in able if REAL_FAULTS[one].of_broker):
         _, trace = made(plan_of((kind, 100, 300, "follower 1 of t-0"), count=20))
         names = [event.name for event in trace.events if event.cause == kind]
         assert Name.FAULT_BEGAN in names, kind
@@ -140,7 +140,8 @@ def test_what_a_system_can_do_decides_which_faults_are_drawn():
     able, unable = kinds_for(PROCESS_VERBS)
     assert able == ("bounce", "clean_restart", "crash", "pause") and "partition" in unable
     assert "power_loss" in kinds_for(PROCESS_VERBS | {"cut", "power_off"})[0]
-    assert kinds_for(PROCESS_VERBS | {"cut", "power_off", "links", "disks", "administration"})[1] == ()
+    every = {"cut", "power_off", "links", "requests", "disks", "administration"}
+    assert kinds_for(PROCESS_VERBS | every)[1] == ()
 
 
 def test_lying_disks_lose_what_was_acknowledged(made):

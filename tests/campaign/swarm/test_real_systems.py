@@ -10,6 +10,7 @@ from fencepost.campaign.faults.roles import parse_role
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.real.faults import REAL_FAULTS
 from fencepost.campaign.real.worker import checked
+from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST, HOLDS, READS, VERBS
 from fencepost.campaign.swarm.late_requests import LATE_REQUESTS
 from fencepost.campaign.swarm.real_systems import (
     CONTROLS,
@@ -19,12 +20,14 @@ from fencepost.campaign.swarm.real_systems import (
     LONGEST_FAULT_MS,
     PROCESS_FAULTS,
     STRONG_PROFILE,
+    TRANSACTIONS_PROFILE,
     features_of,
     swarm_for_real,
 )
 from fencepost.campaign.swarm.schedules import FIRST_SCHEDULED, ORDERS, STRIKES, WRITER_MS
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
+from fencepost.proxy.faults import parse
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
@@ -43,6 +46,9 @@ def test_a_seed_is_a_plan_that_a_real_system_can_run():
         assert plan_from_json(plan_to_json(plan)) == plan
         assert swarm_for_real(plan.seed, tuple(REAL_FAULTS)) == plan
         for fault in plan.faults:
+            if fault.kind == BROKEN_REQUEST:
+                assert str(parse(fault.target)) == fault.target
+                continue
             on = FAULTS[fault.kind].on
             assert parse_role(fault.target) if on == "broker" else named(fault.target, on)
 
@@ -87,6 +93,32 @@ def test_schedules_have_every_order_and_kind_that_the_system_has():
     died = {one.kind for plan in safe for one in plan.faults if one.fault_id == FIRST_SCHEDULED}
     assert "crash" in died <= set(PROCESS_FAULTS)
     assert not any(order_of(swarm_for_real(seed, ("pause",)), ("pause",)) for seed in SEEDS)
+
+
+def test_broken_requests_come_in_addition_to_other_faults():
+    """In a part of the plans of every profile, also beside a schedule; each verb, requests of transactions
+    where there are any, and held are only those that change something. Where the system has no proxy the plan
+    is the same without them; a control has none."""
+    kinds = tuple(REAL_FAULTS)
+    without = tuple(kind for kind in kinds if kind != BROKEN_REQUEST)
+    for profile in ("real", STRONG_PROFILE, TRANSACTIONS_PROFILE):
+        every = [swarm_for_real(seed, kinds, profile=profile) for seed in range(60)]
+        broken = {
+            plan.seed: [parse(one.target) for one in plan.faults if one.kind == BROKEN_REQUEST]
+            for plan in every
+        }
+        faults = [one for some in broken.values() for one in some]
+        assert 0 < sum(map(bool, broken.values())) < len(every)
+        assert {one.verb for one in faults} == {*VERBS} and not any(one.one_in > 1 for one in faults)
+        assert not READS & {one.api for one in faults if one.verb in HOLDS}
+        assert ("EndTxn" in {one.api for one in faults}) is (profile == TRANSACTIONS_PROFILE)
+        scheduled = [plan for plan in every if any(one.fault_id == FIRST_SCHEDULED for one in plan.faults)]
+        assert any(broken[plan.seed] for plan in scheduled)
+    for plan in plans():
+        others = tuple(one for one in plan.faults if one.kind != BROKEN_REQUEST)
+        assert swarm_for_real(plan.seed, without).faults == others
+        controlled = swarm_for_real(plan.seed, kinds, "acks-1")
+        assert not any(one.kind == BROKEN_REQUEST for one in controlled.faults)
 
 
 def order_of(plan, kinds=tuple(REAL_FAULTS)):
