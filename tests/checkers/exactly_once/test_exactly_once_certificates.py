@@ -143,6 +143,15 @@ def test_the_order_of_rows_says_nothing():
     assert said(found) == ("output_twice", "in", 3, 5, (2, 3, 7, 8))
 
 
+def test_where_a_record_is_visible_and_where_it_is_passed_over():
+    """Rule (KIP-98): a value that is shown at another offset is not that record; a poll passes over nothing
+    before its beginning, in whichever partition; one may begin at the first offset of all."""
+    assert findings(*TORN[:3], poll(4, 20, 4, (5, 40)), TORN[4]) == ()
+    rows = (TORN[0], append(3, 2, 6, 60, partition=1), poll(4, 20, 6, (6, 60), partition=1))
+    assert findings(*rows, append(2, 1, 2, 40), poll(5, 21, 4, (5, 50))) == ()
+    assert findings(*rows, append(2, 1, 0, 40), poll(5, 21, 0, (1, 50))) != ()
+
+
 def test_polls_without_a_beginning_pass_over_nothing():
     """Rule (KIP-98): a poll that shows records and does not say where it began, and one that says so and
     shows none."""
