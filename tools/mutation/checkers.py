@@ -71,7 +71,7 @@ CHECKERS: dict[str, Checker] = {
         Checker(
             name="exactly_once",
             sources=("fencepost/checkers/exactly_once",),
-            tests=("tests/checkers/exactly_once",),
+            tests=("tests/checkers/exactly_once", "tests/checkers/transactions/streaming"),
         ),
         Checker(name="groups", sources=("fencepost/checkers/groups",), tests=("tests/checkers/groups",)),
     )

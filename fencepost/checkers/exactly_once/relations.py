@@ -277,7 +277,7 @@ def _made_from(operations: OperationColumns, details: Details, rows: Array) -> N
     first[1:] = rows[1:] != rows[:-1]
     appends = rows[first]
     counts = np.diff(operations.records.start)[appends]
-    topic, partition, offset, topics = sources_of(details.made_from.take(pa.array(appends)), counts)
+    topic, partition, offset, topics = sources_of(details.made_from, appends, counts)
     return Named(trace=operations.trace[rows], topic=topic, partition=partition, offset=offset, topics=topics)
 
 

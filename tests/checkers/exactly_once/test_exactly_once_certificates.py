@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.exactly_once import judge_table, judge_trace, judge_traces
+from fencepost.checkers.exactly_once import judge_table, judge_trace, judge_traces, places
 from fencepost.checkers.exactly_once.places import Named, places_of, sources_of
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import rows_of
@@ -127,6 +127,38 @@ def test_what_is_not_passed_over(harmless):
     assert findings(*TORN, compacted=("out",)) == ()
 
 
+def test_what_no_transaction_wrote_is_not_torn():
+    """Rule (KIP-98): records outside of transactions are visible one by one; a trace that reads nothing has
+    nothing to show."""
+    alone = [evolve(each, process=3) for each in TORN[1:3]]
+    assert findings(TORN[0], *alone, *TORN[3:]) == ()
+    assert findings(*TORN[:3]) == ()
+
+
+def test_the_order_of_rows_says_nothing():
+    """Rule: what counts is when operations began: the first poll that showed a record is the earliest."""
+    again = poll(8, 30, 4, (4, 40))
+    assert findings(again, *reversed(TORN)) == findings(*TORN)
+    (found,) = findings(*reversed(TWICE))
+    assert said(found) == ("output_twice", "in", 3, 5, (2, 3, 7, 8))
+
+
+def test_where_a_record_is_visible_and_where_it_is_passed_over():
+    """Rule (KIP-98): a value that is shown at another offset is not that record; a poll passes over nothing
+    before its beginning, in whichever partition; one may begin at the first offset of all."""
+    assert findings(*TORN[:3], poll(4, 20, 4, (5, 40)), TORN[4]) == ()
+    rows = (TORN[0], append(3, 2, 6, 60, partition=1), poll(4, 20, 6, (6, 60), partition=1))
+    assert findings(*rows, append(2, 1, 2, 40), poll(5, 21, 4, (5, 50))) == ()
+    assert findings(*rows, append(2, 1, 0, 40), poll(5, 21, 0, (1, 50))) != ()
+
+
+def test_polls_without_a_beginning_pass_over_nothing():
+    """Rule (KIP-98): a poll that shows records and does not say where it began, and one that says so and
+    shows none."""
+    shown = poll(4, 20, None, (4, 40), (9, 90))
+    assert findings(*TORN[:2], append(3, 2, 6, 60), shown, poll(5, 21, 0)) == ()
+
+
 def test_a_poll_of_several_partitions():
     """Rule (KIP-98): its positions say where it began; what the row says of its own partition wins."""
     began = tuple(Position(topic="out", partition=number, offset=at) for number, at in ((0, 4), (1, 6)))
@@ -146,6 +178,7 @@ def test_a_poll_of_several_partitions():
     assert [said(each) for each in findings(*TORN[:3], *swapped)] == [
         ("torn_transaction", "out", 0, 4, (1, 2, 3, 4))
     ]
+    assert findings(*TORN[:3], *swapped, compacted=("out",)) == ()
 
 
 def test_a_zombie():
@@ -172,23 +205,25 @@ def test_a_zombie():
     assert findings(rows[0], *other, *rows[3:]) == ()
 
 
+TWICE = (
+    txn(1, 0, 9),
+    append(2, 1, 0, 10, "in-3@5"),
+    append(3, 2, 1, 11, "in-3@5"),
+    append(4, 3, 2, 12, "in-3@6"),
+    append(5, 4, 3, 13, "in-3@6"),
+    commit(6, 5, 7),
+    poll(7, 20, 0, (0, 10)),
+    poll(8, 21, 1, (1, 11), (2, 12), (3, 13)),
+)
+
+
 def test_an_output_that_is_there_twice():
     """Rule (KIP-447): both appends and both polls; at most one finding for each log of input."""
-    rows = (
-        txn(1, 0, 9),
-        append(2, 1, 0, 10, "in-3@5"),
-        append(3, 2, 1, 11, "in-3@5"),
-        append(4, 3, 2, 12, "in-3@6"),
-        append(5, 4, 3, 13, "in-3@6"),
-        commit(6, 5, 7),
-        poll(7, 20, 0, (0, 10)),
-        poll(8, 21, 1, (1, 11), (2, 12), (3, 13)),
-    )
-    (found,) = findings(*rows)
+    (found,) = findings(*TWICE)
     assert said(found) == ("output_twice", "in", 3, 5, (2, 3, 7, 8))
     assert found.expected == "one visible record of output for in-3@5"
     assert found.seen == "2: of appends 2 and 3"
-    assert findings(*rows[:2], *rows[5:7]) == ()
+    assert findings(*TWICE[:2], *TWICE[5:7]) == ()
 
 
 def test_an_output_without_a_commit():
@@ -225,6 +260,8 @@ def test_an_output_that_is_missing():
     assert findings(*rows, also, seen, poll(8, 21, 1, (2, 12))) != ()
     assert findings(*rows, seen, retention=True) == findings(*rows, seen, compacted=("in",)) == ()
     assert findings(*rows[:3], commit(3, 3, 6, Outcome.UNKNOWN), seen) == ()
+    shown = poll(7, 20, 0, (0, 10), (1, 11))  # what is visible is there, whatever its producer heard
+    assert findings(shown, *rows, evolve(also, outcome=Outcome.FAIL)) == ()
     assert findings(consumed, txn(1, 1, 9), commit(3, 3, 6)) == ()  # nothing was made from this log
 
 
@@ -281,15 +318,48 @@ def test_places_that_fit_no_product():
     assert np.argsort(places.key[:4]).tolist() == [2, 3, 1, 0]
 
 
+def test_places_that_nearly_fit_a_product():
+    """Rule: topics count, too: four of them make the product too large. A negative partition names no log."""
+    far, most = 1 << 30, (1 << 31) - 1
+    named = Named(
+        trace=np.zeros(6, np.int64),
+        topic=np.array([3, 3, 2, 1, 0, 1]),
+        partition=np.array([most, most, most, most, 0, -1]),
+        offset=np.array([far, far - 1, far, 0, far, 0]),
+        topics=("a", "b", "c", "d"),
+    )
+    logs, (places,) = places_of((named,))
+    assert [logs.named(int(log)) for log in places.log[:5]] == [
+        (0, "d", most),
+        (0, "d", most),
+        (0, "c", most),
+        (0, "b", most),
+        (0, "a", 0),
+    ]
+    assert np.argsort(places.key[:5]).tolist() == [4, 3, 2, 1, 0] and places.log[5] == -1
+
+
+def test_long_lineage_is_split_in_parts(monkeypatch):
+    """Rule: parts of lineage that are split one after the other name what the whole names."""
+    texts = [None, "t-0@5", "u-1@6 t-2@7", "t-0", "u-0@1", "", "v-3@9"]
+    rows, counts = np.array([1, 2, 3, 4, 5, 6, 1]), np.array([1, 2, 1, 1, 0, 1, 1])
+    expected = [("t", 0, 5), ("u", 1, 6), ("t", 2, 7), None, ("u", 0, 1), ("v", 3, 9), ("t", 0, 5)]
+    for at_once in (1, 2, 3, 100):
+        monkeypatch.setattr(places, "AT_ONCE", at_once)
+        *columns, topics = sources_of(pa.array(texts), rows, counts)
+        found = zip(*(column.tolist() for column in columns), strict=True)
+        assert [(topics[name], *place) if name >= 0 else None for name, *place in found] == expected
+
+
 def test_lineage_that_names_no_place():
     """Rule: a topic may have the signs of lineage in its name; what is no lineage names nothing, and neither
     does lineage of another length than the records."""
     texts = [
         "t-0@5 a-b@c-12@7", None, "t-0@5", "t@5 -0@5 t-@5", "t-0@ t-0 @5", "t-x@5 t-0@x", "t-0@" + "9" * 19,
-        "t-0@" + "9" * 18, "",
+        "t-0@" + "9" * 18, "", "t-1000000000@5",
     ]  # fmt: skip
-    counts = np.array([2, 1, 2, 3, 3, 2, 1, 1, 0])
-    topic, partition, offset, topics = sources_of(pa.array(texts), counts)
+    counts = np.array([2, 1, 2, 3, 3, 2, 1, 1, 0, 1])
+    topic, partition, offset, topics = sources_of(pa.array(texts), np.arange(len(texts)), counts)
     named = [
         (topics[name], number, at)
         for name, number, at in zip(topic.tolist(), partition.tolist(), offset.tolist(), strict=True)
