@@ -19,7 +19,7 @@ offsets and times, so that it is the same in each run of the same story:
     ends: A: F, W          when what a convicting operation F had written was read, its transaction's marker
                            or its offset's expiry had been written; "nothing": neither
     stands: R              a contradiction that stood when a wait was given up (checkers/stuck.py)
-    step: W, again: W, answer: W
+    step: W, left: W, again: W, answer: W
                            what occurred anywhere in the trace (features.py)
 """
 
@@ -40,7 +40,7 @@ from fencepost.traces.events import Name
 from fencepost.traces.operations import Function
 from fencepost.traces.tables import Tables
 
-KEPT = ("step", "again", "answer")
+KEPT = ("step", "left", "again", "answer")
 """Kinds of feature that are evidence of a cause. Pairs and options say more of how a swarm got there."""
 COMMITTED = "read_committed"
 """The isolation that belongs to the words of an operation; the other is the usual one."""

@@ -8,6 +8,7 @@ of.
     then: A -> B       on one partition, or on one broker, B was among the next NEXT steps after A, within
                        WITHIN_NS
     last: W            the last step of a partition, or of the cluster, before the final reads
+    left: W            at the end, something of this kind was in a state that cannot stay so (subjects.py)
     again: W           after the faults had ended, W occurred OFTEN times on one partition or broker
     together: K, L     faults of these kinds lasted at the same time
     operation: W       a client operation of this function, outcome, acks and error
@@ -94,6 +95,7 @@ def features_of(tables: Tables, steps: Steps) -> Features:
     ids = tables.traces.column("trace_id").to_numpy().astype(np.int64)
     gathered = _Gathered()
     _steps(steps, gathered)
+    _left(steps, gathered)
     _faults(tables.events, steps, gathered)
     _operations(tables, ids, steps, gathered)
     _options([plan or "" for plan in tables.traces.column("plan").to_pylist()], gathered)
@@ -156,6 +158,14 @@ def _last(steps: Steps, scoped: Any, gathered: _Gathered) -> None:
         final = np.ones(len(index), bool)
         final[:-1] = scope[index][1:] != scope[index][:-1]
         gathered.add(kind, steps.trace[index][final], steps.code[index][final], list(steps.words))
+
+
+def _left(steps: Steps, gathered: _Gathered) -> None:
+    """Groups and transactions that were left in a state that cannot stay so."""
+    found = sorted({word for _, word in steps.left})
+    traces = np.array([trace for trace, _ in steps.left], np.int64)
+    codes = np.array([found.index(word) for _, word in steps.left], np.int64)
+    gathered.add("left", traces, codes, found)
 
 
 def _again(steps: Steps, scoped: Any, broker: Ints, gathered: _Gathered) -> None:

@@ -82,6 +82,8 @@ class Steps:
     name: Ints
     words: tuple[str, ...]
     topics: tuple[str, ...]
+    # Numbers of traces, and what is in a state at their end that cannot stay so (subjects.py).
+    left: tuple[tuple[int, str], ...]
 
 
 NAMES = tuple(name.value for name in Name)
@@ -160,6 +162,7 @@ class _Reading:
     events: pa.Table
     trace_ids: Ints
     flags: list[tuple[str, Flags]] = field(factory=list)
+    left: list[tuple[int, str]] = field(factory=list)
     columns: dict[str, Ints] = field(factory=dict)
 
     def int(self, name: str) -> Ints:
@@ -225,6 +228,7 @@ class _Reading:
             name=name,
             words=tuple(texts),
             topics=tuple(topic_words),
+            left=tuple(self.left),
         )
 
     def _reasons(self, said: Flags) -> tuple[Ints, list[str]]:
@@ -302,7 +306,9 @@ class _Reading:
         self._members(of_trace, is_, state, assigned, node, any_of)
         self._offsets(is_, of_replica, any_of)
         self._controllers(of_trace, is_, node)
-        self.flags += relations(self.events, trace, name, CODE_OF)
+        found = relations(self.events, trace, name, CODE_OF)
+        self.flags += found.words
+        self.left = found.left
 
     def _compare(self, label: str, value: Ints, known: Ints, rows: Flags) -> None:
         """`label` below, or above, what is known. Rows without both sides say nothing."""

@@ -16,6 +16,10 @@ what was known before, or a step that comes before what it waits for, is strange
     not as decided           a marker that says otherwise than the transaction's coordinator had written
     marker again             a partition that has the marker of this end gets another one
     coordinator epoch behind a marker of an older coordinator than the producer's last one
+
+The state of a group or a transactional id at the end of its trace is a fact of its own, if it cannot stay so:
+a transaction that is open, or decided and not complete, or a group that rebalances. A trace that ends so was
+given up, or its events were cut off.
 """
 
 from typing import Any
@@ -39,6 +43,9 @@ BEGINS, PREPARES, COMPLETES = "Empty", "Prepare", "Complete"
 """Kafka's states of a transaction, or how their names begin."""
 COMMITS = "Commit"
 """How the name of a state ends in which the transaction commits."""
+OPEN, REBALANCES = "Ongoing", "Rebalance"
+"""A transaction's state in which its producer may write; how the names of a group's states end in which its
+members have no assignment."""
 
 
 class Detail(msgspec.Struct):
@@ -74,6 +81,7 @@ class _Group:
 
     generation: int
     has_members: bool
+    state: str
 
 
 @frozen(kw_only=True)
@@ -105,10 +113,12 @@ class _Known:
     ends: dict[int, _End] = field(factory=dict)
     coordinators: dict[int, int] = field(factory=dict)
 
-    def group(self, detail: Detail) -> list[str]:
+    def group(self, state: str, detail: Detail) -> list[str]:
         """The relations of a group's event."""
         before = self.groups.get(detail.group)
-        self.groups[detail.group] = _Group(generation=detail.generation, has_members=bool(detail.members))
+        self.groups[detail.group] = _Group(
+            generation=detail.generation, has_members=bool(detail.members), state=state
+        )
         if before is None or detail.generation < 0:
             return []
         said = {
@@ -154,11 +164,31 @@ class _Known:
             end.written.add(place)
         return [word for word, holds in said.items() if holds]
 
+    def left(self) -> list[str]:
+        """What is in a state that cannot stay so."""
+        transactions = [producer.state for producer in self.producers.values()]
+        said = {
+            "a transaction that is open": OPEN in transactions,
+            "a transaction that is decided": any(state.startswith(PREPARES) for state in transactions),
+            "a group that rebalances": any(one.state.endswith(REBALANCES) for one in self.groups.values()),
+        }
+        return [word for word, holds in said.items() if holds]
+
+
+@frozen(kw_only=True, eq=False)
+class Relations:
+    """What the events of groups and transactions say."""
+
+    # Words and the rows that get them.
+    words: list[tuple[str, Flags]]
+    # Numbers of traces, and what is in a state at their end that cannot stay so.
+    left: list[tuple[int, str]]
+
 
 def relations(
     events: pa.Table, trace: npt.NDArray[np.int64], names: npt.NDArray[np.int64], code_of: dict[Name, int]
-) -> list[tuple[str, Flags]]:
-    """Words and the rows that get them.
+) -> Relations:
+    """What the events of groups and transactions say.
 
     Args:
         events: of whole traces.
@@ -171,23 +201,26 @@ def relations(
         pa.array(rows, pa.int64())
     )
     said: dict[str, list[int]] = {}
+    left: list[tuple[int, str]] = []
     known, current = _Known(), -1
     columns = (asked.column(name).to_pylist() for name in asked.column_names)
     for row, name, topic, partition, cause, text in zip(rows.tolist(), *columns, strict=True):
         if trace[row] != current:
+            left += [(current, word) for word in known.left()]
             known, current = _Known(), int(trace[row])
         detail = detail_of(text)
         if name == Name.GROUP_PHASE:
-            words = known.group(detail)
+            words = known.group(cause or "", detail)
         elif name == Name.TRANSACTION_PHASE:
             words = known.transaction(cause or "", detail)
         else:
             words = known.marker(f"{topic}-{partition}", detail)
         for word in words:
             said.setdefault(word, []).append(row)
+    left += [(current, word) for word in known.left()]
     found = []
     for word in sorted(said):
         flags = np.zeros(len(names), bool)
         flags[said[word]] = True
         found.append((word, flags))
-    return found
+    return Relations(words=found, left=left)

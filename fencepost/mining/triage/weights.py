@@ -41,6 +41,7 @@ WEIGHTS = {
     "here": 0.5,
     "between": 1.0,
     "step": 1.0,
+    "left": 1.0,
     "again": 0.5,
     "answer": 4.0,
 }
@@ -53,7 +54,7 @@ NAMING = 2.0
 SELDOM = 0.005
 """No step weighs more than one that this share of the comparable healthy traces has. The weights of a hundred
 healthy traces and of a hundred thousand, of which many may be alike, are the same."""
-STEPS = ("convicts", "here", "between", "step", "again", "answer")
+STEPS = ("convicts", "here", "between", "step", "left", "again", "answer")
 """Kinds of item with a weight that depends on how many healthy traces have the step."""
 
 
@@ -63,7 +64,7 @@ def healthy_name(item: str) -> str:
     kind, words = item.split(": ", 1)
     if kind not in STEPS:
         return ""
-    return item if kind in ("again", "answer") else f"step: {words}"
+    return item if kind in ("left", "again", "answer") else f"step: {words}"
 
 
 def has_step(item: str) -> bool:

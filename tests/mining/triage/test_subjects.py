@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from fencepost.mining.triage.features import features_of
 from fencepost.mining.triage.steps import steps_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.rows import rows_of
@@ -103,6 +104,33 @@ def test_a_number_is_compared_with_the_last_one_of_its_group_or_producer(
 ) -> None:
     """Rule: what the protocol orders is said only where it is out of order."""
     assert last(*events) == words
+
+
+@pytest.mark.parametrize(
+    ("events", "left"),
+    [
+        ([transaction("Ongoing", 1)], ["a transaction that is open"]),
+        ([transaction("Ongoing", 1), PREPARED], ["a transaction that is decided"]),
+        ([PREPARED, transaction("CompleteCommit", 1)], []),
+        ([group("Stable", 3, 2), group("PreparingRebalance", 3, 2)], ["a group that rebalances"]),
+        ([group("CompletingRebalance", 3, 2)], ["a group that rebalances"]),
+        ([group("PreparingRebalance", 3, 2), group("Stable", 4, 2)], []),
+        ([group("PreparingRebalance", 3, 2), group("Stable", 4, 2, name="g2")], ["a group that rebalances"]),
+    ],
+)
+def test_what_is_left_in_a_state_that_cannot_stay_so(events: list[Event], left: list[str]) -> None:
+    """Rule: the last state of each group and each transactional id counts, and only one that cannot stay
+    so."""
+    traces = [
+        Trace(trace_id=number, plan="", seed=0, software_version="test", events=tuple(each))
+        for number, each in enumerate(([], events, [PREPARED, transaction("CompleteCommit", 1)]))
+    ]
+    tables = tables_of([rows_of(trace) for trace in traces])
+    steps = steps_of(tables.events, np.arange(3))
+    assert list(steps.left) == [(1, word) for word in left]
+    features = features_of(tables, steps).of_each(3)
+    found = [[one for one in each if one.startswith("left: ")] for each in features]
+    assert found == [[], [f"left: {word}" for word in left], []]
 
 
 def test_a_detail_that_is_no_json_says_nothing() -> None:
