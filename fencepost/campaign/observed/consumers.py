@@ -14,6 +14,7 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.campaign.observed.differences import NOWHERE, Differences
+from fencepost.campaign.observed.justified import Reason
 from fencepost.campaign.observed.resting_clients import contradictions_in_client
 from fencepost.campaign.observed.rows import REST_EVERY, asks_leader
 from fencepost.impl.client.consumer.consumer import Consumer
@@ -53,8 +54,9 @@ class ConsumerTap:
     begun: set[TopicPartition] = field(factory=set)
     # By correlation id: the partition of a ListOffsets.
     listing: dict[int, TopicPartition] = field(factory=dict)
-    # Answers that arrived.
+    # Answers that arrived: how many, and to which requests since the consumer rested last.
     arrived: int = 0
+    answered: set[int] = field(factory=set)
     differences: Differences = field(init=False)
 
     @differences.default
@@ -70,9 +72,15 @@ class ConsumerTap:
         """
         core, kind = self.host.core, type(message)
         self.arrived += 1
-        if self.arrived % REST_EVERY == 0 and core is not None and self.host.rests:
-            for reason in contradictions_in_client(core, self.host.timers):
-                self.differences.add(self.host.node, "resting", NOWHERE, "a state", reason)
+        if core is not None and self.host.rests:
+            if not self.answered.isdisjoint(core.desk.waiting):
+                numbers = sorted(self.answered.intersection(core.desk.waiting))
+                self._at_rest((f"requests {numbers}", "none waits: they are answered", "they wait"))
+            self.answered.clear()
+            if self.arrived % REST_EVERY == 0:
+                for reason in contradictions_in_client(core, self.host.timers):
+                    self._at_rest(reason)
+        self.answered.add(message.correlation_id)
         if kind is group_api.SyncGroupResponse and core is not None:
             if message.correlation_id in core.desk.waiting:
                 self.begins, self.begun = {}, set()
@@ -113,12 +121,16 @@ class ConsumerTap:
                 reason = f"first position in {one.partition} of an assignment", sorted(answered), one.offset
                 self.differences.add(self.host.node, "unknown_leader", NOWHERE, "Fetch", reason)
 
+    def _at_rest(self, reason: Reason) -> None:
+        self.differences.add(self.host.node, "resting", NOWHERE, "a state", reason)
+
     def ended(self) -> None:
         """The process ends."""
         self.owner, self.poll, self.lost = (None, None), None, False
         self.commits.clear()
         self.begins, self.begun = {}, set()
         self.listing.clear()
+        self.answered.clear()
 
     def began(self, row: Operation) -> None:
         """A row begins.

@@ -165,6 +165,11 @@ class RowTap:
         core, host = self.host.core, self.host
         for reason in self.refusals.refuted(self.now()):
             self.differences.add(host.node, "row", NOWHERE, "appends", reason)
+        if core is not None and host.rests:
+            current = getattr(core, "client", core).current
+            if current is not None and current.correlation_id in self.got:
+                reason = f"operation {current.operation.op_id}", "it goes on: its answer is there", "it waits"
+                self.differences.add(host.node, "resting", NOWHERE, "a state", reason)
         if self.arrived % REST_EVERY == 0 and core is not None and host.rests:
             for reason in contradictions_in_client(core, host.timers):
                 self.differences.add(host.node, "resting", NOWHERE, "a state", reason)

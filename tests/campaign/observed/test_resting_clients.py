@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.campaign.observed.consumers import ConsumerTap
 from fencepost.campaign.observed.refusals import Refusals
@@ -14,10 +14,13 @@ from fencepost.campaign.observed.rows import RowTap
 from fencepost.campaign.run.run import Run
 from fencepost.checkers.meantime import judge
 from fencepost.impl.client.consumer.fetch import ConsumerFetcher
+from fencepost.impl.client.consumer.requests import ConsumerDesk
+from fencepost.impl.client.producer import pipelined as pipelined_client
 from fencepost.impl.client.producer.accumulator import Line, ProducerBatch
 from fencepost.impl.client.producer.producer import Producer
 from fencepost.impl.client.producer.sequences import Sequences
 from fencepost.impl.messages.broker_api import ProduceResponse
+from fencepost.impl.messages.group_api import HeartbeatResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import (
@@ -106,6 +109,27 @@ def test_a_producer_that_does_not_notice_a_time_out_is_found(monkeypatch: pytest
         Producer, "_on_timer", lambda self, key: None if key[0] == "produce_request" else fired(self, key)
     )
     assert any(name == "contradictory_state" for name, _ in found(plan()))
+
+
+def test_a_client_that_does_not_take_its_answers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule (AGREED): it waits for its time-out, and asks again, as if nothing had come."""
+    monkeypatch.setattr(pipelined_client, "PRODUCERS_MAIL", object)
+    polls = tuple(
+        PlannedOperation(op_id=500 + n, process=0, at_ms=700 + 150 * n, function="poll") for n in range(9)
+    )
+    reading = evolve(plan(), operations=(*plan().operations, *polls))
+    assert any("its answer is there" in expected for _, expected in found(reading))
+
+
+def test_a_consumer_that_does_not_take_an_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule (AGREED): the same of a member of a group."""
+    answered = ConsumerDesk.answered
+    monkeypatch.setattr(
+        ConsumerDesk,
+        "answered",
+        lambda self, message: None if type(message) is HeartbeatResponse else answered(self, message),
+    )
+    assert any("they are answered" in expected for _, expected in found(plan()))
 
 
 def test_a_number_that_is_given_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
