@@ -11,13 +11,15 @@ nothing. What it can carry out is in `inside().can`, which may be asked before i
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import frozen
 
-from fencepost.proxy.faults import RequestFault, Struck
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.traces.errors import FencepostError
+
+if TYPE_CHECKING:
+    from fencepost.proxy.faults import RequestFault, Struck  # needs the extra kafka; other systems do not
 
 Pair = tuple[int, int]
 """A directed link between two brokers: source, target."""
@@ -77,7 +79,7 @@ class Links(Protocol):
 class Requests(Protocol):
     """Requests of clients that can be broken one by one."""
 
-    def break_requests(self, name: str, fault: RequestFault) -> None:
+    def break_requests(self, name: str, fault: "RequestFault") -> None:
         """From now on the fault may strike.
 
         Args:
@@ -90,7 +92,7 @@ class Requests(Protocol):
         """The fault of this name strikes no more; what is held still arrives."""
         ...
 
-    def hits(self) -> tuple[Struck, ...]:
+    def hits(self) -> "tuple[Struck, ...]":
         """What was hit since the last call; times are nanoseconds of the wall clock."""
         ...
 

@@ -11,8 +11,7 @@ from attrs import evolve, field, frozen
 
 from fencepost.campaign.faults.links import name_of
 from fencepost.campaign.real.operators import KINDS, PATIENCE_S, REQUEST_S, Topic, ask
-from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST
-from fencepost.campaign.swarm.late_requests import LATE_REQUESTS
+from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST, LATE_REQUESTS
 from fencepost.proxy.faults import parse
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.systems.apache_kafka.administration import Administration

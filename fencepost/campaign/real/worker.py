@@ -26,7 +26,7 @@ from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
 from fencepost.campaign.real.run import RealRun
 from fencepost.campaign.real.striking import FOLLOWED
 from fencepost.campaign.real.transforming import FUNCTIONS, transforms
-from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST
+from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.campaign.workers.worker import Worker, main

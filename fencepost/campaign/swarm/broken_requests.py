@@ -9,13 +9,12 @@ its sender sends it again on another one, goes on, and the first one takes effec
 from attrs import evolve
 
 from fencepost.campaign.swarm.draws import Draws
+from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST
 from fencepost.proxy.faults import checked
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Fault, Plan
 
-BROKEN_REQUEST = "broken_request"
-"""The kind of fault. Its target is a fault of requests as text (docs/reference/request-faults.md)."""
 FIRST_BROKEN = 800
 """Fault ids."""
 HOLDS = ("hold", "hold connection")

@@ -21,6 +21,9 @@ from fencepost.traces.plan import Fault, Plan, PlannedOperation
 
 LATE_REQUESTS = "late_requests"
 """The kind of fault. The simulator's network holds back single messages; this one holds back connections."""
+BROKEN_REQUEST = "broken_request"
+"""The other kind of fault at the level of requests, of single ones (broken_requests.py). Its target is its
+text (docs/reference/request-faults.md)."""
 FIRST_LATE = 700
 """Fault ids."""
 MICROSECONDS = 1_000

@@ -16,9 +16,9 @@ from attrs import evolve
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.swarm.bounds import Profile
-from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST, with_broken_requests
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
 from fencepost.campaign.swarm.late_requests import (
+    BROKEN_REQUEST,
     LATE_REQUESTS,
     with_late_requests,
     with_many_transactions,
@@ -195,6 +195,10 @@ def swarm_for_real(
         plan = with_many_transactions(plan, draw) if disturbed else plan
         plan = with_late_requests(plan, draw) if LATE_REQUESTS in disturbed else plan
     if BROKEN_REQUEST in disturbed and not control:
+        from fencepost.campaign.swarm.broken_requests import (
+            with_broken_requests,
+        )  # needs the extra kafka; a system without proxies does not
+
         plan = with_broken_requests(plan, draw)
     if control:
         return _CONTROLLED[control](plan, draw)

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from fencepost.campaign.real.run import RealRun
 from fencepost.campaign.real.worker import checked
-from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST
+from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.systems.embedded import Embedded

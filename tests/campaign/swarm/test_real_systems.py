@@ -10,8 +10,8 @@ from fencepost.campaign.faults.roles import parse_role
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.real.faults import REAL_FAULTS
 from fencepost.campaign.real.worker import checked
-from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST, HOLDS, READS, VERBS
-from fencepost.campaign.swarm.late_requests import LATE_REQUESTS
+from fencepost.campaign.swarm.broken_requests import HOLDS, READS, VERBS
+from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST, LATE_REQUESTS
 from fencepost.campaign.swarm.real_systems import (
     CONTROLS,
     ECLIPSE,
