@@ -251,6 +251,7 @@ def test_a_broker_forgets_a_deleted_partition(then: tuple[Event, ...], stale: bo
         Event(time=1, name=Name.CONTROLLER_EPOCH, node=1, controller_epoch=3),
         Event(time=2, name=Name.BROKER_ZNODE, node=2, broker_epoch=7),
         Event(time=3, name=Name.ASSIGNMENT, topic="v", partition=0, replicas=(1,)),
+        Event(time=8, name=Name.TOPIC_DELETION, topic="v"),
         Event(time=8, name=Name.ASSIGNMENT, topic="v", partition=0),
         *then,
     ):

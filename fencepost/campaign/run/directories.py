@@ -13,7 +13,7 @@ from typing import Any
 from fencepost.campaign.observed.timed import HEADER_BYTES, Timed, batches_in
 
 SIDECARS = ("index", "timeindex", "txnindex", "snapshot")
-CHECKPOINT = "leader-epoch-checkpoint"
+CHECKPOINT, TEMPORARY = "leader-epoch-checkpoint", ".tmp"
 ATTRIBUTES, PRODUCER_ID, PRODUCER_EPOCH, SEQUENCE = slice(21, 23), slice(43, 51), slice(51, 53), slice(53, 57)
 """Bytes of a batch."""
 TRANSACTIONAL, CONTROL = 0x10, 0x20
@@ -115,10 +115,12 @@ def _aborted(log: Any, segments: Segments) -> Iterator[str]:
 
 
 def _strays(log: Any) -> Iterator[str]:
-    """A snapshot of producers may also be inside of the log, where the log once ended."""
+    """A snapshot of producers may also be inside of the log, where the log once ended. A crash leaves a half
+    written checkpoint, which the next one overwrites."""
     bases = [segment.base_offset for segment in log.segments.all]
     wanted = {f"{base:020}.log" for base in bases}
-    allowed = wanted | {f"{base:020}.{kind}" for base in bases for kind in SIDECARS} | {CHECKPOINT}
+    allowed = wanted | {f"{base:020}.{kind}" for base in bases for kind in SIDECARS}
+    allowed |= {CHECKPOINT, CHECKPOINT + TEMPORARY}
     names = set(log.files.list(log.directory))
     for name in names - allowed:
         stem, _, kind = name.partition(".")

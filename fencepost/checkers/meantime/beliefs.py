@@ -114,8 +114,8 @@ class Known:
 
     states: dict[Key, Event] = field(factory=dict)
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
-    # When each deleted partition was gone, in nanoseconds.
-    deleted: dict[Key, int] = field(factory=dict)
+    # When the deletion of each topic was asked for, in nanoseconds.
+    deleted: dict[str | None, int] = field(factory=dict)
     # Broker epochs by id.
     registered: dict[int, int] = field(factory=dict)
     # When each broker registered last, in nanoseconds.
@@ -141,7 +141,8 @@ class Known:
             else:
                 self.assigned.pop(key, None)
                 self.states.pop(key, None)
-                self.deleted[key] = event.time
+        elif name is Name.TOPIC_DELETION:
+            self.deleted.setdefault(event.topic, event.time)
         elif name is Name.BROKER_ZNODE:
             if event.broker_epoch < 0:
                 self.registered.pop(event.node, None)
@@ -162,6 +163,7 @@ LEARNT = frozenset(
         Name.CONTROLLER_EPOCH,
         Name.CONTROLLER_ZNODE,
         Name.PARTITION_STATE,
+        Name.TOPIC_DELETION,
         Name.TRUNCATED,
     }
 )
@@ -322,9 +324,9 @@ class Comparison:
         key = event.topic, event.partition
         assigned = self.known.assigned.get(key)
         if assigned is None:
-            # Nobody waits for the request that takes a topic out of the caches, and it is not sent again to a
-            # broker that registers anew, or by a controller that is elected later: it may stay, as in Kafka.
-            deleted = self.known.deleted.get(key)
+            # Nobody waits for the request that takes a topic out of the caches. It may be lost where a broker
+            # registered anew or a controller was elected since; then the topic stays, as in Kafka.
+            deleted = self.known.deleted.get(event.topic)
             if deleted is None or deleted > max(self.known.reign, self.known.since.get(event.node, 0)):
                 forget = f"broker {event.node} to forget a deleted partition"
                 yield self._stale(place, key, forget, "it is known")

@@ -75,6 +75,16 @@ def test_a_file_without_a_segment_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert any(".timeindex" in one for one in seen())
 
 
+def test_a_half_written_checkpoint_may_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule (AGREED): a crash leaves it, and the next checkpoint overwrites it (seed 41003769 of the profile
+    everything). No other temporary file may stay."""
+    listed = Disk.list
+    for name, found in (("leader-epoch-checkpoint.tmp", False), ("recovery.tmp", True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(Disk, "list", lambda disk, path, name=name: [*listed(disk, path), name])
+            assert any(name in one for one in seen()) is found
+
+
 def test_an_index_entry_that_points_elsewhere_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule (AGREED): a search that begins too late would skip records."""
     append = OffsetIndex.append
