@@ -53,8 +53,7 @@ def delete_half(bootstrap_servers: str, topic: str, partition: int) -> int:
     key = TopicPartition(topic, partition)
 
     async def attempt(addresses: Mapping[int, Address], metadata: MetadataResponse) -> int:
-        leader = next(each.leader for each in metadata.partitions if each.partition == key)
-        return await _delete(addresses[leader], key)
+        return await _delete(addresses[_found(metadata, key).leader], key)
 
     return asyncio.run(_in_time(bootstrap_servers, attempt, f"half of {key} to be deleted"))
 
@@ -129,12 +128,20 @@ def wait_until_alone(bootstrap_servers: str, topic: str, partition: int) -> int:
     key = TopicPartition(topic, partition)
 
     async def attempt(_: Mapping[int, Address], metadata: MetadataResponse) -> int:
-        found = next(each for each in metadata.partitions if each.partition == key)
+        found = _found(metadata, key)
         if len(found.isr) != 1:
             raise NotYetError(found.isr)
         return found.leader
 
     return asyncio.run(_in_time(bootstrap_servers, attempt, f"{key} with one replica in sync"))
+
+
+def _found(metadata: MetadataResponse, key: TopicPartition) -> Any:
+    """A partition's row; a broker leaves one without a leader out. Raises NotYetError."""
+    for row in metadata.partitions:
+        if row.partition == key:
+            return row
+    raise NotYetError(key)
 
 
 Attempt = Callable[[Mapping[int, Address], MetadataResponse], Awaitable[int]]
@@ -150,7 +157,7 @@ async def _in_time(
             while True:
                 try:
                     return await attempt(*await look_around(addresses_of(bootstrap_servers), Access()))
-                except (OSError, ProtocolError, KeyError, StopIteration, NotYetError) as error:
+                except (OSError, ProtocolError, KeyError, NotYetError) as error:
                     why = repr(error)
                 await asyncio.sleep(PAUSE_S)
     except TimeoutError:
