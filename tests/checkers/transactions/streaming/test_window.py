@@ -4,13 +4,18 @@ from collections import Counter
 from random import Random
 
 import exactly_once_naive
+import numpy as np
 import pytest
 import test_transactions_differential
 from attrs import evolve
 
 from fencepost.checkers import exactly_once, transactions
+from fencepost.checkers.kafka.relations import TXN
 from fencepost.checkers.log.streaming.merge import Moment
+from fencepost.checkers.operation_columns import columns_of_traces
+from fencepost.checkers.transactions.graph import graph_of
 from fencepost.checkers.transactions.streaming import CHECKS, TransactionWindow
+from fencepost.checkers.transactions.streaming.closed import reached
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
@@ -292,7 +297,28 @@ def test_too_much_under_way_ends_the_judgement_and_not_the_memory() -> None:
     ]
     window, reported, most = watched(made_of([*rows(40), *open_ones]), 20)
     assert reported == {} and most <= 80 and not window.completed
-    assert {verdict.decision for verdict in window.end()} == {Decision.UNKNOWN}
+    decided = {(verdict.decision, verdict.reason) for verdict in window.end()}
+    assert decided == {(Decision.UNKNOWN, "1 operations lay beyond the horizon of 20")}
+
+
+def test_who_writes_what_forgotten_readers_read_makes_the_check_unknown() -> None:
+    """Rule: nobody had written to this log when its readers were forgotten; one of them may have read the
+    record that is appended now."""
+    late = row(
+        9_000, Function.APPEND, 12_000, process=5, topic="in", partition=0, acks=-1, offset=500,
+        records=(record("in", 500, 5),),
+    )  # fmt: skip
+    decided = passed(made_of([*rows(80), late]), 20)
+    assert decided["transactions"] == (Decision.UNKNOWN, "1 operations lay beyond the horizon of 20")
+
+
+def test_what_a_path_reaches() -> None:
+    """Rule: each transaction that begins after the end of another one is reached from it, over any number of
+    others; none before it is."""
+    columns = columns_of_traces((made_of(rows(4)),))
+    heads = np.flatnonzero(columns.function == TXN)
+    found = reached(graph_of(columns), heads[1:2])
+    assert found[heads].tolist() == [False, True, True, True]
 
 
 def test_loss_that_the_claims_allow_excuses_and_other_traces_have_no_verdict() -> None:
