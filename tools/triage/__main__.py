@@ -22,8 +22,8 @@ from tools.triage.runs import Wanted, harvest, of_both, of_bug, of_none
 
 @click.command()
 @click.option("--seed", default=7, show_default=True, help="Draws bugs, pairs, and where bad traces stand.")
-@click.option("--bugs", "names", metavar="ID,ID...", help="Planted bugs. [default: drawn by the seed]")
-@click.option("--draw", default=20, show_default=True, help="How many bugs are drawn.")
+@click.option("--bugs", "names", metavar="ID,ID...", help="Planted bugs to draw from. [default: all]")
+@click.option("--draw", default=20, show_default=True, help="How many bugs the seed draws; fewer: all.")
 @click.option("--pairs", default=3, show_default=True, help="Pairs of bugs that are planted together too.")
 @click.option("--runs", default=25, show_default=True, help="Distinct bad runs of each bug.")
 @click.option("--seeds", default=1_000, show_default=True, help="Seeds to try for them at most.")
@@ -55,13 +55,14 @@ def command(
       python -m tools.triage --bugs KIP-101,KAFKA-708 --runs 10 --one-in 50
     """
     output = Output(as_json)
-    chosen = list(split_names(names) or Random(seed).sample(sorted(BUGS), draw))
-    for bug in chosen:
+    listed = split_names(names) or tuple(sorted(BUGS))
+    for bug in listed:
         if bug not in BUGS:
             raise FencepostError(expected=f"one of {', '.join(sorted(BUGS))}", seen=bug, where="--bugs")
+    chosen = Random(seed).sample(listed, min(draw, len(listed)))
     wanted = [of_bug(bug, runs, seeds) for bug in chosen]
     wanted += _pairs(chosen, pairs, seed, max(2, runs // 5), seeds)
-    wanted.append(of_none(tuple(BUGS[bug].profile for bug in chosen), healthy))
+    wanted.append(of_none(tuple(sorted({BUGS[bug].profile for bug in chosen})), healthy))
     kept: dict[str, int] = {}
     for key, tried, found in harvest(out, wanted, first_seed=first_seed, jobs=jobs):
         kept[key] = found

@@ -69,7 +69,7 @@ def of_both(first: str, second: str, runs: int, seeds: int) -> Wanted:
 
 
 def of_none(profiles: tuple[str, ...], runs: int) -> Wanted:
-    """Healthy runs, as many of each profile as it stands in `profiles`."""
+    """Healthy runs, equally many of each profile."""
     return Wanted(key=HEALTHY, bugs=(), profiles=profiles, own=(), runs=runs, seeds=2 * runs)
 
 
