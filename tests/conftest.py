@@ -6,12 +6,10 @@ import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from _pytest.assertion import rewrite
 from attrs import define
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
@@ -115,39 +113,6 @@ def loaded_once() -> Iterator[None]:
     under test are not: `kept` is closed there."""
     with forking.kept():
         yield
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Each worker of xdist first compiles its share of the test files."""
-    worker = getattr(session.config, "workerinput", None)
-    if worker is not None:
-        number = int(worker["workerid"].removeprefix("gw"))
-        compile_share(session.config, Path(__file__).parent, number, worker["workercount"])
-
-
-def compile_share(config: pytest.Config, folder: Path, number: int, of: int) -> None:
-    """Write pytest's bytecode of every `of`-th test file, beginning with `number`, where it is missing.
-
-    All workers import all test files. Otherwise, with new files, as in a fresh clone, each would compile each
-    of them. Nobody waits for another: a file that is not there yet is compiled by who needs it, as ever.
-
-    Args:
-        config: of this pytest.
-        folder: where the test files are.
-        number: of this worker, from 0.
-        of: how many workers there are.
-    """
-    if sys.dont_write_bytecode or rewrite.assertstate_key not in config.stash:
-        return
-    state = config.stash[rewrite.assertstate_key]
-    for path in sorted(folder.rglob("test_*.py"))[number::of]:
-        cache = rewrite.get_cache_dir(path)
-        bytecode = cache / (path.stem + rewrite.PYC_TAIL)
-        if rewrite.try_makedirs(cache) and rewrite._read_pyc(path, bytecode, state.trace) is None:
-            with suppress(SyntaxError):  # told by who imports it
-                source, code = rewrite._rewrite_test(path, config)
-                rewrite._write_pyc(state, code, source, bytecode)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,6 +1,5 @@
 """How xdist spreads the tests, and the guard of the Spark session that they share (tests/conftest.py)."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -131,35 +130,3 @@ def test_each_test_runs_in_the_guard(conftest, monkeypatch) -> None:
     assert guarded == ["tests/x/test_y.py::test_z"]
     with pytest.raises(StopIteration):
         running.send(None)
-
-
-def test_workers_share_the_compilation_of_test_files(
-    conftest, pytestconfig, tmp_path: Path, monkeypatch
-) -> None:
-    """Rule: each file is compiled by one of them, where its bytecode is missing or old; a mistake in one
-    stops nobody."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setattr(sys, "pycache_prefix", None)
-    compiled: list[str] = []
-    rewriting = conftest.rewrite._rewrite_test
-
-    def noted(path: Path, config: pytest.Config) -> Any:
-        compiled.append(path.name)
-        return rewriting(path, config)
-
-    monkeypatch.setattr(conftest.rewrite, "_rewrite_test", noted)
-    names = [f"test_{number}.py" for number in range(5)]
-    for name in names:
-        (tmp_path / name).write_text("def test() -> None:\n    assert " + ("" if name == names[3] else "1\n"))
-    (tmp_path / "helper.py").touch()
-    shares = []
-    for number in (0, 1):
-        conftest.compile_share(pytestconfig, tmp_path, number, 2)
-        shares.append([*compiled])
-        compiled.clear()
-    assert shares == [names[::2], names[1::2]]
-    written = sorted(path.name.split(".")[0] for path in (tmp_path / "__pycache__").iterdir())
-    assert written == [Path(name).stem for name in names if name != names[3]]
-    (tmp_path / names[0]).write_text("def test() -> None:\n    assert 22\n")
-    conftest.compile_share(pytestconfig, tmp_path, 0, 1)
-    assert compiled == [names[0], names[3]]

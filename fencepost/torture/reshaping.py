@@ -131,7 +131,7 @@ def wait_until_alone(bootstrap_servers: str, topic: str, partition: int) -> int:
         found = _found(metadata, key)
         if len(found.isr) != 1:
             raise NotYetError(found.isr)
-        return found.leader
+        return int(found.leader)
 
     return asyncio.run(_in_time(bootstrap_servers, attempt, f"{key} with one replica in sync"))
 

@@ -13,6 +13,7 @@ from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Claims, LossRange
 from tests.checkers.traces_by_hand import (
     ON,
+    appends,
     copies,
     cuts,
     dump,
@@ -22,6 +23,7 @@ from tests.checkers.traces_by_hand import (
     hears,
     leads,
     recovers,
+    shows,
     state,
     trace,
 )
@@ -216,6 +218,31 @@ def test_a_compacted_log_may_lose_the_tail_that_claims_allow() -> None:
         f.anomaly for f in invariants.judge(trace(*START, *gap, claims=claims, operations=KEYS)).findings
     }
     assert names == {"committed_record_truncated"}
+
+
+def test_what_is_written_where_loss_was_allowed_supersedes() -> None:
+    """Rule (COMMIT-SAFE): a record that took the offset of one whose loss is allowed supersedes earlier ones
+    of its key, once it is committed."""
+    claims = evolve(COMPACTED, loss=(LossRange(topic="t", partition=0, start=3, end=4, reason="power loss"),))
+    again = [
+        recovers(1, 3, hw=3),
+        recovers(2, 3, hw=3),
+        state(1, 1, 1, 1, 2),
+        leads(1, 1, 1, 2, end=3, hw=3),
+        appends(1, 1, 3, 14),
+        copies(2, 1, 3, 14),
+        shows(1, 1, 4),
+    ]
+    gap = dump(1, 0, 2, 12, end=4, hw=4)
+
+    def found(key: str, *steps: Event) -> set[str]:
+        operations = (*KEYS, keyed(5, key, 14, argument="tombstone"))
+        judged = invariants.judge(trace(*START, *steps, gap, claims=claims, operations=operations))
+        return {finding.anomaly for finding in judged.findings}
+
+    assert found("b", *again) == set()
+    assert "committed_record_truncated" in found("a", *again)
+    assert "committed_record_truncated" in found("b", *again[:-1])
 
 
 def test_a_follower_of_a_compacted_log_takes_gaps() -> None:

@@ -38,6 +38,7 @@ class Committed:
         isr: the ISR in ZooKeeper.
         leader: (leader epoch, broker) of the latest leader.
         log_start: the highest log start offset of a leader.
+        anew: by offset in a range of allowed loss, the values that leaders exposed there later.
     """
 
     log: ReplicaLog = field(factory=ReplicaLog)
@@ -46,6 +47,7 @@ class Committed:
     isr: tuple[int, ...] = ()
     leader: tuple[int, int] = (-1, -1)
     log_start: int = 0
+    anew: dict[int, set[int]] = field(factory=dict)
 
     def exposed_by(self, offset: int, epoch: int) -> tuple[int, int, int, int]:
         """The first exposure of `offset` by a leader of `epoch` or below."""
@@ -98,10 +100,20 @@ class CommitSafe:
         if highest and (latest := max(highest)) > epoch:
             # A deposed leader continued: it must show what its successor showed.
             self._owes(position, event, min(end, before), latest)
+        if self.keys and self.loss:
+            self._note_anew(event, log, min(end, before))
         if end > before:
             committed.log.extend(log, end)
         committed.exposures.append((position, epoch, event.node, end))
         highest[epoch] = max(end, highest.get(epoch, 0))
+
+    def _note_anew(self, event: Event, log: ReplicaLog, end: int) -> None:
+        """Note what a leader has where loss is allowed, below `end`: it may supersede earlier records."""
+        anew = self._of(event).anew
+        for loss in self.loss:
+            if (loss.topic, loss.partition) == (event.topic, event.partition):
+                for offset in range(loss.start, min(loss.end, end, log.end_offset)):
+                    anew.setdefault(offset, set()).add(log.values[offset])
 
     def _became_leader(self, position: int, event: Event) -> None:
         epoch, committed = event.leader_epoch, self._of(event)
@@ -158,7 +170,7 @@ class CommitSafe:
                 start = max(final.log_start_offset, committed.log_start)
                 offset = self._first_lost(key, final.log, committed.log, start, committed.log.end_offset)
                 if offset is None:
-                    offset = self._first_compacted_away(key, final, committed.log, start)
+                    offset = self._first_compacted_away(key, final, committed, start)
                 if offset is None:
                     continue
                 exposed_at, epoch, leader, high_watermark = committed.exposed_by(
@@ -177,18 +189,19 @@ class CommitSafe:
                 )
 
     def _first_compacted_away(
-        self, key: Key, final: FinalLog, committed: ReplicaLog, start: int
+        self, key: Key, final: FinalLog, committed: Committed, start: int
     ) -> int | None:
         """The first committed offset from `start` that the dump lacks although no committed record supersedes
         it. (An unknown record may have any key.)"""
         latest: set[str] = set()
-        lost = None
-        for offset in range(committed.end_offset - 1, start - 1, -1):
-            if committed.epochs[offset] == UNKNOWN_EPOCH:
+        lost, log, anew = None, committed.log, committed.anew
+        for offset in range(log.end_offset - 1, start - 1, -1):
+            latest.update(self.keys[value][0] for value in anew.get(offset, ()) if value in self.keys)
+            if log.epochs[offset] == UNKNOWN_EPOCH:
                 return lost
-            if committed.values[offset] not in self.keys:
+            if log.values[offset] not in self.keys:
                 continue
-            name, tombstone = self.keys[committed.values[offset]]
+            name, tombstone = self.keys[log.values[offset]]
             cut = offset >= final.log.end_offset  # a loss that is allowed
             gone = (cut or final.log.epochs[offset] == UNKNOWN_EPOCH) and not tombstone
             if gone and name not in latest and end_of_loss(self.loss, key, offset) == offset:
