@@ -91,6 +91,15 @@ def test_a_record_that_only_followers_were_seen_to_append_is_of_any_age() -> Non
     assert found(appended(30, 0, 7, node=2), copy, committed(30, 1), deleted(31, 1)) == {"early_deletion"}
 
 
+def test_a_copied_batch_without_records_is_of_any_age() -> None:
+    """Rule (RETENTION): compaction leaves a producer's last batch empty. A follower's copy says when it was
+    copied; a leader's own, a marker, when it was made."""
+    empty = evolve(appended(30, 0), cause="follower", end_offset=1)
+    assert found(empty, committed(30, 1), deleted(31, 1), cleanup_policy="compact,delete") == set()
+    own = evolve(empty, cause="leader")
+    assert found(own, committed(30, 1), deleted(31, 1)) == {"early_deletion"}
+
+
 @pytest.mark.parametrize(("below", "anomalies"), [(2, set()), (1, {"early_deletion"})])
 def test_a_segment_is_as_old_as_what_compaction_left(below: int, anomalies: set[str]) -> None:
     """Rule (RETENTION): the youngest records may be gone, so that nothing says how old the rest is. What no

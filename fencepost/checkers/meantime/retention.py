@@ -141,7 +141,9 @@ class Retention:
         age = max(
             (self.first.setdefault((key, value), event.time) for value in event.values), default=event.time
         )
+        # A batch without records that is copied is as old as it was at its leader.
         seen = not any((key, value) in self.copied for value in event.values)
+        seen = seen and (bool(event.values) or event.cause != FOLLOWER)
         end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
         kept.cut(event.offset)
         kept.batches.append((end, age, position, seen))
