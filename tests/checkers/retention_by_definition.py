@@ -92,25 +92,42 @@ def is_early(events: tuple[Event, ...], topic: str, retention: int, kept_by_clie
             return False
         if any(one.name is Name.FAULT_BEGAN and one.cause in CLOCKS for one in before):
             return False
-        ages = [age for end, age in _known_ages(before, event.node) if end <= event.log_start_offset]
+        ages = [
+            age
+            for end, age in _known_ages(before, event.node, kept_by_clients)
+            if end <= event.log_start_offset
+        ]
         if ages and event.time - max(ages) + kept_by_clients < retention:
             return True
     return False
 
 
-def _known_ages(events: tuple[Event, ...], node: int) -> list[tuple[int, int]]:
+def _known_ages(events: tuple[Event, ...], node: int, kept_by_clients: int) -> list[tuple[int, int]]:
     """The end and the age of each batch in a broker's log of which every value was first appended by a
-    leader, and that no compaction reached."""
+    leader that was not disturbed, and that no compaction reached."""
     found: list[tuple[int, int]] = []
     for place, event in enumerate(events):
         if event.name is not Name.APPENDED or event.node != node:
             continue
         firsts = [next(one for one in events if value in one.values) for value in event.values]
         end = event.offset + len(event.values)
-        known = all(first.cause == "leader" for first in firsts)
+        known = all(
+            first.cause == "leader" and _calm(events[: events.index(first)], first, kept_by_clients)
+            for first in firsts
+        )
         if known and not any(_takes(one, event, end) for one in events[place + 1 :] if one.node == node):
             found.append((end, max(first.time for first in firsts)))
     return found
+
+
+def _calm(before: tuple[Event, ...], appended: Event, kept_by_clients: int) -> bool:
+    """Whether the leader was not disturbed for as long as a client keeps a record."""
+    return not disturbed(before, appended.node) and not any(
+        one.node == appended.node
+        and one.name in (Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.BROKER_STARTED, Name.BROKER_STATE)
+        and appended.time - one.time < kept_by_clients
+        for one in before
+    )
 
 
 def _takes(event: Event, appended: Event, end: int) -> bool:

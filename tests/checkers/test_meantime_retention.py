@@ -91,6 +91,16 @@ def test_a_record_that_only_followers_were_seen_to_append_is_of_any_age() -> Non
     assert found(appended(30, 0, 7, node=2), copy, committed(30, 1), deleted(31, 1)) == {"early_deletion"}
 
 
+@pytest.mark.parametrize(("ended", "anomalies"), [(None, set()), (30, set()), (20, {"early_deletion"})])
+def test_a_record_that_waited_at_a_disturbed_leader_is_of_any_age(
+    ended: int | None, anomalies: set[str]
+) -> None:
+    """Rule (RETENTION): a pause, a slow link or a slow disk keeps requests; their records are older than the
+    append."""
+    over = () if ended is None else (evolve(FAULT, time=ended * SECOND, name=Name.FAULT_ENDED),)
+    assert found(FAULT, *over, appended(30, 0, 7), committed(30, 1), deleted(31, 1)) == anomalies
+
+
 def test_a_copied_batch_without_records_is_of_any_age() -> None:
     """Rule (RETENTION): compaction leaves a producer's last batch empty. A follower's copy says when it was
     copied; a leader's own, a marker, when it was made."""
@@ -189,7 +199,7 @@ def test_what_is_early_is_early_by_definition() -> None:
     messages."""
     verdicts = []
     for seed in range(400):
-        events = story(seed, "aaaaaaaahccccccctrmkg")
+        events = story(seed, "aaaaaaaahccccccctrmkgffbs")
         expected = is_early(events, "t", 10 * SECOND, SECOND + 2 * 1_000_000)
         assert ("early_deletion" in found(*events)) is expected, (seed, events)
         verdicts.append(expected)

@@ -1,8 +1,9 @@
 """RETENTION: records stay for retention.ms, and are gone an interval of checks after it.
 
 Owns early_deletion and late_deletion. How old a record is counts from its first append anywhere, which its
-timestamp precedes by no more than a client keeps a record before it is sent. Retention takes whole segments:
-a log is late only when its youngest record is too old, so that everything may go.
+timestamp precedes by no more than a client keeps a record before it is sent, unless the leader was disturbed.
+Retention takes whole segments: a log is late only when its youngest record is too old, so that everything may
+go.
 
 Not asked: topics whose size is bounded as well, or whose settings were changed; hosts whose clocks were
 wrong.
@@ -65,8 +66,8 @@ class Retention:
     first: dict[tuple[Key, int], int] = field(factory=dict)
     """When each value was first appended to a partition."""
     copied: set[tuple[Key, int]] = field(factory=set)
-    """Values that a follower was the first to append: their leader crashed in the midst of it, any time
-    before."""
+    """Values of any age: a follower was the first to append them, because their leader crashed in the midst
+    of it; or they had waited at a leader that was disturbed."""
     odd: set[int] = field(factory=set)
     """Hosts whose clocks were wrong, brokers' and clients'."""
     active: dict[int, set[str]] = field(factory=dict)
@@ -136,7 +137,7 @@ class Retention:
         if kept is None:
             return
         key = (event.topic, event.partition)
-        if event.cause == FOLLOWER:
+        if event.cause == FOLLOWER or self._may_have_waited(event):
             self.copied.update((key, value) for value in event.values if (key, value) not in self.first)
         age = max(
             (self.first.setdefault((key, value), event.time) for value in event.values), default=event.time
@@ -148,6 +149,14 @@ class Retention:
         kept.cut(event.offset)
         kept.batches.append((end, age, position, seen))
         kept.since = event.time
+
+    def _may_have_waited(self, event: Event) -> bool:
+        """Whether the request may have waited longer than in calm: on a slow link, at a paused host, for a
+        slow disk."""
+        well = self.well.get(event.node)
+        return bool(self.active.get(event.node)) or (
+            well is not None and event.time - well < self.kept_by_clients
+        )
 
     def _truncated(self, position: int, event: Event) -> None:
         kept = self._before(position, event)
