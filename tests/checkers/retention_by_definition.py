@@ -11,16 +11,15 @@ CLOCKS = ("clock_drift", "clock_jump")
 def held(events: tuple[Event, ...], node: int, topic: str, retention: int) -> tuple[bool, int]:
     """What a broker's log holds after these events of one partition: whether everything is committed and
     there is something, and when it must be gone (without slack)."""
-    first: dict[int, int] = {}
+    last: dict[int, int] = {}
     batches: list[tuple[int, int]] = []
     start = mark = since = well = 0
     for event in events:
         mine = event.node == node and event.topic == topic
-        if event.name is Name.APPENDED and event.topic == topic:
-            for value in event.values:
-                first.setdefault(value, event.time)
+        if event.name is Name.APPENDED and event.topic == topic and event.cause == "leader":
+            last |= dict.fromkeys(event.values, event.time)
         if event.name is Name.APPENDED and mine:
-            age = max((first[value] for value in event.values), default=event.time)
+            age = max((last.get(value, event.time) for value in event.values), default=event.time)
             batches = [one for one in batches if one[0] <= event.offset]
             batches.append((event.offset + len(event.values), age))
             since = event.time

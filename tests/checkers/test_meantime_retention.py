@@ -124,6 +124,14 @@ def test_a_followers_copy_is_as_old_as_the_record() -> None:
     assert found(*copied) == set()
 
 
+def test_a_retry_is_younger_than_the_first_attempt() -> None:
+    """Rule (RETENTION): each attempt has a timestamp of its own, so that a copy of a record is in time for
+    as long as the last append of it says."""
+    again = (appended(1, 0, 7), appended(9, 1, 7), committed(9, 2))
+    assert found(*again, end(23)) == set()
+    assert found(*again, end(40)) == {"late_deletion"}
+
+
 def story(seed: int, kinds: str = "aaaahhhctrmfbsgj") -> tuple[Event, ...]:
     """Two brokers, and anything that a log or a broker can meet, in any order. kinds: what happens, by its
     share."""

@@ -36,10 +36,10 @@ to remember their ages."""
 class Kept:
     """What a broker's log holds, as far as appends say."""
 
-    batches: list[tuple[int, int, int, bool]] = field(factory=list)
-    """Of each batch that is left: end offset; age (when its values were first appended anywhere,
-    nanoseconds); position; whether a leader was seen to append it and no compaction reached it. Ends
-    ascend."""
+    batches: list[tuple[int, int, int, int, bool]] = field(factory=list)
+    """Of each batch that is left: end offset; when its values were first appended anywhere, and when a leader
+    appended them last before it (nanoseconds; a retry has a timestamp of its own); position; whether a leader
+    was seen to append it and no compaction reached it. Ends ascend."""
     start: int = 0
     """Where the log starts."""
     high_watermark: int = 0
@@ -65,6 +65,8 @@ class Retention:
     logs: dict[tuple[int, Key], Kept] = field(factory=dict)
     first: dict[tuple[Key, int], int] = field(factory=dict)
     """When each value was first appended to a partition."""
+    last: dict[tuple[Key, int], int] = field(factory=dict)
+    """When a leader appended each value last."""
     copied: set[tuple[Key, int]] = field(factory=set)
     """Values of any age: a follower was the first to append them, because their leader crashed in the midst
     of it; or they had waited at a leader that was disturbed."""
@@ -137,17 +139,19 @@ class Retention:
         if kept is None:
             return
         key = (event.topic, event.partition)
+        places = [(key, value) for value in event.values]
         if event.cause == FOLLOWER or self._may_have_waited(event):
-            self.copied.update((key, value) for value in event.values if (key, value) not in self.first)
-        age = max(
-            (self.first.setdefault((key, value), event.time) for value in event.values), default=event.time
-        )
+            self.copied.update(place for place in places if place not in self.first)
+        if event.cause != FOLLOWER:
+            self.last.update((place, event.time) for place in places)
+        age = max((self.first.setdefault(place, event.time) for place in places), default=event.time)
+        newest = max((self.last.get(place, event.time) for place in places), default=event.time)
         # A batch without records that is copied is as old as it was at its leader.
-        seen = not any((key, value) in self.copied for value in event.values)
+        seen = not any(place in self.copied for place in places)
         seen = seen and (bool(event.values) or event.cause != FOLLOWER)
         end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
         kept.cut(event.offset)
-        kept.batches.append((end, age, position, seen))
+        kept.batches.append((end, age, newest, position, seen))
         kept.since = event.time
 
     def _may_have_waited(self, event: Event) -> bool:
@@ -188,7 +192,8 @@ class Retention:
         kept = self._of(event)
         if kept is not None:
             kept.batches = [
-                (end, age, place, seen and end > event.offset) for end, age, place, seen in kept.batches
+                (end, age, newest, place, seen and end > event.offset)
+                for end, age, newest, place, seen in kept.batches
             ]
 
     def _recovered(self, position: int, event: Event) -> None:
@@ -257,7 +262,7 @@ class Retention:
             return
         topic = self.topics[event.topic or ""]
         gone = [batch for batch in kept.batches if batch[0] <= event.log_start_offset]
-        age, place = max(((age, place) for _, age, place, seen in gone if seen), default=(-1, -1))
+        age, place = max(((age, place) for _, age, _, place, seen in gone if seen), default=(-1, -1))
         old = event.time - age + self.kept_by_clients
         if age >= 0 and old < topic.retention_ms * MILLISECOND:
             expected = (
@@ -287,9 +292,9 @@ class Retention:
         topic = self.topics.get(key[0] or "")
         if topic is None or not kept.batches or self.active.get(node) or self.odd:
             return
-        end, _, place, _ = kept.batches[-1]
+        end, _, _, place, _ = kept.batches[-1]
         interval_ms = 2 * self.options.cluster.log_retention_check_interval_ms + SLACK_MS
-        youngest = max(batch[1] for batch in kept.batches) + topic.retention_ms * MILLISECOND
+        youngest = max(batch[2] for batch in kept.batches) + topic.retention_ms * MILLISECOND
         due = max(youngest, kept.since, self.well.get(node, 0)) + interval_ms * MILLISECOND
         if kept.high_watermark >= end and kept.start < end and now > due:
             self.findings.add(
