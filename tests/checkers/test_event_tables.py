@@ -35,7 +35,7 @@ PLANTED = {
     "KAFKA-3978": 24,
     "KAFKA-340": 28,
     "KAFKA-1681": 50,
-    "KAFKA-13194": 129,
+    "KAFKA-13194": 198,
 }
 """Planted bugs that show in events, each with a seed that finds it."""
 

@@ -57,7 +57,6 @@ ALSO = {
     "skipped": {"gap"},
     "gap": {"delivered_twice"},
     "unflushed": {"reordered"},
-    "copy_lost": {"copied_twice", "stuck_copier"},
 }
 """What the same bug shows, too: a record that nobody was handed is committed over, for instance."""
 

@@ -23,7 +23,7 @@ FOUND_BY_SEED = {
     "KAFKA-532": 7,
     "KAFKA-6082": 9,
     "KAFKA-5634": 20,
-    "KAFKA-13194": 129,
+    "KAFKA-13194": 198,
     "KAFKA-3978": 24,
     "KAFKA-9491": 22,
     "KAFKA-6975": 22,

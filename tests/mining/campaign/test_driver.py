@@ -36,10 +36,14 @@ def told(result: CampaignResult) -> CampaignResult:
 
 
 def ledger(out: Path) -> dict[int, RunResult]:
-    """The verdicts that are kept."""
+    """The verdicts that are kept. A run whose trace was kept and whose verdict was not is judged, not run
+    again, which an interruption may come to."""
     kept = Ledger.open(out)
     kept.close()
-    return {seed: evolve(result, wall_ms=0, rotated=False) for seed, result in kept.earlier.items()}
+    return {
+        seed: evolve(result, wall_ms=0, rotated=False, kind="run" if result.kind == "judge" else result.kind)
+        for seed, result in kept.earlier.items()
+    }
 
 
 @pytest.fixture(scope="module")
