@@ -183,11 +183,15 @@ class GroupMembership(Rebalances):
             leader: the member id of the leader in the response.
         """
         assignments = {known.member_id: known.assignment for known in group.members.values()}
-        done = partial(self._persisted, group, member, leader)
+        done = partial(self._persisted, group, member, member.member_id, leader)
         self.log.store(group, self.table.epoch_of(group), assignments, done)
 
-    def _persisted(self, group: Group, member: Member, leader: str, error: ErrorCode, _: int) -> None:
+    def _persisted(
+        self, group: Group, member: Member, member_id: str, leader: str, error: ErrorCode, _: int
+    ) -> None:
         if member.join is None or self.table.groups.get(group.group_id) is not group:
+            return
+        if member.member_id != member_id:  # yet another process took its place, and waits for its own id
             return
         if error is not NO_ERROR:
             waiting, member.join = member.join, None

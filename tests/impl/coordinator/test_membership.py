@@ -1,9 +1,12 @@
 """Members and generations at one coordinator, its time-outs, and what survives it."""
 
+from typing import Any
+
 import pytest
 from group_lab import REBALANCE_MS, SESSION_MS, GroupLab
 from msgspec import structs
 
+from fencepost.impl.coordinator.group_log import GroupLog
 from fencepost.impl.coordinator.states import GROUP_TRANSITIONS, GroupPhase
 from fencepost.traces.outcomes import ErrorCode
 
@@ -146,6 +149,27 @@ def test_a_static_member_comes_back_without_a_rebalance() -> None:
     lab.rest()
     assert lab.heartbeat(2, before, instance="i") is ErrorCode.FENCED_INSTANCE_ID
     assert lab.heartbeat(2, after, instance="i") is NONE
+
+
+def test_each_process_of_a_static_member_waits_for_its_own_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule (KAFKA-10284): a third process is neither answered nor refused when the second one's id is in the
+    log, or is not."""
+    lab = GroupLab()
+    first = lab.join(1, instance="i").answer
+    lab.sync(1, first, {first.member_id: b"mine"}, instance="i")
+    lab.rest()
+    written: list[Any] = []
+    monkeypatch.setattr(GroupLog, "store", lambda log, group, epoch, assignments, done: written.append(done))
+    second, third = lab.join(1, instance="i"), lab.join(1, instance="i")
+    fourth = lab.join(1, instance="i")
+    assert second.answer.error is third.answer.error is ErrorCode.FENCED_INSTANCE_ID
+    of_second, of_third, of_fourth = written
+    of_second(NONE, 3)
+    of_third(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    member = next(iter(lab.groups(1)["g"].members.values()))
+    assert fourth.answer is None and member.join is not None
+    of_fourth(NONE, 5)
+    assert member.join is None
 
 
 @pytest.mark.parametrize("phase", ["PreparingRebalance", "CompletingRebalance"])

@@ -11,7 +11,7 @@ class KeepsNewIdsInMemory(GroupMembership):
 
     def persist_static_member(self, group: Group, member: Member, leader: str) -> None:
         """Tell it at once."""
-        self._persisted(group, member, leader, ErrorCode.NONE, -1)
+        self._persisted(group, member, member.member_id, leader, ErrorCode.NONE, -1)
 
 
 class ReplacesOnlyWhenStable(GroupMembership):
