@@ -138,11 +138,16 @@ def delivered(event):
             if later is not None and place in earlier:  # of a partition that it has had for a while
                 records[at], records[later] = records[later], records[at]
                 break
-    elif MODE == "copy_lost" or (MODE == "skipped" and len(records) > 2):
-        one = records[MODE == "skipped"]
-        kept.setdefault("dropped", (one["topic"], one["partition"], one["offset"]))
+    elif MODE in ("copy_lost", "skipped", "skipped alone"):
+        choice = {
+            "copy_lost": records[:1],
+            "skipped": records[1:2] if len(records) > 2 else [],
+            "skipped alone": [r for r in records if r["key"] == r["value"]],  # the cleaner leaves it
+        }[MODE]
+        for one in choice[:1]:
+            kept.setdefault("dropped", (one["topic"], one["partition"], one["offset"]))
         event["records"] = [
-            r for r in records if (r["topic"], r["partition"], r["offset"]) != kept["dropped"]
+            r for r in records if (r["topic"], r["partition"], r["offset"]) != kept.get("dropped")
         ]
     elif MODE in ("stuck_consumer", "stuck_copier"):
         event["records"] = [r for r in records if r["offset"] < 3]
