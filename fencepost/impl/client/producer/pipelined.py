@@ -42,7 +42,8 @@ class PipelinedClient:
             chosen = bool(self.producer.options.producer.partitioner)
             return self.producer.step(append_of(input.operation, chosen=chosen), now)
         if isinstance(input, MessageArrived) and isinstance(input.message, kafka.MetadataResponse):
-            return [*self.producer.step(input, now), *self.client.step(input, now)]
+            # the reader first: what the producer sends now must go by what the answer says
+            return [*self.client.step(input, now), *self.producer.step(input, now)]
         producers = (
             isinstance(input, (Produce, StopRequested))
             or (isinstance(input, MessageArrived) and isinstance(input.message, PRODUCERS_MAIL))
