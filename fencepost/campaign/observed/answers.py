@@ -14,7 +14,17 @@ from attrs import define, field
 
 from fencepost.campaign.observed import transactional
 from fencepost.campaign.observed.differences import Differences, place_of
-from fencepost.campaign.observed.justified import Asked, Reason, is_member, partition_of, reasons, standing
+from fencepost.campaign.observed.justified import (
+    OFFSETS_TOPIC,
+    Asked,
+    Reason,
+    coordinated_in,
+    is_member,
+    partition_of,
+    reasons,
+    standing,
+)
+from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.campaign.observed.requested import Wishes
 from fencepost.campaign.observed.shares import wrong_shares
 from fencepost.impl.messages import broker_api, group_api
@@ -42,6 +52,11 @@ class AnswerTap:
     now: Callable[[], int]
     record: Callable[[Event], None]
     wishes: Wishes
+    # What ZooKeeper holds.
+    state: ObservedState = field(factory=ObservedState)
+    # Static members that a deposed coordinator fenced: client and member id. It did what it knew, and does
+    # not know the id that a later coordinator gave the member.
+    fenced_by_deposed: set[tuple[int, str]] = field(factory=set)
     # By client and correlation id.
     asked: dict[tuple[int, int], Asked] = field(factory=dict)
     # The latest arrival of a request that is answered. A broker handles requests in the order of their
@@ -89,9 +104,16 @@ class AnswerTap:
         for rules in (reasons, transactional.reasons):
             for reason in rules(core, asked, message):
                 self._add(asked, "wrong", reason)
+        if getattr(message, "error", None) is ErrorCode.FENCED_INSTANCE_ID and self._is_deposed(core, asked):
+            self.fenced_by_deposed.add((target, asked.request.member_id))
         if asked.member and message.error is ErrorCode.UNKNOWN_MEMBER_ID and asked.since < self.handled:
             self._expelled(asked)
         self.handled = max(self.handled, asked.since)
+
+    def _is_deposed(self, core: Any, asked: Asked) -> bool:
+        """Whether the group's partition has a later leader epoch than that in which it coordinates."""
+        number, epoch = coordinated_in(core, asked.request.group_id)
+        return epoch < self.state.partition((OFFSETS_TOPIC, number)).leader_epoch
 
     def _expelled(self, asked: Asked) -> None:
         """A member whose JoinGroup or SyncGroup waits cannot send heartbeats, so that its session goes on:

@@ -118,6 +118,20 @@ def _coordinated(core: Any, group_id: str) -> tuple[object, ...]:
     )
 
 
+def coordinated_in(core: Any, group_id: str) -> tuple[int, int]:
+    """Where and since when a broker coordinates a group.
+
+    Args:
+        core: the broker.
+        group_id: the group.
+
+    Returns:
+        the number of its offsets partition, and the leader epoch; -1 if the broker does not coordinate it.
+    """
+    number = _place(core, group_id)
+    return number, core.groups.table.place(number).owned_epoch
+
+
 def _place(core: Any, group_id: str) -> int:
     return place_of(group_id, max(1, core.groups.table.count))
 

@@ -69,6 +69,8 @@ class FaultyCluster(Recorder):
     wishes: Wishes = field(init=False)
     # By host: what clients are answered, and report.
     rows: dict[int, RowTap | ConsumerTap] = field(factory=dict)
+    # Static members that a deposed coordinator fenced: their host and member id.
+    fenced_by_deposed: set[tuple[int, str]] = field(factory=set)
     active: dict[int, tuple[Fault, int]] = field(factory=dict)
     # Power losses that wait for file calls, by broker.
     armed: dict[int, Fault] = field(factory=dict)
@@ -103,7 +105,15 @@ class FaultyCluster(Recorder):
     def _tap(self, broker: int) -> None:
         """Look at what clients and other brokers ask the broker, and at its answers."""
         host = self.world.hosts[broker]
-        host.tap = AnswerTap(broker, lambda: host.core, lambda: self.now, self.recorded, self.wishes)
+        host.tap = AnswerTap(
+            broker,
+            lambda: host.core,
+            lambda: self.now,
+            self.recorded,
+            self.wishes,
+            state=self.observed_state,
+            fenced_by_deposed=self.fenced_by_deposed,
+        )
         host.peers = PeerTap(broker, host, lambda: self.now, self.recorded)
         host.watch = StepTap(host, lambda: self.now, self.recorded)
 

@@ -5,7 +5,7 @@ Owns the processes. Must not know the phases of a run. What consumers do is not 
 of the trace have op ids of their own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from attrs import define, field
@@ -57,6 +57,8 @@ class GroupWorkload:
     brokers: tuple[int, ...]
     # Called with each process and its new host.
     watch: Callable[[Host], None]
+    # Static members that a deposed coordinator fenced: their host and member id.
+    fenced_by_deposed: Collection[tuple[int, str]]
     incarnations: dict[int, Incarnation] = field(factory=dict)
     live: dict[int, None] = field(factory=dict)
     reached: dict[tuple[str, str, int], int] = field(factory=dict)
@@ -140,12 +142,14 @@ class GroupWorkload:
 
     def failures(self) -> list[str]:
         """Consumers that were fenced although nobody else has their instance, and their coordinator had told
-        them that they are known."""
+        them that they are known. A deposed coordinator may not know the id that a later one gave them."""
         cores = [(process, self._host(process).core) for process in sorted(self.live)]
         return [
             f"{process} (fenced by itself)"
             for process, core in cores
-            if isinstance(core, Consumer) and core.coordinator.fenced_as_known
+            if isinstance(core, Consumer)
+            and core.coordinator.fenced_as
+            and (FIRST_CLIENT_NODE + process, core.coordinator.fenced_as) not in self.fenced_by_deposed
         ]
 
     def heal(self, process: int) -> None:

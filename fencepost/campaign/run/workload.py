@@ -44,7 +44,13 @@ class Workload:
     def __attrs_post_init__(self) -> None:
         cluster = self.cluster
         self.groups = GroupWorkload(
-            cluster.plan, cluster.parts, cluster.world, cluster, cluster.broker_ids, cluster.watch_consumer
+            cluster.plan,
+            cluster.parts,
+            cluster.world,
+            cluster,
+            cluster.broker_ids,
+            cluster.watch_consumer,
+            cluster.fenced_by_deposed,
         )
 
     def add_process(self, process: int) -> None:

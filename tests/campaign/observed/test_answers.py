@@ -13,7 +13,7 @@ from attrs import define, field
 
 from fencepost.campaign.observed import answers, differences
 from fencepost.campaign.observed.answers import AnswerTap
-from fencepost.campaign.observed.justified import RULES, Asked, reasons
+from fencepost.campaign.observed.justified import RULES, Asked, coordinated_in, reasons
 from fencepost.campaign.observed.requested import Wishes
 from fencepost.campaign.run.run import Run
 from fencepost.impl.coordinator.rebalance import Rebalances
@@ -383,3 +383,25 @@ def test_a_member_that_waits_in_a_join_is_not_expelled(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Rebalances, "on_session", expels)
     assert expelled(slow_members())
+
+
+def test_a_fence_of_a_deposed_coordinator_is_known() -> None:
+    """Rule (KIP-345): a broker that does not know that another one leads its offsets partition since fences a
+    static member under the id that the other gave it; its answer does not say so. Whoever coordinates in the
+    epoch of ZooKeeper has no such excuse."""
+    (tap,) = [one for one in ran() if coordinated_in(one.core(), "g")[1] >= 0]
+    number, epoch = coordinated_in(tap.core(), "g")
+    request = group_api.HeartbeatRequest(
+        correlation_id=1,
+        group_id="g",
+        generation_id=1,
+        member_id="m-2",
+        group_instance_id="instance-5",
+    )
+    answer = group_api.HeartbeatResponse(correlation_id=1, error=ErrorCode.FENCED_INSTANCE_ID)
+    for later in (0, 1):
+        mine = tap_with([0], [], tap.core)
+        mine.state.partition((OFFSETS.name, number)).leader_epoch = epoch + later
+        mine.received(1_005, request)
+        mine.answered(1_005, answer)
+        assert mine.fenced_by_deposed == ({(1_005, "m-2")} if later else set())

@@ -92,8 +92,9 @@ class GroupMember:
     failed: ErrorCode = NO_ERROR
     # The id under which it last got an assignment, so this id is durable.
     synced_as: str = ""
-    # It was fenced under such an id, which only another process with its instance can cause.
-    fenced_as_known: bool = False
+    # Such an id under which it was fenced; "" before. Only another process with its instance, or a deposed
+    # coordinator, can cause it.
+    fenced_as: str = ""
 
     @property
     def known_as(self) -> str:
@@ -242,8 +243,8 @@ class GroupMember:
         elif error is ErrorCode.REBALANCE_IN_PROGRESS:
             self.rejoin = True
         elif error in FATAL:
-            fenced = error is ErrorCode.FENCED_INSTANCE_ID
-            self.fenced_as_known = self.fenced_as_known or (fenced and self.member_id == self.synced_as)
+            if error is ErrorCode.FENCED_INSTANCE_ID and self.member_id == self.synced_as:
+                self.fenced_as = self.member_id
             self.failed = error
 
     def start_over(self) -> None:

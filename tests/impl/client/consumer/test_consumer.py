@@ -249,3 +249,18 @@ def test_an_answer_of_an_earlier_life_neither_holds_nor_hurries_the_next_one() -
         kinds = [entry[0] for entry in lab.diary.entries]
         assert kinds.count("assigned") == 1 and "revoked" not in kinds
         assert len(lab.requests(JoinGroupRequest)) == 2  # without an id, and with it
+
+
+def test_it_is_fenced_as_known_only_under_an_id_that_brought_an_assignment() -> None:
+    """Rule (KIP-345, KAFKA-10284): a late request of an earlier process may take the instance from a process
+    that joins. An id with an assignment is in the log, so that no coordinator may refuse it."""
+    lab = ConsumerLab(heartbeat_interval_ms=300)
+    lab.errors[HeartbeatRequest] = [ErrorCode.FENCED_INSTANCE_ID]
+    lab.advance(700)
+    assert lab.consumer.coordinator.fenced_as == "m"
+
+    lab = ConsumerLab(silent=(JoinGroupRequest, 1), max_poll_interval_ms=1_000)
+    lab.errors[JoinGroupRequest] = [ErrorCode.FENCED_INSTANCE_ID]
+    lab.advance(10_000)
+    assert ("failed", ErrorCode.FENCED_INSTANCE_ID) in lab.diary.entries
+    assert not lab.consumer.coordinator.fenced_as
