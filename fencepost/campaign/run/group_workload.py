@@ -8,20 +8,21 @@ of the trace have op ids of their own.
 from collections.abc import Callable, Collection
 from functools import partial
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.campaign.run.group_consumer import make_consumer, make_transformer
 from fencepost.campaign.run.recorder import Recorder, crash_row
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
+from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.core.core_interface import Core
 from fencepost.impl.core.files import FileSystem
 from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE, World
 from fencepost.traces.operations import Function, Operation
-from fencepost.traces.plan import Plan, PlannedOperation
+from fencepost.traces.plan import Plan, PlannedOperation, TransformOptions
 
 CONSUMER_FUNCTIONS = frozenset({"subscribe", "unsubscribe", "crash", "pause", "transform"})
 PAUSE_UNIT_MS = 100
@@ -59,9 +60,14 @@ class GroupWorkload:
     watch: Callable[[Host], None]
     # Static members that a deposed coordinator fenced: their host and member id.
     fenced_by_deposed: Collection[tuple[int, str]]
+    # What processes that transform do.
+    transform: TransformOptions = field(init=False)
     incarnations: dict[int, Incarnation] = field(factory=dict)
     live: dict[int, None] = field(factory=dict)
     reached: dict[tuple[str, str, int], int] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.transform = self.plan.transform
 
     # ---- processes
 
@@ -110,7 +116,7 @@ class GroupWorkload:
         )
         if mine.transactional_id:
             version = self.plan.cluster.transactions.version
-            loop = self.parts.transform_loop(mine.transactional_id, self.plan.transform, version)
+            loop = self.parts.transform_loop(mine.transactional_id, self.transform, version)
             return make_transformer(identity, options, self.brokers, loop, self.parts.consumer_coordinator)
         return make_consumer(identity, options, self.brokers, self.parts.consumer_coordinator)
 
@@ -153,10 +159,15 @@ class GroupWorkload:
         ]
 
     def heal(self, process: int) -> None:
-        """The faults are over: nobody is paused, and in each group another consumer takes part from now
-        on, with process numbers from this one."""
+        """The faults are over: nobody is paused or aborts a transaction by choice, which would look like a
+        group without progress. In each group another consumer takes part from now on, with process numbers
+        from this one."""
+        self.transform = evolve(self.transform, aborts_ppm=0)
         for known in self.live:
             self.world.resume(FIRST_CLIENT_NODE + known)
+            core = self._host(known).core
+            if isinstance(core, Consumer) and isinstance(core.application, TransformLoop):
+                core.application.options = self.transform
         self._end_zombies()
         groups = sorted(
             {(mine.group, mine.topic, bool(mine.transactional_id)) for mine in self.incarnations.values()}

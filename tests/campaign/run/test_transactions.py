@@ -161,3 +161,16 @@ def test_a_plan_without_transactions_has_none():
     assert not swarm(1, "default").cluster.has_transactions
     trace = run(evolve(plan(), operations=plan().operations[:3]))
     assert not outcomes(trace, Function.TXN)
+
+
+def test_nobody_aborts_by_choice_once_the_faults_are_over():
+    """Rule (liveness): a group that aborts what it reads gets no further, however healthy the cluster is."""
+    trace = run(plan(transform(5, 100), aborts_ppm=1_000_000))
+    healed = next(event.time for event in trace.events if event.cause == "heal")
+    ended = {
+        (row.completion_time > healed, row.outcome)
+        for row in trace.operations
+        if row.function is Function.TXN and row.completion_time is not None and row.error is None
+    }
+    assert ended == {(False, Outcome.FAIL), (True, Outcome.OK)}
+    assert not [event for event in trace.events if event.name is Name.LIVENESS_FAILED]
