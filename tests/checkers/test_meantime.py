@@ -33,7 +33,7 @@ def made(*events: Event, **options: object) -> Trace:
         replica_lag_time_max_ms=2_000,
     )
     more = {name: options.pop(name) for name in ("consumer", "disk", "operations") if name in options}
-    network = NetworkOptions(latency_max_us=1_000, **options)  # type: ignore[arg-type]
+    network = NetworkOptions(**{"latency_max_us": 1_000} | options)  # type: ignore[arg-type]
     plan = Plan(seed=1, cluster=cluster, network=network, **more)  # type: ignore[arg-type]
     return Trace(trace_id=1, plan=plan_to_json(plan), seed=1, software_version="0", events=events)
 
@@ -424,6 +424,26 @@ def test_everybody_is_told() -> None:
     assert found(*UP, *ROLES, later, END) == {"slow_delivery", "late_decision"}
     again = tuple(evolve(event, time=31 * SECOND) for event in TOLD)
     assert found(*UP, *ROLES, later, *again, END) == set()
+
+
+@pytest.mark.parametrize(("tail_us", "late"), [(200_000, True), (201_000, False)])
+def test_nobody_is_told_in_time_if_answers_come_too_late(tail_us: int, late: bool) -> None:
+    """Rule (MEANTIME): a controller that waits for less than a round trip sends each request again and again
+    (seed 41005437 of the profile everything)."""
+    network = {"latency_min_us": 100_000, "latency_tail_us": tail_us, "latency_max_us": 600_000}
+    assert ("late_decision" in found(*UP, LEADS, *FOLLOW, *TOLD[:2], END, **network)) is late
+
+
+@pytest.mark.parametrize(("cleaned_at", "node", "late"), [(34, 2, False), (30, 2, True), (34, 4, True)])
+def test_a_decision_waits_while_a_broker_cleans(cleaned_at: int, node: int, late: bool) -> None:
+    """Rule (MEANTIME): the leader that wrote an ISR notifies the controller after its step, which may be one
+    of cleaning many small segments on a slow disk (seed 41002011 of the profile everything)."""
+    decided = 30 * SECOND
+    begun = Event(time=(cleaned_at - 4) * SECOND, name=Name.HIGH_WATERMARK, node=node, high_watermark=1, **T0)
+    cleaned = Event(time=cleaned_at * SECOND, name=Name.COMPACTED, node=node, topic="other", partition=0)
+    again = tuple(evolve(event, time=decided + 8 * SECOND) for event in TOLD)
+    rows = sorted((begun, cleaned, state(1, 0, 1, 2, at=decided), *again), key=lambda one: one.time)
+    assert ("late_decision" in found(*UP, *ROLES, *rows, END)) is late
 
 
 def test_a_broker_that_stops_leaves_the_isrs() -> None:

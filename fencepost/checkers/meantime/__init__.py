@@ -18,8 +18,9 @@ from fencepost.checkers.meantime.answers import judge_answers
 from fencepost.checkers.meantime.beliefs import Beliefs
 from fencepost.checkers.meantime.calm import Calm, is_asked
 from fencepost.checkers.meantime.checkpoints import Checkpoints
+from fencepost.checkers.meantime.cleaning import Cleaning
 from fencepost.checkers.meantime.commits import judge_commits
-from fencepost.checkers.meantime.delivery import Delivery
+from fencepost.checkers.meantime.delivery import Delivery, is_prompt
 from fencepost.checkers.meantime.elections import Elections
 from fencepost.checkers.meantime.failures import judge_failures
 from fencepost.checkers.meantime.handover import Handover
@@ -137,7 +138,10 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         parts.append(Recovery(findings, bounds, options.cluster.brokers))
         parts.append(Rebalances(findings, options, options.network.latency_max_us * 1_000))
     if is_asked(options.network):
-        parts += [kind(findings, calm, options) for kind in (Delivery, Handover, Progress)]
+        cleaning = Cleaning()
+        parts += [Handover(findings, calm, options), Progress(findings, calm, options, cleaning)]
+        if is_prompt(options):
+            parts.append(Delivery(findings, calm, options, cleaning))
     for part in (*parts, calm):
         for name, handler in part.handlers().items():
             assert name in NAMES, name

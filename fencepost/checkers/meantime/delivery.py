@@ -5,7 +5,9 @@ Owns late_decision. slow_delivery (recovery.py) applies only when the whole clus
 calm of many seconds. This rule applies to each state that is written while nothing is broken. After a
 controller's write, each live replica takes its role in that leader epoch or a later one, and each live broker
 updates its metadata. After a leader's own ISR change, each live broker updates its metadata, once the
-controller was notified.
+controller was notified. The time in which brokers worked on old segments is added to the bound. There is no
+bound if a request usually takes longer than the controller waits for its answer: then it is sent again and
+again.
 """
 
 from collections import deque
@@ -16,6 +18,7 @@ from attrs import define, field, frozen
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.checkers.meantime.calm import Calm, row_ns
+from fencepost.checkers.meantime.cleaning import Cleaning
 from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
@@ -25,6 +28,17 @@ STEPS = 40
 SLACK_MS = 1_500
 """Time for the disks of the brokers that take a role, and for requests that wait at a host."""
 UPDATE = "UpdateMetadataRequest"
+
+
+def is_prompt(options: Options) -> bool:
+    """Whether the controller gets an answer before it sends its request again.
+
+    Args:
+        options: of the plan.
+    """
+    network = options.network
+    usual_us = min(network.latency_max_us, network.latency_min_us + 2 * network.latency_tail_us)
+    return 2 * usual_us <= options.cluster.controller_request_timeout_ms * 1_000
 
 
 @frozen(kw_only=True)
@@ -57,6 +71,7 @@ class Delivery:
     calm: Calm
     # The options of the plan.
     options: Options
+    cleaning: Cleaning
     # Decisions of controllers that are not due yet, earliest first.
     elected: deque[Decision] = field(factory=deque)
     # ISR changes by leaders that are not due yet, earliest first.
@@ -138,7 +153,10 @@ class Delivery:
         """Before each event: check the decisions that are due by now."""
         for waiting in (self.elected, self.changed):
             while waiting and waiting[0].due < event.time:
-                decision = waiting.popleft()
+                decision = waiting[0]
+                if decision.due + self.cleaning.after(decision.time, self.calm.registered) >= event.time:
+                    break
+                waiting.popleft()
                 if self.calm.reigns and self.calm.since <= decision.time:
                     self._judge(decision, position)
 

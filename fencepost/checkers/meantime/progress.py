@@ -4,8 +4,7 @@ Owns slow_commit. A follower that does not fetch leaves the ISR after replica.la
 follower delays a commit for longer. A record that every ISR member has is committed by their next fetch. The
 bound counts from the latest of these: the append, the last change of the leader or of the ISR, and the
 beginning of the calm. A leader of an epoch that a later one has replaced commits nothing any more, and is not
-asked. While a broker cleans a log or deletes segments, it does nothing else. The time since
-the event before counts as such work, and is added to the bound.
+asked. The time in which brokers worked on old segments is added to the bound.
 """
 
 from collections import deque
@@ -16,6 +15,7 @@ from attrs import define, field
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.checkers.meantime.calm import Calm, row_ns
+from fencepost.checkers.meantime.cleaning import Cleaning
 from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
@@ -66,14 +66,11 @@ class Progress:
     findings: Findings
     calm: Calm
     options: Options
+    cleaning: Cleaning
     reigns: dict[Key, Reign] = field(factory=dict)
     epochs: dict[Key, int] = field(factory=dict)
     """The leader epoch of each partition in ZooKeeper."""
     going: set[str | None] = field(factory=set)
-    heard: dict[int, int] = field(factory=dict)
-    """When each broker last recorded an event that this rule reads."""
-    cleaning: dict[int, tuple[int, int]] = field(factory=dict)
-    """The last time that each broker may have worked on old segments: beginning and end."""
     patience: int = field(init=False)
     """Nanoseconds until a record must be committed, with any slow follower."""
     next_fetches: tuple[int, int] = field(init=False)
@@ -94,8 +91,8 @@ class Progress:
             Name.BROKER_STARTED: self._started,
             Name.TOPIC_DELETION: self._deletion,
             Name.PHASE: self._phase,
-            Name.COMPACTED: self._cleaned,
-            Name.LOG_START: self._cleaned,
+            Name.COMPACTED: self.cleaning.learn,
+            Name.LOG_START: self.cleaning.learn,
         }
 
     @patience.default
@@ -152,16 +149,11 @@ class Progress:
                 reign.open.clear()
             reign.look(event.time)
 
-    def _cleaned(self, position: int, event: Event) -> None:
-        """A step is recorded when it ends."""
-        if event.name is Name.COMPACTED or event.cause == "retention":
-            self.cleaning[event.node] = self.heard.get(event.node, event.time), event.time
-
     def _deletion(self, position: int, event: Event) -> None:
         self.going.add(event.topic)
 
     def _appended(self, position: int, event: Event) -> None:
-        self.heard[event.node] = event.time
+        self.cleaning.heard[event.node] = event.time
         reign = self.reigns.get((event.topic, event.partition))
         if reign is None:
             return
@@ -173,7 +165,7 @@ class Progress:
         reign.look(event.time)
 
     def _high_watermark(self, position: int, event: Event) -> None:
-        self.heard[event.node] = event.time
+        self.cleaning.heard[event.node] = event.time
         key = event.topic, event.partition
         reign = self.reigns.get(key)
         if reign is None or event.node != reign.leader:
@@ -201,7 +193,7 @@ class Progress:
         next_fetch = self.next_fetches[self.calm.since > reign.everywhere]
         if reign.everywhere >= 0 and event.time - max(since, reign.everywhere) > next_fetch:
             since, bound = max(since, reign.everywhere), next_fetch
-        bound += self._cleaned_since(since, reign)
+        bound += self.cleaning.after(since, {reign.leader, *reign.isr})
         if event.time - since <= bound:
             return
         self.findings.add(
@@ -215,8 +207,3 @@ class Progress:
             offset=end,
             events=(place, position),
         )
-
-    def _cleaned_since(self, since: int, reign: Reign) -> int:
-        """Nanoseconds for which the brokers that the commit needs may have worked on old segments."""
-        spans = (self.cleaning.get(node, (since, since)) for node in {reign.leader, *reign.isr})
-        return sum(max(0, end - max(begin, since)) for begin, end in spans)
