@@ -156,6 +156,23 @@ def test_a_reassignment_gives_a_reason_in_its_reign() -> None:
     assert found(*UP, asked, state(1, 1, 1, 3)) == {"needless_removal"}
 
 
+@pytest.mark.parametrize(("earlier", "anomalies"), [(9, set()), (11, {"needless_shrink"})])
+def test_a_step_that_began_on_a_slow_disk_may_end_late(earlier: int, anomalies: set[str]) -> None:
+    """Rule (JUSTIFIED): it led since the step began, which is recorded when it ends (seed 43000294 of the
+    profile everything). What the broker recorded after the disk was well again belongs to another step."""
+    fault = {"node": 1, "cause": "slow_fsync", "detail": '{"fault":1}'}
+    rows = (
+        Event(time=8 * SECOND, name=Name.FAULT_BEGAN, **fault),
+        Event(time=10 * SECOND, name=Name.FAULT_ENDED, **fault),
+        Event(time=13 * SECOND, name=Name.CONTROL_REQUEST_APPLIED, node=1, cause="LeaderAndIsrRequest"),
+        Event(time=13 * SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0),
+        Event(time=14 * SECOND, name=Name.ISR_PROPOSED, node=1, isr=(1, 2), cause="shrink", **T0),
+        Event(time=earlier * SECOND, name=Name.HIGH_WATERMARK, node=1, high_watermark=0, **T0),
+    )
+    mine = {"needless_shrink"}
+    assert found(*UP, *sorted(rows, key=lambda one: one.time)) & mine == anomalies
+
+
 def test_a_leader_from_outside_of_the_isr() -> None:
     """Rule (JUSTIFIED): only where the topic allows it, or somebody asked for it, and nobody of the ISR was
     well."""
@@ -270,6 +287,29 @@ def test_a_member_is_expelled_for_its_silence_only() -> None:
     assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer, operations=(short,)) == {
         "needless_expulsion"
     }
+
+
+@pytest.mark.parametrize(
+    ("begun", "cleaned", "anomalies"),
+    [
+        (47, 51, set()),
+        (30, 41, {"needless_expulsion"}),
+        (51, 54, {"needless_expulsion"}),
+        (48.9, 49, {"needless_expulsion"}),
+    ],
+)
+def test_a_member_waits_while_a_broker_cleans(begun: float, cleaned: float, anomalies: set[str]) -> None:
+    """Rule (JUSTIFIED): its commit, or its question for the coordinator, waits for a step of cleaning many
+    small segments on a slow disk, which is recorded when it ends (seed 42001167 of the profile everything)."""
+    consumer = ConsumerOptions(
+        session_timeout_ms=2_000, max_poll_interval_ms=5_000, heartbeat_interval_ms=500
+    )
+    step = [
+        Event(time=int(begun * SECOND), name=Name.HIGH_WATERMARK, node=2, high_watermark=1, **T0),
+        Event(time=int(cleaned * SECOND), name=Name.COMPACTED, node=2, **T0),
+    ]
+    rows = sorted((*step, EXPELLED), key=lambda one: one.time)
+    assert found(*UP, SAFETY, *ROLES, *rows, consumer=consumer) == anomalies
 
 
 def test_whose_process_does_not_run_is_expelled_with_reason() -> None:

@@ -18,7 +18,6 @@ from fencepost.checkers.meantime.answers import judge_answers
 from fencepost.checkers.meantime.beliefs import Beliefs
 from fencepost.checkers.meantime.calm import Calm, is_asked
 from fencepost.checkers.meantime.checkpoints import Checkpoints
-from fencepost.checkers.meantime.cleaning import Cleaning
 from fencepost.checkers.meantime.commits import judge_commits
 from fencepost.checkers.meantime.delivery import Delivery, is_prompt
 from fencepost.checkers.meantime.elections import Elections
@@ -33,6 +32,7 @@ from fencepost.checkers.meantime.reprocessing import judge_reprocessing
 from fencepost.checkers.meantime.retention import Retention
 from fencepost.checkers.meantime.retries import judge_retries
 from fencepost.checkers.meantime.shrinks import Shrinks
+from fencepost.checkers.meantime.steps import Steps
 from fencepost.checkers.meantime.timeouts import judge_timeouts
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.events import Event, Name
@@ -109,7 +109,8 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     findings = Findings(CHECK)
     unclean = {topic.name for topic in options.cluster.topics if topic.unclean_leader_election}
     handlers: dict[Name, list[Handler]] = {}
-    calm = Calm()
+    calm, steps = Calm(), Steps()
+    rebalances = Rebalances(findings, options, options.network.latency_max_us * 1_000, steps)
     parts: list[
         Answered
         | Beliefs
@@ -117,6 +118,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         | Checkpoints
         | Elections
         | Shrinks
+        | Steps
         | Recovery
         | Rebalances
         | Delivery
@@ -125,10 +127,11 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         | Progress
         | Retention
     ] = [
+        steps,
         beliefs := Beliefs(findings, options),
         Answered(findings),
         Elections(findings, unclean),
-        Shrinks(findings, options.lag_ns, options.disk.fsync_us * 1_000),
+        Shrinks(findings, options.lag_ns, options.disk.fsync_us * 1_000, steps),
         Checkpoints(findings, options),
         Retention(findings, options),
         Placement(findings),
@@ -136,12 +139,11 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     bounds = bounds_of(options)
     if bounds is not None:
         parts.append(Recovery(findings, bounds, options.cluster.brokers))
-        parts.append(Rebalances(findings, options, options.network.latency_max_us * 1_000))
+        parts.append(rebalances)
     if is_asked(options.network):
-        cleaning = Cleaning()
-        parts += [Handover(findings, calm, options), Progress(findings, calm, options, cleaning)]
+        parts += [Handover(findings, calm, options), Progress(findings, calm, options, steps)]
         if is_prompt(options):
-            parts.append(Delivery(findings, calm, options, cleaning))
+            parts.append(Delivery(findings, calm, options, steps))
     for part in (*parts, calm):
         for name, handler in part.handlers().items():
             assert name in NAMES, name
@@ -150,5 +152,6 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         for handler in handlers.get(event.name, ()):
             handler(position, event)
     beliefs.end()
+    rebalances.end()
     decision = Decision.ILLEGAL if findings.found else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings.found.values()))

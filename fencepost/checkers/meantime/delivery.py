@@ -18,8 +18,8 @@ from attrs import define, field, frozen
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.checkers.meantime.calm import Calm, row_ns
-from fencepost.checkers.meantime.cleaning import Cleaning
 from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.checkers.meantime.steps import Steps
 from fencepost.traces.events import Event, Name
 
 STEPS = 40
@@ -71,7 +71,7 @@ class Delivery:
     calm: Calm
     # The options of the plan.
     options: Options
-    cleaning: Cleaning
+    steps: Steps
     # Decisions of controllers that are not due yet, earliest first.
     elected: deque[Decision] = field(factory=deque)
     # ISR changes by leaders that are not due yet, earliest first.
@@ -154,7 +154,8 @@ class Delivery:
         for waiting in (self.elected, self.changed):
             while waiting and waiting[0].due < event.time:
                 decision = waiting[0]
-                if decision.due + self.cleaning.after(decision.time, self.calm.registered) >= event.time:
+                cleaning = self.steps.cleaning(decision.time, event.time, self.calm.registered)
+                if decision.due + cleaning >= event.time:
                     break
                 waiting.popleft()
                 if self.calm.reigns and self.calm.since <= decision.time:

@@ -15,8 +15,8 @@ from attrs import define, field
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.checkers.meantime.calm import Calm, row_ns
-from fencepost.checkers.meantime.cleaning import Cleaning
 from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.checkers.meantime.steps import Steps
 from fencepost.traces.events import Event, Name
 
 STEPS = 12
@@ -66,7 +66,7 @@ class Progress:
     findings: Findings
     calm: Calm
     options: Options
-    cleaning: Cleaning
+    steps: Steps
     reigns: dict[Key, Reign] = field(factory=dict)
     epochs: dict[Key, int] = field(factory=dict)
     """The leader epoch of each partition in ZooKeeper."""
@@ -91,8 +91,6 @@ class Progress:
             Name.BROKER_STARTED: self._started,
             Name.TOPIC_DELETION: self._deletion,
             Name.PHASE: self._phase,
-            Name.COMPACTED: self.cleaning.learn,
-            Name.LOG_START: self.cleaning.learn,
         }
 
     @patience.default
@@ -153,7 +151,6 @@ class Progress:
         self.going.add(event.topic)
 
     def _appended(self, position: int, event: Event) -> None:
-        self.cleaning.heard[event.node] = event.time
         reign = self.reigns.get((event.topic, event.partition))
         if reign is None:
             return
@@ -165,7 +162,6 @@ class Progress:
         reign.look(event.time)
 
     def _high_watermark(self, position: int, event: Event) -> None:
-        self.cleaning.heard[event.node] = event.time
         key = event.topic, event.partition
         reign = self.reigns.get(key)
         if reign is None or event.node != reign.leader:
@@ -193,7 +189,7 @@ class Progress:
         next_fetch = self.next_fetches[self.calm.since > reign.everywhere]
         if reign.everywhere >= 0 and event.time - max(since, reign.everywhere) > next_fetch:
             since, bound = max(since, reign.everywhere), next_fetch
-        bound += self.cleaning.after(since, {reign.leader, *reign.isr})
+        bound += self.steps.cleaning(since, event.time, {reign.leader, *reign.isr})
         if event.time - since <= bound:
             return
         self.findings.add(

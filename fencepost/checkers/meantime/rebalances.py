@@ -9,6 +9,7 @@ without a reason stops all members of the group from working, so it costs availa
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 from attrs import define, field
@@ -16,6 +17,7 @@ from attrs import define, field
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime.calm import fault_of
 from fencepost.checkers.meantime.options import MILLISECOND, Options, Planned
+from fencepost.checkers.meantime.steps import Steps
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
@@ -78,6 +80,7 @@ class Rebalances:
     options: Options
     # The longest time of the messages in nanoseconds.
     worst_ns: int
+    steps: Steps
     # When the safety phase began, in nanoseconds of the trace; the plan's times count from there. -1 before.
     offset_ns: int = -1
     # Since when nothing was broken, in nanoseconds.
@@ -91,6 +94,9 @@ class Rebalances:
     absent: dict[int, list[tuple[int, int]]] = field(factory=dict)
     """The same of each process, until it runs again."""
     phases: dict[str, tuple[str, int, int]] = field(factory=dict)
+    suspects: list[tuple[int, int, dict[str, Any]]] = field(factory=list)
+    """What may be a finding: beginning and end of the time in which no broker may have worked on old segments
+    for longer than a heartbeat's interval, and the finding. A step is known when it has ended."""
     transforming: set[str | None] = field(factory=set)
     """Groups of processes that produce in transactions. One that is refused as fenced leaves, and joins anew;
     the session of a static member may end before that. It also happens without a rival: when a client gives a
@@ -159,6 +165,16 @@ class Rebalances:
         if event.cause == "safety":
             self.offset_ns = event.time
 
+    def end(self) -> None:
+        """The trace is over: which suspicions have no reason in what brokers did meanwhile?"""
+        patience = self.options.consumer.heartbeat_interval_ms * MILLISECOND
+        for begin, end, finding in self.suspects:
+            if self.steps.cleaning(begin, end, self.steps.cleaned) <= patience:
+                self.findings.add(**finding)
+
+    def _suspect(self, begin: int, end: int, anomaly: str, **finding: Any) -> None:
+        self.suspects.append((begin, end, {"anomaly": anomaly} | finding))
+
     def _well_since(self, begin: int, end: int, moves: list[tuple[int, int]]) -> bool:
         """Whether nothing was broken, and no consumer did any of these, from `begin` to `end`."""
         if self.active or self.calm > begin or self.offset_ns < 0:
@@ -190,9 +206,12 @@ class Rebalances:
             return  # who is late may give its membership up without a request; a static member always does
         known = MEMBER.match(detail.why)
         silent = self.silent if known is None else self.absent.get(int(known[1]), [])
-        if not self._well_since(event.time - self.long_ago, event.time, silent):
+        begin = event.time - self.long_ago
+        if not self._well_since(begin, event.time, silent):
             return
-        self.findings.add(
+        self._suspect(
+            begin,
+            event.time,
             "needless_expulsion",
             expected=f"members of group {detail.group} to stay: for {self.long_ago // MILLISECOND} ms "
             f"nothing was broken and the member's process ran",
@@ -210,7 +229,9 @@ class Rebalances:
         joined = self.long_ago + (JOIN_MS + 2 * self.options.consumer.request_timeout_ms) * MILLISECOND
         if not self._well_since(event.time - joined, event.time, self.moves):
             return
-        self.findings.add(
+        self._suspect(
+            event.time - joined,
+            event.time,
             "needless_rebalance",
             expected=f"group {detail.group} to stay {STABLE}: for {joined // MILLISECOND} ms nothing was "
             f"broken and no consumer came, stopped or left",
@@ -232,7 +253,9 @@ class Rebalances:
             since - self.long_ago, event.time, self.silent
         ):
             return
-        self.findings.add(
+        self._suspect(
+            since,
+            event.time,
             "slow_rebalance",
             expected=f"the members of group {detail.group} to have joined within {bound // MILLISECOND} ms, "
             f"as nothing was broken and no consumer stopped",

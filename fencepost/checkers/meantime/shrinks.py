@@ -5,7 +5,7 @@ by, an expansion more. A leader takes it that everybody in its first ISR was cau
 who joined since, or left and came back, may lag from the first moment: it was caught up with the high
 watermark, not with the log.
 Hosts whose clocks were wrong in the run are not asked, and a quarter of the time is conceded: a step of a
-slow host begins long before its events are recorded.
+slow host begins long before its events are recorded, and may end long after it was slow.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ from attrs import define, field
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.checkers.meantime.calm import fault_of
+from fencepost.checkers.meantime.steps import Steps
 from fencepost.traces.events import Event, Name
 
 SLOW = ("pause", "slow_fsync", "slow_host")
@@ -36,6 +37,7 @@ class Shrinks:
     lag_ns: int
     sync_ns: int
     """How long a sync of the disk takes."""
+    steps: Steps
     led: dict[tuple[int, Key], tuple[int, int, tuple[int, ...]]] = field(factory=dict)
     believed: dict[tuple[int, Key], tuple[tuple[int, ...], int]] = field(factory=dict)
     """The ISR that a leader uses, and the position at which it reported it."""
@@ -62,9 +64,12 @@ class Shrinks:
 
     def _became_leader(self, position: int, event: Event) -> None:
         at, logs = self.created.get(event.node, (-1, 0))
-        step = logs * SYNCS * self.sync_ns if at == event.time else 0
+        since = event.time - (logs * SYNCS * self.sync_ns if at == event.time else 0)
+        begin = self.steps.begin(event.node, event.time)
+        if self.slowed.get(event.node, -1) >= begin:
+            since = min(since, begin)
         place = event.node, (event.topic, event.partition)
-        self.led.setdefault(place, (event.time - step, position, event.isr))
+        self.led.setdefault(place, (since, position, event.isr))
         self._updated(position, event)
 
     def _recovered(self, position: int, event: Event) -> None:
