@@ -299,8 +299,8 @@ def test_a_member_is_expelled_for_its_silence_only() -> None:
     ],
 )
 def test_a_member_waits_while_a_broker_cleans(begun: float, cleaned: float, anomalies: set[str]) -> None:
-    """Rule (JUSTIFIED): its commit, or its question for the coordinator, waits for a step of cleaning many
-    small segments on a slow disk, which is recorded when it ends (seed 42001167 of the profile everything)."""
+    """Rule (JUSTIFIED): its commit, or its question for the coordinator, waits for a step that cleans many
+    small segments on a slow disk, and is recorded when it ends (seed 42001167 of the profile everything)."""
     consumer = ConsumerOptions(
         session_timeout_ms=2_000, max_poll_interval_ms=5_000, heartbeat_interval_ms=500
     )
