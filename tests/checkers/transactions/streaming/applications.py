@@ -2,9 +2,10 @@
 
 Owns the histories. Must not know the checks: what a changed history is guilty of, the whole trace decides.
 
-Each input partition has one application, which reads a few records at a time, makes one output of each in a
-transaction, commits and goes on; what it aborts it does again. Readers of committed records follow the output
-logs. So nothing refers to what is much older than a few transactions, until a history is changed.
+An application reads a few records of an input partition, makes one output of each in a transaction, commits
+and goes on; what it aborts it does again. Applications have a partition each, or take turns at one. Readers
+of committed records follow the output logs. So nothing refers to what is much older than a few transactions,
+until a history is changed.
 """
 
 from collections.abc import Callable
@@ -26,10 +27,15 @@ class _World:
     """What a history is drawn from."""
 
     draw: Random
-    inputs: int
     outputs: int
+    # Of each application its input partition.
+    reads: list[int]
     # Of each input partition the offset to go on from.
     next_input: list[int]
+    # Of each application what it has to do again: an offset and a number of records.
+    again: list[tuple[int, int] | None] = Factory(list)
+    # When readers of output stop.
+    silent: int = 10**9
     # Whether every transaction commits, each operation ends soon, and no reader falls behind.
     steady: bool
     # Of each output partition what it holds: a value, whether it is visible, and from when on it is
@@ -59,45 +65,50 @@ def application(seed: int, count: int = COUNT, *, steady: bool = False) -> Trace
     """A healthy history of about `count` operations. steady: every transaction commits, each operation ends
     soon, and no reader falls behind."""
     draw = Random(seed)
-    inputs, outputs = draw.randint(1, 2), draw.randint(1, 2)
+    applications, outputs = draw.randint(1, 3), draw.randint(1, 2)
+    reads = [0] * applications if draw.random() < 0.5 else list(range(applications))
     world = _World(
         draw=draw,
         steady=steady,
-        inputs=inputs,
         outputs=outputs,
-        next_input=[draw.choice((0, 7_000)) for _ in range(inputs)],
+        reads=reads,
+        next_input=[draw.choice((0, 7_000)) for _ in range(applications)],
+        again=[None] * applications,
+        silent=draw.randint(100, 400) if not steady and draw.random() < 0.2 else 10**9,
         logs=[[] for _ in range(outputs)],
         first=[draw.choice((0, 300, 90_000)) for _ in range(outputs)],
-        free=[0] * inputs,
-        session=[0] * inputs,
-        epoch=[0] * inputs,
+        free=[0] * applications,
+        session=[0] * applications,
+        epoch=[0] * applications,
     )
     while len(world.rows) < count:
-        of = min(range(inputs), key=lambda each: world.free[each])
+        of = min(range(applications), key=lambda each: world.free[each])
         _transaction(world, of)
         for reader in range(READERS):
             for partition in range(outputs):
-                if steady or draw.random() < 0.4:
+                if min(world.free) < world.silent and (steady or draw.random() < 0.4):
                     _read(world, reader, partition, min(world.free))
     return traced(world.rows, seed)
 
 
 def _transaction(world: _World, of: int) -> None:
     """One transaction of an application, from its poll on."""
-    draw, process = world.draw, 1 + of
+    draw, process, source = world.draw, 1 + of, world.reads[of]
     at = world.free[of] + draw.randint(1, 8)
-    begin, taken = world.next_input[of], draw.randint(1, 3)
+    begin, taken = world.again[of] or (world.next_input[source], draw.randint(1, 3))
+    world.next_input[source] = max(world.next_input[source], begin + taken)
     offsets = range(begin, begin + taken)
     mine = {"process": process, "session": world.session[of]}
+    inside = draw.random() < 0.3
     world.row(
-        Function.POLL, at, at + 2, topic="in", partition=of, offset=begin, isolation="read_committed",
+        Function.POLL, at, at + 2, topic="in", partition=source, offset=begin, isolation="read_committed",
         records=tuple(
-            Record(topic="in", partition=of, offset=n, value=-1 - 100_000 * of - n) for n in offsets
+            Record(topic="in", partition=source, offset=n, value=-1 - 100_000 * source - n) for n in offsets
         ),
         **mine,
     )  # fmt: skip
     outcome = OK if world.steady else draw.choices((OK, FAIL, UNKNOWN), (8, 2, 1))[0]
-    head, start, now = len(world.rows), at + 3, at + 4
+    head, start, now = len(world.rows), at - 1 if inside else at + 3, at + 4
     producer = {"producer_id": 70 + of, "producer_epoch": world.epoch[of]}
     world.row(Function.TXN, start, start, **mine, **producer)
     commits = outcome is OK or (outcome is UNKNOWN and draw.random() < 0.5)
@@ -119,12 +130,12 @@ def _transaction(world: _World, of: int) -> None:
             records=(
                 Record(topic="out", partition=partition, offset=offset if known else -1, value=world.values),
             ),
-            result=f"in-{of}@{n}", **mine, **producer,
+            result=f"in-{source}@{n}", **mine, **producer,
         )  # fmt: skip
         now += 3
     world.row(
         Function.COMMIT, now, now + 1, argument="txn", group="g", outcome=outcome,
-        positions=(Position(topic="in", partition=of, offset=begin + taken),), **mine,
+        positions=(Position(topic="in", partition=source, offset=begin + taken),), **mine,
     )  # fmt: skip
     for partition in touched:
         world.logs[partition].append((None, commits, ends))
@@ -133,7 +144,7 @@ def _transaction(world: _World, of: int) -> None:
     if outcome is UNKNOWN:  # another process takes over
         world.session[of] += 1
         world.epoch[of] += 1
-    world.next_input[of] += taken if commits else 0
+    world.again[of] = None if commits else (begin, taken)
     world.free[of] = ends
 
 
@@ -168,9 +179,12 @@ def traced(rows: list[Operation], seed: int) -> Trace:
     )  # fmt: skip
 
 
-# ---- changes: each takes a history's rows and gives others, or the same if there is nothing to change
+# ---- changes: each takes a history's rows, about where to change something and how far what it concerns may
+# be, and gives other rows, or the same if there is nothing to change there
 
-Change = Callable[[Random, list[Operation], int], list[Operation]]
+AROUND = 8
+"""Rows around a place."""
+Change = Callable[[Random, list[Operation], int, int], list[Operation]]
 
 
 def changed(seed: int, count: int = COUNT, span: int | None = None) -> Trace:
@@ -183,28 +197,37 @@ def changed(seed: int, count: int = COUNT, span: int | None = None) -> Trace:
     """
     draw = Random(-1 - seed)
     rows = list(application(seed, count, steady=draw.random() < 0.5).operations)
-    for _ in range(draw.randint(1, 3)):
-        rows = draw.choice(CHANGES)(draw, rows, span or len(rows))
+    place = draw.randrange(len(rows))
+    for _ in range(draw.randint(1, 4)):
+        rows = draw.choice(CHANGES)(draw, rows, place, span or len(rows))
     return traced(rows, seed)
 
 
+def _at(draw: Random, rows: list[Operation], place: int) -> int:
+    """A row near the place."""
+    return min(len(rows) - 1, max(0, place + draw.randint(-AROUND, AROUND)))
+
+
 def _pair(
-    draw: Random, rows: list[Operation], span: int, one: Function, other: Function
+    draw: Random, rows: list[Operation], place: int, span: int, one: Function, other: Function
 ) -> tuple[int, int] | None:
-    """Places of two rows of these functions, in any order."""
-    first = draw.randrange(len(rows))
-    near = range(max(0, first - span), min(len(rows), first + span))
-    ones, others = ([n for n in near if rows[n].function is each] for each in (one, other))
-    return (draw.choice(ones), draw.choice(others)) if ones and others else None
+    """Places of two rows of these functions: the first is near the place, the second within the span."""
+    ones = [
+        n for n in range(max(0, place - AROUND), min(len(rows), place + AROUND)) if rows[n].function is one
+    ]
+    near = range(max(0, place - span), min(len(rows), place + span))
+    others = [n for n in near if rows[n].function is other]
+    pair = (draw.choice(ones), draw.choice(others)) if ones and others else None
+    return pair[::-1] if pair and one is other and draw.random() < 0.5 else pair
 
 
 def _with(rows: list[Operation], at: int, **columns: object) -> list[Operation]:
     return [*rows[:at], evolve(rows[at], **columns), *rows[at + 1 :]]
 
 
-def _reads_what_another_sends(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _reads_what_another_sends(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """A poll, earlier or later, shows the records of an append."""
-    pair = _pair(draw, rows, span, Function.POLL, Function.APPEND)
+    pair = _pair(draw, rows, place, span, Function.POLL, Function.APPEND)
     if pair is None:
         return rows
     append = rows[pair[1]]
@@ -213,9 +236,9 @@ def _reads_what_another_sends(draw: Random, rows: list[Operation], span: int) ->
     return _with(rows, pair[0], topic="out", partition=append.partition, offset=at, records=(shown,))
 
 
-def _sends_what_another_read(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _sends_what_another_read(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """An append is what wrote the first record of a poll of input, with or without its offset."""
-    pair = _pair(draw, rows, span, Function.APPEND, Function.POLL)
+    pair = _pair(draw, rows, place, span, Function.APPEND, Function.POLL)
     if pair is None or not rows[pair[1]].records:
         return rows
     record = rows[pair[1]].records[0]
@@ -229,9 +252,9 @@ def _sends_what_another_read(draw: Random, rows: list[Operation], span: int) -> 
     return _with(rows, pair[0], offset=record.offset if known else None, **columns)
 
 
-def _read_each_other(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _read_each_other(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """Two transactions: one of them reads what the other one sent, and often that one what the first sent."""
-    pair = _pair(draw, rows, span, Function.TXN, Function.TXN)
+    pair = _pair(draw, rows, place, span, Function.TXN, Function.TXN)
     if pair is None or pair[0] == pair[1]:
         return rows
     polls = []
@@ -259,15 +282,15 @@ def _read_each_other(draw: Random, rows: list[Operation], span: int) -> list[Ope
     return [*rows, *polls]
 
 
-def _made_from_the_same(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _made_from_the_same(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """Two appends say that they were made from one record."""
-    pair = _pair(draw, rows, span, Function.APPEND, Function.APPEND)
+    pair = _pair(draw, rows, place, span, Function.APPEND, Function.APPEND)
     return rows if pair is None else _with(rows, pair[0], result=rows[pair[1]].result)
 
 
-def _epoch_of_another(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _epoch_of_another(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """A transaction or an append has another one's producer epoch, or the next."""
-    pair = _pair(draw, rows, span, draw.choice((Function.TXN, Function.APPEND)), Function.TXN)
+    pair = _pair(draw, rows, place, span, draw.choice((Function.TXN, Function.APPEND)), Function.TXN)
     if pair is None:
         return rows
     other = rows[pair[1]]
@@ -275,15 +298,16 @@ def _epoch_of_another(draw: Random, rows: list[Operation], span: int) -> list[Op
     return _with(rows, pair[0], producer_id=other.producer_id, producer_epoch=epoch)
 
 
-def _lost(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _lost(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """A row is not there."""
-    at = draw.randrange(len(rows))
+    at = _at(draw, rows, place)
     return [*rows[:at], *rows[at + 1 :]]
 
 
-def _passed_over(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _passed_over(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """A record is shown to nobody. Readers agree: who disagrees is for the check of logs."""
-    full = [row for row in rows if row.function is Function.POLL and len(row.records) > 1]
+    near = rows[max(0, place - AROUND) : place + 3 * AROUND]
+    full = [row for row in near if row.function is Function.POLL and len(row.records) > 1]
     if not full:
         return rows
     gone = draw.choice(draw.choice(full).records[:-1]).value
@@ -296,14 +320,14 @@ def _passed_over(draw: Random, rows: list[Operation], span: int) -> list[Operati
     return [rest(row) for row in rows]
 
 
-def _ends_otherwise(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _ends_otherwise(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """A row has another outcome."""
-    return _with(rows, draw.randrange(len(rows)), outcome=draw.choice((OK, FAIL, UNKNOWN)))
+    return _with(rows, _at(draw, rows, place), outcome=draw.choice((OK, FAIL, UNKNOWN)))
 
 
-def _ends_late(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _ends_late(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """A row ends only with a later one, or never."""
-    at = draw.randrange(len(rows))
+    at = _at(draw, rows, place)
     later = rows[min(len(rows) - 1, at + draw.randint(1, span))].invoke_time
     before = rows[at].completion_time
     if before is None:
@@ -312,16 +336,29 @@ def _ends_late(draw: Random, rows: list[Operation], span: int) -> list[Operation
     return _with(rows, at, completion_time=None if never else max(before, later))
 
 
-def _begins_late(draw: Random, rows: list[Operation], span: int) -> list[Operation]:
+def _begins_late(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
     """A row happens later, as long. Not an append without an offset: of what it sent nobody knows, once they
     are forgotten, who had read it."""
-    at = draw.randrange(len(rows))
+    at = _at(draw, rows, place)
     row = rows[at]
     if row.function is Function.APPEND and row.offset is None:
         return rows
     by = rows[min(len(rows) - 1, at + draw.randint(1, span))].invoke_time - row.invoke_time
     until = None if row.completion_time is None else row.completion_time + by
     return _with(rows, at, invoke_time=row.invoke_time + by, completion_time=until)
+
+
+def _sent_as_it_ends(draw: Random, rows: list[Operation], place: int, span: int) -> list[Operation]:
+    """An append begins at the time at which its transaction ends, and ends later."""
+    pair = _pair(draw, rows, place, AROUND, Function.TXN, Function.APPEND)
+    if pair is None:
+        return rows
+    head, append = (rows[n] for n in pair)
+    end = head.completion_time
+    if end is None or (head.process, head.session) != (append.process, append.session):
+        return rows
+    later = rows[min(len(rows) - 1, pair[1] + draw.randint(1, span))].invoke_time
+    return _with(rows, pair[1], invoke_time=end, completion_time=max(end, later))
 
 
 CHANGES: tuple[Change, ...] = (
@@ -335,4 +372,5 @@ CHANGES: tuple[Change, ...] = (
     _ends_otherwise,
     _ends_late,
     _begins_late,
+    _sent_as_it_ends,
 )

@@ -184,11 +184,33 @@ def without_offset(op: Operation) -> Operation:
     return evolve(op, offset=None, records=tuple(evolve(one, offset=-1) for one in op.records))
 
 
+def aborted(source: int) -> list[Operation]:
+    """A transaction at place 80 that transforms this record and aborts."""
+    head, append = (evolve(op, outcome=Outcome.FAIL) for op in rows(81)[-4:-2])
+    return [head, evolve(append, result=f"in-0@{source}")]
+
+
+def tried_again() -> list[Operation]:
+    """Nobody reads the output. Of the first of two attempts at a record, a long time apart, it is not known
+    how it ended; the other commits."""
+    lost = [evolve(op, outcome=Outcome.UNKNOWN) if op.op_id in (301, 302, 303) else op for op in unread(80)]
+    head, append, commit = rows(81)[-4:-1]
+    at = Position(topic="in", partition=0, offset=31)
+    return [*lost, head, evolve(append, result="in-0@30"), evolve(commit, positions=(at,))]
+
+
+def unread(count: int) -> list[Operation]:
+    """As `rows`, without the reader of the output."""
+    return [op for op in rows(count) if op.op_id % 10 != 4]
+
+
 @pytest.mark.parametrize(
     "made",
     [
+        pytest.param(tried_again(), id="an unread output is made again"),
+        pytest.param([*rows(80), *aborted(30)], id="an old record is done again, and aborted"),
         pytest.param([far_apart(op) for op in rows(80)], id="logs whose offsets are far apart"),
-        pytest.param([op for op in rows(80) if op.op_id % 10 != 4], id="nobody reads the output"),
+        pytest.param(unread(80), id="nobody reads the output"),
         pytest.param([without_offset(op) for op in rows(80)], id="appends without an offset"),
     ],
 )
@@ -206,6 +228,16 @@ def test_an_output_that_is_missing_among_what_is_forgotten_is_not_called_ok() ->
     decided = passed(made_of(unread), 20)
     assert decided["exactly_once"] == (Decision.UNKNOWN, "1 operations lay beyond the horizon of 20")
     assert decided["transactions"] == (Decision.OK, "")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.FAIL])
+def test_an_output_is_missing_though_no_output_of_its_log_is_remembered(outcome: Outcome) -> None:
+    """The outputs that are forgotten were read by nobody, or aborted. The last record is committed without
+    one."""
+    *before, _, commit = [
+        evolve(op, outcome=outcome) if op.op_id % 10 and op.op_id < 790 else op for op in unread(80)
+    ]
+    assert passed(made_of([*before, commit]), 20)["exactly_once"][0] is Decision.ILLEGAL
 
 
 def planted(n: int, *changes: Operation) -> Trace:
