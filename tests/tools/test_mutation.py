@@ -146,6 +146,17 @@ def test_the_command_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         program.command.main(["nobody"], standalone_mode=False)
 
 
+def test_a_sample_is_always_the_same_and_another_seed_gives_another_one() -> None:
+    """Rule: a larger sample contains a smaller one of its seed, so that a run goes on where it ended."""
+    faults = faults_of("f", SOURCE)
+    few, more, others = (
+        {fault.name for fault in program.sampled(faults, count, seed)}
+        for count, seed in ((4, "a"), (6, "a"), (4, "b"))
+    )
+    assert len(few) == 4 and few < more and few != others
+    assert len(program.sampled(faults, None, "")) == len(faults)
+
+
 def stale(text: str, sources: dict[str, str]) -> list[tuple[str, str, str]]:
     """The reasons for faults that no longer exist. sources: of files by name."""
     faults = {

@@ -22,10 +22,10 @@ TARGET = 95.0
 """Per cent of the faults of a checker that its tests must notice."""
 
 
-def _sampled(faults: list[Fault], count: int | None) -> list[Fault]:
-    """The first `count` in an order that depends on names only, so that a larger sample contains a smaller
-    one."""
-    shuffled = sorted(faults, key=lambda fault: blake2b(fault.name.encode()).digest())
+def sampled(faults: list[Fault], count: int | None, seed: str) -> list[Fault]:
+    """The first `count` in an order that depends on names and the seed only, so that a larger sample contains
+    a smaller one of the same seed; all if `count` is None."""
+    shuffled = sorted(faults, key=lambda fault: blake2b((seed + fault.name).encode()).digest())
     return shuffled if count is None else shuffled[:count]
 
 
@@ -35,6 +35,7 @@ def examine(
     jobs: int,
     out: Path,
     count: int | None,
+    seed: str,
     again: bool,
     survivors: bool,
     budget: float,
@@ -49,7 +50,7 @@ def examine(
     ledger.read()
     given = reasons(REASONS.read_text(encoding="utf-8")) if REASONS.exists() else {}
     todo, tests = [], tests_digest(checker)
-    for fault in _sampled(faults, None if survivors else count):
+    for fault in sampled(faults, None if survivors else count, seed):
         known = ledger.of(fault, digests[fault.file])
         if known is None:
             wanted = not survivors
@@ -135,6 +136,7 @@ def _show(scores: list[Score], output: Output) -> None:
     metavar="N",
     help="Only N faults of each checker, always the same ones.",
 )
+@click.option("--seed", default="", metavar="WORD", help="Another sample: the one of this word.")
 @click.option("--again", is_flag=True, help="Try once more what survived other tests than those of now.")
 @click.option("--survivors", is_flag=True, help="Try only what survived and has no reason, in every sample.")
 @click.option(
@@ -159,6 +161,7 @@ def command(
     names: tuple[str, ...],
     jobs: int,
     sample: int | None,
+    seed: str,
     again: bool,
     survivors: bool,
     budget: float,
@@ -177,6 +180,8 @@ def command(
       python -m tools.mutation invariants
       # three hundred of the log judge's, resumable
       python -m tools.mutation log --sample 300
+      # a hundred that nobody has looked at
+      python -m tools.mutation log --sample 100 --seed 2411
       # what survived, with its reasons
       python -m tools.mutation all --report --json
     """
@@ -193,6 +198,7 @@ def command(
             jobs=jobs,
             out=out,
             count=sample,
+            seed=seed,
             again=again,
             survivors=survivors,
             budget=budget,

@@ -338,9 +338,7 @@ def _missing(relations: Relations) -> Iterator[Found]:
     at = np.minimum(np.searchsorted(logs, shown.place.log), len(logs) - 1)
     consumed = (logs[at] == shown.place.log) & (shown.place.offset < commits.place.offset[commit[at]])
     consumed &= shown.place.offset >= settled[at]
-    excused = (sent.poll >= 0) | ((outcome[sent.row] != FAIL) & ~sent.passed)
-    excused &= sent.source.log >= 0
-    consumed &= ~is_among(shown.place.key, sent.source.key[excused])
+    consumed &= ~is_among(shown.place.key, sent.source.key[relations.excusing])
     _, first = _first(shown.place.log, np.flatnonzero(consumed))
     for one in first.tolist():
         log, offset = int(shown.place.log[one]), int(shown.place.offset[one])

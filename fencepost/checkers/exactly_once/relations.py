@@ -35,7 +35,7 @@ from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
 
 APPEND, COMMIT, POLL = (FUNCTIONS.index(f) for f in (Function.APPEND, Function.COMMIT, Function.POLL))
-OK = OUTCOMES.index(Outcome.OK)
+OK, FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
 IN_TRANSACTION = "txn"
 """The argument of a commit that a transaction makes."""
 
@@ -138,6 +138,14 @@ class Relations:
     # By topic and partition of input: what was consumed below this offset needs no output among these rows,
     # because older rows have it. Only for a part of a trace.
     settled: Mapping[tuple[str, int], int] = Factory(dict)
+
+    @property
+    def excusing(self) -> Array:
+        """For each sent record whether it is an output of its source that is visible, or may yet be."""
+        sent = self.sent
+        pending = (self.operations.outcome[sent.row] != FAIL) & ~sent.passed
+        excusing: Array = (sent.source.log >= 0) & ((sent.poll >= 0) | pending)
+        return excusing
 
 
 def relations_of(operations: OperationColumns, details: Details, asked: Array) -> Relations:

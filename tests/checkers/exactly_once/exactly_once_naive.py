@@ -144,7 +144,7 @@ def history(seed: int) -> Trace:
         parts = []
         for _ in range(draw.randint(1, 2)):
             time += 1
-            number, source = draw.randrange(2), draw.randrange(3)
+            number, source = draw.randrange(2), f"{draw.randrange(2)}@{draw.randrange(3)}"
             value += 1
             shown = (outcome is State.OK) ^ (draw.random() < 0.2)
             offset = len(logs[number])
@@ -174,7 +174,7 @@ def history(seed: int) -> Trace:
                 partition=number,
                 producer_id=1,
                 producer_epoch=epoch if draw.random() < 0.8 else max(0, epoch - 1),
-                result=draw.choice([f"in-0@{source}"] * 9 + [None, f"in-0{source}", f"in-0@{source} in-0@0"]),
+                result=draw.choice([f"in-{source}"] * 9 + [None, f"in-0{source}", f"in-{source} in-0@0"]),
                 records=(Record(topic="out", partition=number, offset=told, value=made),),
             )
         row(
@@ -184,7 +184,7 @@ def history(seed: int) -> Trace:
             invoke_time=time,
             outcome=outcome,
             argument="txn",
-            positions=(Position(topic="in", partition=0, offset=draw.randint(0, 3)),),
+            positions=(Position(topic="in", partition=draw.randrange(2), offset=draw.randint(0, 3)),),
         )
         if outcome is State.UNKNOWN:
             epochs[process] += 2
@@ -203,19 +203,20 @@ def history(seed: int) -> Trace:
                 isolation="read_uncommitted",
             )
         time += 1
-    seen = tuple(
-        Record(topic="in", partition=0, offset=n, value=1_000 + n) for n in range(draw.randint(0, 3))
-    )
-    row(
-        F.POLL,
-        process=9,
-        invoke_time=time,
-        topic="in",
-        partition=0,
-        offset=0,
-        isolation="read_committed",
-        records=seen,
-    )
+    for number in range(2):
+        row(
+            F.POLL,
+            process=9,
+            invoke_time=time,
+            topic="in",
+            partition=number,
+            offset=0,
+            isolation="read_committed",
+            records=tuple(
+                Record(topic="in", partition=number, offset=n, value=1_000 + 10 * number + n)
+                for n in range(draw.randint(0, 3))
+            ),
+        )
     for reader in range(draw.randint(1, 2)):
         for number, content in logs.items():
             at = 0

@@ -48,6 +48,14 @@ def test_the_judge_and_its_twin_agree():
     assert min(seen[name] for name in NAMES | {"nothing"}) > HISTORIES // 100, seen
 
 
+def test_the_order_of_rows_says_nothing():
+    """Rule: operations have times. Whichever row comes first, the anomalies are the same."""
+    for trace in map(history, range(25)):
+        expected, rows = found(trace), trace.operations
+        for first in range(1, len(rows)):
+            assert found(evolve(trace, operations=(*rows[first:], *rows[:first]))) == expected, trace.seed
+
+
 def test_loss_that_the_claims_allow_excuses():
     """Rule (KIP-98): what is lost may be an input, an output or an offset; a broken assumption is no
     verdict."""

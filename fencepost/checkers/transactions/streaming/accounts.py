@@ -75,7 +75,7 @@ class Accounts:
     def _owe(self, relations: Relations, among: Array) -> None:
         """Note of each log the lowest of these places of input that has no output."""
         place = relations.shown.place
-        nowhere = np.flatnonzero(among & ~np.isin(place.key, relations.sent.source.key[_excused(relations)]))
+        nowhere = np.flatnonzero(among & ~np.isin(place.key, relations.sent.source.key[relations.excusing]))
         for log, offset in zip(place.log[nowhere].tolist(), place.offset[nowhere].tolist(), strict=True):
             name = relations.logs.named(log)[1:]
             self.owed[name] = min(offset, self.owed.get(name, offset))
@@ -97,22 +97,26 @@ class Accounts:
         stays[_last(details.producer_id[heads], details.producer_epoch[heads], heads)] = True
         return stays
 
-    def forget(self, relations: Relations, going: Array) -> None:
+    def forget(self, relations: Relations, going: Array) -> int:
         """Note what is needed of operations that are forgotten now.
 
         Args:
             relations: of what is remembered, these included.
             going: for each row whether it is forgotten.
+
+        Returns:
+            how many records may yet be visible that were made from places of which the visible output is
+            forgotten: whether it was made twice is not known any more.
         """
         operations, sent, shown = relations.operations, relations.sent, relations.shown
         logs = relations.logs
-        gone, excused = going[sent.row], _excused(relations)
+        gone, excusing = going[sent.row], relations.excusing
         before = _below(logs, shown.place.log, shown.place.offset, self.settled)
-        _raise(self.settled, logs, sent.source.log[gone], np.where(excused, sent.source.offset, NONE)[gone])
+        _raise(self.settled, logs, sent.source.log[gone], np.where(excusing, sent.source.offset, NONE)[gone])
         after = _below(logs, shown.place.log, shown.place.offset, self.settled)
         self._owe(relations, ~before & (after | going[shown.row]))
         _raise(self.written, logs, sent.place.log[gone], sent.place.offset[gone])
-        visible = gone & excused & (sent.poll >= 0)
+        visible = gone & excusing & (sent.poll >= 0)
         _raise(self.made, logs, sent.source.log[visible], sent.source.offset[visible])
         polls = going & _committed_reads(operations)
         rows, names, numbers, offsets = _touches(operations)[0]
@@ -124,6 +128,8 @@ class Accounts:
                 self.read[name] = max(int(mine.max()) + 1, self.read.get(name, 0))
         if going.any():
             self.until = max(self.until, int(operations.invoke_time[going].max()))
+        again = _below(logs, sent.source.log, sent.source.offset, self.made)
+        return int((again & excusing & ~gone & (sent.poll < 0)).sum())
 
     def owing(self, relations: Relations) -> int:
         """At the end of a trace: the logs of input of which it is not known whether an output is missing."""
@@ -154,14 +160,6 @@ def _touches(operations: OperationColumns) -> list[tuple[Array, Array, Array, Ar
         (np.repeat(rows, np.diff(positions.start)), positions.topic, positions.partition, positions.offset),
         (rows, operations.topic, operations.partition, operations.offset),
     ]
-
-
-def _excused(relations: Relations) -> Array:
-    """Which sent records are visible, or may yet be, and say what they were made from."""
-    sent = relations.sent
-    excused: Array = (sent.poll >= 0) | ((relations.operations.outcome[sent.row] != FAIL) & ~sent.passed)
-    excused &= sent.source.log >= 0
-    return excused
 
 
 def _below(logs: Logs, log: Array, offset: Array, ends: Ends) -> Array:

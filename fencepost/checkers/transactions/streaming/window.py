@@ -7,10 +7,10 @@ What has arrived is judged as if transactions under way were to abort and other 
 there. That only takes evidence away: a cycle of reads, or a record that is visible, stays whatever comes. The
 rules that later rows may excuse wait for the end (`found_at_the_end`).
 
-Something is forgotten after each `horizon` completions, once there are twice as many operations: the number
-depends on no cut of the trace into files. The oldest transactions go as wholes. One that may be in a later
-cycle (closed.py), or that a later output or reader comes back to (accounts.py), cannot be judged any more:
-the check ends unknown, unless it found something. Nothing is convicted by what is forgotten.
+Something is forgotten after each `horizon` completions: the number depends on no cut of the trace into files.
+The oldest transactions go as wholes. One that may be in a later cycle (closed.py), or that a later output or
+reader comes back to (accounts.py), cannot be judged any more: the check ends unknown, unless it found
+something. Nothing is convicted by what is forgotten.
 """
 
 from collections.abc import Iterator
@@ -85,6 +85,9 @@ class TransactionWindow:
         self.transactional |= operation.function == Function.TXN
         if self.lost:
             return
+        if operation.function == Function.APPEND:  # from now on it may be read
+            for record in operation.records:
+                self._appended((record.topic, record.partition))
         self.under_way[operation.op_id] = operation
         if len(self.under_way) > self.horizon:
             self._lose()
@@ -96,10 +99,7 @@ class TransactionWindow:
         self.completed[operation.op_id] = operation
         self.fresh.add(operation.op_id)
         self.since += 1
-        if operation.function == Function.APPEND:
-            for record in operation.records:
-                self._appended((record.topic, record.partition))
-        if self.since >= self.horizon and len(self.completed) >= 2 * self.horizon:
+        if self.since >= self.horizon:
             self._forget()
 
     def _appended(self, log: Log) -> None:
@@ -118,11 +118,11 @@ class TransactionWindow:
     def end(self) -> Iterator[Verdict]:
         """Nothing more comes: the verdict of each check, with the findings that were not reported yet. A
         trace without transactions is Ok."""
-        if self.transactional and not self.lost:
+        if self.transactional:
             now = self._judge(self._rows(ended=True))
             for _, finding in found_at_the_end(now.relations) if self._exact else ():
                 self._add(finding)
-            if self._exact and (owing := now.accounts_owing(self.accounts)):
+            if self._exact and (owing := self.accounts.owing(now.relations)):
                 self._give_up(EXACTLY_ONCE, number=owing)
         for check in CHECKS:
             decision, reason = Decision.OK, ""
@@ -166,12 +166,16 @@ class TransactionWindow:
 
     def _judge(self, rows: tuple[Operation, ...]) -> "_Now":
         now = _Now.of(evolve(self.trace, operations=rows), self.accounts)
+        fresh = np.isin(now.columns.op_id, list(self.fresh))
         for _, finding in findings_of(now.graph, {0}):
             self._add(finding)
+        sent = now.graph.columns.sent
+        low = fresh[sent.row] & (sent.offset_sent >= 0)  # a forgotten reader may have read it
+        low &= sent.offset_sent < np.array([self.below.get(name, 0) for name in now.logs], np.int64)[sent.log]
+        self._give_up(TRANSACTIONS, number=int(low.sum()))
         if self._exact:
             for _, finding in found_meanwhile(now.relations):
                 self._add(finding)
-            fresh = np.isin(now.columns.op_id, list(self.fresh))
             self._give_up(EXACTLY_ONCE, number=self.accounts.behind(now.relations, fresh))
         self.fresh = set()
         return now
@@ -188,11 +192,12 @@ class TransactionWindow:
             stays[now.graph.node[stays & (now.columns.function == POLL)]] = True
             self.kept = set(now.columns.op_id[going & stays].tolist())
             self._note(now, going)
-            self.accounts.forget(now.relations, going & ~stays)
+            again = self.accounts.forget(now.relations, going & ~stays)
+            self._give_up(EXACTLY_ONCE, number=again)
             for op_id in now.columns.op_id[going & ~stays].tolist():
                 del self.completed[op_id]
         self.since = 0
-        if len(self.completed) > 3 * self.horizon:
+        if len(self.completed) > 2 * self.horizon:
             self._lose()
 
     def _going(self, now: "_Now") -> tuple[Array, Array]:
@@ -282,10 +287,6 @@ class _Now:
         """Rows that are transactions, or parts of none."""
         whole: Array = self.graph.node == np.arange(self.graph.rows)
         return whole
-
-    def accounts_owing(self, accounts: Accounts) -> int:
-        """As `Accounts.owing`."""
-        return accounts.owing(self.relations)
 
     def heads_of(self, parts: list[Operation]) -> Array:
         """The transactions during which these operations began."""

@@ -1,7 +1,8 @@
-"""Lets the tests of this folder import the naive twins of both checks and their histories."""
+"""Lets the tests of this folder import its histories, and the naive twins of both checks and theirs."""
 
 import sys
 from pathlib import Path
 
-for folder in ("transactions", "exactly_once"):
-    sys.path.insert(0, str(Path(__file__).parents[2] / folder))
+HERE = Path(__file__).parent
+for folder in (HERE, HERE.parent, HERE.parents[1] / "exactly_once"):
+    sys.path.insert(0, str(folder))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import test_transactions_differential
 from attrs import evolve
+from streams import CIRCLES, moments, strongest
 
 from fencepost.checkers import exactly_once, transactions
 from fencepost.checkers.kafka.relations import TXN
-from fencepost.checkers.log.streaming.merge import Moment
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.transactions.graph import graph_of
 from fencepost.checkers.transactions.streaming import CHECKS, TransactionWindow
@@ -24,21 +24,12 @@ MAKERS = {
     "transactions": (test_transactions_differential.history, transactions.judge_trace),
     "exactly_once": (exactly_once_naive.history, exactly_once.judge_trace),
 }
-CIRCLES = ("circular_reads_in_real_time", "circular_reads_in_process", "circular_reads")
-"""The weakest first: each implies those before it."""
 
 
 def history(check: str, seed: int) -> Trace:
     """A random history of a check's own tests, with op ids in the order of rows."""
     made = MAKERS[check][0](seed)
     return evolve(made, operations=tuple(sorted(made.operations, key=lambda op: op.op_id)))
-
-
-def moments(trace: Trace) -> list[Moment]:
-    """Invocations and completions in the order of time."""
-    rows = [Moment.of(op, completes=False) for op in trace.operations]
-    rows += [Moment.of(op, completes=True) for op in trace.operations if op.completion_time is not None]
-    return sorted(rows, key=lambda moment: moment[:4])
 
 
 def streamed(trace: Trace, horizon: int, rng: Random) -> tuple[dict[str, list[str]], dict[str, Verdict]]:
@@ -53,11 +44,6 @@ def streamed(trace: Trace, horizon: int, rng: Random) -> tuple[dict[str, list[st
     verdicts = {verdict.check: verdict for verdict in window.end()}
     found += [finding for verdict in verdicts.values() for finding in verdict.findings]
     return {check: [one.anomaly for one in found if one.check == check] for check in CHECKS}, verdicts
-
-
-def strongest(check: str, named: list[str]) -> set[str]:
-    """What a judge of the whole trace says: of circles the first kind that it has."""
-    return {max(named, key=CIRCLES.index)} if check == "transactions" and named else set(named)
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -198,11 +184,33 @@ def without_offset(op: Operation) -> Operation:
     return evolve(op, offset=None, records=tuple(evolve(one, offset=-1) for one in op.records))
 
 
+def aborted(source: int) -> list[Operation]:
+    """A transaction at place 80 that transforms this record and aborts."""
+    head, append = (evolve(op, outcome=Outcome.FAIL) for op in rows(81)[-4:-2])
+    return [head, evolve(append, result=f"in-0@{source}")]
+
+
+def tried_again() -> list[Operation]:
+    """Nobody reads the output. Of the first of two attempts at a record, a long time apart, it is not known
+    how it ended; the other commits."""
+    lost = [evolve(op, outcome=Outcome.UNKNOWN) if op.op_id in (301, 302, 303) else op for op in unread(80)]
+    head, append, commit = rows(81)[-4:-1]
+    at = Position(topic="in", partition=0, offset=31)
+    return [*lost, head, evolve(append, result="in-0@30"), evolve(commit, positions=(at,))]
+
+
+def unread(count: int) -> list[Operation]:
+    """As `rows`, without the reader of the output."""
+    return [op for op in rows(count) if op.op_id % 10 != 4]
+
+
 @pytest.mark.parametrize(
     "made",
     [
+        pytest.param(tried_again(), id="an unread output is made again"),
+        pytest.param([*rows(80), *aborted(30)], id="an old record is done again, and aborted"),
         pytest.param([far_apart(op) for op in rows(80)], id="logs whose offsets are far apart"),
-        pytest.param([op for op in rows(80) if op.op_id % 10 != 4], id="nobody reads the output"),
+        pytest.param(unread(80), id="nobody reads the output"),
         pytest.param([without_offset(op) for op in rows(80)], id="appends without an offset"),
     ],
 )
@@ -220,6 +228,16 @@ def test_an_output_that_is_missing_among_what_is_forgotten_is_not_called_ok() ->
     decided = passed(made_of(unread), 20)
     assert decided["exactly_once"] == (Decision.UNKNOWN, "1 operations lay beyond the horizon of 20")
     assert decided["transactions"] == (Decision.OK, "")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.FAIL])
+def test_an_output_is_missing_though_no_output_of_its_log_is_remembered(outcome: Outcome) -> None:
+    """The outputs that are forgotten were read by nobody, or aborted. The last record is committed without
+    one."""
+    *before, _, commit = [
+        evolve(op, outcome=outcome) if op.op_id % 10 and op.op_id < 790 else op for op in unread(80)
+    ]
+    assert passed(made_of([*before, commit]), 20)["exactly_once"][0] is Decision.ILLEGAL
 
 
 def planted(n: int, *changes: Operation) -> Trace:
@@ -299,6 +317,21 @@ def test_too_much_under_way_ends_the_judgement_and_not_the_memory() -> None:
     assert reported == {} and most <= 80 and not window.completed
     decided = {(verdict.decision, verdict.reason) for verdict in window.end()}
     assert decided == {(Decision.UNKNOWN, "1 operations lay beyond the horizon of 20")}
+
+
+@pytest.mark.parametrize(("parts", "decision"), [(58, Decision.OK), (59, Decision.UNKNOWN)])
+def test_a_transaction_is_judged_while_memory_has_room_for_it(parts: int, decision: Decision) -> None:
+    """Nothing of a transaction under way is forgotten. With a horizon of 20, 40 operations may stay when
+    something is to be forgotten; 60, the transaction and its parts, may not."""
+    whole = row(0, Function.TXN, 0, 10_000, process=1)
+    sent = [
+        row(
+            1 + n, Function.APPEND, 10 * (1 + n), process=1, topic="out", partition=0, acks=-1, offset=n,
+            records=(record("out", n, n),),
+        )
+        for n in range(parts)
+    ]  # fmt: skip
+    assert {one for one, _ in passed(made_of([whole, *sent]), 20).values()} == {decision}
 
 
 def test_who_writes_what_forgotten_readers_read_makes_the_check_unknown() -> None:
