@@ -4,7 +4,7 @@ Owns the rules from facts to claims. Must not switch a check off: a claim only s
 and which anomaly is allowed.
 """
 
-from fencepost.campaign.observed.observed_state import UNHEARD, ObservedState
+from fencepost.campaign.observed.observed_state import UNCUT, UNHEARD, ObservedState
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.plan import Plan
@@ -27,6 +27,8 @@ def derive_claims(
             took = f"took what a compaction had written anew below {loss.end} while the disk lied about syncs"
         if loss.cause == UNHEARD:
             took = f"moved the log start to {loss.end}, of which it had not heard"
+        if loss.cause == UNCUT:
+            took = f"had other records from {loss.start} to {loss.end}, and was not asked for them any more"
         reason = f"broker {loss.node} was in the ISR after {loss.cause} that {took}"
         losses[LossRange(topic=topic, partition=partition, start=loss.start, end=loss.end, reason=reason)] = (
             None

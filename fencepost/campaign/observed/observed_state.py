@@ -22,6 +22,7 @@ LIE = "lying_fsync"
 POWER_LOSS = "a power loss"
 RETENTION = "retention"
 UNHEARD = "retention at another leader"
+UNCUT = "retention at its leader"
 LOSING = {"power_loss": POWER_LOSS, "bit_rot": "bit rot"}
 """The faults after which a log may be shorter than it was, in words."""
 
@@ -64,6 +65,8 @@ class ObservedReplica:
     lost_to: int = -1
     # Offsets [start, end) inside of the log that a power loss may have taken, whatever its end is.
     hollow: tuple[int, int] = NOTHING
+    # Offsets [start, end) below its leader's log start that it kept when it cut its log.
+    uncut: tuple[int, int] = NOTHING
 
     def cut(self, end: int) -> None:
         """The log ends at `end` now: what is appended from there on was never rewritten, nor lost."""
@@ -232,10 +235,13 @@ class ObservedState:
             replica.lost_from = replica.lost_to = -1
 
     def _truncated(self, event: Event) -> None:
-        replica = self._of(event).replica(event.node)
+        facts = self._of(event)
+        replica = facts.replica(event.node)
         replica.cut(event.offset)
+        if event.cause == "leader_epoch" and event.high_watermark < event.offset <= facts.forgotten:
+            replica.uncut = _around(replica.uncut, (event.high_watermark, event.offset))
         if event.cause == "full":
-            replica.rewritten = replica.hollow = NOTHING
+            replica.rewritten = replica.hollow = replica.uncut = NOTHING
             self.started_over = self.started_over or event.offset > 0
 
     def _compacted(self, event: Event) -> None:
@@ -299,13 +305,20 @@ class ObservedState:
         """Retention takes a leader's epochs away with its records, so that a follower with others in their
         place is no longer sent to cut its log: it is in the ISR as soon as its log ends where the leader's
         begins. If it leads before it has heard of that high watermark, what was committed there, and is
-        deleted already, comes again with other content."""
+        deleted already, comes again with other content. A follower that was sent to cut its log no further
+        than to the leader's log start keeps batches of its own below that, and what it knows of their
+        producers; when it leads, it acknowledges their retries, as Kafka does, though others were committed
+        there."""
         assert event.topic is not None
         leader = facts.replicas[event.leader]
         if leader.high_watermark < facts.forgotten and leader.start < facts.forgotten:
             key = event.topic, event.partition
             self.losses.append(
                 ObservedLoss(key, event.leader, leader.high_watermark, facts.forgotten, UNHEARD)
+            )
+        if leader.uncut != NOTHING:
+            self.losses.append(
+                ObservedLoss((event.topic, event.partition), event.leader, *leader.uncut, UNCUT)
             )
 
     def _look_for_loss(self, event: Event, facts: ObservedPartition) -> None:
