@@ -1,7 +1,7 @@
 """The network: messages between nodes that are delayed, lost, duplicated, reordered or cut off.
 
 Owns links, delays and the faults of links. Must not know the meaning of a message (predicates say which may
-be duplicated, and which may be late).
+be duplicated, and which may be held back or late).
 
 Delay of a message = latency_min + exponential-like tail, cut at latency_max, plus the link's extra delay. A
 held-back message waits up to another latency_max, a late one up to late_max. Two messages of a link have no
@@ -223,7 +223,11 @@ class Network:
             return
         scheduler, incarnation = self._scheduler, endpoint.incarnation
         due = scheduler.now + link.delay + latency(word, link.minimum, link.tail, link.maximum)
-        if link.reorder_ppm and finish(word + _REORDER * GOLDEN) * MILLION >> 64 < link.reorder_ppm:
+        if (
+            link.reorder_ppm
+            and finish(word + _REORDER * GOLDEN) * MILLION >> 64 < link.reorder_ppm
+            and self._may_be_late(message)
+        ):
             self.held_back += 1
             due += self._minimum + (finish(word + _HOLD * GOLDEN) * self._maximum >> 64)
         if (

@@ -39,11 +39,6 @@ FIRST_CLIENT_NODE = 1_000
 _NEVER_TWICE = frozenset({ProduceRequest, OffsetCommitRequest, JoinGroupRequest, SyncGroupRequest})
 
 
-def _may_duplicate(message: Any) -> bool:
-    """TCP does not repeat a request; a client's retry does, if it is allowed to."""
-    return type(message) not in _NEVER_TWICE
-
-
 _IN_TIME = frozenset({AddPartitionsToTxnRequest, AddOffsetsToTxnRequest})
 
 
@@ -58,6 +53,11 @@ def _may_be_late(message: Any) -> bool:
     if isinstance(message, TxnOffsetCommitRequest):
         return message.adds_partition
     return type(message) not in _IN_TIME or getattr(message, "verify_only", False)
+
+
+def _may_duplicate(message: Any) -> bool:
+    """TCP does not repeat a request; a client's retry does, if that is allowed. The second of two is late."""
+    return type(message) not in _NEVER_TWICE and _may_be_late(message)
 
 
 def _is_file(disk: Disk, path: str) -> bool:

@@ -159,21 +159,31 @@ class GroupWorkload:
         ]
 
     def heal(self, process: int) -> None:
-        """The faults are over: nobody is paused or aborts a transaction by choice, which would look like a
-        group without progress. In each group another consumer takes part from now on, with process numbers
-        from this one."""
-        self.transform = evolve(self.transform, aborts_ppm=0)
+        """The faults are over: nobody is paused. In each group another consumer takes part from now on, with
+        process numbers from this one."""
         for known in self.live:
             self.world.resume(FIRST_CLIENT_NODE + known)
-            core = self._host(known).core
-            if isinstance(core, Consumer) and isinstance(core.application, TransformLoop):
-                core.application.options = self.transform
         self._end_zombies()
         groups = sorted(
             {(mine.group, mine.topic, bool(mine.transactional_id)) for mine in self.incarnations.values()}
         )
         for number, (group, topic, transforms) in enumerate(groups, process):
             self._subscribe(number, group, topic, f"{group}-{number}" if transforms else "")
+
+    def settle(self) -> bool:
+        """From now on nobody aborts a transaction by choice, or gives a batch up before it may be answered;
+        returns whether anybody did. A group that does gets no further, however healthy the cluster is."""
+        patient = max(self.transform.attempts, TransformOptions().attempts)
+        settled = evolve(self.transform, aborts_ppm=0, attempts=patient)
+        cores = (self._host(known).core for known in self.live)
+        loops = [core.application for core in cores if isinstance(core, Consumer)]
+        if settled == self.transform or not any(isinstance(loop, TransformLoop) for loop in loops):
+            return False
+        self.transform = settled
+        for loop in loops:
+            if isinstance(loop, TransformLoop):
+                loop.go_on_with(settled)
+        return True
 
     def _end_zombies(self) -> None:
         """Of processes that share a transactional id one stays: they would fence each other for ever."""

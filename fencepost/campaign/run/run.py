@@ -244,12 +244,13 @@ class Run:
         return self.most_copied
 
     def _settle(self) -> bool:
-        """Let the network's chance end; whether it had any."""
+        """Let the network's chance end, and what clients do by choice; whether there was any."""
         if self.settled:
             return False
         self.settled = True
         network = self.plan.network
-        if not (network.loss_ppm or network.duplicate_ppm or network.reorder_ppm or network.late_ppm):
+        odd = network.loss_ppm or network.duplicate_ppm or network.reorder_ppm or network.late_ppm
+        if not (self.workload.groups.settle() or odd):
             return False
         self.cluster.note(Name.PHASE, cause="settled")
         self.cluster.world.network.settle()
@@ -348,8 +349,8 @@ class Run:
     # ---- the run's own operations
 
     def _do(self, topic: str, partition: int, function: str, argument: str = "") -> Operation | None:
-        """Try until one operation of this kind succeeds; None if none did within the bound, nor on a settled
-        network."""
+        """Try until one operation of this kind succeeds; None if none did within the bound, nor after all had
+        settled."""
         done = self._try(topic, partition, function, argument)
         if done is None and self._settle():
             return self._try(topic, partition, function, argument)
@@ -387,8 +388,8 @@ class Run:
     def _wait_live(
         self, reached: Callable[[], bool], progress: Callable[[], object], step_ms: int = STEP_MS
     ) -> bool:
-        """Wait within the bound of the liveness phase; again while `progress` changes; and once more if the
-        network had to settle."""
+        """Wait within the bound of the liveness phase; again while `progress` changes; and once more if
+        anything had to settle."""
         while True:
             before = progress()
             if self._wait(reached, self.plan.liveness_ms, step_ms):

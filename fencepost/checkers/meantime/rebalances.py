@@ -27,7 +27,8 @@ SILENT = frozenset({"crash", "pause", "unsubscribe"})
 """What makes a consumer silent, as functions of a plan's operations."""
 MOVES = SILENT | {"subscribe", "transform"}
 """What makes a group rebalance."""
-LATE = (" joins", " leaves")
+JOINS = " joins"
+LATE = (JOINS, " leaves")
 """What a member does when its time for the next poll is over. It leaves and joins as a new member. It leaves
 without a request if it does not know its coordinator, for example because that did not answer a commit."""
 BY_A_MEMBER = (*LATE, " joins again", " has ended")
@@ -97,6 +98,9 @@ class Rebalances:
     suspects: list[tuple[int, int, dict[str, Any]]] = field(factory=list)
     """What may be a finding: beginning and end of the time in which no broker may have worked on old segments
     for longer than a heartbeat's interval, and the finding. A step is known when it has ended."""
+    timed_out: dict[str, int] = field(factory=dict)
+    """When the coordinator of each group last went on without members who had not joined in time, at the
+    earliest: they join as new members."""
     transforming: set[str | None] = field(factory=set)
     """Groups of processes that produce in transactions. One that is refused as fenced leaves, and joins anew;
     the session of a static member may end before that. It also happens without a rival: when a client gives a
@@ -133,6 +137,13 @@ class Rebalances:
         consumer = self.options.consumer
         wait_ms = consumer.session_timeout_ms + consumer.max_poll_interval_ms
         return wait_ms * MILLISECOND + TRIPS * self.worst_ns
+
+    @property
+    def hears_ms(self) -> int:
+        """Milliseconds until each member has joined again, without the time of messages: it hears of a
+        rebalance with its next heartbeat, and joins after its poll and its work."""
+        consumer = self.options.consumer
+        return consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms + SLACK_MS
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Phases of groups, and disturbances."""
@@ -192,7 +203,7 @@ class Rebalances:
         phase, since, began = self.phases.get(detail.group, ("", event.time, position))
         self.phases[detail.group] = event.cause, event.time, position
         if event.cause == PREPARING:
-            if phase == EMPTY:
+            if phase in ("", EMPTY):
                 del self.phases[detail.group]  # it waits for more members: group.initial.rebalance.delay.ms
             if detail.why.startswith(SESSION_ENDED):
                 self._expelled(position, event, detail)
@@ -226,6 +237,8 @@ class Rebalances:
             return
         if detail.group in self.transforming:
             return
+        if self._joins_anew(event, detail):
+            return
         joined = self.long_ago + (JOIN_MS + 2 * self.options.consumer.request_timeout_ms) * MILLISECOND
         if not self._well_since(event.time - joined, event.time, self.moves):
             return
@@ -241,11 +254,20 @@ class Rebalances:
             events=(position,),
         )
 
+    def _joins_anew(self, event: Event, detail: Detail) -> bool:
+        """Whether a member that joins may be one that a rebalance did not wait for, because it cannot hear of
+        one in time."""
+        if not detail.why.endswith(JOINS) or detail.group not in self.timed_out:
+            return False
+        hears = self.hears_ms * MILLISECOND + TRIPS * self.worst_ns
+        in_time = self.options.consumer.max_poll_interval_ms * MILLISECOND >= hears
+        return not in_time and event.time - self.timed_out[detail.group] <= self.long_ago
+
     def _rebalanced(self, position: int, event: Event, detail: Detail, since: int, began: int) -> None:
         consumer = self.options.consumer
-        hears_ms = (
-            consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms + SLACK_MS
-        )
+        if event.time - since >= consumer.max_poll_interval_ms * MILLISECOND:
+            self.timed_out[detail.group] = event.time
+        hears_ms = self.hears_ms
         if any(one.function == "transform" for one in self.options.operations):
             hears_ms += consumer.max_poll_interval_ms  # the transaction under way comes first
         bound = hears_ms * MILLISECOND + TRIPS * self.worst_ns

@@ -46,7 +46,8 @@ class Bounds:
     informed: int
     """After a change of any state: the notification, and UpdateMetadata to every broker."""
     append: int
-    """How long one batch keeps a broker's disk busy. Fetches wait for the batches before them."""
+    """For each batch that a broker stores: how long its disk is busy, for fetches wait for the batches before
+    them; and a fetch, which from a log of small segments gets one batch."""
 
 
 def bounds_of(options: Options) -> Bounds | None:
@@ -69,7 +70,7 @@ def bounds_of(options: Options) -> Bounds | None:
         led=led_ms * MILLISECOND,
         in_sync=in_sync_ms * MILLISECOND,
         informed=(led_ms + cluster.isr_change_propagation_ms) * MILLISECOND,
-        append=SYNCS * options.disk.fsync_us * 1_000,
+        append=(SYNCS * options.disk.fsync_us + 2 * network.latency_max_us) * 1_000,
     )
 
 

@@ -14,6 +14,7 @@ from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan import (
     ClusterOptions,
     ConsumerOptions,
+    NetworkOptions,
     Plan,
     PlannedOperation,
     TopicOptions,
@@ -163,14 +164,39 @@ def test_a_plan_without_transactions_has_none():
     assert not outcomes(trace, Function.TXN)
 
 
-def test_nobody_aborts_by_choice_once_the_faults_are_over():
+def ended_before_and_after_settling(trace, error):
+    """How transactions ended, and whether after all had settled; the failed ones with this error."""
+    settled = next(event.time for event in trace.events if event.cause == "settled")
+    return {
+        (row.completion_time > settled, row.outcome)
+        for row in trace.operations
+        if row.function is Function.TXN and row.completion_time is not None and row.error in (error, None)
+    }
+
+
+def progressed(trace):
+    """Whether each group got everything in the end."""
+    return not [event for event in trace.events if event.name is Name.LIVENESS_FAILED]
+
+
+def test_nobody_aborts_by_choice_when_that_keeps_a_group_from_its_end():
     """Rule (liveness): a group that aborts what it reads gets no further, however healthy the cluster is."""
     trace = run(plan(transform(5, 100), aborts_ppm=1_000_000))
-    healed = next(event.time for event in trace.events if event.cause == "heal")
-    ended = {
-        (row.completion_time > healed, row.outcome)
-        for row in trace.operations
-        if row.function is Function.TXN and row.completion_time is not None and row.error is None
-    }
-    assert ended == {(False, Outcome.FAIL), (True, Outcome.OK)}
-    assert not [event for event in trace.events if event.name is Name.LIVENESS_FAILED]
+    assert ended_before_and_after_settling(trace, None) == {(False, Outcome.FAIL), (True, Outcome.OK)}
+    assert progressed(trace)
+
+
+def test_everybody_is_patient_when_that_keeps_a_group_from_its_end():
+    """Rule (liveness): where a batch takes longer than a client waits for its answer, one attempt is never
+    enough (seed 43000206 of the profile transactions)."""
+    planned = plan(transform(5, 100), version=2, attempts=1, transaction_timeout_ms=60_000)
+    trace = run(
+        evolve(
+            planned,
+            network=NetworkOptions(latency_min_us=150_000, latency_max_us=160_000),
+            consumer=evolve(planned.consumer, request_timeout_ms=900),
+        )
+    )
+    ended = ended_before_and_after_settling(trace, "NETWORK_EXCEPTION")
+    assert (False, Outcome.OK) not in ended and (True, Outcome.OK) in ended
+    assert progressed(trace)

@@ -80,6 +80,12 @@ class TransformLoop:
         consumer.on_other_timer = self._on_timer
         self._begin(consumer)
 
+    def go_on_with(self, options: TransformOptions) -> None:
+        """Do from now on as these options say, also in the transaction under way."""
+        self.options = options
+        if self.producer is not None:
+            self.producer.attempts = options.attempts
+
     def _on_timer(self, key: tuple[Any, ...]) -> None:
         if key == (REST_TIMER,) and self.producer is not None:
             self.producer.on_timer()
