@@ -1,5 +1,6 @@
 """The nearest plans of a failing one, and where two runs part."""
 
+import pytest
 from attrs import evolve
 
 from fencepost.campaign.causes.neighbours import MOST_OPERATIONS, neighbours
@@ -96,24 +97,54 @@ def test_the_event_that_is_no_routine_says_what_a_moment_was() -> None:
     assert found is not None and (found.position, found.instead) == (1, passing[2])
 
 
+def poll(number: int, time: int, *values: int, attempts: int = 1, partition: int = 0) -> Operation:
+    """A poll that is answered one nanosecond later."""
+    records = tuple(Record(topic="t", partition=partition, offset=each, value=each) for each in values)
+    return Operation(
+        op_id=number, process=0, function=Function.POLL, invoke_time=time, completion_time=time + 1,
+        outcome=Outcome.OK, records=records, attempts=attempts, topic="t", partition=partition,
+    )  # fmt: skip
+
+
 def test_the_first_operation_with_another_answer() -> None:
     """Rule: if all events agree, the runs part where a client was answered differently; times and attempts
     do not count."""
-
-    def poll(number: int, time: int, *values: int, attempts: int = 1) -> Operation:
-        records = tuple(Record(topic="t", partition=0, offset=each, value=each) for each in values)
-        return Operation(
-            op_id=number, process=0, function=Function.POLL, invoke_time=time, completion_time=time + 1,
-            outcome=Outcome.OK, records=records, attempts=attempts,
-        )  # fmt: skip
-
     failing = [poll(0, 1, 1), poll(1, 9, 2, 3), poll(2, 5, 4)]
-    assert answered_differently(failing, [poll(0, 2, 1), poll(1, 9, 2), poll(2, 5)]) == (
+    assert answered_differently(failing, [poll(0, 2, 1), poll(1, 9, 2), poll(2, 5)], finding(2)) == (
         failing[2],
         poll(2, 5),
     )
-    assert answered_differently(failing, failing[:1]) == (failing[2], None)
-    assert answered_differently(failing, [poll(0, 7, 1, attempts=2), *failing[1:]]) is None
+    assert answered_differently(failing, failing[:1], finding(2)) == (failing[2], None)
+    assert answered_differently(failing, [poll(0, 7, 1, attempts=2), *failing[1:]], finding(2)) is None
+
+
+@pytest.mark.parametrize(
+    ("before_ns", "passing", "first"),
+    [
+        (20, [poll(0, 1, 1), poll(1, 9, 5)], 1),
+        (10, [poll(0, 1, 1), poll(1, 9, 5)], None),
+        # The earlier answer of the two is when the runs part.
+        (10, [poll(0, 1, 1), poll(1, 4, 5)], 1),
+        # A plan may lack an operation, and another partition says nothing.
+        (20, [poll(0, 1, 1)], None),
+        (20, [poll(0, 1, 7, partition=3), poll(1, 9, 2)], 0),
+    ],
+)
+def test_an_answer_counts_if_it_comes_before_the_events_part(
+    before_ns: int, passing: list[Operation], first: int | None
+) -> None:
+    """Rule: where events differ, only an operation of both runs that was answered before counts."""
+    failing = [poll(0, 1, 1), poll(1, 9, 2)]
+    found = answered_differently(failing, passing, finding(2), before_ns)
+    assert (found and found[0].op_id) == first
+
+
+def test_an_answer_of_another_partition_does_not_count() -> None:
+    """Rule: it says nothing of the finding, as another partition's events do not."""
+    failing, passing = [poll(0, 1, 1, partition=3)], [poll(0, 1, 2, partition=3)]
+    assert finding(2).partition == 0
+    assert answered_differently(failing, passing, finding(2), 20) is None
+    assert answered_differently(failing, passing, finding(2)) == (failing[0], passing[0])
 
 
 def test_the_chain_is_short_and_keeps_what_convicts() -> None:

@@ -1,22 +1,26 @@
 """`tools.triage`: the measures are those of the literature, and the ground truth is mixed as it says."""
 
 import pytest
+from attrs import evolve
 
 from fencepost.campaign.bugs import BUGS
 from fencepost.campaign.causes.cause import Cause, Passing
 from fencepost.campaign.causes.neighbours import Neighbour
 from fencepost.campaign.causes.parting import Parting
+from fencepost.checkers.verdict import Finding
 from fencepost.mining.triage.bugs import Bug, Example, Shared
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import Plan
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tools.mutants.subjects import mutants_of
 from tools.mutation.checkers import TOP
 from tools.triage.causes import words_of
 from tools.triage.dataset import mix
-from tools.triage.homes import HOMES, folder_of, homes_of
+from tools.triage.homes import ANSWERS, HOMES, SENDERS, folder_of, homes_of, homes_of_answers
 from tools.triage.measure import adjusted_rand, may_be_together, measure
+from tools.triage.mutants import by_chance, parted
 from tools.triage.own_steps import OWN_STEP, is_own
 
 
@@ -92,6 +96,10 @@ def test_a_parting_is_held_against_the_own_step_with_its_relations() -> None:
     assert words("KAFKA-1188", parting=second).startswith("own: ")
     assert words("KAFKA-1188", parting=Parting(position=0, chain=(0,), instead=None)).startswith("other: ")
     assert words("T5", answered=(poll, None)).startswith("own: ")
+    assert words("T5", parting=second, answered=(poll, poll)).startswith("own: ")
+    append = evolve(poll, function=Function.APPEND, producer_id=1)
+    assert words("R10", answered=(append, evolve(append, producer_id=2))).startswith("own: ")
+    assert words("R10", answered=(append, evolve(append, offset=2))).startswith("other: ")
     assert words("T3", answered=(poll, None)).startswith("other: ")
     assert words("T5") == "the runs do not part"
 
@@ -115,7 +123,36 @@ def test_an_event_belongs_to_folders_of_the_implementation() -> None:
     assert all((TOP / "fencepost/impl" / folder).is_dir() for folder in HOMES)
     assert homes_of(Event(time=0, name=Name.GROUPS_LOADED)) == {"coordinator"}
     assert homes_of(Event(time=0, name=Name.PARTITION_STATE)) == {"controller", "replication", "zookeeper"}
+    sent = [
+        Event(time=0, name=Name.APPENDED, topic=topic, cause=cause)
+        for topic, cause in (("t", "leader"), ("t", "follower"), ("__consumer_offsets", "leader"))
+    ]
+    both = {"log", "replication"}
+    assert list(map(homes_of, sent)) == [both | {"client"}, both, both | {"coordinator"}]
+    asked = Operation(op_id=1, process=1, function=Function.TXN, invoke_time=5, outcome=Outcome.OK)
+    assert homes_of_answers([asked]) == {"client", "transaction"} and homes_of_answers([]) == set()
+    assert all((TOP / "fencepost/impl" / folder).is_dir() for folder in {*ANSWERS, *SENDERS.values()})
     raised = '{"at": ["fencepost/impl/log/log.py:3 f", "fencepost/impl/core/a.py:1 g"]}'
     assert homes_of(Event(time=0, name=Name.IMPLEMENTATION_ERROR, detail=raised)) == {"log"}
     assert homes_of(Event(time=0, name=Name.IMPLEMENTATION_ERROR, detail="torn")) == set()
     assert folder_of("fencepost/impl/client/consumer/member.py") == "client"
+
+
+def test_what_a_mutant_parts_at_is_held_against_chance() -> None:
+    """Rule: an answer that comes before the first other event is where the runs part; by chance, a mutant is
+    own if it had the folder of another one."""
+    fault = next(one for one in mutants_of("fencepost/impl/client/client.py"))
+    poll = Operation(
+        op_id=1, process=1, function=Function.POLL, invoke_time=5, completion_time=6, outcome=Outcome.OK,
+    )  # fmt: skip
+    elected = Event(time=9, name=Name.CONTROLLER_ELECTED, node=1)
+    theirs = Trace(trace_id=1, plan="", seed=7, software_version="", operations=(poll,))
+    finding = Finding(anomaly="no_progress", check="invariants", expected="", seen="")
+    late = parted(fault, finding, evolve(theirs, events=(elected,)), theirs)
+    assert (late.event, late.homes, late.own, late.seed) == ("controller_elected", ("controller",), False, 7)
+    other = evolve(theirs, events=(elected,), operations=(evolve(poll, offset=3),))
+    early = parted(fault, finding, other, theirs)
+    assert (early.event, early.own) == ("poll / poll", True)
+    assert parted(fault, finding, theirs, theirs).event == ""
+    assert by_chance([early, evolve(late, folder="replication")]) == 0.5
+    assert by_chance([early]) == 0.0

@@ -5,6 +5,7 @@ Owns: which run is asked, and in what words a parting is held against the table 
 groups or features.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def words_of(bug: str, cause: Cause) -> str:
     if closest is None:
         return "the runs do not part"
     own = any(is_own(bug, words) for words in _steps(cause.failing, closest))
-    if closest.parting is not None:
+    if closest.parting is not None and closest.answered is None:
         line = event_line(cause.failing.events[closest.parting.position])
     else:
         line = next(operation_line(one) for one in closest.answered or () if one is not None)
@@ -70,8 +71,8 @@ def words_of(bug: str, cause: Cause) -> str:
 
 def _steps(failing: Trace, closest: Passing) -> list[str]:
     """The words, as of a feature, of what either run has where they part."""
-    if closest.parting is None:
-        return [_asked(one) for one in closest.answered or () if one is not None]
+    if closest.parting is None or closest.answered is not None:
+        return _asked([one for one in closest.answered or () if one is not None])
     words, instead = [_as_step(failing.events, closest.parting.position)], closest.parting.instead
     if instead is not None:
         passing = run(closest.neighbour.plan).events
@@ -79,8 +80,10 @@ def _steps(failing: Trace, closest: Passing) -> list[str]:
     return words
 
 
-def _asked(operation: Operation) -> str:
-    return f"{operation.function.value} {operation.isolation or ''}"
+def _asked(operations: Sequence[Operation]) -> list[str]:
+    """As the words of a feature, with the isolation, and whether it is a producer id in which they differ."""
+    ids = " with another producer id" if len({one.producer_id for one in operations}) > 1 else ""
+    return [f"operation: {one.function.value} {one.isolation or ''}{ids}" for one in operations]
 
 
 def _as_step(events: tuple[Event, ...], position: int) -> str:

@@ -15,28 +15,27 @@ import msgspec
 import rich_click as click
 from attrs import asdict, frozen
 
-from fencepost.campaign.causes.parting import parting
+from fencepost.campaign.causes.parting import answered_differently, parting
 from fencepost.checkers.verdict import Finding
 from fencepost.console.options import json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.mining.triage.evidence import findings_of
-from fencepost.traces.events import Event
+from fencepost.traces.trace import Trace
 from tools.mutants.subjects import AREAS, files_of, in_order, module_of, mutants_of
 from tools.mutants.trial import plant
 from tools.mutants.workers import in_a_child, preload_judges
 from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
-from tools.triage.homes import folder_of, homes_of
+from tools.triage.homes import folder_of, homes_of, homes_of_answers
 
 PROFILE = "everything"
-Run = tuple[int, str, list[Event]]
-"""Seed, digest, events."""
 
 
 @frozen(kw_only=True)
 class Parted:
-    """A mutant. anomaly: what convicts it, "" for none; event: at which its run parts, "" where the runs do
-    not part; homes: folders of impl/ that this event belongs to; own: the mutated one is among them."""
+    """A mutant. anomaly: what convicts it, "" for none; event: at which its run parts, or the function that
+    was answered differently before, "" where the runs do not part; homes: folders of impl/ that this belongs
+    to; own: the mutated one is among them."""
 
     name: str
     folder: str
@@ -52,14 +51,12 @@ def _originals(answers: Connection, seeds: Sequence[int]) -> None:
     from fencepost.campaign.run.run import run
     from fencepost.campaign.swarm.swarm import swarm
 
-    answers.send(
-        [(seed, trace.digest, list(trace.events)) for seed in seeds if (trace := run(swarm(seed, PROFILE)))]
-    )
+    answers.send([run(swarm(seed, PROFILE)) for seed in seeds])
 
 
 def _convicted(answers: Connection, fault: Fault, source: bytes, known: Sequence[tuple[int, str]]) -> None:
-    """The first run that a judge convicts: its seed, the finding that names it, its events; None for none.
-    What a run raises is no finding."""
+    """The first run that a judge convicts, and the finding that names it; None for none. What a run raises is
+    no finding."""
     found = None
     try:
         plant(module_of(fault.file), fault.applied(source), str(TOP / fault.file))
@@ -70,7 +67,7 @@ def _convicted(answers: Connection, fault: Fault, source: bytes, known: Sequence
         for seed, digest in known:
             trace = run(swarm(seed, PROFILE))
             if trace.digest != digest and (findings := findings_of(judge(trace))):
-                found = seed, findings[0], list(trace.events)
+                found = trace, findings[0]
                 break
     except Exception as error:  # whatever a mutant does is an answer
         answers.send(repr(error)[:200])
@@ -78,20 +75,30 @@ def _convicted(answers: Connection, fault: Fault, source: bytes, known: Sequence
     answers.send(found)
 
 
-def parted(
-    fault: Fault, seed: int, finding: Finding, mine: Sequence[Event], theirs: Sequence[Event]
-) -> Parted:
-    """The mutant with where its run parts from the original's. mine, theirs: the events of both."""
-    where = parting(mine, theirs, finding)
+def parted(fault: Fault, finding: Finding, mine: Trace, theirs: Trace) -> Parted:
+    """The mutant with where its run parts from the original's. finding: of the run `mine`."""
+    where = parting(mine.events, theirs.events, finding)
+    before = None if where is None else mine.events[where.position].time
+    answered = answered_differently(mine.operations, theirs.operations, finding, before)
     folder, name = folder_of(fault.file), " ".join(fault.name.split())
-    if where is None:
-        return Parted(name=name, folder=folder, seed=seed, anomaly=finding.anomaly)
-    both = [mine[where.position], *([where.instead] if where.instead is not None else [])]
-    homes = tuple(sorted({home for event in both for home in homes_of(event)}))
+    says: list[str] = []
+    homes: set[str] = set()
+    if answered is not None:
+        asked = [one for one in answered if one is not None]
+        says, homes = [one.function.value for one in asked], homes_of_answers(asked)
+    elif where is not None:
+        both = [mine.events[where.position], *([where.instead] if where.instead is not None else [])]
+        says, homes = [one.name.value for one in both], {home for one in both for home in homes_of(one)}
     return Parted(
-        name=name, folder=folder, seed=seed, anomaly=finding.anomaly,
-        event=" / ".join(event.name.value for event in both), homes=homes, own=folder in homes,
+        name=name, folder=folder, seed=mine.seed, anomaly=finding.anomaly,
+        event=" / ".join(says), homes=tuple(sorted(homes)), own=folder in homes,
     )  # fmt: skip
+
+
+def by_chance(shown: Sequence[Parted]) -> float:
+    """The share that would be own if each had the folder of another mutant, drawn evenly."""
+    others = [(one, other.folder) for one in shown for other in shown if one is not other]
+    return sum(folder in one.homes for one, folder in others) / max(len(others), 1)
 
 
 def _read(path: Path) -> dict[str, Parted]:
@@ -128,8 +135,9 @@ def command(
     """Say for how many convicted mutants the parting event belongs to the mutated folder."""
     output = Output(as_json)
     preload_judges()
-    originals: list[Run] = in_a_child(_originals, range(first, first + seeds))
-    events = {number: found for number, _, found in originals}
+    originals: list[Trace] = in_a_child(_originals, range(first, first + seeds))
+    digests = [(trace.seed, trace.digest) for trace in originals]
+    unmutated = {trace.seed: trace for trace in originals}
     known = _read(out)
     files = [file for area in areas or sorted(AREAS) for file in files_of(area)]
     faults = in_order([fault for file in files for fault in mutants_of(file)], seed)[:tried]
@@ -138,13 +146,11 @@ def command(
     for fault in faults:
         name = " ".join(fault.name.split())
         if name not in known:
-            answer: Any = in_a_child(
-                _convicted, fault, (TOP / fault.file).read_bytes(), [run[:2] for run in originals]
-            )
+            answer: Any = in_a_child(_convicted, fault, (TOP / fault.file).read_bytes(), digests)
             known[name] = (
                 Parted(name=name, folder=folder_of(fault.file))
                 if answer is None or isinstance(answer, str)
-                else parted(fault, answer[0], answer[1], answer[2], events[answer[0]])
+                else parted(fault, answer[1], answer[0], unmutated[answer[0].seed])
             )
             with out.open("ab") as file:
                 file.write(msgspec.json.encode(asdict(known[name])) + b"\n")
@@ -159,8 +165,13 @@ def command(
         add_row(rows, folder, len(of), sum(one.own for one in of))
     output.say(rows)
     own = sum(one.own for one in shown)
-    output.say(f"the parting event belongs to the mutated folder in {own} of {len(shown)} convicted mutants")
-    output.emit({"convicted": len(shown), "own": own, "mutants": [asdict(one) for one in shown]})
+    chance = by_chance(shown)
+    output.say(
+        f"the parting event belongs to the mutated folder in {own} of {len(shown)} convicted mutants;"
+        f" to the folder of another of them in {chance:.0%}"
+    )
+    mutants = [asdict(one) for one in shown]
+    output.emit({"convicted": len(shown), "own": own, "by_chance": round(chance, 3), "mutants": mutants})
 
 
 if __name__ == "__main__":

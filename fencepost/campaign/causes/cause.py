@@ -42,7 +42,8 @@ class Passing:
     neighbour: Neighbour
     # None: no event on the partition differs.
     parting: Parting | None
-    # If no event differs: the first operation with another answer, and what it is in the passing run.
+    # The first operation with another answer, and what it is in the passing run; None if an event differs
+    # before.
     answered: tuple[Operation, Operation | None] | None = None
 
     @property
@@ -86,8 +87,11 @@ def cause_of(
         trace = _passes(one.plan, shown.target.checks)
         if trace is not None:
             found = parting(shown.trace.events, trace.events, shown.finding)
-            answered = (
-                answered_differently(shown.trace.operations, trace.operations) if found is None else None
+            answered = answered_differently(
+                shown.trace.operations,
+                trace.operations,
+                shown.finding,
+                None if found is None else shown.trace.events[found.position].time,
             )
             passing.append(Passing(neighbour=one, parting=found, answered=answered))
     passing.sort(key=_distance)
@@ -137,13 +141,18 @@ def lines_of(cause: Cause) -> Iterator[str]:
     if closest is None:
         yield "their runs do not part on that partition before the verdict"
         return
-    if closest.parting is None:
-        yield f"no event differs; the closest ({closest.neighbour.says}) answers a client differently:"
-        for whose, asked in zip(("failing", "passing"), closest.answered or (), strict=False):
+    first = "no event differs; " if closest.parting is None else ""
+    if closest.answered is not None:
+        yield f"{first}the closest ({closest.neighbour.says}) answers a client differently:"
+        for whose, asked in zip(("failing", "passing"), closest.answered, strict=True):
             yield f"  {whose}: {operation_line(asked) if asked is not None else 'no such operation'}"
+    if closest.parting is None:
         return
     events = cause.failing.events
-    yield f"the closest ({closest.neighbour.says}) parts here:"
+    if closest.answered is not None:
+        yield "after that, events differ:"
+    else:
+        yield f"the closest ({closest.neighbour.says}) parts here:"
     yield f"  failing: {event_line(events[closest.parting.position])}"
     instead = closest.parting.instead
     yield f"  passing: {event_line(instead) if instead is not None else 'nothing more by this broker'}"

@@ -9,8 +9,10 @@ counts.
 
 Groups and transactions are kept on partitions of their own, so that a coordinator's step is on another
 partition than its effect. These partitions always concern a finding. Several events of one moment are one
-step of a broker, and the one that is no routine says most. If no event differs, clients were answered
-differently: then the first such operation is where the runs part.
+step of a broker, and the one that is no routine says most.
+
+A mistake of a client, or in an answer, is no event. So the runs part at the first operation that a client was
+answered differently, if that was before the first such event, or if no event differs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,6 +33,8 @@ FAULTS = (Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED)
 """A plan without a fault lacks its events, which says nothing."""
 ROUTINE = (Name.APPENDED, Name.HIGH_WATERMARK, Name.CONTROL_REQUEST_APPLIED, Name.LIVE_BROKERS)
 """Steps of every run; in a chain only the last of each broker is shown, or those that convict."""
+NEVER = 1 << 62
+"""When an operation without an answer was answered: after all others."""
 MOST_LINKS = 14
 """Events of a chain that are shown, the first and the last ones: more do not fit a screen."""
 
@@ -86,26 +90,49 @@ def _telling(events: Sequence[Event], first: int, by_node: dict[int, list[int]])
 
 
 def answered_differently(
-    failing: Iterable[Operation], passing: Iterable[Operation]
+    failing: Iterable[Operation],
+    passing: Iterable[Operation],
+    finding: Finding,
+    before_ns: int | None = None,
 ) -> tuple[Operation, Operation | None] | None:
-    """The first operation, by its completion, that has another answer in the passing run.
+    """The first operation that has another answer in the passing run, by the time of the earlier answer.
 
     Args:
         failing: operations of the failing run.
         passing: of the passing run.
+        finding: that the runs are compared for; an operation on another partition says nothing of it.
+        before_ns: when the events of the runs part. Then only operations of both runs that were answered
+            before count: plans may differ in an operation, which says nothing. None: no event differs.
 
     Returns:
         the operation and what it is in the passing run (None if it is not there); None if all agree.
     """
     others = {one.op_id: one for one in passing}
-    ordered = sorted(
-        failing, key=lambda one: (one.completion_time is None, one.completion_time or one.invoke_time)
-    )
-    for one in ordered:
+    differing: list[tuple[int, Operation, Operation | None]] = []
+    for one in failing:
         other = others.get(one.op_id)
-        if other is None or _answer(one) != _answer(other):
-            return one, other
-    return None
+        if other is None:
+            if before_ns is None:
+                differing.append((_answered_at(one), one, None))
+        elif _answer(one) != _answer(other) and (before_ns is None or _about(one, finding)):
+            differing.append((min(_answered_at(one), _answered_at(other)), one, other))
+    if not differing:
+        return None
+    at, mine, theirs = min(differing, key=lambda each: (each[0], each[1].op_id))
+    return None if before_ns is not None and at >= before_ns else (mine, theirs)
+
+
+def _answered_at(operation: Operation) -> int:
+    return NEVER if operation.completion_time is None else operation.completion_time
+
+
+def _about(operation: Operation, finding: Finding) -> bool:
+    """Whether an operation may concern a finding."""
+    if finding.topic is None or finding.partition < 0 or operation.topic is None:
+        return True
+    if operation.partition is None:
+        return operation.topic == finding.topic
+    return (operation.topic, operation.partition) == (finding.topic, finding.partition)
 
 
 def _answer(operation: Operation) -> Operation:

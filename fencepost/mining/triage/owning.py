@@ -25,19 +25,19 @@ import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
-from fencepost.mining.triage.splitting import CHANCE, LEAST, Items, Numbers, chance_of_overlap
+from fencepost.mining.triage.splitting import LEAST, Items, Numbers, chance_of_overlap
 from fencepost.mining.triage.weights import Matrix, repeats_verdict
 
 ENOUGH = 50
 """Healthy traces without which nothing is moved or joined: of fewer, it says little that none has a step. Of
 none at all, even the usual steps are strange, and all groups share them."""
-CAUSES = ("step: ", "answer: ")
-"""Kinds of item that may be a cause: what brokers did, and what they showed."""
+CAUSES = ("step: ", "left: ", "answer: ")
+"""Kinds of item that may be a cause: what brokers did, in what they stayed, and what they showed."""
 NEVER = 0.005
 """Share of comparable healthy traces up to which a step can be own."""
 SELDOM = 1e-3
 """No item counts for more than one that this share has: of some hundred healthy traces, none says no more."""
-MOST_HERE = 0.6
+MOST_HERE = 0.75
 """Share of the traces with an item that must be in the group that owns it."""
 MOST_HAVE = 0.5
 """Share of a group's traces that must have an item of its own."""
@@ -45,6 +45,8 @@ NEARLY_ALL = 0.7
 """Share of each group's traces that must have the step by which groups are one."""
 ONLY_THESE = 0.8
 """Share of the traces with this step that must be in these groups."""
+APART = 0.02
+"""Chance up to which the own steps of two groups exclude each other: one pair is looked at, not many."""
 
 SECOND = 0.5
 """Share of what is characteristic of a group that a trace of another one must have to show its bug too."""
@@ -185,7 +187,7 @@ def _better_apart(here: Matrix, item: int, sizes: Numbers, steps: Flags) -> bool
         if own + others <= here[one, item] + here[other, item]:
             continue
         chance = chance_of_overlap(sizes[one] + sizes[other], own, np.array([others]), np.zeros(1))
-        if chance[0] <= CHANCE:
+        if chance[0] <= APART:
             return True
     return False
 

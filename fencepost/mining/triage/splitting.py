@@ -32,8 +32,9 @@ SAID = 0.05
 """What counts as this chance for one trace, of a judge's words: healthy traces have none of them."""
 EXCLUSIVE = 0.1
 """Share of the smaller side up to which two reasons may overlap: a trace may have two bugs."""
-CHANCE = 0.02
-"""Chance of so small an overlap: three traces and five that exclude each other have 1.8 %."""
+CHANCE = 0.005
+"""Chance of so small an overlap: four traces and six that exclude each other have 0.48 %. Many pairs are
+looked at, so that a greater one is there in many groups."""
 SAME = 0.75
 """Share of an item's traces that have a reason, from which it belongs to that reason."""
 MOST_ITEMS = 300

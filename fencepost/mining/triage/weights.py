@@ -41,15 +41,16 @@ WEIGHTS = {
     "here": 0.5,
     "between": 1.0,
     "step": 1.0,
-    "left": 1.0,
+    "left": 4.0,
     "again": 0.5,
     "answer": 4.0,
 }
 """The weight of each kind of item. A judge's words weigh most; not the words that only say that something
-never came: a cluster stops for many reasons. An answer that no healthy trace has weighs as much as the
-verdict that names a trace. A rare step that convicts, that is on the convicting partition, or that is between
-cause and effect, has this weight in addition to that of having occurred."""
-NAMING = 2.0
+never came: a cluster stops for many reasons. An answer that no healthy trace has, or a state that cannot stay
+so, weighs more than another step: it says what a verdict, or a wait, was about. A rare step that convicts,
+that is on the convicting partition, or that is between cause and effect, has this weight in addition to that
+of having occurred."""
+NAMING = 1.5
 """Factor of items of the anomaly that names the trace: the others are often its consequences."""
 SELDOM = 0.005
 """No step weighs more than one that this share of the comparable healthy traces has. The weights of a hundred
