@@ -1,7 +1,6 @@
 """checkers/invariants: ISR, assignments, deletions and fencing; for each anomaly a trace by hand that
 convicts it, and the nearest legal one."""
 
-import json
 from typing import Any
 
 import pytest
@@ -266,38 +265,6 @@ def test_a_request_for_an_earlier_incarnation_changes_nothing() -> None:
     assert convict("earlier_incarnation_obeyed", came, applied(8)).events == (0, 1)
     assert convict("earlier_incarnation_obeyed", came, shut_down(8, 9)).events == (0, 1)
     accept(came, applied(9), applied(10), shut_down(9, 9), shut_down(8, 8))
-
-
-def test_a_transaction_and_its_markers_are_steps_of_the_model() -> None:
-    """Rule (TXN-STEP, T16, KIP-98): a marker belongs to a decision of the coordinator that sent it; once a later
-    coordinator has written one, the leader takes none of the earlier; a partition without its marker keeps the
-    transaction from being complete. The next leader's log may end before the later marker."""
-    state_topic = {"topic": "__transaction_state", "partition": 0}
-
-    def phase(cause: str, epoch: int, *partitions: str, why: str = "") -> Event:
-        told = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "partitions": partitions}
-        detail = json.dumps(told | {"why": why})
-        return event(
-            Name.TRANSACTION_PHASE, node=1, leader_epoch=epoch, cause=cause, detail=detail, **state_topic
-        )
-
-    def marker(of: int, leader_epoch: int = 0, commit: bool = True) -> Event:
-        told = {"producer_id": 7, "producer_epoch": 0, "coordinator_epoch": of, "commit": commit}
-        return event(Name.MARKER_WRITTEN, node=2, leader_epoch=leader_epoch, detail=json.dumps(told), **ON)
-
-    here = f"{ON['topic']}-{ON['partition']}"
-    decided = [phase(cause, 0, here) for cause in ("Ongoing", "PrepareCommit")]
-    moved = phase("PrepareCommit", 1, here, why="loaded")
-    done = phase("CompleteCommit", 1)
-    accept(*decided, marker(0), moved, marker(1), done)
-    accept(*decided, moved, marker(1), marker(0, leader_epoch=1), done)
-    convicted = {
-        (3, 4): [*decided, moved, marker(1), marker(0)],
-        (2,): [*decided, marker(0, commit=False)],
-        (1, 2): [*decided, phase("CompleteCommit", 0)],
-    }
-    for events, story in convicted.items():
-        assert convict("unexplained_transaction", *story).events == events
 
 
 def test_a_role_is_taken_once_in_an_epoch() -> None:

@@ -31,7 +31,6 @@ from fencepost.model.transaction.state import (
     PREPARE_ABORT,
     PREPARE_COMMIT,
 )
-from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
 ACTIONS: Mapping[Name, tuple[str, ...]] = {
@@ -156,7 +155,7 @@ class TransactionRefinement:
         return None if take is None else take(self, position, event)
 
     def _phase(self, position: int, event: Event) -> Mismatch | None:
-        detail = from_json(event.detail, PhaseDetail)
+        detail = msgspec.json.decode(event.detail, type=PhaseDetail)
         if event.cause not in PHASES:
             self.values.pop(detail.transactional_id, None)
             return None
@@ -228,7 +227,7 @@ class TransactionRefinement:
         )
 
     def _marker(self, position: int, event: Event) -> Mismatch | None:
-        detail = from_json(event.detail, MarkerDetail)
+        detail = msgspec.json.decode(event.detail, type=MarkerDetail)
         partition = f"{event.topic}-{event.partition}"
         key = detail.producer_id, detail.producer_epoch, detail.commit
         self.marked[key].add(partition)

@@ -142,13 +142,6 @@ CLUSTER: tuple[Anomaly, ...] = (
         "watermarks: one is yet to be cut",
     ),
     Anomaly(
-        name="unexplained_transaction",
-        rank=59,
-        breaks="TXN-STEP",
-        definition="a transaction's state or marker was recorded that the coordinator had not decided, or that "
-        "comes after those of a later coordinator or epoch",
-    ),
-    Anomaly(
         name="conformance",
         rank=60,
         breaks="MODEL",
