@@ -141,8 +141,9 @@ watching.watch(Path(sys.argv[1]), Path(sys.argv[2]), limits=limits, master="loca
 
 
 def test_transactions_are_judged_through_the_stream(tmp_path: Path, spark) -> None:
-    """Rule (WATCH): with the option, the checks of transactions find through Spark what they find in whole
-    traces, torn transactions and records transformed twice among it, and each trace gets its verdicts."""
+    """Rule (WATCH): with the option, the checks of transactions find through Spark each kind that they find
+    in whole traces, torn transactions and records transformed twice among it, and each trace gets its
+    verdicts."""
     folder, out = tmp_path / "in", tmp_path / "out"
     made = [evolve(transformed(seed), trace_id=seed) for seed in range(12)]
     ordered = [evolve(one, operations=tuple(sorted(one.operations, key=lambda op: op.op_id))) for one in made]
@@ -152,7 +153,7 @@ def test_transactions_are_judged_through_the_stream(tmp_path: Path, spark) -> No
     limits = evolve(LIMITS, transactions=True)
     ended = watch(folder, out, limits=limits, once=True, spark=spark)
     wanted = {
-        one.trace_id: sorted(finding.anomaly for finding in exactly_once.judge_trace(one).findings)
+        one.trace_id: sorted({finding.anomaly for finding in exactly_once.judge_trace(one).findings})
         for one in ordered
     }
     assert len({name for names in wanted.values() for name in names}) > 2 and [] in wanted.values()
