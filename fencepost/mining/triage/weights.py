@@ -34,9 +34,9 @@ WEIGHTS = {
     "clause": 3.0,
     "seen": 1.0,
     "waited": 1.0,
-    "waited for": 1.0,
+    "waited for": 3.0,
     "ends": 1.0,
-    "stands": 1.0,
+    "stands": 4.0,
     "convicts": 0.5,
     "here": 0.5,
     "between": 1.0,
@@ -45,9 +45,9 @@ WEIGHTS = {
     "again": 0.5,
     "answer": 4.0,
 }
-"""The weight of each kind of item. A judge's words weigh most; not the words that only say that something
-never came: a cluster stops for many reasons. An answer that no healthy trace has, or a state that cannot stay
-so, weighs more than another step: it says what a verdict, or a wait, was about. A rare step that convicts,
+"""The weight of each kind of item. A judge's words weigh most; not that something never came, because a
+cluster stops for many reasons, but what did not come, and what stood in its way then. An answer that no
+healthy trace has, or a state that cannot stay so, weighs more than another step. A rare step that convicts,
 that is on the convicting partition, or that is between cause and effect, has this weight in addition to that
 of having occurred."""
 NAMING = 1.5
