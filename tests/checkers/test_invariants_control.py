@@ -191,6 +191,17 @@ def test_a_replica_that_is_wanted_is_not_deleted() -> None:
     accept(assigned(-1, 1, 2), deletion("requested"), deleted)
 
 
+def test_a_broker_may_act_on_an_assignment_that_was_replaced_before_it_heard_of_it() -> None:
+    """Rule (COMMIT-SAFE, KIP-570): a replica that knows no epoch of the assignment without it may be deleted
+    after it was assigned again (seed 112 of `strong` against Apache Kafka 4.4.0); one that does stays."""
+    both, alone, since = assigned(-1, 1, 2), assigned(-1, 1), state(9, 1, 4, 1)
+    deleted = {epoch: mark(2, "replica_deleted", leader_epoch=epoch, **ON) for epoch in (-1, 3, 4, 5)}
+    for away in ((both, alone, since, both), (both, since, alone, both)):
+        accept(*away, deleted[3])
+        for epoch in (-1, 4, 5):
+            convict("assigned_replica_deleted", *away, deleted[epoch])
+
+
 def test_an_accepted_reassignment_ends() -> None:
     """Rule (ASSIGN): once the faults have ended; other waits have their own name."""
     story = [assigned(-1, 1, 2), asked(2, 3)]

@@ -37,6 +37,12 @@ class Assign:
     asked: dict[Key, list[tuple[int, ...]]] = field(factory=dict)
     # ZooKeeper's ISR and its position.
     isrs: dict[Key, tuple[tuple[int, ...], int]] = field(factory=dict)
+    # The leader epoch of each partition's state.
+    epochs: dict[Key, int] = field(factory=dict)
+    # The last leader epoch in which a broker was not assigned.
+    unassigned: dict[tuple[Key, int], int] = field(factory=dict)
+    # The brokers that ever were.
+    holders: dict[Key, set[int]] = field(factory=dict)
     # Partitions with an entry that a controller called impossible.
     refused: set[Key] = field(factory=set)
     # Topics that are being deleted.
@@ -69,7 +75,10 @@ class Assign:
 
     def _deleted(self, position: int, event: Event, key: Key) -> None:
         """Step 6 of a reassignment: the broker deletes its replica only if an entry exists and the broker is
-        not in its target."""
+        not in its target. A broker that has not heard of a later leader epoch may act on what was written
+        in that epoch before it was assigned again."""
+        if 0 <= event.leader_epoch < self.unassigned.get((key, event.node), -1):
+            return
         replicas, since = self.pending.get(key) or self.assigned.get(key, ((), -1))
         if event.node in replicas:
             self.findings.add(
@@ -107,6 +116,8 @@ class Assign:
         key = event.topic, event.partition
         before, since = self.assigned.get(key, ((), -1))
         self.assigned[key] = event.replicas, position
+        self.holders.setdefault(key, set()).update(event.replicas)
+        self._leave_out(key)
         if not event.replicas:
             return
         self._within(key, position)
@@ -131,7 +142,15 @@ class Assign:
     def _partition_state(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
         self.isrs[key] = event.isr, position
+        self.epochs[key] = event.leader_epoch
+        self._leave_out(key)
         self._within(key, position)
+
+    def _leave_out(self, key: Key) -> None:
+        """Note the leader epoch of who is not assigned, after a write of either."""
+        replicas, _ = self.assigned.get(key, ((), -1))
+        for broker in self.holders.get(key, set()).difference(replicas):
+            self.unassigned[key, broker] = self.epochs.get(key, -1)
 
     def _within(self, key: Key, position: int) -> None:
         """Check that the ISR is part of the assignment, after a write of either."""
