@@ -70,8 +70,11 @@ def test_an_automatic_commit_comes_after_its_interval() -> None:
 
 
 def test_what_excuses_it() -> None:
-    """Rule (MEANTIME): another generation, a fault, and a mode without commits."""
+    """Rule (MEANTIME): another generation, a process that begins anew (a static member keeps its generation:
+    seed 46000186 of the profile everything), a fault, and a mode without commits."""
     assert not found(FIRST, row(Function.POLL, 53, 4, generation=2))
+    for at, process, late in ((52, 7, False), (52, 8, True), (49, 7, True), (54, 7, True)):
+        assert found(FIRST, LATER, evolve(row(Function.JOIN, at, 0), process=process)) is late
     assert not found(FIRST, LATER, commit="none")
     began = Event(time=49 * SECOND, name=Name.FAULT_BEGAN, node=1, cause="crash", detail='{"fault":1}')
     assert not found(FIRST, LATER, events=(began,))

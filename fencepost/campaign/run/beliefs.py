@@ -282,6 +282,8 @@ def _transactions(node: int, core: Broker, now: int) -> Iterator[Event]:
         )
         for one in transactions:
             value = None if stored is None else stored.values.get(one.transactional_id)
+            # what the first append would have made durable was refused, and nobody was told of it
+            unheard = value is None and one.value.producer_epoch < table.options.first_epoch
             yield Event(
                 time=now,
                 name=Name.BELIEF,
@@ -293,7 +295,10 @@ def _transactions(node: int, core: Broker, now: int) -> Iterator[Event]:
                 detail=_detail(
                     {
                         "transactional_id": one.transactional_id,
-                        "settled": one.pending is None and not one.fence_failed and stored is not None,
+                        "settled": one.pending is None
+                        and not one.fence_failed
+                        and stored is not None
+                        and not unheard,
                         "decided": _decided(one.value),
                         "logged": None if value is None else _decided(value),
                     }

@@ -412,8 +412,6 @@ class Comparison:
         decided, logged = facts.decided, facts.logged
         if not facts.settled or decided is None or decided == logged:
             return
-        if decided[EPOCH] < 0:
-            return  # nothing was given out: its first append was refused
         # a later append, which may be of the same millisecond, may have been given up
         if logged is None or (logged[CHANGED], logged[EPOCH]) <= (decided[CHANGED], decided[EPOCH]):
             yield self._not_stored(place, f"transactions of {facts.transactional_id}", logged, decided)

@@ -6,8 +6,9 @@ commit that is left out costs nothing until the partition moves, and then its re
 operations, of single traces.
 
 Not asked: what follows a fault, as a consumer that does not know its coordinator sends no commit; the last
-poll of a member in a generation; transactions, which commit offsets by themselves; networks on which a commit
-has no bound, and consumers with less patience than a commit takes.
+poll of a member in a generation, or of a process (a static member keeps its generation when its process
+begins anew); transactions, which commit offsets by themselves; networks on which a commit has no bound, and
+consumers with less patience than a commit takes.
 """
 
 from collections.abc import Iterator
@@ -66,6 +67,10 @@ def uncommitted(trace: Trace, wait: int) -> Iterator[tuple[Operation, Operation]
         wait: after a poll, until the first poll that commits it; nanoseconds.
     """
     transactional = {one.process for one in trace.operations if one.function is Function.TXN}
+    joins: dict[int, list[int]] = {}
+    for one in trace.operations:
+        if one.function is Function.JOIN:
+            joins.setdefault(one.process, []).append(one.invoke_time)
     polls: dict[Owner, list[Operation]] = {}
     commits: dict[Owner, list[Operation]] = {}
     for one in trace.operations:
@@ -81,7 +86,9 @@ def uncommitted(trace: Trace, wait: int) -> Iterator[tuple[Operation, Operation]
                 continue
             due = poll.completion_time + wait
             later = next((one for one in rows[place + 1 :] if one.invoke_time >= due), None)
-            if later is not None and later.completion_time is not None:
+            if later is None or later.completion_time is None:
+                continue
+            if not any(poll.invoke_time < at <= later.invoke_time for at in joins.get(poll.process, ())):
                 end = later.completion_time if wait else later.invoke_time
                 mine = (one for one in commits.get(owner, ()) if poll.invoke_time <= one.invoke_time <= end)
                 if not _covers(mine, poll):

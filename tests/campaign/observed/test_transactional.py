@@ -15,6 +15,7 @@ from fencepost.campaign.observed.justified import OFFSETS_TOPIC
 from fencepost.campaign.observed.peers import PeerTap
 from fencepost.campaign.observed.resting import contradictions_in
 from fencepost.campaign.run.run import Run
+from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.meantime import judge
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.traces.events import Belief, Name
@@ -180,9 +181,19 @@ def test_a_transaction_is_known_as_it_is_stored() -> None:
 
 
 def test_an_id_whose_first_append_was_refused_is_in_no_log() -> None:
-    """Rule (AGREED): nobody got an epoch of it (seed 40001864 of the profile transactions)."""
-    decided = NEVER, -1, "Empty", 1, -1, 1, []
-    assert found(Belief.TRANSACTION, decided=decided, logged=None) == set()
+    """Rule (AGREED): nobody got an epoch of it, whichever is the first (seeds of transactions)."""
+    first_epochs = set()
+    for seed in (40001864, 46100129):
+        planned = swarm(seed, "transactions")
+        first_epochs.add(planned.cluster.transactions.first_epoch)
+        trace = Run(planned).run()
+        beliefs = [
+            msgspec.json.decode(event.detail) for event in trace.events if event.cause == Belief.TRANSACTION
+        ]
+        unheard = [one for one in beliefs if one["logged"] is None]
+        assert unheard and not any(one["settled"] for one in unheard)
+        assert not judge(trace).findings
+    assert len(first_epochs) == 2
 
 
 def test_a_later_epoch_of_the_same_millisecond_is_none_of_its_coordinators() -> None:
