@@ -1,6 +1,7 @@
 """Groups corrected by cause: who owns a step, which traces move, which groups are one."""
 
 import numpy as np
+import pytest
 
 from fencepost.mining.triage.owning import ENOUGH, by_cause, characteristic
 from fencepost.mining.triage.splitting import Items
@@ -65,6 +66,21 @@ def test_the_verdict_is_no_cause() -> None:
         present=np.ones((4, 1), bool), names=("step: liveness_failed every ISR is full",), common=np.zeros(1)
     )
     assert by_cause([0, 0, 1, 1], items, [5, 5, 5, 5], ENOUGH) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("item", "joined"),
+    [
+        ("left: a transaction that is open", True),
+        ("answer: append: an id of two producers", True),
+        ("stands: broker # runs and is not registered in ZooKeeper", False),
+    ],
+)
+def test_a_state_that_cannot_stay_so_is_a_cause(item: str, joined: bool) -> None:
+    """Rule: what is left, or was answered, may be a cause, as a step may; what a judge says of a wait is a
+    verdict."""
+    items = Items(present=np.ones((4, 1), bool), names=(item,), common=np.zeros(1))
+    assert (len(set(by_cause([0, 0, 1, 1], items, [5, 5, 5, 5], ENOUGH))) == 1) is joined
 
 
 def test_without_healthy_traces_nothing_is_a_cause() -> None:
