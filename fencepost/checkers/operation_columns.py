@@ -29,10 +29,13 @@ from fencepost.checkers.arrow_arrays import (
     struct_field,
     table_column,
 )
+from fencepost.checkers.sorting import packed
 from fencepost.checkers.statements import Statements, statements_of_operations, statements_of_table
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Trace
 
+MOST_PARTITION = 1 << 31
+"""Partitions are below this, as in Kafka's protocol."""
 FUNCTIONS = tuple(Function)
 OUTCOMES = tuple(Outcome)
 _FUNCTION_CODES = {function: code for code, function in enumerate(FUNCTIONS)}
@@ -176,28 +179,16 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
     )
 
 
-LARGEST_CODE = 1 << 62
-"""Codes are below this, so that they fit into 64 bits."""
-
-
 def incarnations(operations: OperationColumns) -> Array:
     """A code for each row: equal for the rows of one process in one session in one trace, in the order of
     traces."""
-    codes, count = np.zeros(len(operations.op_id), np.int64), 1
-    if not len(codes):
-        return codes
-    for column in (operations.trace, operations.process, operations.session):
-        lowest = int(column.min())
-        span = int(column.max()) - lowest + 1
-        if span == 1:
-            continue
-        if count * span < LARGEST_CODE:
-            codes, count = codes * span + (column - lowest), count * span
-            continue
-        ranks, codes = (np.unique(each, return_inverse=True)[1].reshape(-1) for each in (column, codes))
-        width = int(ranks.max()) + 1  # neither has more values than there are rows
-        codes, count = codes.astype(np.int64) * width + ranks, (int(codes.max()) + 1) * width
-    return codes
+    return packed((operations.trace, operations.process, operations.session))
+
+
+def is_place(topic: Array, partition: Array) -> Array:
+    """Which of these name a log: a topic, and a partition that Kafka's protocol can name. A client that
+    failed before it chose a partition reports -1. topic: indices, -1 for none."""
+    return (topic >= 0) & (partition >= 0) & (partition < MOST_PARTITION)
 
 
 def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] = ()) -> OperationColumns:

@@ -19,6 +19,13 @@ DIGIT_BITS = 16
 SPARE = 4
 """Distinct numbers are found by a table of all numbers between the smallest and the largest one if it has at
 most so many entries for each number: about the memory of a sort."""
+GAPS = 8
+"""A table has up to this many places per row, eight bytes each. More than that is mostly gaps, and a sort
+costs less than the memory."""
+FEW = 1 << 16
+"""A table of this many places is always made: half a megabyte."""
+LARGEST_CODE = 1 << 62
+"""Packed numbers are below this, so that they fit into 64 bits with room for one more bit."""
 
 
 def ascends(numbers: Array) -> bool:
@@ -73,6 +80,39 @@ def numbered(numbers: Array) -> tuple[Array, Array]:
     return found + low, (np.cumsum(used) - 1)[place]
 
 
+def packed(columns: Sequence[Array]) -> Array:
+    """One number for each row of several columns of integers of equal length: equal where the rows are equal,
+    and in the order of the rows (the first column counts most). The numbers mean nothing else. Whatever
+    64-bit integers the columns hold, the packed ones are from 0 to below LARGEST_CODE: a column of too wide
+    a range is replaced by its ranks.
+    """
+    codes, count = np.zeros(len(columns[0]), np.int64), 1
+    if not len(codes):
+        return codes
+    for column in columns:
+        lowest = int(column.min())
+        span = int(column.max()) - lowest + 1
+        if span == 1:
+            continue
+        if count * span < LARGEST_CODE:
+            codes *= span
+            codes += column
+            codes -= lowest  # what overflows before this line does not after it
+            count *= span
+            continue
+        (_, ranks), (_, codes) = numbered(column), numbered(codes)
+        width = int(ranks.max()) + 1  # neither has more values than there are rows
+        codes, count = codes * width + ranks, (int(codes.max()) + 1) * width
+    return codes
+
+
+def heads_of(index: Array, count: int) -> Array:
+    """For each of `count` numbers, all of which occur, the first position at which `index` has it."""
+    first = np.empty(count, np.int64)
+    first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
+    return first
+
+
 def first_of_each(numbers: Array) -> tuple[Array, Array]:
     """The distinct numbers in ascending order, and the index of the first one of each."""
     order = stable_order(numbers)
@@ -99,3 +139,25 @@ def is_among(numbers: Array, others: Array) -> Array:
     at = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
     found: Array = others[at] == numbers
     return found
+
+
+def place_of(keys: Array, wanted: Array) -> Array:
+    """Where each wanted number is among the keys.
+
+    Args:
+        keys: numbers, sorted.
+        wanted: numbers.
+
+    Returns:
+        the first place of each among the keys; -1 for one that is not there.
+    """
+    if not len(keys) or not len(wanted):
+        return np.full(len(wanted), -1)
+    low, high = int(keys[0]), int(keys[-1])
+    if high - low < GAPS * (len(keys) + len(wanted)) + FEW:
+        table = np.full(high - low + 2, -1)  # the last one is for numbers outside
+        table[keys[::-1] - low] = np.arange(len(keys))[::-1]
+        found: Array = table[np.where((wanted >= low) & (wanted <= high), wanted - low, -1)]
+        return found
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)

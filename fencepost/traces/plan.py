@@ -16,6 +16,14 @@ PLAN_VERSION = 1
 MILLION = 1_000_000
 GIBIBYTE = 1 << 30
 PEBIBYTE = 1 << 50
+MOST_ID = 9 * 10**12
+"""Of operations, processes and faults. Reason: value ids are op_id * 1000 + index, and JSON readers of other
+languages keep integers up to 2^53."""
+OWN_IDS = MILLION
+"""So many ids above those of a plan are for the run's own operations and processes, such as final reads."""
+LONGEST_PHASE_MS = 100 * MILLION
+"""Of virtual time, more than a day."""
+MOST_SEED = (1 << 63) - 1
 DAY_MS = 86_400_000
 CENTURY_MS = 36_500 * DAY_MS
 UNLIMITED = -1
@@ -52,6 +60,11 @@ def is_legal_topic(name: str) -> bool:
     """Whether a topic name is valid: 1 to 249 letters, digits, dots, underscores and hyphens, and neither "."
     nor ".." (Kafka's Topic.validate)."""
     return _LEGAL.fullmatch(name) is not None and name not in (".", "..")
+
+
+def _required(high: int) -> int:
+    """A field without default that is an integer within [0, high]."""
+    return field(validator=[instance_of(int), ge(0), le(high)])
 
 
 def _bounded(low: int, high: int, default: int, metadata: Mapping[str, bool] | None = None) -> int:
@@ -362,10 +375,10 @@ class PlannedOperation:
     `key`-`partition`; two processes of one id fence each other.
     """
 
-    op_id: int = field(validator=[instance_of(int), ge(0)])
-    process: int = field(validator=[instance_of(int), ge(0)])
+    op_id: int = _required(MOST_ID)
+    process: int = _required(MOST_ID)
     # When it is invoked, or as soon as its process is free after that.
-    at_ms: int = field(validator=[instance_of(int), ge(0)])
+    at_ms: int = _required(LONGEST_PHASE_MS)
     # subscribe: a consumer of `topic` begins in the group `key`; it works by itself until unsubscribe (it
     # leaves the group) or crash (it is gone). pause: the consumer stops for `records` tenths of a second.
     # delete_records: deletes what is more than `records` below the highest end that its process was shown.
@@ -399,9 +412,9 @@ class PlannedOperation:
 class Fault:
     """One fault: its kind, onset, duration and target. kinds and targets: docs/reference/plans.md."""
 
-    fault_id: int = field(validator=[instance_of(int), ge(0)])
+    fault_id: int = _required(MOST_ID)
     kind: str = field(validator=instance_of(str))
-    at_ms: int = field(validator=[instance_of(int), ge(0)])
+    at_ms: int = _required(LONGEST_PHASE_MS)
     duration_ms: int = _bounded(0, 10 * MILLION, 1_000)
     # A role ("controller", "leader of t-0", "follower 1 of t-0", "broker 2"), resolved at onset; for an
     # operator's request "partition t-0" or "topic t".
@@ -437,14 +450,14 @@ class BudgetOptions:
 class Plan:
     """A whole run, before it happened. seed keys every random choice of the run, together with its cause."""
 
-    seed: int = field(validator=[instance_of(int), ge(0)])
+    seed: int = _required(MOST_SEED)
     # Version of the format.
     version: int = field(default=PLAN_VERSION, validator=in_((PLAN_VERSION,)))
     # The campaign profile that the plan was drawn from.
     profile: str = "default"
     # Virtual time of the part with operations and faults, before the cluster is healed.
-    safety_ms: int = _bounded(1, 100 * MILLION, 60_000)
-    liveness_ms: int = _bounded(1, 100 * MILLION, 60_000)
+    safety_ms: int = _bounded(1, LONGEST_PHASE_MS, 60_000)
+    liveness_ms: int = _bounded(1, LONGEST_PHASE_MS, 60_000)
     """Bound on the virtual time that the healed cluster gets for progress and for the final reads."""
     cluster: ClusterOptions = Factory(ClusterOptions)
     network: NetworkOptions = Factory(NetworkOptions)
@@ -453,7 +466,15 @@ class Plan:
     consumer: ConsumerOptions = Factory(ConsumerOptions)
     transform: TransformOptions = field(default=TransformOptions(), metadata=LATER)
     budget: BudgetOptions = Factory(BudgetOptions)
-    # What the clients do.
-    operations: tuple[PlannedOperation, ...] = ()
+    # What the clients do. No op id or process is above MOST_ID - OWN_IDS.
+    operations: tuple[PlannedOperation, ...] = field(default=())
     # Faults, each with its time.
     faults: tuple[Fault, ...] = ()
+
+    @operations.validator
+    def _leave_room(self, _: Any, operations: tuple[PlannedOperation, ...]) -> None:
+        highest = max((max(one.op_id, one.process) for one in operations), default=0)
+        if highest > MOST_ID - OWN_IDS:
+            raise ValueError(
+                f"an op_id or process is {highest}, above {MOST_ID - OWN_IDS}; higher ones are the run's own"
+            )

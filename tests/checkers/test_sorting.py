@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.checkers.sorting import first_of_each, is_among, numbered, order_by, stable_order
+from fencepost.checkers.sorting import (
+    LARGEST_CODE,
+    first_of_each,
+    heads_of,
+    is_among,
+    numbered,
+    order_by,
+    packed,
+    stable_order,
+)
 
 EDGE = np.iinfo(np.int64)
 SMALL = st.integers(-3, 3)
@@ -25,6 +34,17 @@ def test_one_column(numbers):
     distinct, first, index = np.unique(column, return_index=True, return_inverse=True)
     assert [found.tolist() for found in numbered(column)] == [distinct.tolist(), index.tolist()]
     assert [found.tolist() for found in first_of_each(column)] == [distinct.tolist(), first.tolist()]
+
+
+@given(st.lists(st.tuples(FAR, SMALL, FAR), max_size=30))
+def test_packed_rows(rows):
+    """Packed numbers are equal where rows are, and in their order, whatever 64-bit integers the rows hold."""
+    columns = [_column([row[n] for row in rows]) for n in range(3)]
+    codes = packed(columns)
+    assert all(0 <= code < LARGEST_CODE for code in codes.tolist())
+    distinct, index = numbered(codes)
+    assert index.tolist() == [sorted(set(rows)).index(row) for row in rows]
+    assert heads_of(index, len(distinct)).tolist() == [rows.index(row) for row in sorted(set(rows))]
 
 
 @given(st.lists(st.tuples(st.booleans(), FAR, SMALL), max_size=30))

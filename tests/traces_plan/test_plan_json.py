@@ -23,6 +23,22 @@ FULL = Plan(
 REFUSALS = [
     ('{"seed":1,"cluster":{"brokers":99}}', "plan.cluster.brokers: expected at most 16, saw 99"),
     ('{"seed":1,"cluster":{"brokers":0}}', "plan.cluster.brokers: expected at least 1, saw 0"),
+    (
+        '{"seed":9223372036854775808}',
+        "plan.seed: expected at most 9223372036854775807, saw 9223372036854775808",
+    ),
+    (
+        '{"seed":1,"operations":[{"op_id":1000000000000000000,"process":0,"at_ms":1,"function":"poll"}]}',
+        "plan.operations[0].op_id: expected at most 9000000000000, saw 1000000000000000000",
+    ),
+    (
+        '{"seed":1,"operations":[{"op_id":1,"process":8999999000001,"at_ms":1,"function":"poll"}]}',
+        "plan: expected valid values, saw that an op_id or process is 8999999000001, above 8999999000000",
+    ),
+    (
+        '{"seed":1,"faults":[{"fault_id":1,"kind":"crash","at_ms":9223372036854775808}]}',
+        "plan.faults[0].at_ms: expected at most 100000000, saw 9223372036854775808",
+    ),
     ('{"seed":-1}', "plan.seed: expected at least 0, saw -1"),
     ('{"seed":1,"clutser":{}}', "plan.clutser: expected one of the fields seed, version,"),
     (

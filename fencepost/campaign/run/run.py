@@ -54,7 +54,7 @@ REST_STEP_MS = 150
 """How often a wait looks whether all beliefs agree: a look costs as much as ten milliseconds of a run, and
 followers take a fetch that waits."""
 FINAL_OPERATION = 1_000_000
-"""Op ids from here on are the run's own: probes and final reads."""
+"""Op ids above this and above those of the plan are the run's own: probes and final reads."""
 PROBE = "probe"
 """The key of the run's own appends to a compacted topic."""
 MAX_FINAL_READS = 10_000
@@ -99,6 +99,8 @@ class Run:
     """The most records that all replicas of all partitions held together, by their log end offsets."""
 
     def __attrs_post_init__(self) -> None:
+        planned = max((operation.op_id for operation in self.plan.operations), default=0)
+        self.next_op_id = max(self.next_op_id, planned)
         self.cluster = self._make_cluster()
         self.workload = self.cluster.workload = Workload(self.cluster)
 

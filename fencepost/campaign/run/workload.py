@@ -38,6 +38,8 @@ class Workload:
     planned: int = 0
     # Appends under way next to the one operation of their process.
     pipelined: dict[int, None] = field(factory=dict)
+    # How often `drop_waiting` was called.
+    dropped: int = 0
     # The processes of consumers in groups.
     groups: GroupWorkload = field(init=False)
 
@@ -63,14 +65,15 @@ class Workload:
         scheduler = self.cluster.world.scheduler
         for operation in operations:
             self.planned += 1
-            scheduler.after(operation.at_ms * MILLISECOND, self._due, operation)
+            scheduler.after(operation.at_ms * MILLISECOND, self._due, operation, self.dropped)
 
-    def _due(self, operation: PlannedOperation) -> None:
-        """An operation's time has come."""
+    def _due(self, operation: PlannedOperation, dropped: int) -> None:
+        """An operation's time has come, unless it was dropped since it was scheduled."""
+        if dropped != self.dropped:
+            return
         if operation.function in CONSUMER_FUNCTIONS:
             self.planned -= 1
-            if not self.cluster.healing:
-                self.groups.do(operation)
+            self.groups.do(operation)
             return
         self.waiting[operation.process].append(operation)
         self._next(operation.process)
@@ -103,10 +106,11 @@ class Workload:
             self._next(process)
 
     def drop_waiting(self) -> None:
-        """Forget the operations that are due and have not begun: slow processes leave a backlog that is no
-        sign of a cluster that does not heal."""
+        """Forget the operations that have not begun: a backlog of slow processes, or a time after the safety
+        phase, is no sign of a cluster that does not heal."""
+        self.dropped += 1
+        self.planned = 0
         for queue in self.waiting.values():
-            self.planned -= len(queue)
             queue.clear()
 
     def idle(self) -> bool:

@@ -12,14 +12,13 @@ import pyarrow as pa
 from attrs import frozen
 
 from fencepost.checkers.arrow_arrays import NONE, Array, Arrow, arrow
+from fencepost.checkers.operation_columns import MOST_PARTITION, is_place
 from fencepost.checkers.sorting import numbered
 
 BETWEEN, SOURCE, DASH = " ", "@", "-"
 """The lineage of an append is `topic-partition@offset` for each record, with blanks between them."""
 OFFSET = "^[0-9]{1,18}$"
 """Reason for 18 digits: 19 may not fit into 64 bits."""
-MOST_PARTITION = 1 << 31
-"""Partitions are below this, as in Kafka's protocol."""
 AT_ONCE = 1 << 16
 """Appends whose lineage is split together. Reason: the memory of one part is that of the next, in the
 processor's caches; all at once, the system cleared fresh memory for a third of the check's time."""
@@ -111,7 +110,7 @@ def _highest(groups: Sequence[Named], name: str) -> int:
 
 def _log(group: Named, codes: list[int], topics: int, width: int) -> Array:
     topic = np.array([*codes, NONE], np.int64)[group.topic]  # -1 takes the last one
-    good = (topic >= 0) & (group.partition >= 0) & (group.partition < MOST_PARTITION)
+    good = is_place(topic, group.partition)
     number = (group.trace.astype(np.int64) * topics + topic) * width + group.partition
     return np.where(good, number, NONE)
 

@@ -137,19 +137,20 @@ def exact(history: GroupHistory, group: GroupOperations, partition: Partition) -
     Returns:
         a finding or None, and why the partition is undecided ("" if it is decided).
     """
-    operations = _operations(history, group, partition)
+    operations, of = _operations(history, group, partition)
     if any(_legal(sorted(operations, key=order)) for order in (_by_completion, _by_invocation)):
         return None, ""
     verdict = _judged(operations, CommittedOffset())
     if verdict.decision is Decision.ILLEGAL and _may_be_reloaded(group, partition):
-        verdict = _judged(_operations(history, group, partition, reloaded=True), ReloadedOffset())
+        operations, of = _operations(history, group, partition, reloaded=True)
+        verdict = _judged(operations, ReloadedOffset())
     if verdict.decision is not Decision.ILLEGAL:
         return None, verdict.reason
     proof = verdict.findings[0]
     return finding(
         "committed_offset_not_linearizable",
         partition=partition,
-        operations=tuple(sorted({op_id >> 32 for op_id in proof.operations})),
+        operations=tuple(sorted({of[number] for number in proof.operations})),
         expected=f"an order of the commits, generations and fetches of group {group.name} that explains "
         f"what was read back",
         seen=proof.seen,
@@ -172,9 +173,9 @@ def _may_be_reloaded(group: GroupOperations, partition: Partition) -> bool:
 
 def _operations(
     history: GroupHistory, group: GroupOperations, partition: Partition, *, reloaded: bool = False
-) -> list[Operation]:
-    """The commits, joins and fetches as operations of the model. Op ids keep the original id above the lowest
-    32 bits.
+) -> tuple[list[Operation], list[int]]:
+    """The commits, joins and fetches as operations of the model, which are numbered anew; and the id of each
+    as the trace has it: one of the trace may be several here.
 
     reloaded: add the epochs of the coordinators, and whether the outcome is unknown, for `ReloadedOffset`.
     """
@@ -183,8 +184,9 @@ def _operations(
         op_id: int, function: Function, invoke: int, completion: int, argument: object, result: object = None
     ) -> Operation:
         known = completion != NEVER
+        of.append(op_id)
         return Operation(
-            op_id=(op_id << 32) + len(operations),
+            op_id=len(operations),
             process=len(operations),
             function=function,
             invoke_time=invoke - history.slack // 2,
@@ -195,6 +197,7 @@ def _operations(
         )
 
     operations: list[Operation] = []
+    of: list[int] = []
     for commit in group.commits.get(partition, []):
         argument = [commit.generation, commit.offset, *((commit.epoch, not commit.ok) if reloaded else ())]
         operations.append(
@@ -215,7 +218,7 @@ def _operations(
         operations.append(
             made(fetch.op_id, Function.FETCH_COMMITTED, fetch.invoke, fetch.completion, asked, read)
         )
-    return operations
+    return operations, of
 
 
 def _present(group: GroupOperations, partition: Partition, slack: int) -> Callable[[Join | Fetch], bool]:

@@ -24,8 +24,9 @@ from fencepost.checkers.operation_columns import (
     columns_of_table,
     columns_of_traces,
     incarnations,
+    is_place,
 )
-from fencepost.checkers.sorting import numbered, order_by
+from fencepost.checkers.sorting import heads_of, numbered, order_by, packed, place_of
 from fencepost.traces.operations import ACKS_ALL, Function, Outcome
 from fencepost.traces.trace import Trace
 
@@ -138,14 +139,16 @@ def kafka_columns(operations: OperationColumns, extras: Extras) -> KafkaColumns:
         the relations.
     """
     relations, positions = record_relations(operations), operations.positions
-    topics, width = _sizes(operations)
-    logs = (relations.log_trace * topics + relations.log_topic) * width + relations.log_partition
-    of_position = np.repeat(np.arange(len(operations.op_id)), np.diff(positions.start))
-    keys = _keys(operations, of_position, positions.topic, positions.partition)
+    row = np.repeat(operations.trace, np.diff(positions.start))
+    codes = packed((
+        np.concatenate((relations.log_trace, row)),
+        np.concatenate((relations.log_topic, positions.topic)),
+        np.concatenate((relations.log_partition, positions.partition)),
+    ))  # fmt: skip
     return KafkaColumns(
         **asdict(relations, recurse=False),
         extras=extras,
-        log_of_position=_log_of_position(logs, keys, positions.partition < width),
+        log_of_position=place_of(codes[: relations.logs], codes[relations.logs :]),
     )
 
 
@@ -162,24 +165,22 @@ def record_relations(operations: OperationColumns) -> RecordRelations:
     of_record = np.repeat(rows, np.diff(records.start))
     answered = (operations.function == POLL) & (operations.outcome == OK)
     answered &= operations.completion_time != NEVER
-    is_sent = (operations.function == APPEND)[of_record]
-    is_shown = answered[of_record] & (records.offset >= 0)
-    used = is_sent | is_shown
-    keys = _keys(operations, of_record, records.topic, records.partition)
-    if used.all():
-        logs, log = numbered(keys)
-    else:
-        log = np.full(len(of_record), NONE)
-        logs, log[used] = numbered(keys[used])
-    del keys
-    topics, width = _sizes(operations)
+    placed = is_place(records.topic, records.partition)
+    is_sent = (operations.function == APPEND)[of_record] & placed
+    is_shown = answered[of_record] & (records.offset >= 0) & placed
+    used = slice(None) if (is_sent | is_shown).all() else np.flatnonzero(is_sent | is_shown)
+    place = (operations.trace[of_record[used]], records.topic[used], records.partition[used])
+    log = np.full(len(of_record), NONE)
+    logs, log[used] = numbered(packed(place))
+    head = heads_of(log[used], len(logs))
+    log_trace, log_topic, log_partition = (column[head] for column in place)
     process = _processes(operations)
     txn = _transactions(operations, process)
     return RecordRelations(
         operations=operations,
-        log_trace=logs // (topics * width),
-        log_topic=logs % (topics * width) // width,
-        log_partition=logs % width,
+        log_trace=log_trace,
+        log_topic=log_topic,
+        log_partition=log_partition,
         process=process,
         txn=txn,
         sent=_sent(operations, of_record, np.flatnonzero(is_sent), log, txn),
@@ -190,30 +191,6 @@ def record_relations(operations: OperationColumns) -> RecordRelations:
             value=records.value[is_shown],
         ),
     )
-
-
-def _sizes(operations: OperationColumns) -> tuple[int, int]:
-    """Bounds of the numbers of topics and of partitions of records."""
-    return max(len(operations.topics), 1), int(operations.records.partition.max(initial=0)) + 1
-
-
-def _keys(operations: OperationColumns, row: Array, topic: Array, partition: Array) -> Array:
-    """A number for the trace of each row, the topic and the partition."""
-    topics, width = _sizes(operations)
-    keys = operations.trace[row].astype(np.int64, copy=False)
-    keys *= topics
-    keys += topic
-    keys *= width
-    keys += partition
-    return keys
-
-
-def _log_of_position(logs: Array, keys: Array, possible: Array) -> Array:
-    if not len(logs):
-        return np.full(len(keys), NONE)
-    at = np.minimum(np.searchsorted(logs, keys), len(logs) - 1)
-    found: Array = np.where((logs[at] == keys) & possible, at, NONE)
-    return found
 
 
 def _processes(operations: OperationColumns) -> Array:

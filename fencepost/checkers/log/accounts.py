@@ -33,9 +33,10 @@ from fencepost.checkers.log.appends_and_reads import (
 from fencepost.checkers.log.extras import LONG_AGO, Fate
 from fencepost.checkers.log.group import PartitionLog, group_of
 from fencepost.checkers.log.rules import Profile, Rules, rules_of
-from fencepost.checkers.log.same_keys import disputed, place_of
+from fencepost.checkers.log.same_keys import disputed
 from fencepost.checkers.log.skips import replaceable
 from fencepost.checkers.operation_columns import NEVER, Array, columns_of_traces
+from fencepost.checkers.sorting import packed, place_of
 from fencepost.traces.trace import Trace
 
 FEW_ACKNOWLEDGED, OF_APPENDS = 20, 20
@@ -183,7 +184,6 @@ def _shown(columns: LogColumns, rules: Rules) -> _Shown:
     code, codes = _codes(
         np.concatenate((group, shown_in)),
         np.concatenate((appends.value, reads.value)),
-        columns.groups,
         len(group),
     )
     sent, shown = code[: len(group)], code[len(group) :]
@@ -208,15 +208,10 @@ def _shown(columns: LogColumns, rules: Rules) -> _Shown:
     )
 
 
-def _codes(group: Array, value: Array, groups: int, sent: int) -> tuple[Array, int]:
+def _codes(group: Array, value: Array, sent: int) -> tuple[Array, int]:
     """A number for each pair of log and value, and a bound on the numbers. sent: how many of the pairs, the
     first ones, are sorted; the others are looked up among them."""
-    low = int(value.min(initial=NEVER))
-    span = int(value.max(initial=low)) - low + 1
-    if span * groups >= 1 << 62:
-        value = np.unique(value, return_inverse=True)[1].reshape(-1)
-        low, span = 0, len(value)
-    pairs = group * span + (value - low)
+    pairs = packed((group, value))
     order = np.argsort(pairs[:sent], kind="stable")
     known = pairs[order]
     at = place_of(known, pairs)

@@ -7,7 +7,6 @@ keep the order of the operations within one. The relations are named tuples of r
 compiled kernel accepts them as a whole.
 """
 
-from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -24,8 +23,17 @@ from fencepost.checkers.log.transactions import (
     told_for_good,
     transactions_of,
 )
-from fencepost.checkers.operation_columns import FUNCTIONS, NEVER, NONE, OUTCOMES, Array, OperationColumns
-from fencepost.checkers.statements import Statements
+from fencepost.checkers.operation_columns import (
+    FUNCTIONS,
+    MOST_PARTITION,
+    NEVER,
+    NONE,
+    OUTCOMES,
+    Array,
+    OperationColumns,
+    is_place,
+)
+from fencepost.checkers.sorting import heads_of, numbered, packed, place_of, stable_order
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, Function, Outcome
 from fencepost.traces.trace import Trace
 
@@ -157,24 +165,23 @@ def log_columns(operations: OperationColumns) -> LogColumns:
     answered = (operations.outcome == _OK) & (operations.completion_time != NEVER)
     reads = np.flatnonzero(((operations.function == _POLL) | (operations.function == _LIST)) & answered)
     parts = read_parts(operations, reads, topic, partition)
-    width = int(max(partition.max(initial=0), parts.partition.max(initial=0))) + 1
-
-    def key(rows: Array, topics: Array, partitions: Array) -> Array:
-        return (operations.trace[rows] * max(len(operations.topics), 1) + topics) * width + partitions
-
-    append_key = key(appends, topic[appends], partition[appends])
-    keys, group = _ranks(np.concatenate((append_key, key(parts.row, parts.topic, parts.partition))))
+    started = _log_starts(operations, topic, partition)
+    place = (
+        operations.trace[np.concatenate((appends, parts.row, started.row))],
+        np.concatenate((topic[appends], parts.topic, started.topic)),
+        np.concatenate((partition[appends], parts.partition, started.partition)),
+    )
+    codes = packed(place)
+    used = len(appends) + len(parts.row)
+    keys, group = numbered(codes[:used])
     of_append, of_read = group[: len(appends)], group[len(appends) :]
-    per_trace = max(len(operations.topics), 1) * width
-    trace_of, topic_of = keys // per_trace, keys % per_trace // width
+    head = heads_of(group, len(keys))
+    trace_of, topic_of, partition_of = (column[head] for column in place)
     extras, transactions = no_extras(len(keys)), transactions_of(operations)
     append_order = _group_order(of_append, len(keys))[0]
     fates = fates_of(operations, transactions, appends[append_order])
     if operations.statements is not None:
         read_order = _group_order(of_read, len(keys))[0]
-        claimed, log_started = _log_starts(
-            operations, operations.statements, topic, partition, (key, keys, width)
-        )
         rows = Rows(
             append=appends[append_order],
             read=parts.row[read_order],
@@ -182,8 +189,8 @@ def log_columns(operations: OperationColumns) -> LogColumns:
             of_read=of_read[read_order],
             log_start=parts.log_start[read_order],
             stable=parts.stable[read_order],
-            claimed=claimed,
-            log_started=log_started,
+            claimed=place_of(keys, codes[used:]),
+            log_started=started.offset,
         )
         extras = extras_of(operations, operations.statements, rows, fates, trace_of, topic_of)
     return LogColumns(
@@ -191,14 +198,14 @@ def log_columns(operations: OperationColumns) -> LogColumns:
         topics=operations.topics,
         trace=trace_of,
         topic=topic_of,
-        partition=keys % width,
+        partition=partition_of,
         appends=_appends(operations, appends, of_append, len(keys), transactions),
         reads=_reads(operations, parts, of_read, len(keys)),
         extras=extras,
         ends=fates.ends,
         acknowledged=_acknowledged(operations, appends[append_order]),
         asked=_asked(operations),
-        broken=_contradictions(operations),
+        broken=_contradictions(operations, topic),
     )
 
 
@@ -215,58 +222,51 @@ def _asked(operations: OperationColumns) -> Array:
     return asked
 
 
-def _log_starts(
-    operations: OperationColumns,
-    said: Statements,
-    topic: Array,
-    partition: Array,
-    grouping: tuple[Callable[[Array, Array, Array], Array], Array, int],
-) -> tuple[Array, Array]:
-    """Every log start in an answered append, poll or list_offsets, whatever its outcome: the group (-1: no
-    append or read of that log), and the offset.
+class _Started(NamedTuple):
+    """Log starts that clients were shown."""
 
-    grouping: the code of a partition's log, the sorted codes of the groups, and the bound on the partitions
-    that have codes.
-    """
-    key, keys, width = grouping
-    positions = operations.positions
+    # The operation.
+    row: Array
+    # The index of the topic.
+    topic: Array
+    # The partition.
+    partition: Array
+    # The log start.
+    offset: Array
+
+
+def _log_starts(operations: OperationColumns, topic: Array, partition: Array) -> _Started:
+    """Every log start in an answered append, poll or list_offsets, whatever its outcome. topic, partition: of
+    each operation."""
+    said = operations.statements
+    if said is None:
+        return _Started(*[np.empty(0, np.int64)] * 4)
+    positions, rows = operations.positions, np.arange(len(topic))
     earliest = said.earliest & (operations.function == _LIST) & (said.log_start_offset < 0)
-    rows = np.concatenate((np.arange(len(topic)), np.repeat(np.arange(len(topic)), np.diff(positions.start))))
+    row = np.concatenate((rows, np.repeat(rows, np.diff(positions.start))))
     topics = np.concatenate((topic, positions.topic))
     partitions = np.concatenate((partition, positions.partition))
     started = np.concatenate(
         (np.where(earliest, operations.offset, said.log_start_offset), said.position_log_start_offset)
     )
     heard = np.isin(operations.function, (_APPEND, _POLL, _LIST)) & (operations.completion_time != NEVER)
-    known_base = np.flatnonzero(
-        heard[rows] & (started >= 0) & (topics >= 0) & (partitions >= 0) & (partitions < width)
-    )
-    codes = key(rows[known_base], topics[known_base], partitions[known_base])
-    at = np.minimum(np.searchsorted(keys, codes), max(len(keys) - 1, 0))
-    known = keys[at] == codes if len(keys) else np.zeros(len(codes), np.bool_)
-    return np.where(known, at, NONE), started[known_base]
+    known = np.flatnonzero(heard[row] & (started >= 0) & is_place(topics, partitions))
+    return _Started(row[known], topics[known], partitions[known], started[known])
 
 
 def _own_partition(operations: OperationColumns) -> tuple[Array, Array]:
-    """The partition of each operation: the one that it names, or else that of its first record."""
+    """The partition of each operation: the one that it names, or else that of its first record; topic -1 if
+    that is none."""
     records = operations.records
-    unnamed = (operations.topic < 0) & (np.diff(records.start) > 0)
-    if not unnamed.any():
-        return operations.topic, operations.partition
-    topic, partition = operations.topic.copy(), operations.partition.copy()
+    topic, partition = operations.topic, operations.partition
+    placed = is_place(topic, partition)
+    if placed.all():
+        return topic, partition
+    unnamed = ~placed & (np.diff(records.start) > 0)
     first = records.start[:-1][unnamed]
+    topic, partition = topic.copy(), partition.copy()
     topic[unnamed], partition[unnamed] = records.topic[first], records.partition[first]
-    return topic, partition
-
-
-def _ranks(codes: Array) -> tuple[Array, Array]:
-    """The distinct codes, sorted, and the rank of each. No sort is needed if the codes are dense."""
-    if not len(codes) or codes.min() < 0 or codes.max() > 4 * len(codes) + 1024:
-        distinct, rank = np.unique(codes, return_inverse=True)
-        return distinct, rank
-    present = np.zeros(int(codes.max()) + 1, np.bool_)
-    present[codes] = True
-    return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
+    return np.where(is_place(topic, partition), topic, NONE), partition
 
 
 def _group_order(group: Array, groups: int) -> tuple[Array | slice, Array]:
@@ -340,24 +340,38 @@ def _reads(operations: OperationColumns, parts: Parts, group: Array, groups: int
     )))  # fmt: skip
 
 
-def _contradictions(operations: OperationColumns) -> dict[int, str]:
-    """For each trace that contradicts itself, the first contradiction of each kind."""
+def _contradictions(operations: OperationColumns, topic: Array) -> dict[int, str]:
+    """For each trace that contradicts itself, the first contradiction of each kind. topic: of each operation,
+    -1 if it names no log."""
     ok = operations.outcome == _OK
     sized = np.diff(operations.records.start) > 0
     firm = ok & (operations.function == _APPEND) & (operations.acks == ACKS_ALL) & sized
     reading = ok & ((operations.function == _POLL) | (operations.function == _LIST))
-    unplaced = operations.records.offset < 0
-    lost = slice_starts(unplaced)[operations.records.start] if unplaced.any() else np.zeros(len(ok) + 1)
+    records = operations.records
+    nowhere = _holding(records.start, ~is_place(records.topic, records.partition))
     found: dict[int, str] = {}
     for wrong, what in (
         (operations.completion_time < operations.invoke_time, "completed before it was invoked"),
         (ok & (operations.completion_time == NEVER), "is ok but has no completion time"),
         (firm & (operations.offset < 0), "is an append with acks=all and ok but has no offset"),
-        (reading & (np.diff(lost) > 0), "read a record that has no offset"),
+        (
+            firm & (topic < 0),
+            f"is an append with acks=all and ok to no partition from 0 to {MOST_PARTITION - 1}",
+        ),
+        (reading & _holding(records.start, records.offset < 0), "read a record that has no offset"),
+        (reading & nowhere, f"read a record of no partition from 0 to {MOST_PARTITION - 1}"),
         (_repeated(operations.trace, operations.op_id), "shares its op id with another operation"),
     ):
         for row in np.flatnonzero(wrong).tolist():
             found.setdefault(int(operations.trace[row]), f"operation {operations.op_id[row]} {what}")
+    return found
+
+
+def _holding(start: Array, wrong: Array) -> Array:
+    """Which operations have a nested row that is wrong. start: of their slices."""
+    if not wrong.any():
+        return np.zeros(len(start) - 1, np.bool_)
+    found: Array = np.diff(slice_starts(wrong)[start]) > 0
     return found
 
 
@@ -367,12 +381,7 @@ def _repeated(trace: Array, op_id: Array) -> Array:
     repeated = np.zeros(len(op_id), np.bool_)
     if ((trace[1:] > trace[:-1]) | ((trace[1:] == trace[:-1]) & (op_id[1:] > op_id[:-1]))).all():
         return repeated
-    smallest, span = int(op_id.min()), int(op_id.max()) - int(op_id.min()) + 1
-    if (int(trace.max()) + 1) * span < 1 << 62:  # one number for both: numbers sort fast
-        keys = np.sort(trace * span + (op_id - smallest))
-        if (keys[1:] != keys[:-1]).all():
-            return repeated
-    order = np.lexsort((op_id, trace))
-    same = (np.diff(trace[order]) == 0) & (np.diff(op_id[order]) == 0)
-    repeated[order[1:][same]] = True
+    keys = packed((trace, op_id))
+    order = stable_order(keys)
+    repeated[order[1:][np.diff(keys[order]) == 0]] = True
     return repeated

@@ -13,8 +13,9 @@ import numpy as np
 from attrs import frozen
 
 from fencepost.checkers.log.appends_and_reads import Appends, Kind, Reads
-from fencepost.checkers.log.same_keys import first_rows, place_of
+from fencepost.checkers.log.same_keys import first_rows
 from fencepost.checkers.operation_columns import Array
+from fencepost.checkers.sorting import place_of
 from fencepost.checkers.verdict import Finding
 
 

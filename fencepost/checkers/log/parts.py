@@ -7,7 +7,15 @@ know the rules of the check.
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.operation_columns import FUNCTIONS, NONE, Array, OperationColumns
+from fencepost.checkers.operation_columns import (
+    FUNCTIONS,
+    NONE,
+    Array,
+    OperationColumns,
+    PositionColumns,
+    RecordColumns,
+    is_place,
+)
 from fencepost.checkers.statements import READ_COMMITTED
 from fencepost.traces.operations import Function
 
@@ -115,7 +123,15 @@ def _own_claims(operations: OperationColumns, rows: Array) -> tuple[Array, ...]:
     )
 
 
-def _place_claims(operations: OperationColumns, placed: Array | slice, of_place: Array) -> tuple[Array, ...]:
+def _of_logs(nested: RecordColumns | PositionColumns, reads: Array) -> tuple[Array, Array]:
+    """The nested rows of these operations that name a log: the operation of each, and its own place."""
+    start, flat = gather(nested.start, reads)
+    rows = np.arange(nested.start[-1])[flat]
+    known = is_place(nested.topic[rows], nested.partition[rows])
+    return np.repeat(reads, np.diff(start))[known], rows[known]
+
+
+def _place_claims(operations: OperationColumns, placed: Array, of_place: Array) -> tuple[Array, ...]:
     """The same for the positions of polls of several partitions."""
     positions, said = operations.positions, operations.statements
     listed = operations.function[of_place] == _LIST
@@ -135,10 +151,8 @@ def _split_parts(operations: OperationColumns, reads: Array, topic: Array, parti
     records, positions = operations.records, operations.positions
     counted = np.diff(positions.start)
     own = reads[(counted[reads] == 0) & (topic[reads] >= 0)]
-    placed = gather(positions.start, reads)[1]
-    of_place = np.repeat(reads, counted[reads])
-    starts, flat = gather(records.start, reads)
-    of_record = np.repeat(reads, np.diff(starts))
+    of_place, placed = _of_logs(positions, reads)
+    of_record, flat = _of_logs(records, reads)
     own_claims = _own_claims(operations, own)
     # columns: operation row, topic, partition, claims; first the parts with positions, then those that only
     # have records
@@ -162,7 +176,6 @@ def _split_parts(operations: OperationColumns, reads: Array, topic: Array, parti
     part_of_record = part.reshape(-1)[stacked.shape[1] - len(of_record) :]
     start = np.zeros(len(kept) + 1, np.int64)
     np.cumsum(np.bincount(part_of_record, minlength=len(kept)), out=start[1:])
-    positions_of_records = np.arange(len(records.value))[flat]
     row, topics, partitions, position, end, epoch, *further = stacked[:, kept]
     log_start, stable = further or (_EMPTY, _EMPTY)
     return Parts(
@@ -175,5 +188,5 @@ def _split_parts(operations: OperationColumns, reads: Array, topic: Array, parti
         log_start=log_start,
         stable=stable,
         start=start,
-        record=positions_of_records[np.argsort(part_of_record, kind="stable")],
+        record=flat[np.argsort(part_of_record, kind="stable")],
     )

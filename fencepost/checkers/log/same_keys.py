@@ -8,13 +8,8 @@ each; numbers with gaps are ranked by a sort first.
 
 import numpy as np
 
-from fencepost.checkers.operation_columns import Array
-
-GAPS = 8
-"""A table has up to this many places per row, eight bytes each. More than that is mostly gaps, and a sort
-costs less than the memory."""
-FEW = 1 << 16
-"""A table of this many places is always made: half a megabyte."""
+from fencepost.checkers.arrow_arrays import Array
+from fencepost.checkers.sorting import FEW, GAPS
 
 
 def _places(keys: Array) -> tuple[Array, int]:
@@ -58,25 +53,3 @@ def disputed(keys: Array, what: Array, first: Array | None = None) -> Array:
     """
     first = first_rows(keys) if first is None else first
     return np.unique(keys[what[first] != what])
-
-
-def place_of(keys: Array, wanted: Array) -> Array:
-    """Where each wanted number is among the keys.
-
-    Args:
-        keys: numbers, sorted.
-        wanted: numbers.
-
-    Returns:
-        the first place of each among the keys; -1 for one that is not there.
-    """
-    if not len(keys) or not len(wanted):
-        return np.full(len(wanted), -1)
-    low, high = int(keys[0]), int(keys[-1])
-    if high - low < GAPS * (len(keys) + len(wanted)) + FEW:
-        table = np.full(high - low + 2, -1)  # the last one is for numbers outside
-        table[keys[::-1] - low] = np.arange(len(keys))[::-1]
-        found: Array = table[np.where((wanted >= low) & (wanted <= high), wanted - low, -1)]
-        return found
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[at] == wanted, at, -1)

@@ -22,8 +22,8 @@ from attrs import frozen
 
 from fencepost.checkers.log.appends_and_reads import Appends, Kind, LogColumns, Reads
 from fencepost.checkers.log.rules import Profile, Rules
-from fencepost.checkers.log.same_keys import place_of
 from fencepost.checkers.operation_columns import NEVER, NONE, Array
+from fencepost.checkers.sorting import place_of
 
 WIDEST = float(1 << 61)
 """Numbers of different logs are kept apart by multiples of their span. All stay below this, so that none

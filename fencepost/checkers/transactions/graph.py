@@ -24,8 +24,8 @@ from attrs import frozen
 
 from fencepost.checkers.kafka.placements import Placements, loss_allowed, placements_of
 from fencepost.checkers.kafka.relations import APPEND, FAIL, OK, POLL, TXN, RecordRelations, record_relations
-from fencepost.checkers.operation_columns import LARGEST_CODE, NEVER, NONE, Array, OperationColumns
-from fencepost.checkers.sorting import numbered, order_by, stable_order
+from fencepost.checkers.operation_columns import NEVER, NONE, Array, OperationColumns
+from fencepost.checkers.sorting import order_by, packed, stable_order
 from fencepost.checkers.statements import READ_UNCOMMITTED
 from fencepost.checkers.transactions.suspects import clock_errors, may_be_cyclic
 
@@ -212,12 +212,7 @@ def _sender_of(columns: RecordRelations) -> Array:
 def _keys(columns: RecordRelations) -> tuple[Array, Array]:
     """A number for log and value of each sent and each shown record."""
     sent, shown = columns.sent, columns.shown
-    low = int(min(sent.value.min(), shown.value.min()))
-    width = int(max(sent.value.max(), shown.value.max())) - low + 1
-    if columns.logs * width < LARGEST_CODE:
-        return sent.log * width + (sent.value - low), shown.log * width + (shown.value - low)
-    values, code = numbered(np.concatenate((sent.value, shown.value)))
-    key = np.concatenate((sent.log, shown.log)) * len(values) + code
+    key = packed((np.concatenate((sent.log, shown.log)), np.concatenate((sent.value, shown.value))))
     return key[: len(sent.log)], key[len(sent.log) :]
 
 
@@ -262,8 +257,10 @@ def _not_read(columns: RecordRelations, node: Array, writers: _Writers) -> Edges
     order = order[last]
     if not len(order):
         return none
-    width = max(int(writers.offset.max()), int(reached[order].max())) + 2
-    at = np.searchsorted(writers.log * width + writers.offset, log[order] * width + reached[order])
+    place = packed(
+        (np.concatenate((writers.log, log[order])), np.concatenate((writers.offset, reached[order])))
+    )
+    at = np.searchsorted(place[: len(writers.log)], place[len(writers.log) :])
     inside = np.minimum(at, len(writers.log) - 1)
     found = (at < len(writers.log)) & (writers.log[inside] == log[order])
     found &= node[writers.row[inside]] != reader[order]

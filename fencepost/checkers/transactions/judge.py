@@ -121,16 +121,30 @@ def _broken(trace: Trace) -> Verdict | None:
     return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason) if reason else None
 
 
+def _backwards(operations: OperationColumns) -> dict[int, str]:
+    """Traces with transactions in which an operation ended before it began, by index: an order of time has a
+    cycle there without any transaction's fault."""
+    wrong = np.flatnonzero(operations.completion_time < operations.invoke_time)[::-1]
+    wrong = wrong[np.isin(operations.trace[wrong], operations.trace[operations.function == TXN])]
+    return {
+        int(operations.trace[row]): f"operation {operations.op_id[row]} completed before it was invoked"
+        for row in wrong
+    }
+
+
 def judge_columns(operations: OperationColumns) -> list[tuple[int, Verdict]]:
     """As `judge_traces`, for operations that are already columns, with their traces."""
     findings: dict[int, list[Finding]] = defaultdict(list)
-    concerned = set(operations.trace[operations.function == TXN].tolist())
+    backwards = _backwards(operations)
+    concerned = set(operations.trace[operations.function == TXN].tolist()) - set(backwards)
     if concerned:
         for of, found in findings_of(graph_of(operations, suspects_only=True), concerned):
             findings[of].append(found)
     verdicts = []
     for index, trace in enumerate(operations.traces):
         verdict = _broken(trace)
+        if verdict is None and index in backwards:
+            verdict = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=backwards[index])
         if verdict is None and index in findings:
             verdict = Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(findings[index]))
         if verdict is not None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from fencepost.checkers.arrow_arrays import NEVER, NONE, Array, integer_array, table_column
+from fencepost.checkers.sorting import packed, stable_order
 from fencepost.traces.operations import Outcome
 
 arrow: Any = pyarrow.compute
@@ -72,12 +73,6 @@ def _repeated(trace: Array, op_id: Array) -> Array:
     """Rows with the (trace, op id) of an earlier row."""
     if not len(trace):
         return np.empty(0, np.int64)
-    smallest, span = int(op_id.min()), int(op_id.max()) - int(op_id.min()) + 1
-    first, last = int(trace.min()), int(trace.max())
-    if (last - first + 1) * span < 1 << 62:  # one number names both, and sorting numbers is quick
-        keys = np.sort((trace - first) * span + (op_id - smallest))
-        if (keys[1:] != keys[:-1]).all():
-            return np.empty(0, np.int64)
-    order = np.lexsort((op_id, trace))
-    again = (np.diff(trace[order]) == 0) & (np.diff(op_id[order]) == 0)
-    return np.sort(order[1:][again])
+    keys = packed((trace, op_id))
+    order = stable_order(keys)
+    return np.sort(order[1:][np.diff(keys[order]) == 0])

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from fencepost.checkers.sorting import packed
 from fencepost.mining.triage.steps import CODE_OF, Flags, Ints, Steps
 from fencepost.mining.triage.subjects import detail_of
 from fencepost.traces.events import Name
@@ -123,9 +124,8 @@ def _records(tables: Tables, trace: Ints, steps: Steps) -> dict[str, Ints]:
     written = _Values.of(operations, _is(function, Function.APPEND) & (producer >= 0) & _ends_in(operations))
     polls = _is(function, Function.POLL) & _is(operations.column("isolation"), COMMITTED)
     read = _Values.of(operations, polls & np.isin(trace, trace[written.rows]))
-    both = np.unique(np.concatenate((written.values, read.values)), return_inverse=True)[1]
-    size = int(both.max(initial=0)) + 1
-    keys = trace[np.concatenate((written.rows, read.rows))] * size + both
+    values = np.concatenate((written.values, read.values))
+    keys = packed((trace[np.concatenate((written.rows, read.rows))], values))
     first, second = keys[: len(written.rows)], keys[len(written.rows) :]
     order = np.argsort(first, kind="stable")
     place = np.searchsorted(first[order], second).clip(max=max(len(first) - 1, 0))
@@ -142,7 +142,7 @@ def _records(tables: Tables, trace: Ints, steps: Steps) -> dict[str, Ints]:
 
 def _ends_in(operations: pa.Table) -> Flags:
     """Appends of a producer that has transactions in the trace."""
-    keys = _ints(operations, "trace_id") * (1 << 31) + _ints(operations, "producer_id")
+    keys = packed((_ints(operations, "trace_id"), _ints(operations, "producer_id")))
     txn = _is(operations.column("function"), Function.TXN) & (_ints(operations, "producer_id") >= 0)
     return np.isin(keys, keys[txn])
 

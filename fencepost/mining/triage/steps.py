@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import define, field, frozen
 
-from fencepost.checkers.log.same_keys import FEW, GAPS
+from fencepost.checkers.sorting import FEW, GAPS
 from fencepost.mining.triage.subjects import relations
 from fencepost.traces.events import Name
 

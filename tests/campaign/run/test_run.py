@@ -12,6 +12,9 @@ from fencepost.sim.network import LinkFault, Network
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan import (
+    LONGEST_PHASE_MS,
+    MOST_ID,
+    OWN_IDS,
     BudgetOptions,
     ClientOptions,
     ClusterOptions,
@@ -45,6 +48,21 @@ def test_a_calm_run_keeps_every_promise(small_plan):
         for record in operation.records
     }
     assert read == sent
+
+
+def test_an_operation_after_the_safety_phase_is_left_out_and_high_ids_stay_apart(small_plan):
+    """An operation that a plan wants later than its safety phase ends is never invoked: no wait hangs on it.
+    The run's own operations have ids that no operation of the plan has."""
+    plan = small_plan()
+    high = MOST_ID - OWN_IDS
+    one = PlannedOperation(op_id=high, process=high, at_ms=10, function="append")
+    late = PlannedOperation(op_id=high - 1, process=0, at_ms=LONGEST_PHASE_MS, function="append")
+    trace = run(evolve(plan, operations=(*plan.operations, one, late)))
+    assert combine(judge(trace)).decision is Decision.OK
+    ids = [operation.op_id for operation in trace.operations]
+    assert len(set(ids)) == len(ids)
+    assert high in ids
+    assert high - 1 not in ids
 
 
 def test_the_same_plan_gives_the_same_trace():

@@ -2,6 +2,7 @@
 fact with its cause."""
 
 import pytest
+from attrs import evolve
 from group_histories import FAIL, UNKNOWN, append, commit, crash, fetch, got, join, trace
 
 from fencepost.checkers.groups import group_facts, judge_trace
@@ -140,6 +141,18 @@ def test_each_anomaly_has_its_history(anomaly, operations, illegal, legal) -> No
     found = verdict.findings[0].operations
     assert set(operations) <= set(found) if "linearizable" in anomaly else found == operations
     assert judge_trace(legal).decision is Decision.OK
+
+
+FAR = 10**18
+
+
+@pytest.mark.parametrize("illegal", [case[3] for case in CASES], ids=[case[0] for case in CASES])
+def test_op_ids_may_be_as_large_as_they_like(illegal) -> None:
+    """The same is found, and by the same operations, if each op id is higher by 10^18."""
+    far = [evolve(one, op_id=one.op_id + FAR) for one in illegal.operations]
+    (one,), (other,) = (judge_trace(each).findings for each in (illegal, evolve(illegal, operations=far)))
+    assert other.anomaly == one.anomaly
+    assert other.operations == tuple(op_id + FAR for op_id in one.operations)
 
 
 ALLOWED: list[tuple[str, Trace]] = [

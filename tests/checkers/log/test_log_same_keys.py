@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from fencepost.checkers.log import same_keys
 from fencepost.checkers.log.evidence import conflicts
-from fencepost.checkers.log.same_keys import disputed, first_rows, place_of
+from fencepost.checkers.log.same_keys import disputed, first_rows
+from fencepost.checkers.sorting import place_of
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 NUMBERS = st.one_of(st.integers(-3, 3), st.sampled_from((LEAST, LEAST + 1, MOST - 1, MOST, 1 << 40)))
