@@ -90,12 +90,19 @@ def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
 
     Returns:
         one integer per item.
+
+    Raises:
+        TraceError: for an integer that does not fit.
     """
     values = list(map(attrgetter(name), items))
     missing = values.count(None)
     if missing == len(values):
         return np.full(len(values), null, np.int64)
-    return np.array([null if one is None else one for one in values] if missing else values, np.int64)
+    try:
+        return np.array([null if one is None else one for one in values] if missing else values, np.int64)
+    except OverflowError:
+        large = next(one for one in values if one is not None and not -(1 << 63) <= one < 1 << 63)
+        raise TraceError(expected="64-bit integers", seen=str(large), where=f"column {name}") from None
 
 
 def integer_array(array: Arrow, null: int = NONE) -> Array:

@@ -4,13 +4,17 @@ No verdict of a neighbour changes, and no check ends with an error."""
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 from attrs import evolve
 
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import CHECKS, DEFAULT_CHECKS, checks_by_name, judge
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.judge import judge_tables
+from fencepost.traces.events import Event
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
@@ -24,6 +28,9 @@ NUMBERS = (
     *("op_id", "process", "session", "clock_id", "invoke_time", "completion_time", "partition", "acks"),
     *("offset", "end_offset", "last_stable_offset", "log_start_offset", "leader_epoch", "producer_id"),
     *("producer_epoch", "sequence", "generation", "node", "attempts"),
+)
+EVENT_NUMBERS = tuple(
+    column.name for column in attrs.fields(attrs.resolve_types(Event)) if column.type is int
 )
 OF_RECORDS = ("partition", "offset", "value", "leader_epoch")
 OF_POSITIONS = ("partition", "offset", "end_offset", "last_stable_offset", "log_start_offset", "leader_epoch")
@@ -158,3 +165,36 @@ def test_an_acknowledged_append_to_no_partition_is_a_contradiction(partition: in
 
     assert verdict.decision is Decision.ASSUMPTION_BROKEN
     assert "partition" in verdict.reason
+
+
+@pytest.mark.parametrize("name", ["partition", "op_id", "invoke_time"])
+def test_a_number_beyond_64_bits_is_refused_in_a_sentence(name: str) -> None:
+    trace = healthy(1)
+    trace = evolve(trace, operations=(evolve(trace.operations[0], **{name: 1 << 70}),))
+
+    (verdict,) = judge(trace, ("log",))
+
+    assert verdict.decision is Decision.ASSUMPTION_BROKEN
+    assert verdict.reason == f"column {name}: expected 64-bit integers, saw {1 << 70}"
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Trace:
+    """A short run with an election and transactions, with its events."""
+    return run(evolve(swarm(3, "transactions"), safety_ms=5_000, liveness_ms=20_000))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_odd_numbers_in_events_end_no_check_and_change_no_neighbour(seed: int, simulated: Trace) -> None:
+    random = Random(seed)
+    events = list(simulated.events)
+    for _ in range(3):
+        at = random.randrange(len(events))
+        name = random.choice(EVENT_NUMBERS)
+        events[at] = evolve(events[at], **{name: random.choice(ODD)})
+    bent = evolve(simulated, trace_id=2, events=tuple(events))
+
+    found = together([healthy(1), bent, healthy(3)])
+
+    assert found[2] == judge(bent)
+    assert {v.decision for n in (1, 3) for v in found[n]} == {Decision.OK}

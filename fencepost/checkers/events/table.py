@@ -64,12 +64,9 @@ def judge_conformance(of: EventTables) -> dict[int, Verdict]:
 
 def judge_meantime(of: EventTables) -> dict[int, Verdict]:
     """The verdicts that are not a plain Ok, by trace id. Raises TraceError likewise."""
-    verdicts = {}
-    for trace in of.traces:
-        verdict = meantime.judge_events(trace, enumerate(trace.events))
-        if verdict.decision is not Decision.OK:
-            verdicts[trace.trace_id] = verdict
-    return verdicts
+    return _judged(
+        of.traces, lambda trace: meantime.judge_events(trace, enumerate(trace.events)), meantime.CHECK
+    )
 
 
 def _judged(traces: Sequence[Trace], judge: Callable[[Trace], Verdict], check: str) -> dict[int, Verdict]:

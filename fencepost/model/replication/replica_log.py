@@ -9,6 +9,11 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
+from fencepost.traces.errors import TraceError
+
+MOST_RECORDS = 10_000_000
+"""Offsets of a log that is followed record by record: 160 MB of memory for each replica. A damaged or foreign
+offset near 2^63 would otherwise take all there is."""
 UNKNOWN_EPOCH = -1
 """The epoch of a record that the trace never named: a fault interrupted the step that appended it after the
 bytes had reached the file."""
@@ -50,8 +55,14 @@ class ReplicaLog:
             self.unknown += added.count(UNKNOWN_EPOCH)
 
     def resize(self, end_offset: int) -> None:
-        """Truncate the log, or extend it with unknown records."""
+        """Truncate the log, or extend it with unknown records. Raises TraceError beyond MOST_RECORDS."""
         end_offset = max(end_offset, 0)
+        if end_offset > MOST_RECORDS:
+            raise TraceError(
+                expected=f"offsets up to {MOST_RECORDS}, as far as logs are followed record by record",
+                seen=str(end_offset),
+                where="an event of a replica's log",
+            )
         missing = end_offset - len(self.epochs)
         if missing > 0:
             self.unknown += missing
