@@ -266,18 +266,22 @@ class End(NamedTuple):
 def ends(operation: Operation) -> Iterator[End]:
     if operation.outcome is not Outcome.OK:
         return
-    if operation.function not in (Function.POLL, Function.LIST_OFFSETS):
+    if operation.function not in (Function.POLL, Function.LIST_OFFSETS, Function.APPEND):
         return
     rows = [(p.topic, p.partition, p.end_offset, p.leader_epoch) for p in operation.positions]
     if not rows:
         end = operation.end_offset
-        if end is None and operation.function is Function.LIST_OFFSETS:
+        if operation.function is Function.LIST_OFFSETS and end is None and operation.argument is None:
             end = operation.offset
+        if operation.function is Function.APPEND:
+            end = None
+            if operation.acks == -1 and operation.records:
+                end = operation.offset + len(operation.records)
         partition = -1 if operation.partition is None else operation.partition
         rows = [(operation.topic, partition, end, operation.leader_epoch)]
     for topic, partition, end, epoch in rows:
-        if end is not None and epoch is not None and epoch >= 0:
-            yield End((topic, partition), end, epoch, operation)
+        if end is not None:
+            yield End((topic, partition), end, -1 if epoch is None else epoch, operation)
 
 
 def regresses(trace: Trace) -> dict[Key, set[tuple[int, int, int, int]]]:
@@ -301,11 +305,15 @@ def _is_regress(trace: Trace, a: End, b: End) -> bool:
         return False
     if all(allowed(trace.claims.loss, a.key, offset) for offset in range(b.end, a.end)):
         return False
+    if two.function is Function.APPEND:
+        return False
     if two.function is Function.LIST_OFFSETS:
-        return a.epoch <= b.epoch
+        return 0 <= a.epoch <= b.epoch or (one.node == two.node and one.node >= 0)
     led = [
         trace.events[at].time
         for at in of(trace.events, Name.BECAME_LEADER, key=a.key)
         if trace.events[at].leader_epoch == a.epoch
     ]
-    return a.epoch == b.epoch and not any(one.invoke_time <= time <= two.completion_time for time in led[1:])
+    return 0 <= a.epoch == b.epoch and not any(
+        one.invoke_time <= time <= two.completion_time for time in led[1:]
+    )

@@ -17,7 +17,7 @@ from fencepost.checkers.invariants import (
     log_match,
 )
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Position
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
 from tests.checkers.invariants_by_definition import by_definition, log_of, regresses
 from tests.checkers.traces_by_hand import event, trace
@@ -153,6 +153,7 @@ def reads_trace(random: Random) -> Trace:
     """Some ten reads of two clocks, and takeovers of leaders."""
     operations = []
     plain = random.random() < 0.3  # polls of one client, one after another: takeovers between them decide
+    foreign = random.random() < 0.4  # brokers that name no epochs
     for op_id in range(random.randint(2, 4 if plain else 10)):
         invoke, epoch = random.randrange(24), random.choice((0, 0, 0, 1, 2))
         end = random.choice((None, *range(5), *range(5)))
@@ -170,8 +171,14 @@ def reads_trace(random: Random) -> Trace:
             partition=random.choice((0, 0, 0, 0, 1, None)),
             offset=random.randrange(5),
             end_offset=end,
-            leader_epoch=random.choice((epoch, epoch, epoch, epoch, -1, None)),
+            leader_epoch=None if foreign else random.choice((epoch, epoch, epoch, epoch, -1, None)),
+            node=random.choice((1, 1, 1, 2) if foreign else (-1, -1, 1, 2)),
+            argument=random.choice((None, None, None, "earliest")),
         )
+        if random.random() < 0.3:
+            sent = (Record(topic="t", partition=0, offset=-1, value=op_id),) * random.randrange(3)
+            acks = random.choice((-1, -1, 1))
+            operation = evolve(operation, function=Function.APPEND, acks=acks, end_offset=None, records=sent)
         if random.random() < 0.2:
             positions = tuple(
                 Position(
@@ -318,6 +325,13 @@ FAULTS = [
     (hw_kept.HighWatermarkKept, "_mark", lambda self, position, event: None),
     (hw_kept.HighWatermarkKept, "_fault", lambda self, position, event: None),
     (hw_mono.HighWatermarkMono, "_times", lambda self, key, epoch: []),
+    (
+        hw_mono.HighWatermarkMono,
+        "_note",
+        lambda self, key, highest, shown, note=hw_mono.HighWatermarkMono._note: note(
+            self, key, highest, evolve(shown, node=-1)
+        ),
+    ),
 ]
 
 

@@ -1,12 +1,16 @@
 """checkers/invariants/hw_mono.py: ends that clients are shown, in real time."""
 
+from typing import Any
+
+import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.checkers import invariants
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Position
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims
 from tests.checkers.traces_by_hand import leads, loss, read, trace
 
@@ -26,7 +30,7 @@ def test_an_end_never_goes_back_within_an_epoch() -> None:
     (finding,) = findings(read(1, POLL, 0, 10, end=5), read(2, POLL, 11, 20, end=4))
     assert finding.anomaly == "high_watermark_regressed"
     assert finding.operations == (1, 2)
-    assert finding.expected == "an end at or above 5, which poll 1 had shown in leader epoch 0 1 ns before"
+    assert finding.expected == "an end at or above 5: poll 1 showed 5 in leader epoch 0, 1 ns before"
     assert finding.seen == "poll 2 showed 4 in leader epoch 0"
     assert finding.uncertainty_ns == -1
     assert not findings(read(1, POLL, 0, 10, end=5), read(2, POLL, 11, 20, end=5))
@@ -51,6 +55,84 @@ def test_across_epochs_only_list_offsets_is_bound() -> None:
     (finding,) = findings(shown, read(2, LIST, 11, 20, end=4, epoch=1))
     assert finding.seen == "ListOffsets 2 showed 4 in leader epoch 1"
     assert not findings(shown, read(2, LIST, 11, 20, end=5, epoch=1))
+
+
+def acknowledged(op_id: int, at: int, offset: int, **more: Any) -> Operation:
+    """An append of one record with acks=all that took 1 ns."""
+    columns = {
+        "node": 7,
+        "acks": -1,
+        "records": (Record(topic="t", partition=0, offset=offset, value=op_id),),
+    }
+    return Operation(
+        op_id=op_id,
+        process=op_id,
+        function=Function.APPEND,
+        invoke_time=at,
+        completion_time=at + 1,
+        outcome=Outcome.OK,
+        topic="t",
+        partition=0,
+        offset=offset,
+        **columns | more,
+    )
+
+
+def asked(op_id: int, at: int, offset: int, **more: Any) -> Operation:
+    """A ListOffsets that took 1 ns, answered by a broker that names no leader epoch."""
+    one = read(op_id, LIST, at, at + 1, end=offset)
+    return evolve(one, leader_epoch=None, end_offset=None, offset=offset, **{"node": 7} | more)
+
+
+def test_an_acknowledgement_with_acks_all_shows_an_end() -> None:
+    """Rule: a leader acknowledges when its high watermark has passed the batch. What the same broker answers
+    to ListOffsets later is not below that, and many such answers are one finding."""
+    wrong = [asked(n, 10 * n, 277) for n in range(2, 9)]
+    (finding,) = findings(acknowledged(1, 0, 299), *wrong)
+    assert (finding.anomaly, finding.operations) == ("high_watermark_regressed", (1, 2))
+    assert finding.expected == (
+        "an end at or above 300: the acknowledgement of append 1 by broker 7 showed 300, 19 ns before"
+    )
+    assert finding.seen == "ListOffsets 2 by broker 7 showed 277"
+    assert not findings(acknowledged(1, 0, 299), asked(2, 20, 300))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"node": 8},  # another broker, of an epoch that is not known: it may have been deposed
+        {"node": -1},
+        {"argument": "earliest"},
+        {"argument": "by_time"},
+        {"isolation": "read_committed"},
+        {"invoke_time": 1, "completion_time": 2},
+        {"outcome": Outcome.FAIL},
+    ],
+)
+def test_other_answers_to_list_offsets_owe_nothing_to_an_acknowledgement(more) -> None:
+    """Rule: only the end that the same broker shows later is bound; not a log start, a place by time, a last
+    stable offset, or a concurrent answer."""
+    assert not findings(acknowledged(1, 0, 299), asked(2, 20, 277, **more))
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_an_acknowledgement_by_the_leader_alone_shows_no_end(acks: int) -> None:
+    """Rule: with acks=1 the high watermark may still be below the batch."""
+    assert not findings(acknowledged(1, 0, 299, acks=acks), asked(2, 20, 277))
+
+
+def test_a_log_start_or_a_place_by_time_is_no_end() -> None:
+    """Rule: ListOffsets with an argument shows no end, in no epoch."""
+    shown = read(1, POLL, 0, 10, end=5)
+    for argument in ("earliest", "by_time"):
+        assert not findings(shown, evolve(asked(2, 20, 0, argument=argument), leader_epoch=0))
+
+
+def test_an_acknowledgement_in_a_known_epoch_binds_other_brokers() -> None:
+    """Rule: ListOffsets of a higher epoch is guarded (KIP-207), whichever broker answers."""
+    before = acknowledged(1, 0, 299, leader_epoch=1)
+    assert findings(before, evolve(asked(2, 20, 277, node=8), leader_epoch=2))
+    assert not findings(before, evolve(asked(2, 20, 277, node=8), leader_epoch=0))
 
 
 def test_a_deposed_leader_may_show_less() -> None:

@@ -21,14 +21,14 @@ from fencepost.checkers.arrow_arrays import (
     struct_field,
     table_column,
 )
-from fencepost.checkers.invariants.hw_mono import READ_COMMITTED, Shown, ShownEnd
+from fencepost.checkers.invariants.hw_mono import LISTED, READ_COMMITTED, SHOWING, Shown, ShownEnd
 from fencepost.traces.errors import TraceError
-from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.operations import ACKS_ALL, Function, Outcome
 
-SHOWING = (Function.POLL.value, Function.LIST_OFFSETS.value)
 COLUMNS = (
     *("trace_id", "op_id", "clock_id", "function", "outcome", "invoke_time", "completion_time", "topic"),
     *("partition", "offset", "end_offset", "leader_epoch", "positions", "isolation"),
+    *("acks", "argument", "records", "node"),
 )
 _MISSING = int(np.iinfo(np.int64).min)
 
@@ -91,19 +91,15 @@ def shown_ends(table: pa.Table, ids: Collection[int]) -> dict[int, list[Shown]]:
         )
     showing = arrow.and_(
         arrow.equal(_plain(table.column("outcome")), Outcome.OK.value),
-        arrow.is_in(_plain(table.column("function")), value_set=pa.array(SHOWING)),
+        arrow.is_in(_plain(table.column("function")), value_set=pa.array([name.value for name in SHOWING])),
     )
     table = table.filter(showing)
     at, positions = list_children(table_column(table, "positions"))
     several = np.diff(at)
     row = np.repeat(np.arange(len(several)), np.maximum(several, 1))
     rows = _Rows(table, positions, row, (several > 0)[row])
-    listed = _is(table, "function", SHOWING[1])[row]
-    committed = _is(table, "isolation", READ_COMMITTED)[row]
-    own_end = rows.own("end_offset")
-    own_end = np.where((own_end == _MISSING) & listed & ~committed, rows.own("offset"), own_end)
     end, epoch, partition = (
-        rows.numbers("end_offset", own_end),
+        rows.numbers("end_offset", _own_ends(table)[row]),
         rows.numbers("leader_epoch"),
         rows.numbers("partition"),
     )
@@ -112,16 +108,35 @@ def shown_ends(table: pa.Table, ids: Collection[int]) -> dict[int, list[Shown]]:
         raise TraceError(
             expected="a completion time of each successful operation", seen="none", where="operations"
         )
+    node, epoch = rows.own("node"), np.maximum(epoch, NONE)
+    names, functions = string_codes(table_column(table, "function"))
     columns = (
         *(rows.own("trace_id"), np.where(partition == _MISSING, NONE, partition)),
-        *(rows.own("invoke_time"), completion, end, epoch, rows.own("clock_id"), rows.own("op_id"), listed),
+        *(rows.own("invoke_time"), completion, end, epoch, rows.own("clock_id"), rows.own("op_id")),
+        *(functions[rows.row], node),
     )
     topics, found = rows.topics(), dict[int, list[Shown]]()
-    kept = np.flatnonzero((end != _MISSING) & (epoch >= 0))
-    for place, trace_id, number, *fields in zip(
+    by = [Function(name) if name in SHOWING else None for name in names]
+    kept = np.flatnonzero((end != _MISSING) & ((epoch >= 0) | (node >= 0)))
+    for place, trace_id, number, *fields, function, broker in zip(
         kept.tolist(), *(column[kept].tolist() for column in columns), strict=True
     ):
-        found.setdefault(trace_id, []).append(((topics[place], number), ShownEnd(*fields)))
+        shown = ShownEnd(*fields, by[function], broker)
+        found.setdefault(trace_id, []).append(((topics[place], number), shown))
+    return found
+
+
+def _own_ends(table: pa.Table) -> Array:
+    """The end that each operation of one partition showed; _MISSING if it showed none."""
+    end, offset = (integer_array(table_column(table, name), _MISSING) for name in ("end_offset", "offset"))
+    other = arrow.is_valid(table_column(table, "argument")).to_numpy(zero_copy_only=False)
+    other |= _is(table, "isolation", READ_COMMITTED)
+    end = np.where((end == _MISSING) & _is(table, "function", LISTED.value) & ~other, offset, end)
+    acks = integer_array(table_column(table, "acks"), _MISSING)
+    counts = np.diff(list_children(table_column(table, "records"))[0])
+    known = (acks == ACKS_ALL) & (counts > 0) & (offset >= 0)
+    own = np.where(known, offset + counts, _MISSING)
+    found: Array = np.where(_is(table, "function", Function.APPEND.value), own, end)
     return found
 
 

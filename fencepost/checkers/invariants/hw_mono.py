@@ -1,10 +1,12 @@
 """HW-MONO: the log end that clients are shown does not go back.
 
-Owns high_watermark_regressed, from operations. Within one leader epoch, no shown end (of a poll or of
-ListOffsets) is below one shown before. Across epochs, no ListOffsets end of a higher epoch is below any end
-shown before in a lower epoch. A fetch may show a lower end there: after an election the new leader's high
-watermark lags, and only ListOffsets is guarded (KIP-207). "Before" is real time: completed before the other
-was invoked; equal times are concurrent.
+Owns high_watermark_regressed, from operations. An end is shown by a poll, by ListOffsets, and by the
+acknowledgement of an append with acks=all, which a leader sends when its high watermark has passed the batch.
+Within one leader epoch, no end that a poll or ListOffsets shows is below one shown before. Across epochs, no
+ListOffsets end of a higher epoch is below any end shown before in a lower epoch; where an epoch is not known,
+none is below an end that the same broker had shown: a broker leads in ever higher epochs. A fetch may show a
+lower end there: after an election the new leader's high watermark lags, and only ListOffsets is guarded
+(KIP-207). "Before" is real time: completed before the other was invoked; equal times are concurrent.
 
 Three cases are no regression:
 
@@ -24,7 +26,7 @@ from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.loss import end_of_loss
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Claims
 
 READ_COMMITTED = "read_committed"
@@ -41,20 +43,24 @@ class ShownEnd:
     completion_time: int
     # The end that was shown.
     end_offset: int
-    # The leader epoch of the response.
+    # The leader epoch of the response; -1 if it is not known.
     leader_epoch: int
     # The clock of the times.
     clock_id: int
     # The operation.
     op_id: int
-    # Whether ListOffsets showed it.
-    listed: bool
+    # What showed it.
+    by: Function
+    # The broker that showed it; -1 if it is not known.
+    node: int
 
 
 Shown = tuple[Key, ShownEnd]
 """An end, and whose it is."""
 Term = tuple[int, int]
-"""A leader epoch, and how often its leader had taken over again."""
+"""A leader epoch, and how often its leader had taken over again; or OF_BROKER and a broker."""
+OF_BROKER = -2
+LISTED = Function.LIST_OFFSETS
 
 
 @define
@@ -85,7 +91,8 @@ class HighWatermarkMono:
         for key, shown in ends:
             partitions.setdefault(key, []).append(shown)
         for key, all_shown in partitions.items():
-            self._judge_partition(key, all_shown)
+            if any(shown.by is not Function.APPEND for shown in all_shown):
+                self._judge_partition(key, all_shown)
 
     def _judge_partition(self, key: Key, all_shown: list[ShownEnd]) -> None:
         """Go through the invocations in the order of time. Before each, take in what had completed: by any
@@ -116,25 +123,32 @@ class HighWatermarkMono:
 
     def _compare(self, key: Key, before: dict[Term, ShownEnd], shown: ShownEnd) -> None:
         """Compare an end with the highest ends shown earlier (`before`), by term."""
-        if not shown.listed:
+        if shown.by is Function.APPEND:  # where it is, the log check decides
+            return
+        if shown.by is not LISTED:
             # a poll need not show an earlier end if its leader may have restarted since
             taken_over = bisect_right(self._times(key, shown.leader_epoch), shown.completion_time)
             same = before.get((shown.leader_epoch, taken_over))
             if same is not None and same.end_offset > shown.end_offset:
                 self._regressed(key, same, shown)
             return
-        for (epoch, _), earlier in before.items():
-            if epoch <= shown.leader_epoch and earlier.end_offset > shown.end_offset:
+        for (epoch, node), earlier in before.items():
+            promised = node == shown.node if epoch == OF_BROKER else epoch <= shown.leader_epoch
+            if promised and earlier.end_offset > shown.end_offset:
                 self._regressed(key, earlier, shown)
 
     def _times(self, key: Key, epoch: int) -> list[int]:
         return self.led_again.get((key, epoch), [])
 
     def _note(self, key: Key, highest: dict[Term, ShownEnd], shown: ShownEnd) -> None:
-        term = shown.leader_epoch, bisect_left(self._times(key, shown.leader_epoch), shown.invoke_time)
-        before = highest.get(term)
-        if before is None or shown.end_offset > before.end_offset:
-            highest[term] = shown
+        terms = [(OF_BROKER, shown.node)] if shown.node >= 0 else []
+        if shown.leader_epoch >= 0:
+            again = bisect_left(self._times(key, shown.leader_epoch), shown.invoke_time)
+            terms.append((shown.leader_epoch, again))
+        for term in terms:
+            before = highest.get(term)
+            if before is None or shown.end_offset > before.end_offset:
+                highest[term] = shown
 
     def _regressed(self, key: Key, earlier: ShownEnd, later: ShownEnd) -> None:
         if end_of_loss(self.claims.loss, key, later.end_offset) >= earlier.end_offset:
@@ -142,12 +156,8 @@ class HighWatermarkMono:
         gap = later.invoke_time - earlier.completion_time
         self.findings.add(
             "high_watermark_regressed",
-            expected=(
-                f"an end at or above {earlier.end_offset}, which {_told(earlier)} had shown in leader epoch "
-                f"{earlier.leader_epoch} "
-                f"{duration(gap)} before"
-            ),
-            seen=f"{_told(later)} showed {later.end_offset} in leader epoch {later.leader_epoch}",
+            expected=f"an end at or above {earlier.end_offset}: {_told(earlier)}, {duration(gap)} before",
+            seen=_told(later),
             topic=key[0],
             partition=key[1],
             offset=later.end_offset,
@@ -157,35 +167,41 @@ class HighWatermarkMono:
 
 
 def _told(shown: ShownEnd) -> str:
-    return f"{'ListOffsets' if shown.listed else 'poll'} {shown.op_id}"
+    by = f" by broker {shown.node}" if shown.node >= 0 else ""
+    when = f" in leader epoch {shown.leader_epoch}" if shown.leader_epoch >= 0 else ""
+    return f"{SHOWING[shown.by]} {shown.op_id}{by} showed {shown.end_offset}{when}"
+
+
+SHOWING = {
+    Function.POLL: "poll",
+    LISTED: "ListOffsets",
+    Function.APPEND: "the acknowledgement of append",
+}
+"""Functions of operations that show an end, in words."""
 
 
 def shown_by(operations: Iterable[Operation]) -> Iterator[Shown]:
     """The ends that clients were shown by these operations."""
     for operation in operations:
-        if operation.outcome is Outcome.OK and operation.function in (Function.POLL, Function.LIST_OFFSETS):
+        if operation.outcome is Outcome.OK and operation.function in SHOWING:
             yield from _shown(operation)
 
 
 def _shown(operation: Operation) -> Iterator[Shown]:
-    """The ends that an operation showed, one for each partition with a leader epoch."""
+    """The ends that an operation showed, one for each partition where the leader epoch or the broker is
+    known."""
     assert operation.completion_time is not None, operation
-    listed = operation.function is Function.LIST_OFFSETS
     ends: list[tuple[Key, int | None, int | None]]
     if operation.positions:
         ends = [
             ((each.topic, each.partition), each.end_offset, each.leader_epoch) for each in operation.positions
         ]
     else:
-        end = operation.end_offset
-        if (
-            end is None and listed and operation.isolation != READ_COMMITTED
-        ):  # else it is the last stable offset
-            end = operation.offset
         partition = operation.partition if operation.partition is not None else -1
-        ends = [((operation.topic, partition), end, operation.leader_epoch)]
+        ends = [((operation.topic, partition), _own_end(operation), operation.leader_epoch)]
     for key, end, epoch in ends:
-        if end is not None and epoch is not None and epoch >= 0:
+        epoch = -1 if epoch is None else epoch
+        if end is not None and (epoch >= 0 or operation.node >= 0):
             yield (
                 key,
                 ShownEnd(
@@ -195,6 +211,20 @@ def _shown(operation: Operation) -> Iterator[Shown]:
                     epoch,
                     operation.clock_id,
                     operation.op_id,
-                    listed,
+                    operation.function,
+                    operation.node,
                 ),
             )
+
+
+def _own_end(operation: Operation) -> int | None:
+    """The end that an operation of one partition showed. ListOffsets with an argument returned the log start
+    or a place by time, under read_committed the last stable offset."""
+    if operation.function is Function.APPEND:
+        offset = -1 if operation.offset is None else operation.offset
+        known = offset >= 0 and operation.acks == ACKS_ALL and operation.records
+        return offset + len(operation.records) if known else None
+    other = operation.argument is not None or operation.isolation == READ_COMMITTED
+    if operation.end_offset is not None or operation.function is not LISTED or other:
+        return operation.end_offset
+    return operation.offset
