@@ -125,7 +125,8 @@ def _out_of_place(events: pa.Table) -> list[int]:
     if "position" not in events.column_names or not events.num_rows:
         return []
     ids, named = _ids(events)
-    places: Any = pc.fill_null(events.column("position"), -1)
+    column: Any = events.column("position")
+    places = pc.fill_null(column, -1)
     positions: Array = places.to_numpy()[named]
     ids = ids[named]
     if (np.diff(ids) < 0).any():

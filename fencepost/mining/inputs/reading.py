@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.checkers.judges import Check, under_profile
-from fencepost.mining.inputs.contradictions import COLUMNS, contradictions
+from fencepost.mining.inputs.contradictions import COLUMNS, contradictions, contradictions_of_events
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.triage.features import OPERATION_COLUMNS
 from fencepost.traces.digest import check_digest
@@ -84,7 +84,10 @@ def sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
     kept = without(tables, wrong.traces) if wrong.traces or wrong.nameless else tables
     contradicting = {
         trace_id: f"the trace contradicts itself: {why}"
-        for trace_id, why in contradictions(kept.operations).items()
+        for trace_id, why in {
+            **contradictions_of_events(kept.events),
+            **contradictions(kept.operations),
+        }.items()
     }
     known_before = "its trace id is in an earlier row group too, which is judged"
     reasons = {**contradicting, **wrong.traces, **dict.fromkeys(split.repeated, known_before)}
