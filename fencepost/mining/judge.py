@@ -16,14 +16,24 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.judges import EMPTY, LOG, Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.log.accounts import LogCounts, counts_of_trace
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.history_files import HistoryFile
-from fencepost.mining.inputs.reading import check_whole, has_columns, headers_of, read_split, sizes_of, sound
+from fencepost.mining.inputs.reading import (
+    by_digest,
+    has_columns,
+    headers_of,
+    ids_of,
+    known_event_rows,
+    read_split,
+    sizes_of,
+    sound,
+    sound_rows,
+)
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.model_check import ModelQuestion
 from fencepost.mining.results.checkpoint import TaskResult, keep, key_of
@@ -32,11 +42,11 @@ from fencepost.mining.triage.compared import Compared
 from fencepost.mining.triage.rows import TaskTriage, TriagedTrace
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Name
-from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet import read_tables
 from fencepost.traces.rows import known_events, left_out_in_words, rows_of, trace_of
 from fencepost.traces.schema import SCHEMAS
-from fencepost.traces.tables import Tables, rows_of_tables, tables_of
+from fencepost.traces.soundness import without
+from fencepost.traces.tables import Tables, place_of, rows_of_tables, tables_of, these
 from fencepost.traces.trace import Trace
 
 ROWS_HELD = 20_000
@@ -110,7 +120,6 @@ def judge_tables(
     """Every trace of the tables with its verdicts, in order. Raises TraceError for rows that make no
     trace."""
     headers = headers_of(tables.traces, profile, where)
-    check_whole(tables, headers, where)
     by_table = {
         check.name: check.judge_table(tables.operations, headers)
         for check in checks
@@ -192,37 +201,25 @@ def _one_by_one(
     split: Split, checks: tuple[Check, ...], settings: Settings, task: "_Task"
 ) -> Iterator[Judged | Unreadable]:
     """The traces of a split that could not be judged together, one by one."""
-
-    def bad(error: TraceError, trace_id: int = -1) -> Unreadable:
-        return Unreadable(source=split.source, place=split.place, reason=str(error), trace_id=trace_id)
-
-    try:
-        if split.group is None:
-            assert split.journal is not None
-            many = read_frames(split.journal, split.frames)
-        else:
-            many = rows_of_tables(read_tables(split.group.part, split.group.index), where=split.place)
-        for rows in many:
-            rows, unknown = known_events(rows)
-            for name, count in unknown.items():
-                reason = left_out_in_words(name, count, f"{split.place}, trace {rows.trace_id}")
-                yield Unreadable(
-                    source=split.source, place=split.place, reason=reason, trace_id=rows.trace_id
-                )
-            try:
-                trace = under_profile(trace_of(rows, where=split.place), settings.profile)
-                strange = [one for one in sound(tables_of([rows]), split)[1] if one.trace_id == rows.trace_id]
-            except TraceError as error:
-                yield bad(error, rows.trace_id)
-                continue
-            if strange:
-                yield from strange
-                continue
-            judged = _alone(trace, checks, settings)
-            task.tell(split.source, tables_of([rows]), [judged])
-            yield judged
-    except TraceError as error:
-        yield bad(error)
+    for found in sound_rows(split):
+        if isinstance(found, Unreadable):
+            yield found
+            continue
+        rows, unknown = known_events(found)
+        where = place_of(split.place, rows.trace_id)
+        reasons = [left_out_in_words(name, count, where) for name, count in unknown.items()]
+        judged = []
+        try:
+            judged.append(
+                _alone(under_profile(trace_of(rows, where=where), settings.profile), checks, settings)
+            )
+        except TraceError as error:
+            reasons.append(str(error))
+        for reason in reasons:
+            yield Unreadable(source=split.source, place=split.place, reason=reason, trace_id=rows.trace_id)
+        if judged:
+            task.tell(split.source, tables_of([rows]), judged)
+            yield from judged
 
 
 def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judged:
@@ -296,12 +293,63 @@ def _of_split(
     try:
         read = read_split(split, checks, rows=settings.model is not None, triage=settings.triage)
         tables, strange = sound(read, split)
+        events, left_out = known_event_rows(tables.events, split.source, split.place)
+        tables = evolve(tables, events=events)
         judged = judge_tables(tables, checks, settings.profile, where=split.place, model=settings.model)
     except TraceError:
         return _one_by_one(split, checks, settings, task)
+    damaged = _damaged(split, judged)
+    if damaged:
+        judged = [one for one in judged if one.trace.trace_id not in damaged]
+        tables = without(tables, {trace_id: one.reason for trace_id, one in damaged.items()})
     task.counts.events += tables.events.num_rows
     task.tell(split.source, tables, judged)
-    return [*strange, *judged]
+    return [*strange, *left_out, *damaged.values(), *judged]
+
+
+def _damaged(split: Split, judged: list[Judged]) -> dict[int, Unreadable]:
+    """The traces with a verdict other than Ok whose digest does not agree, by id: no damaged row convicts.
+    The digest takes all rows as values, several times what judging columns costs, so that the others rely on
+    the checksums of the pages that were read."""
+    strange = [
+        one.trace.trace_id
+        for one in judged
+        if one.trace.digest and any(verdict.decision is not Decision.OK for verdict in one.verdicts)
+    ]
+    if split.group is None or not strange:
+        return {}
+    try:
+        tables = these(read_tables(split.group.part, split.group.index), strange)
+    except TraceError:
+        return {}  # a column that no verdict needs is damaged, or all of them together are too large
+    return {
+        found.trace_id: found
+        for found in by_digest(split, tables)
+        if isinstance(found, Unreadable) and found.trace_id in strange
+    }
+
+
+def all_accounted(split: Split, judged: Iterable[Judged | Unreadable]) -> Iterator[Judged | Unreadable]:
+    """The answers themselves, and one more for each trace of the split that has none of them.
+
+    Args:
+        split: what was judged.
+        judged: its traces with their verdicts, and why others have none.
+
+    Yields:
+        at least one answer for every trace: traces in are verdicts and quarantined ones. One answer without a
+        trace id is for all of a split that could not be read.
+    """
+    answered: set[int] = set()
+    for one in judged:
+        answered.add(one.trace_id if isinstance(one, Unreadable) else one.trace.trace_id)
+        yield one
+    for trace_id in ids_of(split) if answered != {-1} else ():
+        if trace_id not in answered:
+            reason = (
+                f"{place_of(split.place, trace_id)}: expected a verdict or a reason, saw neither; report it"
+            )
+            yield Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
 
 
 def judge_split(
@@ -344,7 +392,7 @@ def _judge_split(
         judged = _of_file(split, checks, settings, task)
     else:
         judged = _of_split(split, checks, settings, task)
-    for item in judged:
+    for item in all_accounted(split, judged) if isinstance(split, Split) else judged:
         if isinstance(item, Unreadable):
             writer.rows["quarantine"].append(quarantine_row(item))
             counts.quarantined.append(item)

@@ -51,6 +51,26 @@ def digest_of_rows(rows: Rows) -> str:
     return digest.hexdigest()
 
 
+def check_digest(rows: Rows, *, where: str) -> None:
+    """Refuse a trace that has other rows than it was stored with. A trace without a digest passes.
+
+    Args:
+        rows: of the trace, all of them.
+        where: names it in the error.
+
+    Raises:
+        TraceError: if its digest says otherwise.
+    """
+    if rows.digest and (seen := digest_of_rows(rows)) != rows.digest:
+        many = f"{len(rows.operations):,} operations and {len(rows.events):,} events"
+        raise TraceError(
+            expected=f"rows with the digest {rows.digest}",
+            seen=f"{many} with the digest {seen}",
+            where=where,
+            hint="rows are damaged or missing; restore the folder from a copy, or run the seed again",
+        )
+
+
 def digest_of(trace: Trace) -> str:
     """The digest of a trace. Its `digest` field is ignored."""
     return digest_of_rows(rows_of(trace))

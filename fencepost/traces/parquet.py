@@ -12,14 +12,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from attrs import define, frozen
+from attrs import Factory, define, frozen
 
+from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import TraceError
 from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table, check_schema
+from fencepost.traces.soundness import required
 from fencepost.traces.tables import Tables
 
 CELLS_MAX = 1 << 26
@@ -30,6 +33,11 @@ TEXT_BYTES_MAX = 1 << 28
 rows have it."""
 PAGE_BYTES_MAX = 1 << 30
 """Bytes of the columns that are read once decompressed, by the file's own account."""
+DAMAGED = (OSError, pa.ArrowException, UnicodeError, LookupError)
+"""What Arrow raises for a file that is damaged: in its pages, in names of its footer, in its structure."""
+ROWS_KEY = b"fencepost.rows_of_row_groups"
+"""In the file of `traces`: how many rows each row group of the part was written with, by table. A file that
+was written again with fewer rows, or that belongs to another part, differs."""
 
 
 @frozen(kw_only=True)
@@ -61,6 +69,10 @@ class RowGroup:
     last_trace: int | None = None
     # How many traces; -1: not counted.
     traces: int = -1
+    # Its rows of the table `events`.
+    events: int = 0
+    # How its numbers of rows differ from those that were written; "": they do not, or the part does not say.
+    differs: str = ""
 
 
 @define
@@ -68,19 +80,17 @@ class PartWriter:
     """Writes whole traces into the three open files of a part.
 
     sinks, writers: by table; every `write` adds one row group to each, so that the same index means the same
-    traces.
+    traces. rows: of each row group so far.
     """
 
     sinks: dict[Table, BinaryIO]
     writers: dict[Table, pq.ParquetWriter]
+    rows: dict[Table, list[int]] = Factory(lambda: {table: [] for table in TABLES})
 
     @classmethod
     def open(cls, sinks: dict[Table, BinaryIO]) -> Self:
         """A writer on three open files, which stay the caller's to sync and close."""
-        return cls(
-            sinks,
-            {table: pq.ParquetWriter(sinks[table], SCHEMAS[table], compression="zstd") for table in TABLES},
-        )
+        return cls(sinks, {table: writer_of(sinks[table], SCHEMAS[table]) for table in TABLES})
 
     def write(self, tables: Tables) -> None:
         """Add one row group to each file; an empty table adds an empty one, which keeps the indices
@@ -88,6 +98,7 @@ class PartWriter:
         for table in TABLES:
             rows = tables.of(table)
             self.writers[table].write_table(rows, row_group_size=max(1, rows.num_rows))
+            self.rows[table].append(rows.num_rows)
 
     def bytes_written(self) -> int:
         """Compressed bytes of the finished row groups."""
@@ -97,6 +108,9 @@ class PartWriter:
         """Write the footers. After an error, here or before, no writer tries again when it is forgotten:
         PyArrow would print a traceback then."""
         try:
+            self.writers["traces"].add_key_value_metadata(
+                {ROWS_KEY.decode(): msgspec.json.encode(self.rows).decode()}
+            )
             for table in TABLES:
                 self.writers[table].close()
         finally:
@@ -112,13 +126,45 @@ class PartWriter:
         self.close()
 
 
+def writer_of(sink: BinaryIO | Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """The writer of a file of a part. Every page has a checksum. sink: an open file, or a path; schema: of
+    the file."""
+    return pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True)
+
+
+def parquet_file(
+    path: Path, *, dictionary: Sequence[str] = (), footer: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    """An open Parquet file that verifies the checksum of each page that it reads and that has one. Its schema
+    is not checked.
+
+    Args:
+        path: the file.
+        dictionary: string columns to read as dictionaries, by their paths in the schema.
+        footer: its footer, if it is known.
+
+    Returns:
+        the file.
+
+    Raises:
+        DAMAGED: if it is no whole Parquet file.
+    """
+    return pq.ParquetFile(
+        path,
+        memory_map=True,
+        metadata=footer,
+        read_dictionary=list(dictionary) or None,
+        page_checksum_verification=True,
+    )
+
+
 def open_part(path: Path, table: Table, *, dictionary: Sequence[str] = ()) -> pq.ParquetFile:
     """An open file of a part, its schema checked. dictionary: string columns to read as dictionaries, by
     their paths in the schema. Raises TraceError."""
     try:
-        file = pq.ParquetFile(path, memory_map=True, read_dictionary=list(dictionary) or None)
+        file = parquet_file(path, dictionary=dictionary)
         schema = file.schema_arrow
-    except (OSError, pa.ArrowException) as error:
+    except DAMAGED as error:
         raise unreadable(path, error) from None
     try:
         check_schema(file.schema_arrow if not dictionary else _plain(schema), table, where=str(path))
@@ -160,8 +206,8 @@ def read_group(
     dictionary: Sequence[str] = (),
 ) -> pa.Table:
     """One row group of a file. columns: default all of the schema, in its order; dictionary: string columns
-    that stay dictionaries, by their paths in the schema. Raises TraceError, also for one that would take
-    too much memory."""
+    that stay dictionaries, by their paths in the schema. Columns that must not hold a null, but may in this
+    file, are read too (soundness.py). Raises TraceError, also for one that would take too much memory."""
     with open_part(path, table, dictionary=STRINGS[table]) as file:
         if not 0 <= group < file.metadata.num_row_groups:
             raise TraceError(
@@ -170,14 +216,20 @@ def read_group(
                 where=str(path),
             )
         names = list(columns or SCHEMAS[table].names)
+        names += [name for name in _doubtful(file.schema_arrow, table) if name not in names]
         where = f"{path}, row group {group}"
-        check_size(file.metadata.row_group(group), names, where=where)
         try:
+            check_size(file.metadata.row_group(group), names, where=where)
             found = file.read_row_group(group, columns=names).select(names)
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise unreadable(path, error) from None
         check_text(found, where=where)
         return _plain_columns(found, table, dictionary)
+
+
+def _doubtful(schema: pa.Schema, table: Table) -> list[str]:
+    """Columns that the file allows to hold nulls, and the table does not. Our own files have none."""
+    return [name for name in required(table) if schema.field(name).nullable]
 
 
 def check_size(group: Any, names: Sequence[str], *, where: str) -> None:
@@ -241,8 +293,15 @@ def read_tables(part: TablePart, group: int) -> Tables:
 
 
 def groups_of(part: TablePart) -> tuple[RowGroup, ...]:
-    """The row groups of a part. Raises TraceError if a file is unreadable or the three do not fit
-    together."""
+    """The row groups of a part. Raises TraceError if a file is unreadable, the three do not fit
+    together, or a row group is gone."""
+    try:
+        return _groups_of(part)
+    except DAMAGED as error:
+        raise unreadable(part.traces, error) from None
+
+
+def _groups_of(part: TablePart) -> tuple[RowGroup, ...]:
     metadata = {}
     for table in TABLES:
         with open_part(part.of(table), table) as file:
@@ -254,17 +313,53 @@ def groups_of(part: TablePart) -> tuple[RowGroup, ...]:
             seen=", ".join(f"{count} in {table}" for table, count in counts.items()),
             where=str(part.traces),
         )
+    found_rows = {
+        table: [found.row_group(index).num_rows for index in range(counts[table])]
+        for table, found in metadata.items()
+    }
+    differences = _differences(metadata["traces"], found_rows, where=str(part.traces))
     return tuple(
         RowGroup(
             part=part,
             index=index,
-            operations=metadata["operations"].row_group(index).num_rows,
+            operations=found_rows["operations"][index],
             size_bytes=sum(_group_bytes(found.row_group(index)) for found in metadata.values()),
             **_trace_range(metadata["traces"].row_group(index)),
-            traces=metadata["traces"].row_group(index).num_rows,
+            traces=found_rows["traces"][index],
+            events=found_rows["events"][index],
+            differs=differences[index],
         )
         for index in range(counts["traces"])
     )
+
+
+def _differences(footer: pq.FileMetaData, found: dict[Table, list[int]], *, where: str) -> list[str]:
+    """How each row group differs from what was written, "" where it does not. footer: of the file of
+    `traces`; found: rows of each row group, by table. Raises TraceError where there are fewer row groups."""
+    text = (footer.metadata or {}).get(ROWS_KEY)
+    if text is None:
+        return [""] * len(found["traces"])
+    try:
+        written: dict[Table, list[int]] = from_json(text, dict[Table, list[int]])
+        many = {len(written[table]) for table in TABLES}
+    except (msgspec.MsgspecError, KeyError):
+        raise TraceError(
+            expected="a whole footer", seen=f"{ROWS_KEY.decode()} damaged", where=where
+        ) from None
+    if many != {len(found["traces"])}:
+        raise TraceError(
+            expected=f"the {max(many)} row groups that were written",
+            seen=str(len(found["traces"])),
+            where=where,
+        )
+    return [
+        ", ".join(
+            f"{found[table][index]:,} rows of {table} instead of {written[table][index]:,}"
+            for table in TABLES
+            if found[table][index] != written[table][index]
+        )
+        for index in range(len(found["traces"]))
+    ]
 
 
 def _trace_range(group: Any) -> dict[str, int]:

@@ -18,15 +18,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-import pyarrow as pa
 from attrs import define, field, frozen
 
+from fencepost.traces.digest import check_digest
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import SUFFIX, Frame, JournalWriter, read_frames, scan
-from fencepost.traces.parquet import RowGroup, TablePart, groups_of, open_part, read_tables, unreadable
+from fencepost.traces.parquet import (
+    DAMAGED,
+    RowGroup,
+    TablePart,
+    groups_of,
+    open_part,
+    read_tables,
+    unreadable,
+)
 from fencepost.traces.rows import trace_of
 from fencepost.traces.schema import TABLES
-from fencepost.traces.tables import only, rows_of_tables, traces_of_tables
+from fencepost.traces.soundness import unsound
+from fencepost.traces.tables import Tables, only, place_of, rows_of_tables
 from fencepost.traces.trace import Trace
 
 JOURNAL_FOLDER = "journal"
@@ -135,7 +144,7 @@ class TraceStore:
             return trace_of(rows, where=str(place.journal))
         where = str(place.group.part.traces)
         tables = only(read_tables(place.group.part, place.group.index), trace_id)
-        return next(traces_of_tables(tables, where=where))
+        return next(_checked(tables, where=where))
 
     def __iter__(self) -> Iterator[Trace]:
         """Every run once: parts in order, then journals. Memory is bounded by a row group. Raises
@@ -143,9 +152,9 @@ class TraceStore:
         places = self.places()
         for part in self.parts():
             for group in groups_of(part):
-                for rows in rows_of_tables(read_tables(part, group.index), where=str(part.traces)):
-                    if places[rows.trace_id] == InGroup(group):
-                        yield trace_of(rows, where=str(part.traces))
+                for trace in _checked(read_tables(part, group.index), where=str(part.traces)):
+                    if places[trace.trace_id] == InGroup(group):
+                        yield trace
         for journal, frames in self.unsealed().items():
             for rows in read_frames(journal, frames):
                 yield trace_of(rows, where=str(journal))
@@ -159,14 +168,24 @@ class TraceStore:
         return found
 
 
+def _checked(tables: Tables, *, where: str) -> Iterator[Trace]:
+    """The traces of tables. Raises TraceError for one that lacks rows or values, or whose digest does not
+    agree."""
+    wrong = unsound(tables)
+    for reason in (*wrong.traces.values(), *wrong.nameless):
+        raise TraceError(expected="whole traces", seen=reason, where=where)
+    for rows in rows_of_tables(tables, where=where):
+        check_digest(rows, where=place_of(where, rows.trace_id))
+        yield trace_of(rows, where=where)
+
+
 def trace_ids_of(part: TablePart) -> list[list[int]]:
-    """The trace ids of each row group of a part, in order. Raises TraceError."""
+    """The trace ids of each row group of a part, in order; a row without one has none. Raises TraceError."""
     with open_part(part.traces, "traces") as file:
         try:
-            columns = [
+            columns: Any = [
                 file.read_row_group(index, columns=["trace_id"]) for index in range(file.num_row_groups)
             ]
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise unreadable(part.traces, error) from None
-    ids: Any = [column.column(0).to_pylist() for column in columns]
-    return list(ids)
+    return [column.column(0).drop_null().to_pylist() for column in columns]

@@ -173,31 +173,6 @@ def place_of(where: str, trace_id: int) -> str:
     return f"{where}, trace {trace_id}"
 
 
-def rows_one_by_one(tables: Tables, *, where: str) -> Iterator[Rows | TraceError]:
-    """As `rows_of_tables`, but for a trace with invalid rows yield its TraceError and continue.
-
-    tables: whole traces; where: names them in errors."""
-    for chunk in chunks_of(tables):
-        try:
-            yield from list(rows_of_tables(chunk, where=where))
-        except TraceError:
-            yield from _apart(chunk, where)
-
-
-def _apart(tables: Tables, where: str) -> Iterator[Rows | TraceError]:
-    """The traces of tables that fail together, each by itself, then rows that belong to none."""
-    ids: dict[Table, list[Any]] = {
-        table: tables.of(table).column("trace_id").unique().to_pylist() for table in TABLES
-    }
-    for trace_id in ids["traces"]:
-        try:
-            yield from list(rows_of_tables(only(tables, trace_id), where=place_of(where, trace_id)))
-        except TraceError as error:
-            yield error
-    for trace_id in sorted({*ids["operations"], *ids["events"]} - set(ids["traces"])):
-        yield TraceError(expected="a row in traces for every trace", seen=f"none for {trace_id}", where=where)
-
-
 def _check_traces(tables: Tables, where: str) -> None:
     """Refuse a trace with more rows than may become Python values. Raises TraceError."""
     counts: dict[int, int] = {}
@@ -280,5 +255,14 @@ def _names(words: list[str], where: str) -> list[Name]:
 
 def only(tables: Tables, trace_id: int) -> Tables:
     """One trace of the tables."""
-    found = {table: tables.of(table).filter(pc.field("trace_id") == trace_id) for table in TABLES}
+    return these(tables, [trace_id])
+
+
+def these(tables: Tables, trace_ids: Sequence[int]) -> Tables:
+    """Some traces of the tables."""
+    ids = pa.array(trace_ids, pa.int64())
+    found = {
+        table: tables.of(table).filter(pc.is_in(tables.of(table).column("trace_id"), value_set=ids))
+        for table in TABLES
+    }
     return Tables(traces=found["traces"], operations=found["operations"], events=found["events"])

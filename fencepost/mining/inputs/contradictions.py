@@ -1,7 +1,7 @@
 """Traces that contradict themselves, found over the columns of many at once.
 
-Owns what no trace may say about its operations, whatever the checks. Must not know judges, Spark, or where
-rows come from.
+Owns what no trace may say about its operations and events, whatever the checks. Must not know judges, Spark,
+or where rows come from.
 
 Conclusions from an operation that ended before it began, or from two operations with one number, mean
 nothing. So such a trace is quarantined, and its neighbours are judged. Each rule is one comparison over whole
@@ -16,6 +16,8 @@ import pyarrow.compute
 
 from fencepost.checkers.arrow_arrays import NEVER, NONE, Array, integer_array, table_column
 from fencepost.checkers.sorting import packed, stable_order
+from fencepost.model.refinement import REPLICA_DELETED
+from fencepost.traces.events import Name
 from fencepost.traces.operations import Outcome
 
 arrow: Any = pyarrow.compute
@@ -25,6 +27,19 @@ COLUMNS = (
     *("topic", "partition", "offset"),
 )
 """Columns of operations that are read here."""
+
+
+_OF_A_TOPIC = pa.array(
+    [
+        name.value
+        for name in (
+            *(Name.PARTITION_STATE, Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED),
+            *(Name.HIGH_WATERMARK, Name.ISR_UPDATED, Name.LOG_RECOVERED, Name.LOG_START, Name.REPLICA_LOG),
+            *(Name.TOPIC_DELETION, Name.ASSIGNMENT),
+        )
+    ]
+)
+"""Events that mean nothing without a topic."""
 
 
 def contradictions(operations: pa.Table) -> dict[int, str]:
@@ -51,6 +66,21 @@ def contradictions(operations: pa.Table) -> dict[int, str]:
         for row in wrong.tolist():
             found.setdefault(int(trace[row]), f"operation {op_id[row]} {what}")
     return dict(sorted(found.items()))
+
+
+def contradictions_of_events(events: pa.Table) -> dict[int, str]:
+    """The traces with an event about a topic that names none, by trace id, with the reason. events: rows in
+    which `topic` may be left out; then there are none."""
+    if "topic" not in events.column_names or not events.column("topic").null_count:
+        return {}
+    bare: Any = events.filter(arrow.is_null(events.column("topic")))
+    name, cause = (bare.column(column).cast(pa.string()) for column in ("name", "cause"))
+    deleted = arrow.and_(arrow.equal(name, Name.MARK.value), arrow.equal(cause, REPLICA_DELETED))
+    wrong = bare.filter(arrow.or_(arrow.is_in(name, value_set=_OF_A_TOPIC), deleted))
+    found: dict[int, str] = {}
+    for trace_id, what in zip(*(wrong.column(one).to_pylist() for one in ("trace_id", "name")), strict=True):
+        found.setdefault(trace_id, f"an event {what} names no topic")
+    return found
 
 
 def _ok(outcome: Any, rows: Array) -> Array:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from attrs import define, evolve, field
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.parquet import writer_of
 from fencepost.traces.parts import BEFORE, RETRIED, parts_of
 from fencepost.traces.rows import Rows, event_row, operation_row, trace_row
 from fencepost.traces.schema import SCHEMAS, WHOLE_KEY, Table
@@ -246,10 +246,11 @@ def write_long(
     TraceStore.create(out)
     part = part_at(out, 0)
     empty = Rows(trace=header, operations=(), events=())
-    pq.write_table(tables_of([empty]).of("traces").cast(_schema("traces")), part.of("traces"))
+    with writer_of(part.of("traces"), _schema("traces")) as traces:
+        traces.write_table(tables_of([empty]).of("traces").cast(_schema("traces")))
     with (
-        pq.ParquetWriter(part.of("operations"), _schema("operations"), compression="zstd") as operations,
-        pq.ParquetWriter(part.of("events"), _schema("events"), compression="zstd") as events,
+        writer_of(part.of("operations"), _schema("operations")) as operations,
+        writer_of(part.of("events"), _schema("events")) as events,
     ):
         for rows, happened in _pieces(path, sent, lambda done, parts: walked(parts + done, 2 * parts)):
             if rows:

@@ -1,29 +1,34 @@
-"""What a task reads of a split: its tables, only the columns that are asked for, without rows that cannot be
-judged.
+"""What is read of a split: its tables, only the columns that are asked for, or its traces one by one, without
+those that cannot be judged.
 
-Owns which columns are read, which traces are left out, and why. Must not know how checks work.
+Owns which columns are read, which traces are left out, and why: the same ones by `check`, `mine` and `watch`.
+Must not know how checks work.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve
 
 from fencepost.checkers.judges import Check, under_profile
-from fencepost.mining.inputs.contradictions import COLUMNS, contradictions
+from fencepost.mining.inputs.contradictions import COLUMNS, contradictions, contradictions_of_events
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.triage.features import OPERATION_COLUMNS
+from fencepost.traces.digest import check_digest
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
-from fencepost.traces.journal import read_frames
-from fencepost.traces.parquet import read_group
-from fencepost.traces.rows import left_out_in_words, trace_of
-from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table
-from fencepost.traces.tables import Tables, rows_of_tables, tables_of
+from fencepost.traces.journal import frames_one_by_one, read_frames
+from fencepost.traces.parquet import read_group, read_tables
+from fencepost.traces.rows import ROWS_MAX, Rows, check_rows, known_events, left_out_in_words, trace_of
+from fencepost.traces.schema import SCHEMAS, STRINGS, Table
+from fencepost.traces.soundness import unsound, without
+from fencepost.traces.tables import Tables, place_of, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
+AS_WRITTEN = "as many rows as were written"
 FAULT_COLUMNS = ["trace_id", "name", "cause"]
 """Columns of events that identify the kinds of fault in a trace."""
 
@@ -43,11 +48,13 @@ def read_split(
         its tables; strings are dictionaries, as Parquet keeps them, unless they come from a journal.
 
     Raises:
-        TraceError: if it cannot be read.
+        TraceError: if it cannot be read, or has other numbers of rows than were written.
     """
     if split.group is None:
         assert split.journal is not None
         return tables_of(read_frames(split.journal, split.frames))
+    if split.group.differs:
+        raise TraceError(expected=AS_WRITTEN, seen=split.group.differs, where=split.place)
     part, index = split.group.part, split.group.index
     by_column = [check.operation_columns for check in checks if has_columns(check)]
     rows_needed = rows or any(not has_columns(check) for check in checks)
@@ -71,28 +78,103 @@ def has_columns(check: Check) -> bool:
 
 
 def sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
-    """The tables of a split without the traces that contradict themselves or were met before, and why."""
-    reasons = {
-        **{
-            found: f"the trace contradicts itself: {why}"
-            for found, why in contradictions(tables.operations).items()
-        },
-        **dict.fromkeys(split.repeated, "its trace id is in an earlier row group too, which is judged"),
+    """The tables of a split without the traces that lack rows or values, contradict themselves or were met
+    before, and why."""
+    wrong = unsound(tables)
+    kept = without(tables, wrong.traces) if wrong.traces or wrong.nameless else tables
+    contradicting = {
+        trace_id: f"the trace contradicts itself: {why}"
+        for trace_id, why in {
+            **contradictions_of_events(kept.events),
+            **contradictions(kept.operations),
+        }.items()
     }
-    events, answers = known_event_rows(tables.events, split.source, split.place)
-    tables = evolve(tables, events=events)
-    if not reasons:
-        return tables, answers
-    strange = pa.array(reasons, pa.int64())
-    kept = {
-        name: tables.of(name).filter(pc.invert(pc.is_in(tables.of(name).column("trace_id"), strange)))
-        for name in TABLES
-    }
-    answers += [
-        Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
-        for trace_id, reason in reasons.items()
-    ]
-    return Tables(traces=kept["traces"], operations=kept["operations"], events=kept["events"]), answers
+    known_before = "its trace id is in an earlier row group too, which is judged"
+    reasons = {**contradicting, **wrong.traces, **dict.fromkeys(split.repeated, known_before)}
+    answers = [_refused(split, -1, f"{split.place}: {reason}") for reason in wrong.nameless]
+    answers += [_refused(split, trace_id, reason) for trace_id, reason in reasons.items()]
+    return without(kept, reasons) if reasons else kept, answers
+
+
+def sound_rows(split: Split) -> Iterator[Rows | Unreadable]:
+    """The traces of a split that can be judged, one by one, with all their rows; and why the others cannot.
+    The digest of each is compared where it comes from a part. Raises nothing for bad input."""
+    if split.group is None:
+        yield from _sound_frames(split)
+        return
+    try:
+        tables, strange = sound(read_tables(split.group.part, split.group.index), split)
+    except TraceError as error:
+        many = len(ids_of(split))
+        yield _refused(split, -1, f"{error}; none of its {many:,} traces is judged" if many else str(error))
+        return
+    yield from strange
+    if split.group.differs:
+        yield _refused(split, -1, f"{split.place}: expected {AS_WRITTEN}, saw {split.group.differs}")
+    yield from by_digest(split, tables)
+
+
+def by_digest(split: Split, tables: Tables) -> Iterator[Rows | Unreadable]:
+    """The traces of sound tables, one by one, and those whose digest does not agree, or that are too large to
+    become values. split: a row group, where the tables come from; tables: all columns."""
+    assert split.group is not None
+    sizes = Counter(sizes_of(tables)) + Counter(sizes_of(tables, "events"))
+    large = {trace_id: "too large" for trace_id, count in sizes.items() if count > ROWS_MAX}
+    for trace_id in large:
+        try:
+            check_rows(sizes[trace_id], where=place_of(split.place, trace_id))
+        except TraceError as error:
+            yield _refused(split, trace_id, str(error))
+    for rows in rows_of_tables(without(tables, large) if large else tables, where=split.place):
+        try:
+            _check_stored(split, rows)
+        except TraceError as error:
+            yield _refused(split, rows.trace_id, str(error))
+        else:
+            yield rows
+
+
+def _check_stored(split: Split, rows: Rows) -> None:
+    """Refuse a trace that is not as it was stored. Raises TraceError."""
+    assert split.group is not None
+    where = place_of(split.place, rows.trace_id)
+    try:
+        check_digest(rows, where=where)
+    except TraceError:
+        trace_of(known_events(rows)[0], where=where)  # a word that this version does not know says more
+        raise
+    if split.group.differs and not rows.digest:
+        seen = f"{split.group.differs}, and the trace has no digest"
+        raise TraceError(expected=AS_WRITTEN, seen=seen, where=where)
+
+
+def _sound_frames(split: Split) -> Iterator[Rows | Unreadable]:
+    """As `sound_rows`, of a journal, in which every frame has a checksum."""
+    assert split.journal is not None, f"a split of nothing: {split.place}"
+    for frame, rows in zip(split.frames, frames_one_by_one(split.journal, split.frames), strict=True):
+        try:
+            if isinstance(rows, TraceError):
+                raise rows
+            strange = sound(tables_of([rows]), split)[1]
+        except TraceError as error:
+            yield _refused(split, frame.trace_id, str(error))
+        else:
+            yield strange[0] if strange else rows
+
+
+def _refused(split: Split, trace_id: int, reason: str) -> Unreadable:
+    return Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
+
+
+def ids_of(split: Split) -> list[int]:
+    """The traces of a split; none where its row group of `traces` cannot be read."""
+    if split.group is None:
+        return [frame.trace_id for frame in split.frames]
+    part, index = split.group.part, split.group.index
+    with suppress(TraceError):
+        ids: Any = read_group(part.traces, "traces", index, columns=["trace_id"]).column("trace_id")
+        return list(ids.drop_null().to_pylist())
+    return []
 
 
 _EVENT_NAMES = pa.array([name.value for name in Name])
@@ -142,27 +224,7 @@ def headers_of(traces: pa.Table, profile: str | None, where: str) -> list[Trace]
     return [under_profile(trace_of(rows, where=where), profile) for rows in rows_of_tables(bare, where=where)]
 
 
-def check_whole(tables: Tables, headers: list[Trace], where: str) -> None:
-    """Refuse operations of a trace that has no row: their verdict would belong to no trace.
-
-    Args:
-        tables: the tables of a split.
-        headers: its traces.
-        where: names the place in errors.
-
-    Raises:
-        TraceError: if there are such operations.
-    """
-    known = {trace.trace_id for trace in headers}
-    found: list[Any] = tables.operations.column("trace_id").unique().to_pylist()
-    strange = set(found) - known
-    if strange:
-        raise TraceError(
-            expected="a row in traces for every trace", seen=f"none for {min(strange)}", where=where
-        )
-
-
-def sizes_of(tables: Tables) -> dict[int, int]:
-    """Operations by trace id."""
-    counted: Any = tables.operations.column("trace_id").value_counts()
+def sizes_of(tables: Tables, table: Table = "operations") -> dict[int, int]:
+    """Rows of a table by trace id."""
+    counted: Any = tables.of(table).column("trace_id").value_counts()
     return dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))

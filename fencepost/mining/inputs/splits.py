@@ -85,7 +85,7 @@ def _of_parts(source: str, store: TraceStore) -> Iterator[Split | Unreadable]:
             yield Unreadable(source=source, place=str(part.traces), reason=str(error))
             continue
         for group in groups:
-            if not group.traces and not group.operations:
+            if not (group.traces or group.operations or group.events or group.differs):
                 continue
             place = f"{part.operations}, row group {group.index}"
             yield Split(source=source, place=place, size_bytes=group.size_bytes, group=group)

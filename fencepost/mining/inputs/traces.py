@@ -6,19 +6,18 @@ does not stop the rest. Must not know judges.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import frozen
 
-from fencepost.mining.inputs.splits import Split, work_of
+from fencepost.mining.inputs.reading import sound_rows
+from fencepost.mining.inputs.splits import Split, Unreadable, work_of
 from fencepost.traces import importers, jsonlines
 from fencepost.traces.errors import TraceError
-from fencepost.traces.journal import frames_one_by_one
-from fencepost.traces.parquet import read_tables
 from fencepost.traces.parts import is_recording, parts_of, read_recording
-from fencepost.traces.rows import Rows, known_events, left_out_in_words, trace_of
-from fencepost.traces.tables import place_of, rows_one_by_one
+from fencepost.traces.rows import known_events, left_out_in_words, trace_of
+from fencepost.traces.tables import place_of
 from fencepost.traces.trace import Trace
 
 DEEPEST = 3
@@ -101,33 +100,22 @@ def _of_store(path: Path) -> Iterator[Piece | Quarantined]:
         yield Piece(source=str(path), size_bytes=split.size_bytes, split=split)
 
 
-def _of_split(split: Split, tell: Callable[[str], None]) -> Iterator[Trace | TraceError]:
-    """The traces of a split, and why some cannot be read: each costs only itself. tell: is called with
-    a sentence about events of unknown names, which are left out. Raises TraceError if no trace can be
-    read."""
-    many: Iterator[Rows | TraceError]
-    if split.group is not None:
-        many = rows_one_by_one(read_tables(split.group.part, split.group.index), where=split.place)
-    else:
-        assert split.journal is not None, f"a split of nothing: {split.place}"
-        many = frames_one_by_one(split.journal, split.frames)
-    for rows in many:
+def _of_split(split: Split) -> Iterator[Trace | str]:
+    """The traces of a split, and why others cannot be judged, each in a sentence: it costs only itself.
+    Events of unknown names are left out, in a sentence too."""
+    for found in sound_rows(split):
+        if isinstance(found, Unreadable):
+            named = found.trace_id < 0 or found.reason.startswith(split.place)
+            yield found.reason if named else f"{place_of(split.place, found.trace_id)}: {found.reason}"
+            continue
+        rows, strange = known_events(found)
+        where = place_of(split.place, rows.trace_id)
+        for name, count in strange.items():
+            yield left_out_in_words(name, count, where)
         try:
-            yield (
-                rows
-                if isinstance(rows, TraceError)
-                else _known(rows, place_of(split.place, rows.trace_id), tell)
-            )
+            yield trace_of(rows, where=where)
         except TraceError as error:
-            yield error
-
-
-def _known(rows: Rows, where: str, tell: Callable[[str], None]) -> Trace:
-    """The trace of these rows, without events of unknown names, which are reported to `tell`."""
-    rows, strange = known_events(rows)
-    for name, count in strange.items():
-        tell(left_out_in_words(name, count, where))
-    return trace_of(rows, where=where)
+            yield str(error)
 
 
 def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
@@ -137,11 +125,11 @@ def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
     left_out: list[str] = []
     try:
         if piece.split is not None:
-            for trace in _of_split(piece.split, left_out.append):
-                if isinstance(trace, TraceError):
-                    yield Quarantined(source=piece.source, reason=str(trace))
+            for one in _of_split(piece.split):
+                if isinstance(one, str):
+                    yield Quarantined(source=piece.source, reason=one)
                 else:
-                    yield Found(source=piece.source, trace=trace, stored=True)
+                    yield Found(source=piece.source, trace=one, stored=True)
         elif piece.format == RECORDED:
             yield Found(source=piece.source, trace=read_recording(path), stored=False)
         elif piece.format == OURS or (piece.format == "auto" and _is_ours(path)):

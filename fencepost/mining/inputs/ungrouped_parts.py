@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.inputs.splits import Work as Found
 from fencepost.traces.errors import TraceError
-from fencepost.traces.parquet import TablePart, unreadable
+from fencepost.traces.parquet import DAMAGED, TablePart, parquet_file, unreadable
 from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table, check_schema
 from fencepost.traces.store import TraceStore
 
@@ -99,7 +99,7 @@ class Prepared:
 def _footer(path: Path, table: Table, _: tuple[int, int]) -> pq.FileMetaData:
     """The footer of a file of a part, its schema checked. _: when the file was written, and its size. Raises
     TraceError."""
-    with pq.ParquetFile(path, memory_map=True) as file:
+    with parquet_file(path) as file:
         promised = {**(file.schema_arrow.metadata or {}), WHOLE_KEY: b"true"}
         check_schema(file.schema_arrow.with_metadata(promised), table, where=str(path))
         return file.metadata
@@ -110,10 +110,8 @@ def _open(path: Path, table: Table, dictionary: tuple[str, ...] = ()) -> pq.Parq
     try:
         about = path.stat()
         footer = _footer(path, table, (about.st_mtime_ns, about.st_size))
-        return pq.ParquetFile(
-            path, memory_map=True, metadata=footer, read_dictionary=list(dictionary) or None
-        )
-    except (OSError, pa.ArrowException) as error:
+        return parquet_file(path, dictionary=dictionary, footer=footer)
+    except DAMAGED as error:
         raise unreadable(path, error) from None
 
 
@@ -139,7 +137,7 @@ def batches_of(
         try:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
                 yield batch.select(names)
-        except (OSError, pa.ArrowException) as error:
+        except DAMAGED as error:
             raise unreadable(path, error) from None
 
 
