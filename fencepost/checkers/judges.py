@@ -15,6 +15,7 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from fencepost.checkers.columns_read import LOG_COLUMNS, SHOWN_COLUMNS
+from fencepost.checkers.unjudged import data_of, with_lines
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.trace import Trace
@@ -30,28 +31,15 @@ PROFILES = ("default", "session", "strong", "content")
 """Real-time profiles of the log check (docs/spec/log-check.md). A trace's claims name one of them."""
 
 
-EMPTY = Verdict(
-    decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason="the trace has no plan, no operation and no event"
-)
-"""The verdict on a trace without content, because Ok would claim something about it."""
-
-
 def _log(trace: Trace) -> Verdict:
     from fencepost.checkers.log import judge_trace
 
-    return EMPTY if is_empty(trace) else judge_trace(trace)
-
-
-def is_empty(trace: Trace) -> bool:
-    """Whether the trace has no plan, operations or events."""
-    return not (trace.plan or trace.operations or trace.events)
+    return judge_trace(trace)
 
 
 def _log_of_columns(operations: "OperationColumns", trace: Trace) -> Verdict:
     from fencepost.checkers.log import judge_columns, log_columns
 
-    if is_empty(trace):
-        return EMPTY
     return dict(judge_columns(log_columns(operations))).get(trace.trace_id) or _ok("log")
 
 
@@ -337,7 +325,8 @@ def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdi
     def answer(check: Check) -> Verdict:
         return check.judge(trace) if check.judge_columns is None else check.judge_columns(shared(), trace)
 
-    return tuple(_guarded(check, partial(answer, check)) for check in checks_by_name(checks))
+    verdicts = tuple(_guarded(check, partial(answer, check)) for check in checks_by_name(checks))
+    return with_lines(verdicts, data_of(trace))
 
 
 def load() -> None:

@@ -11,6 +11,9 @@ from attrs import frozen
 
 from fencepost.traces.anomalies import BY_NAME, first_by_rank
 
+AND = "; "
+"""Between what was not judged and what was not judged either."""
+
 
 class Decision(StrEnum):
     """The four decisions."""
@@ -63,11 +66,18 @@ class Verdict:
     check: str
     findings: tuple[Finding, ...] = ()
     reason: str = ""
+    # What was not judged because the trace has no data for it, in one line (checkers/unjudged.py).
+    unjudged: str = ""
 
     @property
     def anomaly(self) -> str | None:
         """The anomaly that names this verdict, by the table's precedence; None if there is none."""
         return first_by_rank({finding.anomaly for finding in self.findings})
+
+    @property
+    def says(self) -> str:
+        """One line next to the decision: the reason, or else what was not judged for lack of data."""
+        return self.reason or (f"not judged: {self.unjudged}" if self.unjudged else "")
 
 
 def by_rank(findings: Iterable[Finding]) -> list[Finding]:
@@ -86,6 +96,8 @@ def combine(verdicts: "tuple[Verdict, ...]", *, check: str = "all") -> Verdict:
     Returns:
         one verdict with all findings.
     """
+    parts = (part for verdict in verdicts if verdict.unjudged for part in verdict.unjudged.split(AND))
+    unjudged = AND.join(dict.fromkeys(parts))
     for decision in (Decision.ILLEGAL, Decision.ASSUMPTION_BROKEN, Decision.UNKNOWN):
         chosen = [verdict for verdict in verdicts if verdict.decision is decision]
         if chosen:
@@ -93,6 +105,7 @@ def combine(verdicts: "tuple[Verdict, ...]", *, check: str = "all") -> Verdict:
                 decision=decision,
                 check=check,
                 findings=tuple(finding for verdict in verdicts for finding in verdict.findings),
-                reason="; ".join(verdict.reason for verdict in chosen if verdict.reason),
+                reason="; ".join(dict.fromkeys(verdict.reason for verdict in chosen if verdict.reason)),
+                unjudged=unjudged,
             )
-    return Verdict(decision=Decision.OK, check=check)
+    return Verdict(decision=Decision.OK, check=check, unjudged=unjudged)

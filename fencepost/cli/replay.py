@@ -313,9 +313,7 @@ def show_verdicts(verdicts: tuple[Verdict, ...], output: Output) -> None:
     styles = {Decision.OK: "green", Decision.ILLEGAL: "bold red"}
     for verdict in verdicts:
         style = styles.get(verdict.decision, "yellow")
-        add_row(
-            rows, verdict.check, verdict.decision.value, verdict.anomaly or "", verdict.reason, style=style
-        )
+        add_row(rows, verdict.check, verdict.decision.value, verdict.anomaly or "", verdict.says, style=style)
     output.say(rows, "")
 
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import define, evolve, field, frozen
 
-from fencepost.checkers.judges import EMPTY, LOG, Check, checks_by_name, event_tables, guarded, under_profile
+from fencepost.checkers.judges import LOG, Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.log.accounts import LogCounts, counts_of_trace
+from fencepost.checkers.unjudged import Data, data_of, data_of_tables, with_lines
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.history_files import HistoryFile
@@ -116,9 +117,10 @@ def judge_tables(
     *,
     where: str,
     model: ModelQuestion | None = None,
+    complete: bool = True,
 ) -> list[Judged]:
-    """Every trace of the tables with its verdicts, in order. Raises TraceError for rows that make no
-    trace."""
+    """Every trace of the tables with its verdicts, in order. complete: whether all rows of the traces are
+    there, so that what is not there was not judged. Raises TraceError for rows that make no trace."""
     headers = headers_of(tables.traces, profile, where)
     by_table = {
         check.name: check.judge_table(tables.operations, headers)
@@ -128,10 +130,6 @@ def judge_tables(
     records: dict[int, LogCounts] = {}
     if any(check.name == LOG for check in checks):
         by_table[LOG], records = _log(tables.operations, headers)
-        bare = [trace.trace_id for trace in headers if not trace.plan]
-        if bare:
-            some = {*sizes_of(tables), *tables.events.column("trace_id").unique().to_pylist()}
-            by_table[LOG] |= {trace_id: EMPTY for trace_id in bare if trace_id not in some}
     if any(check.judge_events for check in checks):
         events = event_tables(tables, headers)
         by_table |= {check.name: check.judge_events(events) for check in checks if check.judge_events}
@@ -144,18 +142,23 @@ def judge_tables(
     sizes, faults = sizes_of(tables), faults_of(tables.events)
     by_model = _by_model(tables, headers, sizes, model, where) if model is not None else {}
 
+    data = data_of_tables(tables.operations, tables.events) if complete else {}
+    lacking = Data(0) if complete else ~Data(0)
     quiet = {check.name: Verdict(decision=Decision.OK, check=check.name) for check in checks}
-    passed = tuple(quiet.values())
     strange = {trace_id for found in by_table.values() for trace_id in found}
+    passed: dict[Data, tuple[Verdict, ...]] = {}
 
     def verdicts(trace_id: int) -> tuple[Verdict, ...]:
+        has = data.get(trace_id, lacking)
         if trace_id not in strange and not whole and not by_model:
-            return passed
+            if has not in passed:
+                passed[has] = with_lines(quiet.values(), has)
+            return passed[has]
         found = whole.get(trace_id, {})
-        own = (
+        own = [
             found[name] if name in found else by_table[name].get(trace_id) or quiet[name] for name in quiet
-        )
-        return (*own, *by_model.get(trace_id, ()))
+        ]
+        return (*with_lines(own, has), *by_model.get(trace_id, ()))
 
     return [
         Judged(
@@ -226,7 +229,7 @@ def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judge
     """Judge one whole trace."""
     struck = {event.cause for event in trace.events if event.name is Name.FAULT_BEGAN}
     kinds = tuple(sorted(str(kind) for kind in struck))
-    verdicts = [guarded(check, trace) for check in checks]
+    verdicts = list(with_lines((guarded(check, trace) for check in checks), data_of(trace)))
     if settings.model is not None:
         verdicts.append(settings.model.judge(trace))
     records = None

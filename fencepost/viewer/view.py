@@ -193,7 +193,7 @@ class _Whole:
             "findings": [self._finding(finding, window, texts) for finding in shown.findings[:MOST_FINDINGS]],
             "more_findings": max(0, len(shown.findings) - MOST_FINDINGS),
             "verdicts": [
-                {"check": one.check, "decision": one.decision.value, "reason": printable(one.reason, 300)}
+                {"check": one.check, "decision": one.decision.value, "reason": printable(one.says, 300)}
                 for one in shown.verdicts
             ],
             "sequential": shown.sequential,

@@ -5,6 +5,7 @@ objects). Must not know what a regression is.
 """
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -118,10 +119,11 @@ def shown_ends(table: pa.Table, ids: Collection[int]) -> dict[int, list[Shown]]:
     topics, found = rows.topics(), dict[int, list[Shown]]()
     by = [Function(name) if name in SHOWING else None for name in names]
     kept = np.flatnonzero((end != _MISSING) & ((epoch >= 0) | (node >= 0)))
-    for place, trace_id, number, *fields, function, broker in zip(
+    for place, trace_id, number, *times_and_ends, function, broker in zip(
         kept.tolist(), *(column[kept].tolist() for column in columns), strict=True
     ):
-        shown = ShownEnd(*fields, by[function], broker)
+        values: list[Any] = [*times_and_ends, by[function], broker]
+        shown = ShownEnd(*values)
         found.setdefault(trace_id, []).append(((topics[place], number), shown))
     return found
 

@@ -173,9 +173,9 @@ def _may_be_reloaded(group: GroupOperations, partition: Partition) -> bool:
 
 def _operations(
     history: GroupHistory, group: GroupOperations, partition: Partition, *, reloaded: bool = False
-) -> tuple[list[Operation], list[int]]:
-    """The commits, joins and fetches as operations of the model, which are numbered anew; and the id of each
-    as the trace has it: one of the trace may be several here.
+) -> tuple[list[Operation], dict[int, int]]:
+    """The commits, joins and fetches as operations of the model, and by their ids those of the trace: they
+    are the same, but for a fetch that names a partition twice.
 
     reloaded: add the epochs of the coordinators, and whether the outcome is unknown, for `ReloadedOffset`.
     """
@@ -184,9 +184,10 @@ def _operations(
         op_id: int, function: Function, invoke: int, completion: int, argument: object, result: object = None
     ) -> Operation:
         known = completion != NEVER
-        of.append(op_id)
+        own = op_id if op_id not in of else -1 - len(operations)
+        of[own] = op_id
         return Operation(
-            op_id=len(operations),
+            op_id=own,
             process=len(operations),
             function=function,
             invoke_time=invoke - history.slack // 2,
@@ -197,7 +198,7 @@ def _operations(
         )
 
     operations: list[Operation] = []
-    of: list[int] = []
+    of: dict[int, int] = {}
     for commit in group.commits.get(partition, []):
         argument = [commit.generation, commit.offset, *((commit.epoch, not commit.ok) if reloaded else ())]
         operations.append(

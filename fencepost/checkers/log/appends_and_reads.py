@@ -7,6 +7,7 @@ keep the order of the operations within one. The relations are named tuples of r
 compiled kernel accepts them as a whole.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -147,8 +148,11 @@ class LogColumns:
     acknowledged: Array
     # For each trace whether any operation is about logs.
     asked: Array
-    # How a trace contradicts itself, by the index of the trace.
+    # How a trace contradicts itself, by the index of the trace: nothing follows from it.
     broken: dict[int, str]
+    # Operations that say too little, by the index of the trace. They are left out, or taken for unknown; the
+    # others are judged.
+    doubtful: dict[int, str]
 
     @property
     def groups(self) -> int:
@@ -159,11 +163,16 @@ class LogColumns:
 def log_columns(operations: OperationColumns) -> LogColumns:
     """The appends and reads of all logs that `operations` use."""
     topic, partition = _own_partition(operations)
+    doubts = _doubts(operations, topic)
     appends = np.flatnonzero(
         (operations.function == _APPEND) & (np.diff(operations.records.start) > 0) & (topic >= 0)
     )
     answered = (operations.outcome == _OK) & (operations.completion_time != NEVER)
-    reads = np.flatnonzero(((operations.function == _POLL) | (operations.function == _LIST)) & answered)
+    reads = np.flatnonzero(
+        ((operations.function == _POLL) | (operations.function == _LIST))
+        & answered
+        & ~np.logical_or.reduce([wrong for wrong, _ in doubts])
+    )
     parts = read_parts(operations, reads, topic, partition)
     started = _log_starts(operations, topic, partition)
     place = (
@@ -205,7 +214,8 @@ def log_columns(operations: OperationColumns) -> LogColumns:
         ends=fates.ends,
         acknowledged=_acknowledged(operations, appends[append_order]),
         asked=_asked(operations),
-        broken=_contradictions(operations, topic),
+        broken=_first_of_each_trace(operations, _contradictions(operations)),
+        doubtful=_first_of_each_trace(operations, doubts),
     )
 
 
@@ -298,7 +308,7 @@ def _appends(
         known_base = told_for_good(operations, transactions, rows) & ~((outcome == _OK) & (acks == ACKS_ALL))
         kind[known_base] = Kind.FIRM
         completion = np.where(known_base, NEVER, completion)
-    kind[(outcome == _OK) & (acks == ACKS_ALL)] = Kind.FIRM
+    kind[(outcome == _OK) & (acks == ACKS_ALL) & (operations.offset[rows] >= 0)] = Kind.FIRM
     start, records = gather(operations.records.start, rows)
     return Appends(*map(_sealed, Appends(
         first=first,
@@ -340,19 +350,38 @@ def _reads(operations: OperationColumns, parts: Parts, group: Array, groups: int
     )))  # fmt: skip
 
 
-def _contradictions(operations: OperationColumns, topic: Array) -> dict[int, str]:
-    """For each trace that contradicts itself, the first contradiction of each kind. topic: of each operation,
-    -1 if it names no log."""
-    ok = operations.outcome == _OK
-    sized = np.diff(operations.records.start) > 0
+Wrong = tuple[Array, str]
+"""Which operations say something wrong, and what."""
+
+
+def _first_of_each_trace(operations: OperationColumns, many: Iterable[Wrong]) -> dict[int, str]:
+    """The first wrong operation of each trace, in words, by the index of the trace."""
+    found: dict[int, str] = {}
+    for wrong, what in many:
+        for row in np.flatnonzero(wrong).tolist():
+            found.setdefault(int(operations.trace[row]), f"operation {operations.op_id[row]} {what}")
+    return found
+
+
+def _contradictions(operations: OperationColumns) -> tuple[Wrong, ...]:
+    """Operations after which no time or certificate of their trace means anything."""
+    ended = operations.completion_time
+    return (
+        (ended < operations.invoke_time, "completed before it was invoked"),
+        ((operations.outcome == _OK) & (ended == NEVER), "is ok but has no completion time"),
+        (_repeated(operations.trace, operations.op_id), "shares its op id with another operation"),
+    )
+
+
+def _doubts(operations: OperationColumns, topic: Array) -> tuple[Wrong, ...]:
+    """Operations that do not say where their records are: acknowledged appends first, then reads. topic: of
+    each operation, -1 if it names no log."""
+    ok, records = operations.outcome == _OK, operations.records
+    sized = np.diff(records.start) > 0
     firm = ok & (operations.function == _APPEND) & (operations.acks == ACKS_ALL) & sized
     reading = ok & ((operations.function == _POLL) | (operations.function == _LIST))
-    records = operations.records
     nowhere = _holding(records.start, ~is_place(records.topic, records.partition))
-    found: dict[int, str] = {}
-    for wrong, what in (
-        (operations.completion_time < operations.invoke_time, "completed before it was invoked"),
-        (ok & (operations.completion_time == NEVER), "is ok but has no completion time"),
+    return (
         (firm & (operations.offset < 0), "is an append with acks=all and ok but has no offset"),
         (
             firm & (topic < 0),
@@ -360,11 +389,7 @@ def _contradictions(operations: OperationColumns, topic: Array) -> dict[int, str
         ),
         (reading & _holding(records.start, records.offset < 0), "read a record that has no offset"),
         (reading & nowhere, f"read a record of no partition from 0 to {MOST_PARTITION - 1}"),
-        (_repeated(operations.trace, operations.op_id), "shares its op id with another operation"),
-    ):
-        for row in np.flatnonzero(wrong).tolist():
-            found.setdefault(int(operations.trace[row]), f"operation {operations.op_id[row]} {what}")
-    return found
+    )
 
 
 def _holding(start: Array, wrong: Array) -> Array:

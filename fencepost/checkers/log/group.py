@@ -244,7 +244,8 @@ def _extras_of(extras: Extras, g: int, appends: slice, reads: slice) -> Extras:
 
 
 def value_sent_twice(group: PartitionLog) -> str:
-    """If values must be unique: the contradiction by a value that two appends sent ("" if none)."""
+    """If values must be unique: the contradiction by a value that two appends sent, both of which may be in
+    the log ("" if none)."""
     again = sent_again(group)
     if not len(again):
         return ""
@@ -254,11 +255,13 @@ def value_sent_twice(group: PartitionLog) -> str:
 
 def sent_again(group: PartitionLog) -> Array:
     """If values must be unique: which of the sent values were sent before, each after the place of the one
-    before it; in the order of values."""
+    before it; in the order of values. An append that failed for certain sent nothing: an application may send
+    its value again."""
     values = group.appends.value
     if not group.unique:
         return np.empty(0, np.int64)
     order = np.argsort(values, kind="stable")
+    order = order[group.standing[group.append_of_value[order]]]
     twice = np.flatnonzero(values[order][1:] == values[order][:-1])
     return np.ravel(np.column_stack((order[twice], order[twice + 1])))
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
+from attrs import evolve
 
 from fencepost.checkers.log.accounts import weaknesses
 from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns
@@ -62,6 +63,7 @@ def judge_columns(
             broken[index] = trace.claims.assumption_broken
         elif profile is None and trace.claims.check not in PROFILES:
             broken[index] = f"the claims name a profile that is none: {trace.claims.check}"
+    doubtful = dict(columns.doubtful)
     open_: dict[int, list[str]] = defaultdict(list)
     findings: dict[int, list[Finding]] = defaultdict(list)
     unexplained = np.flatnonzero(~np.isin(columns.trace, list(broken)) & ~explained(columns, rules))
@@ -69,16 +71,19 @@ def judge_columns(
         trace_index = int(columns.trace[g])
         found, undecided, contradiction = examine(columns, rules, g)
         if contradiction:
-            broken[trace_index] = contradiction
+            doubtful.setdefault(trace_index, contradiction)
         if undecided:
             open_[trace_index].append(undecided)
         findings[trace_index].extend(found)
     for g, finding in session_findings(columns, rules):
         trace_index = int(columns.trace[g])
+        if trace_index in broken:
+            continue
         known = {(f.anomaly, f.topic, f.partition) for f in findings[trace_index]}
         if (finding.anomaly, finding.topic, finding.partition) not in known:
             findings[trace_index].append(finding)
-    return _verdicts(columns, broken, findings, open_, {} if weak_is_ok else weaknesses(columns, rules))
+    weak = {} if weak_is_ok else weaknesses(columns, rules)
+    return _verdicts(columns, doubtful | broken, findings, open_, weak)
 
 
 def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:
@@ -90,12 +95,13 @@ def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], s
         g: the group.
 
     Returns:
-        the findings, what could not be decided, and how the log contradicts its trace ("" if nothing).
+        the findings, what could not be decided, and how the log contradicts its trace ("" if nothing). A
+        log in which a value was sent twice is judged as one whose values repeat.
     """
     group = group_of(columns, rules, g)
     contradiction = value_sent_twice(group)
     if contradiction:
-        return [], "", contradiction
+        group = evolve(group, unique=False)
     findings = list(content_findings(group))
     if group.timed:
         findings += chain_findings(group)
@@ -103,7 +109,7 @@ def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], s
     hole, undecided = hole_finding(group)
     if hole is not None:
         findings.append(hole)
-    return findings, undecided, ""
+    return findings, undecided, contradiction
 
 
 def _verdicts(
@@ -115,10 +121,11 @@ def _verdicts(
 ) -> list[tuple[int, Verdict]]:
     verdicts = []
     for index in sorted({*broken, *findings, *open_, *weak}):
-        if index in broken:
+        if findings[index]:
+            found, reason = tuple(findings[index]), broken.get(index, "")
+            verdict = Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=found, reason=reason)
+        elif index in broken:
             verdict = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=broken[index])
-        elif findings[index]:
-            verdict = Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(findings[index]))
         elif index in weak:
             verdict = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=weak[index])
         elif open_[index]:

@@ -8,7 +8,7 @@ import attrs
 import rich_click as click
 from attrs import define, field
 
-from fencepost.checkers.verdict import Decision
+from fencepost.checkers.verdict import AND, Decision
 from fencepost.cli.check.claims import OutsideClaims, check_named, claims_options, outside_claims
 from fencepost.cli.check.model import asked_model, check_model, model_options
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
@@ -38,6 +38,8 @@ class Tally:
     decisions: Counter[str] = field(factory=Counter)
     # Traces by the anomaly that names them.
     anomalies: Counter[str] = field(factory=Counter)
+    # What was not judged for lack of data, each with the number of traces.
+    unjudged: Counter[str] = field(factory=Counter)
     # Traces with a verdict other than Ok; at most MOST_LISTED.
     notable: "list[Judgement]" = field(factory=list)
     # Topics of all traces, as far as judgements name them.
@@ -70,6 +72,7 @@ class Tally:
         self.topics |= judgement.topics
         self.decisions[verdict.decision.value] += 1
         self.codes.add(exit_code_of(verdict))
+        self.unjudged.update(verdict.unjudged.split(AND) if verdict.unjudged else ())
         if verdict.anomaly is not None:
             self.anomalies[verdict.anomaly] += 1
         if verdict.decision is not Decision.OK and len(self.notable) < MOST_LISTED:
@@ -273,6 +276,12 @@ def _show(tally: Tally, checks: tuple[str, ...], output: Output) -> None:
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(tally.decisions.items()))
     left_out = f"; {len(tally.unreadable)} pieces of the input were unreadable" if tally.unreadable else ""
     output.say(f"{tally.traces} traces judged by {', '.join(checks)}: {counts or 'none'}{left_out}")
+    if tally.unjudged:
+        parts = [
+            what if traces == tally.traces else f"{what} in {traces} traces"
+            for what, traces in tally.unjudged.most_common()
+        ]
+        output.say(f"not judged, for lack of data: {AND.join(parts)}")
 
 
 def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:
@@ -293,6 +302,7 @@ def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:
             for judgement in tally.notable
         ],
         "verdicts_left_out": tally.left_out,
+        "unjudged": dict(tally.unjudged),
         "log": tally.log.as_dict(),
         "unreadable": tally.unreadable,
         "exit_code": int(tally.exit_code),

@@ -4,12 +4,14 @@ needs.
 Owns which operations each check needs, and the message if they are too many. Must not know how a
 check judges.
 
-`conformance` reads only events. `invariants` reads events, the ends that replies show with a leader epoch,
-and the keys of compacted topics. `kafka`, `transactions` and `groups` need the whole history as soon as there
-is a consumer, a transaction or a group in it, and nothing otherwise.
+`conformance` reads only events. `invariants` reads events, the ends that replies to reads show with a leader
+epoch or broker, and the keys of compacted topics. `kafka`, `transactions` and `groups` need the whole history
+as soon as there is a consumer, a transaction or a group in it, and nothing otherwise.
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +24,13 @@ from fencepost.checkers.kafka.judge import applying
 from fencepost.checkers.log.accounts import LogCounts, counts_of
 from fencepost.checkers.log.appends_and_reads import log_columns
 from fencepost.checkers.operation_columns import Array, columns_of_table
+from fencepost.checkers.unjudged import OF_EVENT, Data, data_of_tables
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.giant.rows import CODED, COLUMNS, Spread, own_batches
 from fencepost.mining.inputs.reading import known_event_rows
 from fencepost.mining.inputs.ungrouped_parts import Giant, batches_of
 from fencepost.mining.judge import judge_tables
+from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.schema import SCHEMAS, Table
 from fencepost.traces.tables import Tables
@@ -67,7 +71,8 @@ def _of_groups(rows: pa.Table, header: Trace) -> Array:
 
 
 def _of_invariants(rows: pa.Table, header: Trace) -> Array:
-    """Replies that show an end with its leader epoch; where topics are compacted, appends with a key."""
+    """Replies that show an end with its leader epoch or broker; where topics are compacted, appends with a
+    key. Acknowledgements are left out: nearly every operation of a giant is one."""
     operations = columns_of_table(rows, (header,))
     words = {word: rows.column(word).cast(pa.string()) for word in ("function", "outcome")}
     read = pc.is_in(words["function"], value_set=pa.array([Function.POLL.value, Function.LIST_OFFSETS.value]))
@@ -76,7 +81,8 @@ def _of_invariants(rows: pa.Table, header: Trace) -> Array:
     )
     positions = operations.positions
     verdicts_so_far = np.concatenate(([0], np.cumsum(positions.leader_epoch >= 0)))
-    shows &= (operations.leader_epoch >= 0) | (np.diff(verdicts_so_far[positions.start]) > 0)
+    node = rows.column("node").to_numpy()
+    shows &= (operations.leader_epoch >= 0) | (np.diff(verdicts_so_far[positions.start]) > 0) | (node >= 0)
     if header.claims.compacted:
         sends = pc.and_(
             pc.equal(words["function"], pa.scalar(Function.APPEND.value)), pc.is_valid(rows.column("key"))
@@ -105,7 +111,7 @@ BEARING = {
     "exactly_once": _Bearing(rows=_of_transactions, alone=False, what="transactions"),
     "groups": _Bearing(rows=_of_groups, alone=False, what="of consumer groups"),
     "invariants": _Bearing(
-        rows=_of_invariants, alone=True, what="replies that show an end with its leader epoch"
+        rows=_of_invariants, alone=True, what="replies that show an end with its leader epoch or broker"
     ),
 }
 
@@ -153,7 +159,7 @@ class Whole:
         tables = Tables(
             traces=rows_of(self.giant, "traces"), operations=self._operations(names), events=known
         )
-        return judge_tables(tables, asked, self.profile, where=self.giant.place)[0].verdicts
+        return judge_tables(tables, asked, self.profile, where=self.giant.place, complete=False)[0].verdicts
 
     def _operations(self, checks: list[str]) -> pa.Table:
         columns = _columns(checks)
@@ -185,6 +191,28 @@ class CountRecords:
         ]
         whole = pa.concat_tables(found).combine_chunks()
         return counts_of(log_columns(columns_of_table(whole, (self.header,)))).get(0)
+
+
+@frozen(kw_only=True)
+class DataOf:
+    """What the history has data for, row group by row group."""
+
+    giant: Giant
+
+    def __call__(self, number: int) -> Data:
+        """What the operations of row group `number` are data for. Raises TraceError."""
+        columns = ["function", "strong", "node", "leader_epoch", "result"]
+        no_events, found = SCHEMAS["events"].empty_table(), Data(0)
+        for rows in own_batches(self.giant, self.giant.places[number], columns, CODED):
+            found |= data_of_tables(rows, no_events).get(self.giant.trace_id, Data(0))
+        return found
+
+
+def data_of_giant(giant: Giant, spread: Spread) -> Data:
+    """What the history has data for. Raises TraceError."""
+    found = reduce(or_, spread(DataOf(giant=giant), range(len(giant.places))), Data(0))
+    names = set(rows_of(giant, "events", ["trace_id", "name"]).column("name").unique().to_pylist())
+    return reduce(or_, (OF_EVENT[name] for name in Name if name.value in names), found)
 
 
 def _unknown(check: str, reason: str) -> Verdict:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.checkers.log.appends_and_reads import log_columns
+from fencepost.checkers.log.appends_and_reads import Kind, log_columns
 from fencepost.checkers.log.group import sent_twice
 from fencepost.checkers.log.ranges.partial import rows_of_group
 from fencepost.checkers.operation_columns import columns_of_table
@@ -87,8 +87,10 @@ def first_repeated_value(giant: Giant, log: LogKey, span: tuple[int, int]) -> tu
                 if (columns.topics[columns.topic[g]], int(columns.partition[g])) == log:
                     appends, _ = rows_of_group(columns, g)
                     inside = (appends.value >= span[0]) & (appends.value < span[1])
+                    count = np.diff(appends.start)
+                    inside &= np.repeat(appends.kind != Kind.FAILED, count)
                     values.append(appends.value[inside])
-                    ids.append(np.repeat(appends.op_id, np.diff(appends.start))[inside])
+                    ids.append(np.repeat(appends.op_id, count)[inside])
     value, op_id = np.concatenate(values), np.concatenate(ids)
     order = np.argsort(value, kind="stable")
     again = np.flatnonzero(np.diff(value[order]) == 0)

@@ -16,8 +16,15 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.judges import LOG, Check, checks_by_name
 from fencepost.checkers.log.ranges.partial import NOT_OF_SLOTS
+from fencepost.checkers.unjudged import with_lines
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.giant.checks import WHOLE_OPERATIONS, CountRecords, judge_rest, rows_of
+from fencepost.mining.giant.checks import (
+    WHOLE_OPERATIONS,
+    CountRecords,
+    data_of_giant,
+    judge_rest,
+    rows_of,
+)
 from fencepost.mining.giant.closer import look
 from fencepost.mining.giant.fold import judge_ranges
 from fencepost.mining.giant.rows import LogKey, Spread, own_batches
@@ -105,7 +112,8 @@ class Judging:
         profile = self.settings.profile
         verdicts |= judge_rest(giant, header, profile, rest, self.spread, whole=self.closer)
         struck = faults_of(rows_of(giant, "events", FAULT_COLUMNS)).get(giant.trace_id, ())
-        all_verdicts = [verdicts[check.name] for check in checks]
+        data = data_of_giant(giant, self.spread)
+        all_verdicts = list(with_lines((verdicts[check.name] for check in checks), data))
         all_verdicts += [] if model is None else [model.too_large(giant.operations)]
         records = None
         if LOG in verdicts and giant.weight <= self.closer:
@@ -126,14 +134,15 @@ class Judging:
             return weak if found.weak else Verdict(decision=Decision.OK, check=LOG)
         if giant.weight <= self.closer:
             return None
-        if found.repeated:
-            return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason=found.repeated)
         looked = [look(giant, header, work, folder, self.spread) for work in found.suspects]
         findings = [finding for one in looked for finding in one.findings]
         findings += [finding for one in looked for finding in one.sessions]
         undecided = _undecided(giant, found.reasons, [one.undecided for one in looked if one.undecided])
         if findings:
-            return Verdict(decision=Decision.ILLEGAL, check=LOG, findings=tuple(findings), reason=undecided)
+            reason = "; ".join(filter(None, (found.repeated, undecided)))
+            return Verdict(decision=Decision.ILLEGAL, check=LOG, findings=tuple(findings), reason=reason)
+        if found.repeated:
+            return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason=found.repeated)
         if found.weak:
             return weak
         if undecided:

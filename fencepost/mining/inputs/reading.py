@@ -58,7 +58,7 @@ def read_split(
     part, index = split.group.part, split.group.index
     by_column = [check.operation_columns for check in checks if has_columns(check)]
     rows_needed = rows or any(not has_columns(check) for check in checks)
-    asked = set(COLUMNS).union(*by_column, OPERATION_COLUMNS if triage else ())
+    asked = {*COLUMNS, "function"}.union(*by_column, OPERATION_COLUMNS if triage else ())
     columns = sorted(asked, key=SCHEMAS["operations"].names.index)
     whole = triage or any(check.reads_events for check in checks)
 

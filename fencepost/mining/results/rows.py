@@ -32,7 +32,7 @@ RESULTS: tuple[Result, ...] = (
     *("findings", "verdicts", "quarantine", "statistics", "lost"),
     *("evidence", "contrast", "spectra"),
 )
-RESULTS_VERSION = 3
+RESULTS_VERSION = 4
 DIMENSIONS = ("profile", "bug", "fault")
 """Traces are counted by their source and by these: the profile of the run, its planted bugs, and its kinds of
 fault."""
@@ -65,7 +65,7 @@ SCHEMAS: dict[Result, pa.Schema] = {
     "verdicts": _schema(
         "verdicts",
         *(("source", _text), ("trace_id", _int), ("check", _text), ("decision", _text), ("anomaly?", _text)),
-        *(("findings", _int), ("reason", _text)),
+        *(("findings", _int), ("reason", _text), ("unjudged", _text)),
     ),
     "quarantine": _schema(
         "quarantine", ("source", _text), ("place", _text), ("trace_id", _int), ("reason", _text)
@@ -248,7 +248,7 @@ def verdict_row(source: str, trace: Trace, verdict: Verdict) -> tuple[Any, ...]:
             decision.value,
             verdict.anomaly if verdict.findings else None,
         ),
-        *(len(verdict.findings), verdict.reason),
+        *(len(verdict.findings), verdict.reason, verdict.unjudged),
     )
 
 

@@ -185,7 +185,7 @@ class WholeTrace(Shard):
         if reported and decision is Decision.UNKNOWN:
             decision = Decision.ILLEGAL
         named = reported[0] if reported else None
-        row = (self.source, self.trace_id, check, decision.value, named, len(reported), reason)
+        row = (self.source, self.trace_id, check, decision.value, named, len(reported), reason, "")
         return "verdict", row
 
     def _undecided(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fencepost.checkers.log import StreamingLogCheck, stream_trace
 from fencepost.checkers.log.streaming.merge import Merge
-from fencepost.checkers.log.streaming.state import from_bytes, to_bytes
+from fencepost.checkers.log.streaming.state import VERSION, from_bytes, to_bytes
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.watch.memory import remember
 from fencepost.mining.watch.read import logs_of
@@ -166,7 +166,7 @@ def test_a_memory_that_was_tampered_with_is_refused() -> None:
     run."""
     about = {"topic": "t", "partition": 0, "claims": trace().claims, "unique": True, "horizon": 9}
     good = to_bytes(StreamingLogCheck(**about))
-    for bad in (b"", b"\x80\x04K.", good[:-1], good.replace(b"\x01", b"\x07", 1), b"\x90"):
+    for bad in (b"", b"\x80\x04K.", good[:-1], good.replace(bytes([VERSION]), b"\x07", 1), b"\x90"):
         with pytest.raises(TraceError, match="the memory of t-0: expected"):
             from_bytes(bad, **about)
         with pytest.raises(TraceError, match="the memory of trace 1 of s: expected"):

@@ -22,7 +22,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Claims
 
-VERSION = 1
+VERSION = 2
 
 
 class _Value(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -131,8 +131,11 @@ class _State(msgspec.Struct, array_like=True):
     counts: tuple[int, int]
     # Whether the horizon dropped a send.
     sends_forgotten: bool
-    # How the stream contradicts itself; "" if it does not.
+    # How the stream contradicts itself, and which operation says too little; "" if none.
     broken: str
+    doubtful: str
+    # Whether each value was sent once.
+    unique: bool
     # The findings so far.
     found: list[Finding]
     # The state of the skip rule.
@@ -238,6 +241,8 @@ def to_bytes(check: StreamingLogCheck) -> bytes:
         counts=(check.forgotten, check.abandoned),
         sends_forgotten=check.sends_forgotten,
         broken=check.broken,
+        doubtful=check.doubtful,
+        unique=check.unique,
         found=list(check.findings.found.values()),
         skips=_kept_skips(check.skips),
     )
@@ -283,6 +288,8 @@ def _restore(check: StreamingLogCheck, state: _State) -> None:
     check.transacting = set(state.transacting)
     check.forgotten, check.abandoned = state.counts
     check.sends_forgotten, check.broken = state.sends_forgotten, state.broken
+    check.doubtful, check.unique = state.doubtful, state.unique
+    check.skips.unique = state.unique
     check.findings.found.update((finding.anomaly, finding) for finding in state.found)
     _restore_skips(check.skips, state.skips)
 

@@ -99,6 +99,8 @@ class StreamingLogCheck:
     unique: bool = True
     # How the stream contradicts itself; "" if it does not.
     broken: str = ""
+    # Which operation says too little, so that the others are judged without it; "" if none.
+    doubtful: str = ""
     # Ranges of offsets that may be lost.
     loss: list[tuple[int, int]] = field(init=False)
     # The findings so far.
@@ -148,9 +150,11 @@ class StreamingLogCheck:
             self.skips.sent(operation)
             self.skips.transactional |= sent.transactional
             for record in operation.records:
-                if record.value in self.sends and self.unique:
-                    self.broken = self.broken or f"value {record.value} was sent twice"
-                if record.value not in self.sends:
+                before = self.sends.get(record.value)
+                if before is not None and not before.failed and self.unique:
+                    self.doubtful = self.doubtful or f"value {record.value} was sent twice"
+                    self.unique = self.skips.unique = False
+                if before is None or before.failed:
                     self._keep(self.sends, record.value, sent)
                 if record.value in self.early:
                     offset, read = self.early.pop(record.value)
@@ -202,7 +206,14 @@ class StreamingLogCheck:
             reason = self.broken or self.claims.assumption_broken
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason)
         if found:
-            return Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(found.values()))
+            return Verdict(
+                decision=Decision.ILLEGAL,
+                check=CHECK,
+                findings=tuple(found.values()),
+                reason=self.doubtful,
+            )
+        if self.doubtful:
+            return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=self.doubtful)
         if self.forgotten:
             reason = f"{self.forgotten} records lay beyond the horizon of {self.horizon}"
             return Verdict(decision=Decision.UNKNOWN, check=CHECK, reason=reason)
@@ -227,8 +238,8 @@ class StreamingLogCheck:
         if not firm or not operation.records:
             return
         if operation.offset is None:
-            self.broken = (
-                self.broken
+            self.doubtful = (
+                self.doubtful
                 or f"operation {operation.op_id} is an append with acks=all and ok but has no offset"
             )
             return
