@@ -47,8 +47,9 @@ def test_no_flipped_bit_gives_another_verdict(
     path = store.parts()[0].of(table)
     good, draw = path.read_bytes(), random.Random(f"{seed} {table} {before}")
     anywhere = range(len(good) - int.from_bytes(good[-8:-4], "little") - 8 if before else len(good))
+    places = [anywhere, *_values_in(path, table)]
     for number in range(FLIPS):
-        byte = draw.choice(draw.choice([anywhere, *_values_in(path, table)]))
+        byte = draw.choice(draw.choice(places))
         bit = byte * 8 + draw.randrange(8)
         bad = bytearray(good)
         bad[bit // 8] ^= 1 << bit % 8
