@@ -13,8 +13,8 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.mining.inputs.splits import work_of
 from fencepost.mining.inputs.traces import Found, Piece, pieces_of, read_piece
-from fencepost.traces.footer import CHECKSUM_KEY, ROWS_KEY
 from fencepost.traces.operations import Record
+from fencepost.traces.parquet.footer import CHECKSUM_KEY, ROWS_KEY
 from fencepost.traces.schema import TABLES
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore

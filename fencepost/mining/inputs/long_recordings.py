@@ -21,7 +21,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.part_writer import FileWriter
+from fencepost.traces.parquet.writer import FileWriter
 from fencepost.traces.parts import BEFORE, RETRIED, parts_of
 from fencepost.traces.rows import Rows, event_row, operation_row, trace_row
 from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table

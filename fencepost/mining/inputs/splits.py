@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.journal import Frame, Scan, scan
-from fencepost.traces.parquet import RowGroup, groups_of, read_group
+from fencepost.traces.parquet.row_groups import RowGroup, groups_of, read_group
 from fencepost.traces.store import TraceStore, trace_ids_of
 
 JOURNAL_SPLIT_BYTES = 4 * 1024 * 1024

@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.inputs.splits import Work as Found
 from fencepost.traces.errors import TraceError
-from fencepost.traces.parquet import DAMAGED, TablePart, parquet_file, unreadable
+from fencepost.traces.parquet.row_groups import DAMAGED, TablePart, parquet_file, unreadable
 from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table, check_schema
 from fencepost.traces.store import TraceStore
 

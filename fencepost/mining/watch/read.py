@@ -34,7 +34,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.operations import Function, Operation, Position, Record
-from fencepost.traces.parquet import groups_of, read_group
+from fencepost.traces.parquet.row_groups import groups_of, read_group
 from fencepost.traces.rows import rows_of, trace_of, trace_row
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.store import JOURNAL_FOLDER, part_at

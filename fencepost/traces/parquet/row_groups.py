@@ -2,7 +2,7 @@
 
 Owns: that row group i of a part's three files holds the same traces, each whole, and the refusal of files
 that are truncated, damaged, foreign or of another version. Must not know: how parts are written
-(part_writer.py), which of them a folder has, journals, sealing (store.py, sealing.py).
+(writer.py), which of them a folder has, journals, sealing (store.py, sealing.py).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.footer import check_footer, differences
+from fencepost.traces.parquet.footer import check_footer, differences
+from fencepost.traces.parquet.soundness import required
 from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table, check_schema
-from fencepost.traces.soundness import required
 from fencepost.traces.tables import Tables
 
 CELLS_MAX = 1 << 26

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import Factory, define
 
-from fencepost.traces.footer import BLANK, CHECKSUM_KEY, ROWS_KEY, with_checksum
+from fencepost.traces.parquet.footer import BLANK, CHECKSUM_KEY, ROWS_KEY, with_checksum
 from fencepost.traces.schema import SCHEMAS, TABLES, Table
 from fencepost.traces.tables import Tables
 

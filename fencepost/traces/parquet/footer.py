@@ -30,6 +30,7 @@ _STATED = re.compile(CHECKSUM_KEY.encode().replace(b".", rb"\.") + rb"\x18\x08([
 """The key and its value, as Thrift's compact protocol writes a string of eight bytes after another."""
 _TAIL_BYTES = 8
 """After the footer: its length, and four letters."""
+_END = b"PAR1"
 
 
 def with_checksum(ending: bytes) -> bytes:
@@ -60,8 +61,8 @@ def check_footer(path: Path) -> None:
         return  # whoever decodes it says that it is no Parquet file
     with path.open("rb") as file:
         file.seek(size - _TAIL_BYTES)
-        length = int.from_bytes(file.read(4), "little")
-        if length > size - _TAIL_BYTES:
+        length, end = int.from_bytes(file.read(4), "little"), file.read(4)
+        if end != _END or length > size - _TAIL_BYTES:
             return
         file.seek(size - _TAIL_BYTES - length)
         footer = file.read(length)
