@@ -27,6 +27,7 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.transactions.streaming.window import JUDGED
 from fencepost.mining.inputs.contradictions import contradictions
+from fencepost.mining.inputs.walk import Walk, has_links, identity
 from fencepost.mining.results.rows import replay_command
 from fencepost.mining.watch_rows import form_of_row, packed, read_quickly, rows_form
 from fencepost.traces.decoding import from_json
@@ -48,7 +49,8 @@ WHOLE = SHARDS
 """The number of the group that gets every operation of a trace."""
 CHUNK_OPERATIONS = 4_096
 """Operations that travel together."""
-PATTERN = "*.{jsonl,parquet}"
+SUFFIXES = (".jsonl", ".parquet")
+PATTERN = f"*.{{{','.join(suffix[1:] for suffix in SUFFIXES)}}}"
 """Files that are input; others are passed over."""
 LOW_WATERMARK, END_OF_TRACE = "low_watermark", "end"
 _PART = re.compile(r"part-(\d{5,})\.parquet")
@@ -155,10 +157,26 @@ class Folder:
     # Whether one group gets all operations of a trace: the checks of transactions need them.
     transactions: bool = False
 
+    def _has_it_first(self, path: Path) -> bool:
+        """Whether no earlier name in the folder leads to the same file: each real file is read once."""
+        root = Path(self.root)
+        if not has_links(root, path):
+            return True
+        found = identity(path)
+        names = Walk().below(root, self._listed)
+        return next((name for name in names if identity(name) == found), path) == path
+
+    def _listed(self, path: Path) -> bool:
+        """Whether Spark's listing has this file."""
+        names = path.relative_to(self.root).parts
+        return path.suffix in SUFFIXES and not any(name[0] in "._" for name in names) and not path.is_dir()
+
     def read(self, path: str, modified_us: int) -> Iterator[News]:
         """Everything that a file says. path: the file; modified_us: when it was written. Its contents raise
         nothing."""
         file = Path(path)
+        if file.exists() and not self._has_it_first(file):
+            return
         if file.suffix == ".parquet":
             if file.parent.name in ("operations", "events") and _PART.fullmatch(file.name):
                 return  # its part arrives with its file in traces/
