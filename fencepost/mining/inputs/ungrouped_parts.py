@@ -20,6 +20,7 @@ from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.inputs.splits import Work as Found
 from fencepost.traces.errors import TraceError
 from fencepost.traces.parquet.row_groups import DAMAGED, TablePart, parquet_file, unreadable
+from fencepost.traces.parquet.soundness import required
 from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table, check_schema
 from fencepost.traces.store import TraceStore
 
@@ -131,14 +132,22 @@ def batches_of(
     dictionary: tuple[str, ...] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a row group of any size, few at a time. dictionary: string columns to read as dictionaries.
-    Raises TraceError."""
+    Raises TraceError, also for a null where none may be: some trace lacks a value, or a row."""
     names = columns or SCHEMAS[table].names
     with _open(path, table, dictionary) as file:
         try:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
+                _check_values(batch, table, where=f"{path}, row group {group}")
                 yield batch.select(names)
         except DAMAGED as error:
             raise unreadable(path, error) from None
+
+
+def _check_values(batch: pa.RecordBatch, table: Table, *, where: str) -> None:
+    """Refuse rows with a null in a column that has none. Raises TraceError."""
+    for name in required(table):
+        if name in batch.schema.names and batch.column(name).null_count:
+            raise TraceError(expected=f"a value in the column {name} of {table}", seen="null", where=where)
 
 
 def _records_in(path: Path, group: int) -> int:

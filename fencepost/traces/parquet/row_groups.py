@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.parquet.footer import check_footer, differences
+from fencepost.traces.parquet.footer import ROWS_KEY, check_footer, differences
 from fencepost.traces.parquet.soundness import required
 from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table, check_schema
 from fencepost.traces.tables import Tables
@@ -68,6 +68,8 @@ class RowGroup:
     events: int = 0
     # How its numbers of rows differ from those that were written; "": they do not, or the part does not say.
     differs: str = ""
+    # Whether the part says its numbers of rows, and so was written with checksums.
+    sealed_with_checksums: bool = False
 
 
 def parquet_file(
@@ -270,6 +272,7 @@ def _groups_of(part: TablePart) -> tuple[RowGroup, ...]:
             traces=found_rows["traces"][index],
             events=found_rows["events"][index],
             differs=differing[index],
+            sealed_with_checksums=ROWS_KEY.encode() in (metadata["traces"].metadata or {}),
         )
         for index in range(counts["traces"])
     )
