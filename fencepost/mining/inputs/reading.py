@@ -105,8 +105,7 @@ def sound_rows(split: Split) -> Iterator[Rows | Unreadable]:
     try:
         tables, strange = sound(read_tables(split.group.part, split.group.index), split)
     except TraceError as error:
-        many = len(ids_of(split))
-        yield _refused(split, -1, f"{error}; none of its {many:,} traces is judged" if many else str(error))
+        yield unread(split, error)
         return
     yield from strange
     if split.group.differs:
@@ -165,6 +164,12 @@ def _sound_frames(split: Split) -> Iterator[Rows | Unreadable]:
 
 def _refused(split: Split, trace_id: int, reason: str) -> Unreadable:
     return Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
+
+
+def unread(split: Split, error: TraceError) -> Unreadable:
+    """Why no trace of a split can be read, and how many there are, as far as that can be. error: why."""
+    many = len(ids_of(split))
+    return _refused(split, -1, f"{error}; none of its {many:,} traces is judged" if many else str(error))
 
 
 def ids_of(split: Split) -> list[int]:

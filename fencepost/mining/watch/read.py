@@ -27,7 +27,7 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.transactions.streaming.window import JUDGED
 from fencepost.mining.inputs.contradictions import contradictions
-from fencepost.mining.inputs.reading import sound, sound_rows
+from fencepost.mining.inputs.reading import sound, sound_rows, unread
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.inputs.walk import Walk, has_links, identity
 from fencepost.mining.results.rows import replay_command
@@ -282,18 +282,22 @@ def _rows_of_group(split: Split) -> Iterator[Rows | Unreadable]:
     if split.group.differs or not split.group.sealed_with_checksums:
         yield from sound_rows(split)
         return
-    tables = Tables(
-        traces=read_group(part.traces, "traces", index),
-        operations=read_group(part.operations, "operations", index),
-        events=SCHEMAS["events"].empty_table(),
-    )
+    try:
+        tables = Tables(
+            traces=read_group(part.traces, "traces", index),
+            operations=read_group(part.operations, "operations", index),
+            events=SCHEMAS["events"].empty_table(),
+        )
+    except TraceError as error:
+        yield unread(split, error)
+        return
     kept, strange = sound(tables, split)
     yield from strange
     yield from rows_of_tables(kept, where=split.place)
 
 
 def _refused(one: Unreadable, place: str) -> Unread:
-    reason = one.reason if one.reason.startswith(place) else f"{place}: {one.reason}"
+    reason = one.reason if place in one.reason or one.trace_id < 0 else f"{place}: {one.reason}"
     return Unread(source=one.source, place=place, reason=reason, trace_id=one.trace_id)
 
 
