@@ -43,10 +43,10 @@ from fencepost.mining.triage.compared import Compared
 from fencepost.mining.triage.rows import TaskTriage, TriagedTrace
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Name
-from fencepost.traces.parquet import read_tables
+from fencepost.traces.parquet.row_groups import read_tables
+from fencepost.traces.parquet.soundness import without
 from fencepost.traces.rows import known_events, left_out_in_words, rows_of, trace_of
 from fencepost.traces.schema import SCHEMAS
-from fencepost.traces.soundness import without
 from fencepost.traces.tables import Tables, place_of, rows_of_tables, tables_of, these
 from fencepost.traces.trace import Trace
 

@@ -23,7 +23,7 @@ from attrs import define, field, frozen
 from fencepost.traces.digest import check_digest
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import SUFFIX, Frame, JournalWriter, read_frames, scan
-from fencepost.traces.parquet import (
+from fencepost.traces.parquet.row_groups import (
     DAMAGED,
     RowGroup,
     TablePart,
@@ -32,9 +32,9 @@ from fencepost.traces.parquet import (
     read_tables,
     unreadable,
 )
+from fencepost.traces.parquet.soundness import unsound
 from fencepost.traces.rows import trace_of
 from fencepost.traces.schema import TABLES
-from fencepost.traces.soundness import unsound
 from fencepost.traces.tables import Tables, only, place_of, rows_of_tables
 from fencepost.traces.trace import Trace
 

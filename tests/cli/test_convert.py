@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.mining.inputs.traces import Found, traces_of
-from fencepost.traces import parquet
+from fencepost.traces.parquet.writer import PartWriter
 from fencepost.traces.digest import digest_of
 from fencepost.traces.jsonlines import read_traces, write_traces
 from fencepost.traces.store import TraceStore
@@ -94,7 +94,7 @@ def test_an_interrupted_conversion_leaves_nothing(fencepost, tmp_path, monkeypat
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(parquet.PartWriter, "write", interrupted)
+    monkeypatch.setattr(PartWriter, "write", interrupted)
     (tmp_path / "out").mkdir()
     told = fencepost("convert", HISTORIES / "stale-read.edn", "--out", tmp_path / "out")
     assert told.code == 130

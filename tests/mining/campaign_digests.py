@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fencepost.traces.parquet import groups_of, read_tables
+from fencepost.traces.parquet.row_groups import groups_of, read_tables
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import traces_of_tables
 

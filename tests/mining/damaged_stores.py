@@ -1,20 +1,24 @@
 """A folder of healthy traces, ways to damage its files, and what `check` and `mine` say of it afterwards."""
 
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from attrs import evolve
 from mining_results import judge_here
 
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.mining.inputs.splits import work_of
 from fencepost.mining.inputs.traces import Found, Piece, pieces_of, read_piece
-from fencepost.traces.parquet import ROWS_KEY
+from fencepost.traces.operations import Record
+from fencepost.traces.parquet.footer import CHECKSUM_KEY, ROWS_KEY
 from fencepost.traces.schema import TABLES
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
+from fencepost.traces.trace import Trace
 
 IDS = range(8)
 Change = Callable[[pa.Table], pa.Table]
@@ -25,9 +29,31 @@ def healthy(path: Path, make) -> TraceStore:
     store = TraceStore.create(path)
     with store.writer() as writer:
         for number in IDS:
-            writer.append(make(number, "legal"))
+            writer.append(with_values(make(number, "legal")))
     seal(store, sizes=Sizes(group_operations=12))
     return store
+
+
+def with_values(trace: Trace) -> Trace:
+    """The trace with values and times that do not compress: a wrong bit among them decodes in silence."""
+
+    def record(one: Record) -> Record:
+        return evolve(one, value=_spread(trace.trace_id, one.value))
+
+    operations = [
+        evolve(
+            one,
+            invoke_time=one.invoke_time << 16 | _spread(one.op_id, trace.trace_id) >> 40,
+            completion_time=(one.invoke_time + 5) << 16,
+            records=tuple(map(record, one.records)),
+        )
+        for one in trace.operations
+    ]
+    return evolve(trace, operations=tuple(operations))
+
+
+def _spread(one: int, other: int) -> int:
+    return int.from_bytes(blake2b(f"{one} {other}".encode(), digest_size=7).digest())
 
 
 def rewrite(path: Path, change: Change, *, group: int = -1, as_before: bool = False) -> None:
@@ -38,9 +64,8 @@ def rewrite(path: Path, change: Change, *, group: int = -1, as_before: bool = Fa
         stored = file.metadata.metadata or {}
     if group >= 0:
         groups[group] = change(groups[group])
-    metadata = {key: value for key, value in stored.items() if key != b"ARROW:schema"}
-    if as_before:
-        metadata.pop(ROWS_KEY, None)
+    gone = {b"ARROW:schema", CHECKSUM_KEY.encode(), *([ROWS_KEY.encode()] if as_before else ())}
+    metadata = {key: value for key, value in stored.items() if key not in gone}
     schema = groups[group].schema.with_metadata(metadata)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for rows in groups:

@@ -39,18 +39,37 @@ def wrong(answer: tuple[dict[int, list[Decision]], list[str]]) -> list[str]:
 def test_no_flipped_bit_gives_another_verdict(
     make, tmp_path: Path, judged, table, seed: int, before: bool
 ) -> None:
-    """Rule: one bit at any place of a file never convicts a healthy trace, or hides one in silence."""
+    """Rule: one bit at any place of a file never convicts a healthy trace, or hides one in silence. Footers
+    of before have no checksum, and some end the process that decodes them: only pages are tried there."""
     store = healthy(tmp_path / "in", make)
     if before:
         as_before(store)
     path = store.parts()[0].of(table)
     good, draw = path.read_bytes(), random.Random(f"{seed} {table} {before}")
+    anywhere = range(len(good) - int.from_bytes(good[-8:-4], "little") - 8 if before else len(good))
+    places = [anywhere, *_values_in(path, table)]
     for number in range(FLIPS):
-        bit = draw.randrange(len(good) * 8)
+        byte = draw.choice(draw.choice(places))
+        bit = byte * 8 + draw.randrange(8)
         bad = bytearray(good)
         bad[bit // 8] ^= 1 << bit % 8
         path.write_bytes(bad)
         assert wrong(judged(store.path, tmp_path / str(number))) == [], f"bit {bit}"
+
+
+def _values_in(path: Path, table) -> list[range]:
+    """Where a file has numbers that do not compress, so that most wrong bits decode in silence."""
+    if table != "operations":
+        return []
+    names = ("records.list.element.value", "invoke_time")
+    with pq.ParquetFile(path) as file:
+        group = file.metadata.row_group(0)
+        columns = [group.column(at) for at in range(group.num_columns)]
+    return [
+        range(start, one.data_page_offset)
+        for one in columns
+        if one.path_in_schema in names and (start := one.dictionary_page_offset) is not None
+    ]
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["with row counts", "as before"])

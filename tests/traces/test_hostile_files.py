@@ -22,7 +22,7 @@ from fencepost.traces.decoding import MOST_LEVELS, from_json
 from fencepost.traces.errors import EnvironmentError_, PlanError, TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.journal import MAGIC, WHOLE_BYTES, encode_frame, frames_one_by_one, read_frames, scan
-from fencepost.traces.parquet import TEXT_BYTES_MAX, check_text, read_group
+from fencepost.traces.parquet.row_groups import TEXT_BYTES_MAX, check_text, read_group
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.rows import ROWS_MAX, claims_from_json, rows_of, trace_of
 from fencepost.traces.schema import SCHEMAS

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import TraceError
-from fencepost.traces.parquet import groups_of
+from fencepost.traces.parquet.row_groups import groups_of
 from fencepost.traces.schema import TABLES
 from fencepost.traces.sealing import SealingFiles, Sizes, seal
 from fencepost.traces.store import TraceStore, trace_ids_of

@@ -162,7 +162,8 @@ def command(
         question = attrs.evolve(question, lost_listed=None)
     tally = Tally(question.lost_listed)
     pieces = []
-    for piece in pieces_of(inputs, format or (OURS if question.checks and checks is None else "auto")):
+    suffixes = format or (OURS if question.checks and checks is None else "auto")
+    for piece in pieces_of(inputs, suffixes, output.note):
         if isinstance(piece, Piece):
             pieces.append(piece)
         else:

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.inputs.traces import SUFFIX, Found, Piece, Quarantined, is_store, read_piece, sources
+from fencepost.mining.inputs.walk import identity
 from fencepost.traces import importers
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
@@ -72,7 +73,7 @@ def told_apart(inputs: list[Path], format: str) -> tuple[list[Path], list[Histor
                         source=str(source), place=str(source.absolute()), size_bytes=size, format=format
                     )
                 )
-    named = [Path(file.place).resolve() for file in files]
+    named = [identity(Path(file.place)) for file in files]
     if len(set(named)) != len(named):
         raise FencepostError(
             expected="each file of histories once", seen="the same one twice", where="the inputs"

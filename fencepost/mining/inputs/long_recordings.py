@@ -9,6 +9,7 @@ events keep their order, the operations that of their invocations, unless one to
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.parquet import writer_of
+from fencepost.traces.parquet.writer import FileWriter
 from fencepost.traces.parts import BEFORE, RETRIED, parts_of
 from fencepost.traces.rows import Rows, event_row, operation_row, trace_row
-from fencepost.traces.schema import SCHEMAS, WHOLE_KEY, Table
+from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
@@ -246,19 +247,21 @@ def write_long(
     TraceStore.create(out)
     part = part_at(out, 0)
     empty = Rows(trace=header, operations=(), events=())
-    with writer_of(part.of("traces"), _schema("traces")) as traces:
-        traces.write_table(tables_of([empty]).of("traces").cast(_schema("traces")))
-    with (
-        writer_of(part.of("operations"), _schema("operations")) as operations,
-        writer_of(part.of("events"), _schema("events")) as events,
-    ):
+    with ExitStack() as stack:
+        traces, operations, events = (
+            stack.enter_context(
+                FileWriter.open(stack.enter_context(part.of(table).open("wb")), _schema(table))
+            )
+            for table in TABLES
+        )
+        traces.write(tables_of([empty]).of("traces").cast(_schema("traces")))
         for rows, happened in _pieces(path, sent, lambda done, parts: walked(parts + done, 2 * parts)):
             if rows:
                 made = Rows(trace=header, operations=[operation_row(row) for row in rows], events=())
-                operations.write_table(tables_of([made]).of("operations").cast(_schema("operations")))
+                operations.write(tables_of([made]).of("operations").cast(_schema("operations")))
                 written.operations += len(rows)
             if happened:
-                events.write_table(_event_table(header, happened, written.events))
+                events.write(_event_table(header, happened, written.events))
                 written.events += len(happened)
     return written
 

@@ -21,10 +21,10 @@ from fencepost.traces.digest import check_digest
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import frames_one_by_one, read_frames
-from fencepost.traces.parquet import read_group, read_tables
-from fencepost.traces.rows import ROWS_MAX, Rows, check_rows, known_events, left_out_in_words, trace_of
+from fencepost.traces.parquet.row_groups import read_group, read_tables
+from fencepost.traces.parquet.soundness import unsound, without
+from fencepost.traces.rows import Rows, check_rows, known_events, left_out_in_words, trace_of
 from fencepost.traces.schema import SCHEMAS, STRINGS, Table
-from fencepost.traces.soundness import unsound, without
 from fencepost.traces.tables import Tables, place_of, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
@@ -105,8 +105,7 @@ def sound_rows(split: Split) -> Iterator[Rows | Unreadable]:
     try:
         tables, strange = sound(read_tables(split.group.part, split.group.index), split)
     except TraceError as error:
-        many = len(ids_of(split))
-        yield _refused(split, -1, f"{error}; none of its {many:,} traces is judged" if many else str(error))
+        yield unread(split, error)
         return
     yield from strange
     if split.group.differs:
@@ -119,11 +118,12 @@ def by_digest(split: Split, tables: Tables) -> Iterator[Rows | Unreadable]:
     become values. split: a row group, where the tables come from; tables: all columns."""
     assert split.group is not None
     sizes = Counter(sizes_of(tables)) + Counter(sizes_of(tables, "events"))
-    large = {trace_id: "too large" for trace_id, count in sizes.items() if count > ROWS_MAX}
-    for trace_id in large:
+    large: dict[int, str] = {}
+    for trace_id, count in sizes.items():
         try:
-            check_rows(sizes[trace_id], where=place_of(split.place, trace_id))
+            check_rows(count, where=place_of(split.place, trace_id))
         except TraceError as error:
+            large[trace_id] = str(error)
             yield _refused(split, trace_id, str(error))
     for rows in rows_of_tables(without(tables, large) if large else tables, where=split.place):
         try:
@@ -164,6 +164,12 @@ def _sound_frames(split: Split) -> Iterator[Rows | Unreadable]:
 
 def _refused(split: Split, trace_id: int, reason: str) -> Unreadable:
     return Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
+
+
+def unread(split: Split, error: TraceError) -> Unreadable:
+    """Why no trace of a split can be read, and how many there are, as far as that can be. error: why."""
+    many = len(ids_of(split))
+    return _refused(split, -1, f"{error}; none of its {many:,} traces is judged" if many else str(error))
 
 
 def ids_of(split: Split) -> list[int]:

@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 from fencepost.mining.inputs.splits import Unreadable, work_of
 from fencepost.mining.inputs.ungrouped_parts import CUT, Prepared, UngroupedPart, batches_of, ids_within
 from fencepost.traces.errors import TraceError
-from fencepost.traces.parquet import PartWriter
+from fencepost.traces.parquet.writer import PartWriter
 from fencepost.traces.schema import SCHEMAS, TABLES, Table
 from fencepost.traces.store import part_at
 from fencepost.traces.tables import Tables

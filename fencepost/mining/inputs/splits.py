@@ -16,9 +16,10 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
+from fencepost.mining.inputs.walk import identity
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.journal import Frame, Scan, scan
-from fencepost.traces.parquet import RowGroup, groups_of, read_group
+from fencepost.traces.parquet.row_groups import RowGroup, groups_of, read_group
 from fencepost.traces.store import TraceStore, trace_ids_of
 
 JOURNAL_SPLIT_BYTES = 4 * 1024 * 1024
@@ -142,7 +143,7 @@ def work_of(inputs: list[Path]) -> Work:
     folder of traces."""
     if not inputs:
         raise FencepostError(expected="a folder of traces", seen="none", where="the inputs")
-    if len({path.resolve() for path in inputs}) != len(inputs):
+    if len({identity(path) if path.exists() else path for path in inputs}) != len(inputs):
         raise FencepostError(
             expected="each folder of traces once", seen="the same one twice", where="the inputs"
         )

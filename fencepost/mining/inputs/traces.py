@@ -6,13 +6,14 @@ does not stop the rest. Must not know judges.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attrs import frozen
 
 from fencepost.mining.inputs.reading import sound_rows
 from fencepost.mining.inputs.splits import Split, Unreadable, work_of
+from fencepost.mining.inputs.walk import Identity, Walk, identity
 from fencepost.traces import importers, jsonlines
 from fencepost.traces.errors import TraceError
 from fencepost.traces.parts import is_recording, parts_of, read_recording
@@ -54,12 +55,26 @@ def is_store(path: Path) -> bool:
     return (path / "traces").is_dir() or (path / "journal").is_dir()
 
 
-def sources(path: Path, depth: int = DEEPEST, suffixes: tuple[str, ...] = (SUFFIX,)) -> Iterator[Path]:
-    """The folders of traces and the files (with these suffixes) that a path means. Raises TraceError if it
-    means none."""
+def sources(path: Path, suffixes: tuple[str, ...] = (SUFFIX,)) -> Iterator[Path]:
+    """The folders of traces, recordings and files that a path means, each real one once.
+
+    Args:
+        path: as the caller named it; a file is meant whatever its name is.
+        suffixes: of files in folders.
+
+    Yields:
+        their paths.
+
+    Raises:
+        TraceError: if it means none.
+    """
     if not path.exists():
         raise TraceError(expected="a file or folder of traces", seen="nothing there", where=str(path))
-    found = list(_sources(path, depth, suffixes))
+
+    def wanted(entry: Path) -> bool:
+        return is_store(entry) or is_recording(entry) if entry.is_dir() else entry.suffix in suffixes
+
+    found = list(Walk().below(path, wanted, DEEPEST))
     if not found:
         raise TraceError(
             expected=f"a folder of traces or files {', '.join(f'*{suffix}' for suffix in suffixes)}",
@@ -67,18 +82,6 @@ def sources(path: Path, depth: int = DEEPEST, suffixes: tuple[str, ...] = (SUFFI
             where=str(path),
         )
     yield from found
-
-
-def _sources(path: Path, depth: int, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    if not path.is_dir() or is_store(path) or is_recording(path):
-        yield path
-        return
-    yield from sorted(entry for entry in path.iterdir() if entry.suffix in suffixes and entry.is_file())
-    if depth > 0:
-        for folder in sorted(
-            entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")
-        ):
-            yield from _sources(folder, depth - 1, suffixes)
 
 
 @frozen(kw_only=True)
@@ -172,16 +175,23 @@ def _is_ours(path: Path) -> bool:
     return re.match(rb'\s*\{[^\n]*"type"\s*:\s*"trace"', first) is not None
 
 
-def pieces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Piece | Quarantined]:
-    """What the paths mean, in pieces, without reading them. Raises nothing for bad input.
+def pieces_of(
+    paths: tuple[Path, ...], format: str = OURS, tell: Callable[[str], None] = lambda sentence: None
+) -> Iterator[Piece | Quarantined]:
+    """What the paths mean, in pieces, without reading them; what they mean twice, once. Raises nothing for
+    bad input.
 
-    format: of files, one of FORMATS; folders are searched for foreign histories unless it is our own.
+    format: of files, one of FORMATS; folders are searched for foreign histories unless it is our own. tell:
+    is called with a sentence about a path that means again what an earlier one means.
     """
     suffixes = (SUFFIX,) if format == OURS else (SUFFIX, *importers.SUFFIXES)
+    met: set[Identity] = set()
     for path in paths:
         try:
-            for source in sources(path, suffixes=suffixes):
-                if is_recording(source):
+            for source in sources(path, suffixes):
+                if _met(source, met):
+                    tell(f"{source}: it is named twice, and read once")
+                elif is_recording(source):
                     yield Piece(source=str(source), size_bytes=_size_of(source), format=RECORDED)
                 elif source.is_dir():
                     yield from _of_store(source)
@@ -189,6 +199,17 @@ def pieces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Piece | Q
                     yield _of_file(source, format)
         except TraceError as error:
             yield Quarantined(source=str(path), reason=str(error))
+
+
+def _met(source: Path, met: set[Identity]) -> bool:
+    """Whether an earlier path means it too."""
+    try:
+        found = identity(source)
+    except OSError:
+        return False
+    known = found in met
+    met.add(found)
+    return known
 
 
 def traces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Found | Quarantined]:

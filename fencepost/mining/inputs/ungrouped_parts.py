@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.inputs.splits import Work as Found
 from fencepost.traces.errors import TraceError
-from fencepost.traces.parquet import DAMAGED, TablePart, parquet_file, unreadable
+from fencepost.traces.parquet.row_groups import DAMAGED, TablePart, parquet_file, unreadable
 from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table, check_schema
 from fencepost.traces.store import TraceStore
 
@@ -131,14 +131,28 @@ def batches_of(
     dictionary: tuple[str, ...] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a row group of any size, few at a time. dictionary: string columns to read as dictionaries.
-    Raises TraceError."""
+    Raises TraceError, also for a null where none may be: some trace lacks a value, or a row."""
     names = columns or SCHEMAS[table].names
     with _open(path, table, dictionary) as file:
         try:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
-                yield batch.select(names)
+                yield _with_values(batch.select(names), table, where=f"{path}, row group {group}")
         except DAMAGED as error:
             raise unreadable(path, error) from None
+
+
+def _with_values(batch: pa.RecordBatch, table: Table, *, where: str) -> pa.RecordBatch:
+    """The rows, nullable where the table is, whatever their file allows. Raises TraceError for a null in
+    another column."""
+    fields = []
+    for field in batch.schema:
+        nullable = SCHEMAS[table].field(field.name).nullable
+        if not nullable and batch.column(field.name).null_count:
+            raise TraceError(
+                expected=f"a value in the column {field.name} of {table}", seen="null", where=where
+            )
+        fields.append(field.with_nullable(nullable))
+    return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
 def _records_in(path: Path, group: int) -> int:
@@ -167,10 +181,11 @@ def _counted(path: Path, group: int) -> dict[int, int]:
 
 def ids_within(path: Path, table: Table, group: int) -> tuple[int, int]:
     """The lowest and highest trace id that a row group may hold, as far as the footer says; also where its
-    rows cannot be read."""
+    rows cannot be read. A row without a trace id may be of any trace."""
     with contextlib.suppress(TraceError), _open(path, table) as file:
         column = file.metadata.row_group(group).column(file.schema_arrow.get_field_index("trace_id"))
-        if column.statistics is not None and column.statistics.has_min_max:
+        known = column.statistics
+        if known is not None and known.has_min_max and known.has_null_count and not known.null_count:
             return int(str(column.statistics.min)), int(str(column.statistics.max))
     limits = np.iinfo(np.int64)
     return int(limits.min), int(limits.max)

@@ -27,6 +27,9 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.transactions.streaming.window import JUDGED
 from fencepost.mining.inputs.contradictions import contradictions
+from fencepost.mining.inputs.reading import sound, sound_rows, unread
+from fencepost.mining.inputs.splits import Split, Unreadable
+from fencepost.mining.inputs.walk import Walk, has_links, identity
 from fencepost.mining.results.rows import replay_command
 from fencepost.mining.watch_rows import form_of_row, packed, read_quickly, rows_form
 from fencepost.traces.decoding import from_json
@@ -34,8 +37,8 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.operations import Function, Operation, Position, Record
-from fencepost.traces.parquet import groups_of, read_group
-from fencepost.traces.rows import rows_of, trace_of, trace_row
+from fencepost.traces.parquet.row_groups import groups_of, read_group
+from fencepost.traces.rows import Rows, rows_of, trace_of, trace_row
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.store import JOURNAL_FOLDER, part_at
 from fencepost.traces.tables import Tables, rows_of_tables, tables_of
@@ -48,7 +51,8 @@ WHOLE = SHARDS
 """The number of the group that gets every operation of a trace."""
 CHUNK_OPERATIONS = 4_096
 """Operations that travel together."""
-PATTERN = "*.{jsonl,parquet}"
+SUFFIXES = (".jsonl", ".parquet")
+PATTERN = f"*.{{{','.join(suffix[1:] for suffix in SUFFIXES)}}}"
 """Files that are input; others are passed over."""
 LOW_WATERMARK, END_OF_TRACE = "low_watermark", "end"
 _PART = re.compile(r"part-(\d{5,})\.parquet")
@@ -155,10 +159,26 @@ class Folder:
     # Whether one group gets all operations of a trace: the checks of transactions need them.
     transactions: bool = False
 
+    def _has_it_first(self, path: Path) -> bool:
+        """Whether no earlier name in the folder leads to the same file: each real file is read once."""
+        root = Path(self.root)
+        if not has_links(root, path):
+            return True
+        found = identity(path)
+        names = Walk().below(root, self._listed)
+        return next((name for name in names if identity(name) == found), path) == path
+
+    def _listed(self, path: Path) -> bool:
+        """Whether Spark's listing has this file."""
+        names = path.relative_to(self.root).parts
+        return path.suffix in SUFFIXES and not any(name[0] in "._" for name in names) and not path.is_dir()
+
     def read(self, path: str, modified_us: int) -> Iterator[News]:
         """Everything that a file says. path: the file; modified_us: when it was written. Its contents raise
         nothing."""
         file = Path(path)
+        if file.exists() and not self._has_it_first(file):
+            return
         if file.suffix == ".parquet":
             if file.parent.name in ("operations", "events") and _PART.fullmatch(file.name):
                 return  # its part arrives with its file in traces/
@@ -233,18 +253,17 @@ class Folder:
                 yield Unread(source=source, place=place, reason=self._sentence(error, place))
             for group in groups:
                 at = f"{place}, row group {group.index}"
+                split = Split(source=source, place=at, size_bytes=group.size_bytes, group=group)
+                whole: list[tuple[Rows, Trace]] = []
                 try:
-                    tables = _tables_of_group(group.part.traces, group.part.operations, group.index)
-                    wrong = contradictions(tables.operations)
-                    whole = [
-                        (rows, trace_of(evolve(rows, operations=(), events=()), where=at))
-                        for rows in rows_of_tables(tables, where=at)
-                    ]
+                    for one in _rows_of_group(split):
+                        if isinstance(one, Unreadable):
+                            yield _refused(one, at)
+                        else:
+                            whole.append((one, trace_of(evolve(one, operations=(), events=()), where=at)))
                 except _UNREADABLE as error:
                     yield Unread(source=source, place=at, reason=self._sentence(error, at))
                     continue
-                yield from _strange(source, at, wrong)
-                whole = [(rows, trace) for rows, trace in whole if trace.trace_id not in wrong]
                 for number, (rows, trace) in enumerate(whole):
                     traces += 1
                     operations += len(rows.operations)
@@ -255,12 +274,31 @@ class Folder:
         yield FileRead(place=place, modified_us=modified_us, operations=operations, traces=traces)
 
 
-def _tables_of_group(traces: Path, operations: Path, index: int) -> Tables:
-    return Tables(
-        traces=read_group(traces, "traces", index),
-        operations=read_group(operations, "operations", index),
-        events=SCHEMAS["events"].empty_table(),
-    )
+def _rows_of_group(split: Split) -> Iterator[Rows | Unreadable]:
+    """The traces of a row group that can be judged, and why others cannot. Their events are not needed: they
+    are read where only the digest can say whether the rows are those that were stored."""
+    assert split.group is not None
+    part, index = split.group.part, split.group.index
+    if split.group.differs or not split.group.sealed_with_checksums:
+        yield from sound_rows(split)
+        return
+    try:
+        tables = Tables(
+            traces=read_group(part.traces, "traces", index),
+            operations=read_group(part.operations, "operations", index),
+            events=SCHEMAS["events"].empty_table(),
+        )
+    except TraceError as error:
+        yield unread(split, error)
+        return
+    kept, strange = sound(tables, split)
+    yield from strange
+    yield from rows_of_tables(kept, where=split.place)
+
+
+def _refused(one: Unreadable, place: str) -> Unread:
+    reason = one.reason if place in one.reason or one.trace_id < 0 else f"{place}: {one.reason}"
+    return Unread(source=one.source, place=place, reason=reason, trace_id=one.trace_id)
 
 
 def _strange(source: str, place: str, wrong: dict[int, str]) -> Iterator[Unread]:

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from fencepost.checkers.judges import check_profile
 from fencepost.checkers.log.group import CHECK
+from fencepost.mining.inputs.walk import circles
 from fencepost.mining.spark.session import check_spark, session
 from fencepost.mining.watch.counts import MicroBatch, Watched, batch_of
 from fencepost.mining.watch.memory import group_of, memory_of, remember
@@ -68,6 +69,8 @@ _COLUMNS: tuple[tuple[str, str, Any], ...] = (
 )
 _NEWS = ", ".join(f"{name} {kind}" for name, kind, _ in _COLUMNS)
 _NEWS_ARROW = pa.schema([pa.field(name, kind) for name, _, kind in _COLUMNS])
+MOST_NAMED = 5
+"""Links that an error names."""
 BATCH_BYTES = 8 * 1024 * 1024
 """News that travels in one Arrow batch."""
 
@@ -221,6 +224,14 @@ def _checked(folder: Path, out: Path, limits: ShardLimits) -> None:
     if not folder.is_dir():
         seen = "a file" if folder.exists() else "nothing there"
         raise FencepostError(expected="a folder to watch", seen=seen, where=str(folder))
+    looping = circles(folder)
+    if len(looping) > 1:
+        raise FencepostError(
+            expected="at most one link to a folder above itself",
+            seen=", ".join(map(str, looping[:MOST_NAMED])),
+            where=str(folder),
+            hint="remove them: Spark's listing of the folder would not end",
+        )
     inside, outside = out.resolve(), folder.resolve()
     if inside.is_relative_to(outside) or outside.is_relative_to(inside):
         raise FencepostError(

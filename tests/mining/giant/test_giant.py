@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import attrs
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from log_histories import append, read, trace
@@ -376,3 +377,31 @@ def test_it_is_known_which_operations_bear_on_each_check():
     says which do; the log check has its own way."""
     reads = {name for name, check in CHECKS.items() if check.operation_columns}
     assert reads - {"log"} == set(BEARING)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("operations", "trace_id"), ("operations", "op_id"), ("traces", "claims")]
+)
+@pytest.mark.parametrize("giant", [4, 100])
+def test_a_null_in_loose_rows_ends_no_mining(tmp_path: Path, make, table, column: str, giant: int) -> None:
+    """What may have rows in a row group with a null where none may be is in quarantine, giant or small; the
+    others have their verdicts, and each trace has one of the two."""
+    some = [make(number, "legal") for number in range(6)]
+    write_loose(tmp_path / "in", some, Random(4), parts=1, rows=3)
+    (path,) = (tmp_path / "in" / table).glob("*.parquet")
+    rows = pq.read_table(path)
+    at = rows.schema.get_field_index(column)
+    values = rows[column].to_pylist()
+    values[0] = None
+    field = rows.schema.field(at).with_nullable(True)
+    pq.write_table(rows.set_column(at, field, pa.array(values, field.type)), path, row_group_size=3)
+    (tmp_path / "out" / "files").mkdir(parents=True)
+    prepared, results = judge_loose(tmp_path / "in", tmp_path / "out", giant=giant, checks=("log",))
+    quarantined = [*prepared.found.unreadable, *(one for each in results for one in each.counts.quarantined)]
+    told = (
+        {trace_id: verdict[0] for (trace_id, _), verdict in verdicts_in(tmp_path / "out").items()}
+        if (tmp_path / "out" / "verdicts").exists()
+        else {}
+    )
+    assert set(told.values()) <= {"ok"} and quarantined
+    assert {one.trace_id for one in quarantined if one.trace_id >= 0} | set(told) == set(range(6))

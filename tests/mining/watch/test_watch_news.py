@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
+from damaged_stores import IDS, as_before, healthy, rewrite
 
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.watch.out import LOGS
-from fencepost.mining.watch.read import SHARDS, shard_of
+from fencepost.mining.watch.read import SHARDS, Addressed, Folder, Unread, shard_of
 from fencepost.mining.watch.shard import ShardLimits
 from fencepost.traces.operations import Function, Outcome
 from tests.mining.watch.watch_by_hand import END, Watch, append, low_watermark, plain, read, trace
@@ -193,3 +196,51 @@ def test_a_whole_trace_that_contradicts_itself_is_quarantined(tmp_path: Path) ->
     same_value = trace(append(1, [1], 0, 10, 0), append(2, [1], 20, 30, 1), trace_id=3)
     watch.batch([watch.write(evolve(same_value, events=(END,)))])
     assert watch.reported["log"][-1][4] == "assumption_broken"
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["with checksums", "as before"])
+@pytest.mark.parametrize("what", ["null", "dropped", "doubled", "flipped"])
+def test_damaged_rows_of_a_part_are_quarantined_and_convict_nobody(
+    tmp_path: Path, make, what: str, before: bool
+) -> None:
+    """A part with a null, a row too few or too many, or a wrong bit: its traces are named, the
+    others judged."""
+    store = healthy(tmp_path / "in", make)
+    path = store.parts()[0].operations
+    change = {
+        "null": lambda rows: rows.set_column(
+            1,
+            rows.schema.field(1).with_nullable(True),
+            pa.array([None, *rows[1].to_pylist()[1:]], pa.int64()),
+        ),
+        "dropped": lambda rows: rows.slice(1),
+        "doubled": lambda rows: pa.concat_tables([rows.slice(0, 1), rows]),
+        "flipped": lambda rows: rows,
+    }[what]
+    if what != "flipped":
+        rewrite(path, change, group=0, as_before=before)
+    if before:
+        as_before(store)
+    if what == "flipped":
+        _flip(path)
+    folder = Folder(named="in", root=str(store.path))
+    news = list(folder.read(str(store.parts()[0].traces), 0))
+    refused = [one for one in news if isinstance(one, Unread)]
+    judged = {one.trace_id for one in news if isinstance(one, Addressed)}
+    named = {one.trace_id for one in refused if one.trace_id >= 0}
+    assert refused and {3, 4, 5, 6, 7} & judged and not named & judged
+    assert judged | named == set(IDS) or any("traces is judged" in one.reason for one in refused)
+    assert what == "flipped" or 0 not in judged
+
+
+def _flip(path: Path) -> None:
+    """A wrong bit in the values of the first row group."""
+    column = next(
+        one
+        for group in [pq.read_metadata(path).row_group(0)]
+        for one in map(group.column, range(group.num_columns))
+        if one.path_in_schema == "records.list.element.value"
+    )
+    data = bytearray(path.read_bytes())
+    data[column.data_page_offset - 12] ^= 4
+    path.write_bytes(data)

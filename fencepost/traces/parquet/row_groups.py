@@ -1,28 +1,26 @@
-"""Parquet parts: writing the three files of a part together, and reading one row group with clear errors.
+"""Parquet parts: reading one row group with clear errors.
 
-Owns: how a part is encoded, that row group i of its three files holds the same traces, each whole, and the
-refusal of files that are truncated, foreign or of another version. Must not know: which parts a folder has,
-journals, sealing (store.py, sealing.py).
+Owns: that row group i of a part's three files holds the same traces, each whole, and the refusal of files
+that are truncated, damaged, foreign or of another version. Must not know: how parts are written
+(writer.py), which of them a folder has, journals, sealing (store.py, sealing.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from attrs import Factory, define, frozen
+from attrs import frozen
 
-from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import TraceError
+from fencepost.traces.parquet.footer import ROWS_KEY, check_footer, differences
+from fencepost.traces.parquet.soundness import required
 from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table, check_schema
-from fencepost.traces.soundness import required
 from fencepost.traces.tables import Tables
 
 CELLS_MAX = 1 << 26
@@ -35,9 +33,6 @@ PAGE_BYTES_MAX = 1 << 30
 """Bytes of the columns that are read once decompressed, by the file's own account."""
 DAMAGED = (OSError, pa.ArrowException, UnicodeError, LookupError)
 """What Arrow raises for a file that is damaged: in its pages, in names of its footer, in its structure."""
-ROWS_KEY = b"fencepost.rows_of_row_groups"
-"""In the file of `traces`: how many rows each row group of the part was written with, by table. A file that
-was written again with fewer rows, or that belongs to another part, differs."""
 
 
 @frozen(kw_only=True)
@@ -73,70 +68,15 @@ class RowGroup:
     events: int = 0
     # How its numbers of rows differ from those that were written; "": they do not, or the part does not say.
     differs: str = ""
-
-
-@define
-class PartWriter:
-    """Writes whole traces into the three open files of a part.
-
-    sinks, writers: by table; every `write` adds one row group to each, so that the same index means the same
-    traces. rows: of each row group so far.
-    """
-
-    sinks: dict[Table, BinaryIO]
-    writers: dict[Table, pq.ParquetWriter]
-    rows: dict[Table, list[int]] = Factory(lambda: {table: [] for table in TABLES})
-
-    @classmethod
-    def open(cls, sinks: dict[Table, BinaryIO]) -> Self:
-        """A writer on three open files, which stay the caller's to sync and close."""
-        return cls(sinks, {table: writer_of(sinks[table], SCHEMAS[table]) for table in TABLES})
-
-    def write(self, tables: Tables) -> None:
-        """Add one row group to each file; an empty table adds an empty one, which keeps the indices
-        aligned."""
-        for table in TABLES:
-            rows = tables.of(table)
-            self.writers[table].write_table(rows, row_group_size=max(1, rows.num_rows))
-            self.rows[table].append(rows.num_rows)
-
-    def bytes_written(self) -> int:
-        """Compressed bytes of the finished row groups."""
-        return sum(sink.tell() for sink in self.sinks.values())
-
-    def close(self) -> None:
-        """Write the footers. After an error, here or before, no writer tries again when it is forgotten:
-        PyArrow would print a traceback then."""
-        try:
-            self.writers["traces"].add_key_value_metadata(
-                {ROWS_KEY.decode(): msgspec.json.encode(self.rows).decode()}
-            )
-            for table in TABLES:
-                self.writers[table].close()
-        finally:
-            for table in TABLES:
-                self.writers[table].is_open = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def writer_of(sink: BinaryIO | Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """The writer of a file of a part. Every page has a checksum. sink: an open file, or a path; schema: of
-    the file."""
-    return pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True)
+    # Whether the part says its numbers of rows, and so was written with checksums.
+    sealed_with_checksums: bool = False
 
 
 def parquet_file(
     path: Path, *, dictionary: Sequence[str] = (), footer: pq.FileMetaData | None = None
 ) -> pq.ParquetFile:
-    """An open Parquet file that verifies the checksum of each page that it reads and that has one. Its schema
-    is not checked.
+    """An open Parquet file that verifies the checksums of its footer and of each page that it reads, where
+    they have some. Its schema is not checked.
 
     Args:
         path: the file.
@@ -148,7 +88,10 @@ def parquet_file(
 
     Raises:
         DAMAGED: if it is no whole Parquet file.
+        TraceError: if its footer does not agree with its checksum.
     """
+    if footer is None:
+        check_footer(path)
     return pq.ParquetFile(
         path,
         memory_map=True,
@@ -221,9 +164,9 @@ def read_group(
         try:
             check_size(file.metadata.row_group(group), names, where=where)
             found = file.read_row_group(group, columns=names).select(names)
+            check_text(found, where=where)
         except DAMAGED as error:
             raise unreadable(path, error) from None
-        check_text(found, where=where)
         return _plain_columns(found, table, dictionary)
 
 
@@ -250,8 +193,8 @@ def check_size(group: Any, names: Sequence[str], *, where: str) -> None:
 
 
 def check_text(table: pa.Table, *, where: str) -> None:
-    """Refuse columns with more text than TEXT_BYTES_MAX after dictionaries are expanded. table: the columns;
-    where: for the error. Raises TraceError."""
+    """Refuse columns with more text than TEXT_BYTES_MAX after dictionaries are expanded, and text that is not
+    UTF-8. table: the columns; where: for the error. Raises TraceError, ArrowInvalid."""
     size = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
     if size > TEXT_BYTES_MAX:
         raise TraceError(
@@ -262,6 +205,7 @@ def check_text(table: pa.Table, *, where: str) -> None:
 def _text_bytes(array: Any) -> int:
     """Bytes of an array's strings as if no two rows shared one."""
     if pa.types.is_dictionary(array.type):
+        array.dictionary.validate(full=True)  # Arrow decodes what is not UTF-8, and Python does not
         lengths = pc.binary_length(array.dictionary).fill_null(0).to_numpy(zero_copy_only=False)
         longest = int(lengths.max(initial=0))
         if longest * len(array) <= TEXT_BYTES_MAX >> 8:
@@ -317,7 +261,7 @@ def _groups_of(part: TablePart) -> tuple[RowGroup, ...]:
         table: [found.row_group(index).num_rows for index in range(counts[table])]
         for table, found in metadata.items()
     }
-    differences = _differences(metadata["traces"], found_rows, where=str(part.traces))
+    differing = differences(metadata["traces"].metadata, found_rows, where=str(part.traces))
     return tuple(
         RowGroup(
             part=part,
@@ -327,39 +271,11 @@ def _groups_of(part: TablePart) -> tuple[RowGroup, ...]:
             **_trace_range(metadata["traces"].row_group(index)),
             traces=found_rows["traces"][index],
             events=found_rows["events"][index],
-            differs=differences[index],
+            differs=differing[index],
+            sealed_with_checksums=ROWS_KEY.encode() in (metadata["traces"].metadata or {}),
         )
         for index in range(counts["traces"])
     )
-
-
-def _differences(footer: pq.FileMetaData, found: dict[Table, list[int]], *, where: str) -> list[str]:
-    """How each row group differs from what was written, "" where it does not. footer: of the file of
-    `traces`; found: rows of each row group, by table. Raises TraceError where there are fewer row groups."""
-    text = (footer.metadata or {}).get(ROWS_KEY)
-    if text is None:
-        return [""] * len(found["traces"])
-    try:
-        written: dict[Table, list[int]] = from_json(text, dict[Table, list[int]])
-        many = {len(written[table]) for table in TABLES}
-    except (msgspec.MsgspecError, KeyError):
-        raise TraceError(
-            expected="a whole footer", seen=f"{ROWS_KEY.decode()} damaged", where=where
-        ) from None
-    if many != {len(found["traces"])}:
-        raise TraceError(
-            expected=f"the {max(many)} row groups that were written",
-            seen=str(len(found["traces"])),
-            where=where,
-        )
-    return [
-        ", ".join(
-            f"{found[table][index]:,} rows of {table} instead of {written[table][index]:,}"
-            for table in TABLES
-            if found[table][index] != written[table][index]
-        )
-        for index in range(len(found["traces"]))
-    ]
 
 
 def _trace_range(group: Any) -> dict[str, int]:
