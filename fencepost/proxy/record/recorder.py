@@ -19,11 +19,12 @@ from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, Corrupt
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
+from fencepost.proxy.record.earlier import NOBODY, Earlier
 from fencepost.proxy.record.groups import Groups
 from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.lines import MOST_IN_ROW, Lines
 from fencepost.proxy.record.note import Note
-from fencepost.proxy.record.polls import NOBODY, Polls
+from fencepost.proxy.record.polls import Polls
 from fencepost.proxy.record.transactions import Transactions
 from fencepost.proxy.record.values import Values, whole_batches
 from fencepost.wire.codec import RequestHeader
@@ -46,13 +47,15 @@ CLIENT_ID_CHARACTERS = 200
 @define(eq=False, kw_only=True)
 class Recorder:
     """A watcher of pipes. values: what is kept of records; compacted: topics of which keys are kept, others:
-    topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept."""
+    topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept.
+    began: when the record began, nanoseconds; nothing in it is earlier."""
 
     lines: Lines
     values: Values
     compacted: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
     keep: Callable[[int, bytes | None, bytes], None] | None = None
+    began: int = 0
     wanted: frozenset[int] = frozenset(
         {PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP}
         | {SYNC_GROUP, INIT_PRODUCER_ID, EPOCH_END, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_COMMIT}
@@ -65,6 +68,7 @@ class Recorder:
     appends: Appends = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
+    earlier: Earlier = field(init=False)
     polls: Polls = field(init=False)
     committed: dict[tuple[str, str, int], int] = field(factory=dict, init=False)
     """(group, topic, partition) -> the last committed offset."""
@@ -76,9 +80,10 @@ class Recorder:
 
     def __attrs_post_init__(self) -> None:
         self.appends = Appends(self.lines)
-        self.groups = Groups(self.lines, self.committed)
+        self.groups = Groups(self.lines, self.committed, self.began)
         self.transactions = Transactions(self.lines)
-        self.polls = Polls(lines=self.lines, values=self.values, others=self.others, keep=self.keep)
+        self.earlier = Earlier(lines=self.lines, others=self.others, began=self.began)
+        self.polls = Polls(lines=self.lines, values=self.values, earlier=self.earlier, keep=self.keep)
 
     # ---- what pipes call
 
@@ -303,7 +308,7 @@ class Recorder:
             log_start = getattr(answer, "log_start_offset", -1)
             self.appends.answered(identity, appends, time, error, answer.base_offset, log_start)
             if answer.base_offset >= 0:
-                self.polls.ends_of(topic, partition, answer.base_offset)
+                self.earlier.ends_at(topic, partition, answer.base_offset)
         return worst
 
     # ---- events
