@@ -9,6 +9,7 @@ which tells them from equal records that were sent here (traces/parts.py).
 """
 
 from bisect import bisect_left
+from collections.abc import Callable
 
 from attrs import define, field
 
@@ -17,7 +18,7 @@ from fencepost.proxy.record.lines import Lines, rows_of, run_text
 from fencepost.traces.parts import BEFORE
 
 NOBODY = 0
-"""The process of records that were sent without the proxy."""
+"""The process of records that were sent without the proxy, unless they may be of an aborted transaction."""
 MOST_SPANS = 1_000
 """Separate ranges of offsets that are kept for a partition. The lowest is forgotten beyond it: its records
 become rows again if they are read again, and are then known twice, which convicts no one."""
@@ -69,6 +70,8 @@ class Earlier:
     others: frozenset[str]
     # When the record began: nanoseconds, not later than any other row.
     began: int
+    # The number of a process that no other row has.
+    new_process: Callable[[], int]
     _known: dict[tuple[str, int], Known] = field(factory=dict, init=False)
 
     def ends_at(self, topic: str, partition: int, end: int) -> None:
@@ -82,7 +85,7 @@ class Earlier:
         if (topic, partition) not in self._known:
             self._known[topic, partition] = Known(end)
 
-    def shown(self, topic: str, partition: int, offset: int, values: Ids) -> None:
+    def shown(self, topic: str, partition: int, offset: int, values: Ids, *, may_abort: bool = False) -> None:
         """An answer shows records of a log of which an end is known.
 
         Args:
@@ -90,6 +93,8 @@ class Earlier:
             partition: of the log.
             offset: of the first record.
             values: of the records, at neighbouring offsets.
+            may_abort: whether they are of a transaction that is not known to have committed. Nobody saw which
+                others are in it, or its end: it is a transaction of unknown outcome, of these records alone.
         """
         known = self._known[topic, partition]
         end = offset + len(values)
@@ -98,17 +103,18 @@ class Earlier:
         if end <= offset:
             return
         for start, stop in known.rows.add(offset, end):
+            row = {"process": NOBODY, "invoke_time": self.began, "outcome": "unknown", "argument": BEFORE}
+            if may_abort:
+                row["process"] = self.new_process()
+                self.lines.operation(row | {"op_id": self.lines.number(), "function": "txn"})
             self.lines.operation(
-                {
+                row
+                | {
                     "op_id": self.lines.number(),
-                    "process": NOBODY,
                     "function": "append",
-                    "invoke_time": self.began,
-                    "outcome": "unknown",
                     "topic": topic,
                     "partition": partition,
                     "acks": -1,
-                    "argument": BEFORE,
                     "runs": rows_of(
                         [run_text(topic, partition, start, values[start - offset : stop - offset])]
                     ),

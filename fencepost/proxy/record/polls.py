@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.proxy.exchange import Exchange
@@ -39,7 +39,7 @@ def _rows(runs: list[Run]) -> Iterator[list[Run]]:
             if held and size + len(part) > MOST_IN_ROW:
                 yield held
                 held, size = [], 0
-            held.append(run if part is run.values else Run(run.offset + start, run.leader_epoch, part))
+            held.append(run if part is run.values else evolve(run, offset=run.offset + start, values=part))
             size += len(part)
     if held or not runs:
         yield held
@@ -158,7 +158,8 @@ class Polls:
         for runs in _rows(found.runs if found else []):
             texts: list[bytes] = []
             for run in runs:
-                self.earlier.shown(topic, partition, run.offset, run.values)
+                open_end = run.transactional and not committed
+                self.earlier.shown(topic, partition, run.offset, run.values, may_abort=open_end)
                 texts.append(run_text(topic, partition, run.offset, run.values, run.leader_epoch))
                 self.records += len(run.values)
             row["op_id"] = self.lines.number()

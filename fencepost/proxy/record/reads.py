@@ -62,6 +62,7 @@ class Run:
     offset: int
     leader_epoch: int
     values: Ids
+    transactional: bool = False
 
 
 @frozen
@@ -103,14 +104,14 @@ def shown(data: bytes, position: int, values: Values, aborted: Mapping[int, list
         if deltas is None:
             skipped = max(0, position - header.base_offset)
             if len(ids) > skipped:
-                runs.append(
-                    Run(header.base_offset + skipped, header.leader_epoch, ids[skipped:] if skipped else ids)
-                )
+                part = ids[skipped:] if skipped else ids
+                first = header.base_offset + skipped
+                runs.append(Run(first, header.leader_epoch, part, header.is_transactional))
             continue
         for value, delta in zip(ids, deltas, strict=True):  # compacted: some are gone
             offset = header.base_offset + delta
             if offset >= position:
-                runs.append(Run(offset, header.leader_epoch, [int(value)]))
+                runs.append(Run(offset, header.leader_epoch, [int(value)], header.is_transactional))
     return Shown(runs, batches)
 
 

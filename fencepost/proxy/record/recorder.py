@@ -82,7 +82,9 @@ class Recorder:
         self.appends = Appends(self.lines)
         self.groups = Groups(self.lines, self.committed, self.began)
         self.transactions = Transactions(self.lines)
-        self.earlier = Earlier(lines=self.lines, others=self.others, began=self.began)
+        self.earlier = Earlier(
+            lines=self.lines, others=self.others, began=self.began, new_process=self._new_process
+        )
         self.polls = Polls(lines=self.lines, values=self.values, earlier=self.earlier, keep=self.keep)
 
     # ---- what pipes call
@@ -314,8 +316,7 @@ class Recorder:
     # ---- events
 
     def _opened(self, pipe: Pipe, time: int) -> None:
-        self._last_process += 1
-        self._processes[pipe.number] = self._last_process
+        self._processes[pipe.number] = self._new_process()
         detail = {"connection": pipe.number, "client": pipe.client}
         self.lines.event(time, "connection", detail, node=self._node(pipe), cause="opened")
 
@@ -349,12 +350,15 @@ class Recorder:
     def _node(self, pipe: Pipe) -> int:
         return pipe.cluster.node_at(*pipe.broker)
 
+    def _new_process(self) -> int:
+        self._last_process += 1
+        return self._last_process
+
     def _producer(self, producer_id: int) -> int:
         """The process of a producer."""
         known = self._producers.get(producer_id)
         if known is None:
-            self._last_process += 1
-            known = self._producers[producer_id] = self._last_process
+            known = self._producers[producer_id] = self._new_process()
             if len(self._producers) > MOST_KNOWN:
                 self._producers.popitem(last=False)
         return known
