@@ -16,7 +16,7 @@ sent in the recording after all.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import evolve
@@ -114,9 +114,9 @@ def _traces(path: Path) -> Iterator[Trace]:
 
 
 def places_of(row: Operation) -> Iterator[Place]:
-    """What an append that may have been written says of its records. The id of an idempotent producer's record names that record wherever it is. Any
-    other id says what the record contains, and equal records have equal ids: only its offset tells which one
-    it is, and without one nothing is known.
+    """What an append that may have been written says of its records. The id of an idempotent producer's
+    record names that record, wherever it is. Any other id says what the record contains, and equal records
+    have equal ids: only its offset tells which one it is, and without one nothing is known.
 
     Args:
         row: an append that was sent in the recording.
@@ -128,19 +128,17 @@ def places_of(row: Operation) -> Iterator[Place]:
             yield record.topic, record.partition, record.value, record.offset
 
 
-def was_sent_here(row: Operation, is_known: Callable[[Place], bool]) -> bool:
-    """Whether the records of an append from before the proxy were sent in the recording after all: their
-    sender was in flight when the first end of the log became known.
+def places_if_sent(row: Operation) -> Iterator[Place]:
+    """Any of these among the `places_of` appends shows that the records of an append from before the proxy
+    were sent in the recording after all: their request was under way when the first end of the log became
+    known.
 
     Args:
         row: an append whose argument is BEFORE.
-        is_known: whether something is among the `places_of` the appends that were sent.
     """
-    return any(
-        is_known((record.topic, record.partition, record.value, offset))
-        for record in row.records
-        for offset in (_EVERY_OFFSET, record.offset)
-    )
+    for record in row.records:
+        for offset in (_EVERY_OFFSET, record.offset):
+            yield record.topic, record.partition, record.value, offset
 
 
 def _joined(first: Trace, rows: list[Operation], events: list[Event]) -> Trace:
@@ -153,7 +151,7 @@ def _joined(first: Trace, rows: list[Operation], events: list[Event]) -> Trace:
         if row.function is not Function.APPEND:
             return False
         if row.argument == BEFORE:
-            return was_sent_here(row, places.__contains__)
+            return not places.isdisjoint(places_if_sent(row))
         # what was refused and sent again in other batches (a batch too large is split) was not sent twice
         return row.outcome is Outcome.FAIL and any(record.value in known for record in row.records)
 

@@ -1,6 +1,7 @@
 """Records that were sent without the proxy: no correct cluster is convicted because of them."""
 
 import time
+from itertools import pairwise
 
 import confluent_kafka as ck
 import pytest
@@ -13,13 +14,20 @@ from wire_lab import wire_lab
 import fencepost.kafka
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.proxy.record.earlier import Spans
+from fencepost.proxy.record.lines import Lines
+from fencepost.proxy.record.reads import shown
+from fencepost.proxy.record.recorder import Recorder
+from fencepost.proxy.record.values import Values
+from fencepost.traces.jsonlines import read_lines
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.parts import BEFORE
 from fencepost.traces.plan import TopicOptions, TransactionOptions
 
 ISOLATIONS = ("read_committed", "read_uncommitted")
-PATIENCE_S = 15
+PATIENCE_S = 600
+HEAD = ['{"type":"trace","trace_id":0,"plan":"","seed":0,"software_version":"x"}\n']
 TOPICS = ("log-False", "log-True", "again", "equal", "mirror", "pieces", "bypass", "reorder")
 
 
@@ -125,8 +133,8 @@ def test_after_a_restart_the_earlier_run_is_before_the_record(address, tmp_path)
 
 
 def test_equal_records_before_and_after_are_two_records(address, tmp_path):
-    """Rule: without idempotence equal records have equal ids. One at another offset than the one that was sent
-    here is another record: neither a duplicate nor a phantom."""
+    """Rule: without idempotence equal records have equal ids. One at another offset than the one that was
+    sent here is another record: neither a duplicate nor a phantom."""
     plain = {"enable.idempotence": False}
     send(address, "equal", [b"same"] * 5, **plain)
     with proxy_lab(address, tmp_path) as proxy:
@@ -245,4 +253,21 @@ def test_spans_are_a_set_of_offsets(ranges):
         known |= set(range(start, start + size))
         held = list(zip(spans.starts, spans.ends, strict=True))
         assert {n for low, high in held for n in range(low, high)} == known
-        assert all(before[1] < after[0] for before, after in zip(held, held[1:], strict=False))
+        assert all(before[1] < after[0] for before, after in pairwise(held))
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_an_earlier_record_that_compaction_took_away_is_no_loss(position):
+    """Rule: in a compacted topic the rows of earlier records have their keys, so that an older record of a
+    key may be gone."""
+    lines, values = [], Values(key=b"k" * 32)
+    recorder = Recorder(lines=Lines(lines.append), values=values, compacted=frozenset({"t"}), began=5)
+    recorder.earlier.ends_at("t", 0, 4)
+    records = [Record(n, 5, key, b"%d" % n) for n, key in enumerate((b"a", b"b", b"b", b"a"))]
+    batch = encode_batch(records, base_offset=0, leader_epoch=0)
+    for run in shown(batch, position, values, None, keyed=True).runs:
+        recorder.earlier.shown("t", 0, run, may_abort=False)
+    (trace,) = read_lines(HEAD + lines, where="lines")
+    rows = [(row.key, [record.offset for record in row.records]) for row in trace.operations]
+    a, b = values.key_text(b"a"), values.key_text(b"b")
+    assert rows == [(a, [0]), (b, [1, 2]), (a, [3])][position:]

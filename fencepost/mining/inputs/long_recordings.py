@@ -24,7 +24,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.parts import BEFORE, RETRIED, Place, parts_of, places_of, was_sent_here
+from fencepost.traces.parts import BEFORE, RETRIED, Place, parts_of, places_if_sent, places_of
 from fencepost.traces.rows import Rows, event_row, operation_row, trace_row
 from fencepost.traces.schema import SCHEMAS, WHOLE_KEY, Table
 from fencepost.traces.store import TraceStore, part_at
@@ -134,9 +134,8 @@ class _Gathering:
         self.places.append(_array(_number(place) for row in sent for place in places_of(row)))
         for row in appends:
             if row.argument == BEFORE:
-                wanted: list[int] = []
-                was_sent_here(row, lambda place: bool(wanted.append(_number(place))))
-                self.before.append((row.op_id, _array(one.value for one in row.records), _array(wanted)))
+                wanted = _array(_number(place) for place in places_if_sent(row))
+                self.before.append((row.op_id, _array(one.value for one in row.records), wanted))
 
     def doubled(self) -> frozenset[int]:
         """Op ids of appends from before that were sent here."""

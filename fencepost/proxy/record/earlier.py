@@ -10,11 +10,12 @@ which tells them from equal records that were sent here (traces/parts.py).
 
 from bisect import bisect_left
 from collections.abc import Callable
+from typing import Any
 
 from attrs import define, field
 
-from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.lines import Lines, rows_of, run_text
+from fencepost.proxy.record.reads import Run
 from fencepost.traces.parts import BEFORE
 
 NOBODY = 0
@@ -85,41 +86,36 @@ class Earlier:
         if (topic, partition) not in self._known:
             self._known[topic, partition] = Known(end)
 
-    def shown(self, topic: str, partition: int, offset: int, values: Ids, *, may_abort: bool = False) -> None:
+    def shown(self, topic: str, partition: int, run: Run, *, may_abort: bool) -> None:
         """An answer shows records of a log of which an end is known.
 
         Args:
             topic: of the log.
             partition: of the log.
-            offset: of the first record.
-            values: of the records, at neighbouring offsets.
+            run: the records; with their keys in a compacted topic.
             may_abort: whether they are of a transaction that is not known to have committed. Nobody saw which
                 others are in it, or its end: it is a transaction of unknown outcome, of these records alone.
         """
-        known = self._known[topic, partition]
-        end = offset + len(values)
+        known, end = self._known[topic, partition], run.offset + len(run.values)
         if topic not in self.others:
             end = min(end, known.baseline)
-        if end <= offset:
+        if end <= run.offset:
             return
-        for start, stop in known.rows.add(offset, end):
-            row = {"process": NOBODY, "invoke_time": self.began, "outcome": "unknown", "argument": BEFORE}
-            if may_abort:
-                row["process"] = self.new_process()
-                self.lines.operation(row | {"op_id": self.lines.number(), "function": "txn"})
-            self.lines.operation(
-                row
-                | {
-                    "op_id": self.lines.number(),
-                    "function": "append",
-                    "topic": topic,
-                    "partition": partition,
-                    "acks": -1,
-                    "runs": rows_of(
-                        [run_text(topic, partition, start, values[start - offset : stop - offset])]
-                    ),
-                }
-            )
+        for start, stop in known.rows.add(run.offset, end):
+            for key, part in run.part(start - run.offset, stop - run.offset).by_key():
+                self._row(topic, partition, key, part, may_abort)
+
+    def _row(self, topic: str, partition: int, key: str | None, run: Run, may_abort: bool) -> None:
+        row: dict[str, Any] = {"process": NOBODY, "invoke_time": self.began, "outcome": "unknown"}
+        row["argument"] = BEFORE
+        if may_abort:
+            row["process"] = self.new_process()
+            self.lines.operation(row | {"op_id": self.lines.number(), "function": "txn"})
+        row |= {"op_id": self.lines.number(), "function": "append", "topic": topic, "partition": partition}
+        if key is not None:
+            row["key"] = key
+        texts = [run_text(topic, partition, run.offset, run.values)]
+        self.lines.operation(row | {"acks": -1, "runs": rows_of(texts)})
 
     def passed(self, topic: str, partition: int, start: int, end: int) -> None:
         """Nothing else is in a range of a log: compaction took it away, or it has markers only.

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.proxy.exchange import Exchange
@@ -39,7 +39,7 @@ def _rows(runs: list[Run]) -> Iterator[list[Run]]:
             if held and size + len(part) > MOST_IN_ROW:
                 yield held
                 held, size = [], 0
-            held.append(run if part is run.values else evolve(run, offset=run.offset + start, values=part))
+            held.append(run if part is run.values else run.part(start, start + len(part)))
             size += len(part)
     if held or not runs:
         yield held
@@ -47,11 +47,12 @@ def _rows(runs: list[Run]) -> Iterator[list[Run]]:
 
 @define(eq=False, kw_only=True)
 class Polls:
-    """keep: takes records in full, if they are to be kept."""
+    """compacted: topics of which keys are kept; keep: takes records in full, if they are to be kept."""
 
     lines: Lines
     values: Values
     earlier: Earlier
+    compacted: frozenset[str]
     keep: Callable[[int, bytes | None, bytes], None] | None
     records: int = field(default=0, init=False)
     """That brokers have handed out so far."""
@@ -129,7 +130,8 @@ class Polls:
             aborted = {}
             for each in sorted(one.aborted_transactions or (), key=lambda it: it.first_offset):
                 aborted.setdefault(each.producer_id, []).append(each.first_offset)
-        found = shown(one.records, position, self.values, aborted) if one.records else None
+        keyed = topic in self.compacted
+        found = shown(one.records, position, self.values, aborted, keyed=keyed) if one.records else None
         end, stable = one.high_watermark, one.last_stable_offset
         ends = (end, min(end, stable), getattr(one, "log_start_offset", -1))
         place = (pipe.number, topic, partition)
@@ -158,8 +160,7 @@ class Polls:
         for runs in _rows(found.runs if found else []):
             texts: list[bytes] = []
             for run in runs:
-                open_end = run.transactional and not committed
-                self.earlier.shown(topic, partition, run.offset, run.values, may_abort=open_end)
+                self.earlier.shown(topic, partition, run, may_abort=run.transactional and not committed)
                 texts.append(run_text(topic, partition, run.offset, run.values, run.leader_epoch))
                 self.records += len(run.values)
             row["op_id"] = self.lines.number()

@@ -85,7 +85,13 @@ class Recorder:
         self.earlier = Earlier(
             lines=self.lines, others=self.others, began=self.began, new_process=self._new_process
         )
-        self.polls = Polls(lines=self.lines, values=self.values, earlier=self.earlier, keep=self.keep)
+        self.polls = Polls(
+            lines=self.lines,
+            values=self.values,
+            earlier=self.earlier,
+            compacted=self.compacted,
+            keep=self.keep,
+        )
 
     # ---- what pipes call
 
