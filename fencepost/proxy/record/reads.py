@@ -71,15 +71,16 @@ class Run:
         keys = None if self.keys is None else self.keys[start:end]
         return evolve(self, offset=self.offset + start, values=self.values[start:end], keys=keys)
 
-    def by_key(self) -> "Iterator[tuple[str | None, Run]]":
+    def by_key(self) -> Iterator[tuple[str | None, "Run"]]:
         """Neighbours with one key; all records with None if keys are not known."""
+        if self.keys is None:
+            yield None, self
+            return
         first = 0
-        for place in range(1, len(self.values) + 1) if self.keys else ():
+        for place in range(1, len(self.values) + 1):
             if place == len(self.values) or self.keys[place] != self.keys[first]:
                 yield self.keys[first], self.part(first, place)
                 first = place
-        if not self.keys:
-            yield None, self
 
 
 @frozen
@@ -131,13 +132,13 @@ def shown(
             if len(ids) > skipped:
                 part = ids[skipped:] if skipped else ids
                 first = header.base_offset + skipped
-                kept = keys[skipped:] if keys else None
+                kept = None if keys is None else keys[skipped:]
                 runs.append(Run(first, header.leader_epoch, part, header.is_transactional, kept))
             continue
         for n, (value, delta) in enumerate(zip(ids, deltas, strict=True)):  # compacted: some are gone
             offset = header.base_offset + delta
             if offset >= position:
-                kept = keys[n : n + 1] if keys else None
+                kept = None if keys is None else keys[n : n + 1]
                 runs.append(Run(offset, header.leader_epoch, [int(value)], header.is_transactional, kept))
     return Shown(runs, batches)
 

@@ -96,7 +96,7 @@ class Recorder:
     # ---- what pipes call
 
     def asked(self, pipe: Pipe, exchange: Exchange) -> None:
-        """A request is about to leave.
+        """A request has come.
 
         Args:
             pipe: the connection.
@@ -110,10 +110,9 @@ class Recorder:
         note = exchange.note = Note()
         key, body = exchange.header.api_key, exchange.body
         if key == PRODUCE:
-            first = self.lines.operations
             self._produced(pipe, exchange, note)
-            if body.acks == 0:
-                self._request(pipe, exchange, exchange.time, first, "", delivered=True)
+            if not exchange.has_answer:
+                self._request(pipe, exchange, exchange.time, "", delivered=True)
                 return
         elif key == FETCH:
             self.polls.asked(pipe, exchange, note)
@@ -121,29 +120,25 @@ class Recorder:
             self.transactions.asked(self._producer, pipe, exchange, body)
         self._open[exchange] = None
 
-    def answered(self, pipe: Pipe, exchange: Exchange, body: Any, time: int, delivered: bool) -> None:
-        """A broker has answered.
+    def answered(self, pipe: Pipe, exchange: Exchange, time: int) -> None:
+        """A client was sent an answer, whole.
 
         Args:
             pipe: the connection.
             exchange: the request.
-            body: the answer, decoded.
             time: nanoseconds.
-            delivered: whether the client gets the answer.
         """
         note: Note | None = exchange.note
         if note is None or self.stopped or exchange.header is None:
             return
         self._open.pop(exchange, None)
-        key, first, error = exchange.header.api_key, self.lines.operations, ""
+        key, body, error = exchange.header.api_key, exchange.said, ""
         process = self._processes.get(pipe.number, NOBODY)
         node = self._node(pipe)
-        if not delivered:
-            self.appends.lost([one for *_, appends in note.batches for one in appends])
-        elif body is None:
+        if body is None:
             pass
         elif key == PRODUCE:
-            error = self._acknowledged(pipe, note, body, time)
+            error = self._acknowledged(pipe, note, exchange, time)
         elif key == FETCH:
             error = self.polls.fetched(pipe, exchange, note, body, time, process)
         elif key == LIST_OFFSETS:
@@ -154,10 +149,10 @@ class Recorder:
             error = self.transactions.answered(self._producer, pipe, exchange, body, time, node)
         else:
             error = _error_of(body)
-        self._request(pipe, exchange, time, first, error, delivered=delivered)
+        self._request(pipe, exchange, time, error, delivered=True)
 
     def lost(self, pipe: Pipe, exchange: Exchange, time: int) -> None:
-        """No answer will come.
+        """The client will not get an answer.
 
         Args:
             pipe: the connection.
@@ -168,14 +163,13 @@ class Recorder:
         self._open.pop(exchange, None)
         if note is None or self.stopped or exchange.header is None:
             return
-        first = self.lines.operations
         self.appends.lost([one for *_, appends in note.batches for one in appends])
         if exchange.body is not None and exchange.header.api_key == OFFSET_COMMIT:
             process = self._processes.get(pipe.number, NOBODY)
             self.groups.lost_commit(exchange, process, self._node(pipe), pipe.cluster.name_of)
         elif exchange.body is not None and exchange.header.api_key == END_TXN:
             self.transactions.lost(exchange.body)
-        self._request(pipe, exchange, None, first, "", delivered=False)
+        self._request(pipe, exchange, None, "", delivered=False)
 
     def closed(self, pipe: Pipe, time: int, reason: str) -> None:
         """A connection has ended.
@@ -299,12 +293,10 @@ class Recorder:
                 yield first, ids[first:place], keys[first]
                 first = place
 
-    def _acknowledged(self, pipe: Pipe, note: Note, body: Any, time: int) -> str:
-        answers = {
-            (pipe.cluster.name_of(topic), one.index): one
-            for topic in body.responses
-            for one in topic.partition_responses
-        }
+    def _acknowledged(self, pipe: Pipe, note: Note, exchange: Exchange, time: int) -> str:
+        name_of = pipe.cluster.name_of
+        answers = _produce_rows(exchange.said, name_of)
+        own = _produce_rows(exchange.broker_said, name_of) if exchange.by_hook else {}
         worst = ""
         for topic, partition, identity, appends in note.batches:
             answer = answers.get((topic, partition))
@@ -314,9 +306,14 @@ class Recorder:
             error = error_name(answer.error_code)
             worst = error if error != "NONE" else worst
             log_start = getattr(answer, "log_start_offset", -1)
-            self.appends.answered(identity, appends, time, error, answer.base_offset, log_start)
-            if answer.base_offset >= 0:
-                self.earlier.ends_at(topic, partition, answer.base_offset)
+            said = own.get((topic, partition))
+            if error != "NONE" and said is not None and error_name(said.error_code) == "NONE":
+                self.appends.lost(appends)  # it is written, whatever the client was told
+            else:
+                self.appends.answered(identity, appends, time, error, answer.base_offset, log_start)
+            known = answer if said is None else said
+            if known.base_offset >= 0:
+                self.earlier.ends_at(topic, partition, known.base_offset)
         return worst
 
     # ---- events
@@ -327,7 +324,7 @@ class Recorder:
         self.lines.event(time, "connection", detail, node=self._node(pipe), cause="opened")
 
     def _request(
-        self, pipe: Pipe, exchange: Exchange, time: int | None, first: int, error: str, *, delivered: bool
+        self, pipe: Pipe, exchange: Exchange, time: int | None, error: str, *, delivered: bool
     ) -> None:
         header = exchange.header
         assert header is not None
@@ -346,7 +343,9 @@ class Recorder:
         if error and error != "NONE":
             detail["error"] = error
         if not delivered:
-            detail["says"] = "the client did not get the answer"
+            detail["says"] = "the client did not get an answer"
+        elif exchange.by_hook:
+            detail["by"] = "fault" if exchange.broker_said is None else "fault after the broker"
         self.lines.event(
             exchange.time, "request", detail, node=self._node(pipe), cause=api_name(header.api_key)
         )
@@ -368,6 +367,15 @@ class Recorder:
             if len(self._producers) > MOST_KNOWN:
                 self._producers.popitem(last=False)
         return known
+
+
+def _produce_rows(body: Any, name_of: Callable[[Any], str]) -> dict[tuple[str, int], Any]:
+    """What an answer to Produce says of each partition."""
+    return {
+        (name_of(topic), one.index): one
+        for topic in (() if body is None else body.responses)
+        for one in topic.partition_responses
+    }
 
 
 def _error_of(body: Any) -> str:
