@@ -114,9 +114,9 @@ def test_a_broker_that_is_gone_is_counted_and_logged_once_a_minute(closed, caplo
     caplog.set_level(logging.WARNING, logger="fencepost.proxy")
 
     def connect(lab):
-        with socket.create_connection(("127.0.0.1", lab.port), PATIENCE_S) as client:
-            with contextlib.suppress(ConnectionResetError):
-                assert client.recv(1) == b""
+        client = socket.create_connection(("127.0.0.1", lab.port), PATIENCE_S)
+        with client, contextlib.suppress(ConnectionResetError):
+            assert client.recv(1) == b""
 
     with proxy_lab(named(closed)) as lab:
         for _ in range(5):
