@@ -44,8 +44,8 @@ def sent(address, topic, folder):
 
 
 def test_a_record_that_was_refused_and_reported_as_written_is_the_librarys(tmp_path):
-    """Rule: each record that the library reported as written, and that is in no log, is blamed on the library,
-    with what was answered; nothing else is blamed."""
+    """Rule: each record that the library reported as written, and that is in no log, is blamed on the
+    library, with what was answered; nothing else is blamed."""
     topics = [TopicOptions(name=f"implicit-{n}", partitions=1) for n in range(TRIES)]
     seen = 0
     with wire_lab(*topics, brokers=1) as lab:
@@ -59,7 +59,8 @@ def test_a_record_that_was_refused_and_reported_as_written_is_the_librarys(tmp_p
             for blame in blames:
                 assert blame.side is Side.CLIENT_LIBRARY
                 assert blame.says == (
-                    f"{NO_OFFSET}, refused by a fault in the broker's place (NOT_LEADER_OR_FOLLOWER), in no log"
+                    f"{NO_OFFSET}, refused by a fault in the broker's place (NOT_LEADER_OR_FOLLOWER), "
+                    "in no log"
                 )
                 said = [json.loads(one.detail) for one in trace.events if one.cause == "produce"]
                 (event,) = [one for one in said if one["correlation"] == blame.frame.correlation]

@@ -33,7 +33,15 @@ class Spans:
     ends: list[int] = field(factory=list)
 
     def add(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Add a range; returns those parts of it that were not in here, ascending."""
+        """Add a range.
+
+        Args:
+            start: its first offset.
+            end: the first one after it.
+
+        Returns:
+            those parts of it that were not in here, ascending.
+        """
         first = last = bisect_left(self.ends, start)
         new: list[tuple[int, int]] = []
         low, high, reached = start, end, start
