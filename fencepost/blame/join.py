@@ -3,47 +3,33 @@
 Owns the rules. Must not know files. The wire is between both sides, so each side is judged by what crossed
 it:
 
-    the cluster     gets requests and gives answers: it is responsible for everything that the log check and
-                    the rules below find in these alone.
-    the application makes requests and gets answers: it (or its client library) is responsible for every
-                    difference between what it did and saw, and what crossed the wire.
+    the cluster         gets requests and gives answers: it is responsible for everything that the log check
+                        and the rules below find in these alone.
+    the client library  makes delivery reports, and a tap writes them down as they come: it is responsible for
+                        every report that the answers on the wire contradict (producers.py).
+    the application     or its client library, which a tap cannot tell apart here, is responsible for every
+                        other difference between what it did and saw, and what crossed the wire.
 
-A place that convicts the cluster does not convict the application as well. What cannot be matched is
-counted, and convicts neither side.
+A place that convicts the cluster does not convict another side as well. What cannot be matched is counted,
+and convicts no side.
 """
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
-from typing import Any
 
 from attrs import define, field, frozen
 
+from fencepost.blame.findings import Blame, Kind, Side, place_name
 from fencepost.blame.lines import Line, Type
-from fencepost.blame.wire import Carried, Frame, Place, Wire
+from fencepost.blame.producers import Producers
+from fencepost.blame.wire import Carried, Place, Wire
 from fencepost.checkers.judges import judge
 from fencepost.proxy.record.values import content_of
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
 CHECKS = ("log",)
-
-
-class Side(StrEnum):
-    """Where something happened."""
-
-    APPLICATION = "application"
-    CLUSTER = "cluster"
-
-
-class Kind(StrEnum):
-    """What happened."""
-
-    LOSS = "loss"
-    DUPLICATE = "duplicate"
-    REORDERING = "reordering"
-    CONTENT = "content"
 
 
 OF_ANOMALIES = {
@@ -61,41 +47,27 @@ OF_ANOMALIES = {
 
 
 @frozen(kw_only=True)
-class Blame:
-    """One finding."""
-
-    side: Side
-    kind: Kind
-    # Topic, partition and offset in words.
-    place: str
-    # What happened, in a clause.
-    says: str
-    # File and number of the taps' lines.
-    lines: tuple[str, ...] = ()
-    # Op ids of the trace.
-    operations: tuple[int, ...] = ()
-    # The request, if one was recorded.
-    frame: Frame | None = None
-
-
-@frozen(kw_only=True)
 class Joined:
     """counts: sends and deliveries, and how many were matched."""
 
     blames: tuple[Blame, ...]
     counts: dict[str, int]
+    # Whether no request in the record was answered: then nothing can be said of any side.
+    empty: bool = False
+
+
+__all__ = ["Blame", "Joined", "Kind", "Side", "join"]
 
 
 def join(trace: Trace, lines: Iterable[Line]) -> Joined:
     """What both sides together say. lines: of all taps, each tap's in its order."""
-    joining = _Join(Wire.of(trace), trace)
+    wire = Wire.of(trace)
+    if wire.is_empty:
+        return Joined(blames=(), counts={}, empty=True)
+    joining = _Join(wire, trace)
     for line in lines:
         joining.by_actor[line.actor].append(line)
     return joining.all()
-
-
-def _name(place: Place) -> str:
-    return f"{place[0]}-{place[1]} offset {place[2]}"
 
 
 def _between(
@@ -118,7 +90,7 @@ class _Join:
     def all(self) -> Joined:
         found = [*self._of_cluster()]
         for lines in self.by_actor.values():
-            found += self._of_producer(lines)
+            found += Producers(self.wire, self.counts, self.convicted).of(lines)
             found += self._of_consumer(lines)
         return Joined(blames=tuple(found), counts=dict(self.counts))
 
@@ -136,7 +108,7 @@ class _Join:
                 yield Blame(
                     side=Side.CLUSTER,
                     kind=OF_ANOMALIES.get(finding.anomaly, Kind.CONTENT),
-                    place=_name(place),
+                    place=place_name(place),
                     says=f"{finding.anomaly}: expected {finding.expected}, saw {finding.seen}",
                     operations=tuple(finding.operations),
                     frame=self.wire.frame_of(first),
@@ -167,7 +139,7 @@ class _Join:
                 yield Blame(
                     side=Side.CLUSTER,
                     kind=Kind.LOSS,
-                    place=_name(place),
+                    place=place_name(place),
                     says="the record was acknowledged, and an answer to a fetch jumps over it",
                     operations=(known.row.op_id, row.op_id),
                     frame=self.wire.frame_of(row),
@@ -196,7 +168,7 @@ class _Join:
                     yield Blame(
                         side=Side.CLUSTER,
                         kind=Kind.DUPLICATE,
-                        place=_name(place),
+                        place=place_name(place),
                         says=f"the record of one sequence number is at offset {before[2]} as well",
                         operations=(one.row.op_id, row.op_id),
                         frame=self.wire.frame_of(row),
@@ -222,141 +194,12 @@ class _Join:
                     yield Blame(
                         side=Side.CLUSTER,
                         kind=Kind.REORDERING,
-                        place=_name(place),
+                        place=place_name(place),
                         says=f"sequence {row.sequence} is before sequence {before.row.sequence}, at "
                         f"{before.record.offset}",
                         operations=(before.row.op_id, row.op_id),
                         frame=self.wire.frame_of(row),
                     )
-
-    # ---- the application: a producer
-
-    def _of_producer(self, lines: list[Line]) -> Iterator[Blame]:
-        sent = {line.id: line for line in lines if line.type is Type.SENT and line.id is not None}
-        answered = {line.id for line in lines if line.type in (Type.ACKNOWLEDGED, Type.FAILED)}
-        places = {
-            (line.topic, line.partition, line.offset) for line in lines if line.type is Type.ACKNOWLEDGED
-        }
-        nameless = sum(line.type is Type.FAILED and line.id not in sent for line in lines)
-        closed = any(line.type is Type.CLOSED for line in lines)
-        ids_on_wire = any(one in self.wire.by_id for one in sent)
-        self.counts["sends"] += len(sent)
-        for line in lines:
-            if line.type is Type.ACKNOWLEDGED:
-                yield from self._acknowledged(line, sent.get(line.id or ""))
-            elif line.type is Type.FAILED:
-                self.counts[
-                    "failed sends matched" if line.id in self.wire.by_id else "failed sends not matched"
-                ] += 1
-        if ids_on_wire:
-            for line in sent.values():
-                if line.id in self.wire.by_id:
-                    reported = line.id in answered or not closed
-                    yield from self._sent(line, reported, places)
-            if closed:
-                yield from self._vanished(
-                    [
-                        one
-                        for one in sent.values()
-                        if one.id not in self.wire.by_id and one.id not in answered
-                    ],
-                    nameless,
-                )
-            yield from self._order_of_sends(list(sent.values()))
-
-    def _acknowledged(self, line: Line, sent: Line | None) -> Iterator[Blame]:
-        assert line.topic is not None and line.partition is not None and line.offset is not None
-        place = (line.topic, line.partition, line.offset)
-        if place in self.convicted:
-            return
-        one = self.wire.acknowledged.get(place)
-        both = tuple(each.place for each in (sent, line) if each is not None)
-        if one is None:
-            carried = self.wire.by_id.get(line.id or "", [])
-            yield Blame(
-                side=Side.APPLICATION,
-                kind=Kind.LOSS,
-                place=_name(place),
-                says="the client reported to the application that this is acknowledged, and no broker has "
-                "acknowledged anything there",
-                lines=both,
-                operations=tuple(each.row.op_id for each in carried),
-                frame=self.wire.frame_of(carried[-1].row) if carried else None,
-            )
-            return
-        self.counts["acknowledgements matched"] += 1
-        wrong_id = one.tap_id is not None and sent is not None and one.tap_id != line.id
-        wrong_content = (
-            sent is not None and sent.content is not None and sent.content != content_of(one.record.value)
-        )
-        if wrong_id or wrong_content:
-            yield Blame(
-                side=Side.APPLICATION,
-                kind=Kind.CONTENT,
-                place=_name(place),
-                says="the record that was acknowledged there is another one than the application sent",
-                lines=both,
-                operations=(one.row.op_id,),
-                frame=self.wire.frame_of(one.row),
-            )
-
-    def _vanished(self, lines: list[Line], nameless: int) -> Iterator[Blame]:
-        """Sends that never crossed the wire and have no answer. nameless: failures that name no send, each of
-        which may be of one of them (Java's clients before 4.1)."""
-        some = f" ({nameless} of these {len(lines)} may have failed: the client did not name them)"
-        for line in lines[nameless:]:
-            yield Blame(
-                side=Side.APPLICATION,
-                kind=Kind.LOSS,
-                place=line.topic or "?",
-                says="the application sent this, no callback was called, and it never crossed the wire"
-                + (some if nameless else ""),
-                lines=(line.place,),
-            )
-
-    def _sent(self, line: Line, reported: bool, acknowledged: set[Any]) -> Iterator[Blame]:
-        carried = self.wire.by_id[line.id or ""]
-        self.counts["sends matched"] += 1
-        identities = {
-            (one.row.producer_id, one.row.producer_epoch, one.record.value, one.row.op_id) for one in carried
-        }
-        places = {one.place for one in carried if one.acknowledged}
-        if len(identities) > 1 and len(places) > 1 and not places & self.convicted:
-            first, last = carried[0], carried[-1]
-            yield Blame(
-                side=Side.APPLICATION,
-                kind=Kind.DUPLICATE,
-                place=_name(last.place),
-                says=f"one send crossed the wire as {len(identities)} records, each acknowledged",
-                lines=(line.place,),
-                operations=(first.row.op_id, last.row.op_id),
-                frame=self.wire.frame_of(last.row),
-            )
-        if not reported and places and not places & (self.convicted | acknowledged):
-            self.counts["acknowledged, and no callback was called"] += 1
-
-    def _order_of_sends(self, sent: list[Line]) -> Iterator[Blame]:
-        """Sends of one producer to one partition cross the wire in their order."""
-        last: dict[tuple[str, int], tuple[Line, Carried]] = {}
-        for line in sent:
-            carried = [one for one in self.wire.by_id.get(line.id or "", []) if one.acknowledged]
-            if len(carried) != 1:
-                continue
-            one = carried[0]
-            log = (one.record.topic, one.record.partition)
-            before = last.get(log)
-            last[log] = (line, one)
-            if before is None or before[1].record.offset < one.record.offset or one.place in self.convicted:
-                continue
-            yield Blame(
-                side=Side.APPLICATION,
-                kind=Kind.REORDERING,
-                place=_name(one.place),
-                says="sent after a record that crossed the wire later and has a higher offset",
-                lines=(before[0].place, line.place),
-                operations=(before[1].row.op_id, one.row.op_id),
-                frame=self.wire.frame_of(one.row),
-            )
 
     # ---- the application: a consumer
 
@@ -383,9 +226,12 @@ class _Join:
         if place in self.convicted:
             return
         frame, operations = self.wire.frame_of(row), () if row is None else (row.op_id,)
+        if not fetched and self.wire.unread:
+            self.counts["deliveries that the record could not read"] += 1
+            return
         if not fetched:
             yield Blame(
-                side=Side.APPLICATION, kind=Kind.CONTENT, place=_name(place),
+                side=Side.APPLICATION, kind=Kind.CONTENT, place=place_name(place),
                 says="the application was handed a record that no broker has sent", lines=(line.place,),
             )  # fmt: skip
             return
@@ -393,7 +239,7 @@ class _Join:
             yield Blame(
                 side=Side.APPLICATION,
                 kind=Kind.CONTENT,
-                place=_name(place),
+                place=place_name(place),
                 lines=(line.place,),
                 frame=frame,
                 says="the application was handed another record than the broker has sent",
@@ -413,7 +259,7 @@ class _Join:
             yield Blame(
                 side=Side.APPLICATION,
                 kind=kind,
-                place=_name(place),
+                place=place_name(place),
                 frame=frame,
                 operations=operations,
                 says=f"delivered after offset {before.offset}, and the consumer was not moved",
@@ -425,12 +271,21 @@ class _Join:
             skipped = (*log, offset)
             if skipped in self.convicted:
                 continue
+            if not self._readers(place) <= self._readers(skipped):
+                self.counts["records that only another reader was sent"] += 1
+                continue
             poll = self.wire.fetched[skipped][-1][0]
             yield Blame(
-                side=Side.APPLICATION, kind=Kind.LOSS, place=_name(skipped), frame=self.wire.frame_of(poll),
-                says="the broker has sent this record, and the application was handed the next one",
+                side=Side.APPLICATION, kind=Kind.LOSS, place=place_name(skipped),
+                frame=self.wire.frame_of(poll),
+                says="the broker has sent this record, and the application was handed a later one next",
                 lines=(before.place, line.place), operations=(poll.op_id,),
             )  # fmt: skip
+
+    def _readers(self, place: Place) -> set[int]:
+        """The connections that a broker has sent the record at a place: this consumer's is one of them. One
+        that reads committed records is not sent those of an aborted transaction."""
+        return {row.process for row, _ in self.wire.fetched.get(place, ())}
 
     def _was_delivered(self, line: Line) -> bool:
         """Whether the same actor was handed this record before."""

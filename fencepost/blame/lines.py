@@ -12,7 +12,9 @@ is not ignored silently.
     {"type":"closed","time":4,"actor":"p1"}      all its results are in the lines above
 
 sent: before the client's send is called. partition: if the application chose it. content: of a record, if the
-tap knows the key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback.
+tap knows the key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback. An
+acknowledgement without an offset (or with -1) is a delivery report of success that names none: acks=0, or a
+client library that takes a record for written.
 delivered: delivered to the application.
 """
 
@@ -64,7 +66,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
 _decode = msgspec.json.Decoder(Line).decode
 _NEEDED: dict[Type, tuple[str, ...]] = {
     Type.SENT: ("id", "topic"),
-    Type.ACKNOWLEDGED: ("id", "topic", "partition", "offset"),
+    Type.ACKNOWLEDGED: ("id", "topic", "partition"),
     Type.FAILED: ("id",),
     Type.DELIVERED: ("topic", "partition", "offset"),
     Type.MOVED: (),
@@ -105,4 +107,7 @@ def _line(text: bytes, where: str) -> Line | None:
     missing = [name for name in _NEEDED[line.type] if getattr(line, name) is None]
     if missing:
         raise TraceError(expected=f"{missing[0]} of a line {line.type}", seen="none", where=where)
-    return msgspec.structs.replace(line, place=where)
+    offset = line.offset if line.offset is not None and line.offset >= 0 else None
+    if line.type is Type.DELIVERED and offset is None:
+        raise TraceError(expected="an offset of a line delivered", seen=str(line.offset), where=where)
+    return msgspec.structs.replace(line, place=where, offset=offset)

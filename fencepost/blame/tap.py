@@ -131,8 +131,6 @@ class _Wrapper:
 
     def _acknowledged(self, number: str, topic: str, partition: int, offset: int | None) -> None:
         known = offset if offset is not None and offset >= 0 else None
-        if known is None:
-            return  # acks=0: no broker acknowledged it
         self.tap.write("acknowledged", self.actor, id=number, topic=topic, partition=partition, offset=known)
 
     def _failed(self, number: str, error: Any) -> None:

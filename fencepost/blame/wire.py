@@ -17,6 +17,8 @@ from fencepost.traces.parts import BEFORE
 from fencepost.traces.trace import Trace
 
 TAPPED = "tapped"
+UNREAD = ("unread_batch", "unread_request")
+"""Causes of marks: what passed and could not be read."""
 Place = tuple[str, int, int]
 """(topic, partition, offset)"""
 
@@ -28,6 +30,12 @@ class Frame:
     connection: int
     correlation: int
     api: str
+    # The worst error in the answer; "" for none.
+    error: str = ""
+    # Who answered in place of the broker: "fault", or "fault after the broker"; "": the broker.
+    by: str = ""
+    # Whether the client was sent an answer, whole.
+    answered: bool = True
 
     def __str__(self) -> str:
         return f"{self.api} {self.correlation} of connection {self.connection}"
@@ -73,7 +81,12 @@ class Wire:
     polls: list[Operation] = field(factory=list)
     # Frames by op id; an append has one for each attempt.
     frames: dict[int, list[Frame]] = field(factory=lambda: defaultdict(list))
-    # Fetches answered with OFFSET_OUT_OF_RANGE: their consumer starts again where its policy says.
+    # Values that polls returned, by (topic, partition).
+    read: dict[tuple[str, int], set[int]] = field(factory=lambda: defaultdict(set))
+    # Requests and batches that passed and that the record could not read.
+    unread: int = 0
+    # Requests whose answer the client was sent.
+    answered: int = 0
     out_of_range: int = 0
     """Fetches answered with OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
     acknowledged_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
@@ -92,9 +105,11 @@ class Wire:
                 for record in row.records:
                     place = (record.topic, record.partition, record.offset)
                     wire.fetched[place].append((row, record.value))
+                    wire.read[place[:2]].add(record.value)
         for event in trace.events:
             if event.name is Name.REQUEST:
                 wire._request(event)
+            wire.unread += event.name is Name.MARK and event.cause in UNREAD
         wire.acknowledged_offsets = _sorted(wire.acknowledged)
         wire.fetched_offsets = _sorted(wire.fetched)
         return wire
@@ -111,13 +126,30 @@ class Wire:
 
     def _request(self, event: Event) -> None:
         said = _object(event.detail)
+        self.answered += "says" not in said
         self.out_of_range += said.get("error") == "OFFSET_OUT_OF_RANGE"
         numbers = said.get("operations")
         if isinstance(numbers, list):
-            frame = Frame(int(said.get("connection", -1)), int(said.get("correlation", -1)), event.cause)
+            frame = Frame(
+                connection=int(said.get("connection", -1)),
+                correlation=int(said.get("correlation", -1)),
+                api=event.cause,
+                error=str(said.get("error", "")),
+                by=str(said.get("by", "")),
+                answered="says" not in said,
+            )
             for number in numbers:
                 if isinstance(number, int):
                     self.frames[number].append(frame)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no request was answered."""
+        return not (self.answered or self.carried or self.polls)
+
+    def is_read(self, one: Carried) -> bool:
+        """Whether some answer shows this record in its log."""
+        return one.record.value in self.read.get(one.place[:2], ())
 
     def frame_of(self, row: Operation | None) -> Frame | None:
         """The last frame of an operation."""

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, frozen
 
 from fencepost.wire.codec import RequestHeader
-from fencepost.wire.passing import api_name
+from fencepost.wire.passing import PRODUCE, api_name
 
 
 @frozen
@@ -63,17 +63,38 @@ class Exchange:
     time: int
     """When the request arrived whole."""
     body: Any = None
-    """As kio's class; None if nobody wanted to know."""
+    """As kio's class, as the client sent it; None if nobody wanted to know."""
+    carried: Any = None
+    """What leaves for the broker in place of `body`; None: `body`."""
+    watched: bool = False
+    """Whether the watcher has heard of the request."""
     note: Any = None
     """Whatever the watcher has put there."""
     readable: bool = True
     """Whether its answer can be read."""
     answer: bytes | None = None
     """What goes to the client, once it is known."""
+    broker_said: Any = None
+    """The broker's answer; None if there is none, or nobody could read it."""
+    said: Any = None
+    """The answer as it goes to the client; the broker's own unless a hook made another."""
+    whole: bool = True
+    """Whether `answer` is all of it."""
     delay_ms: int = 0
     """How long the answer waits."""
     last: str = ""
     """Why the connection ends after the answer."""
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether a broker answers it: everything but produce with acks=0."""
+        key = None if self.header is None else self.header.api_key
+        return key != PRODUCE or self.body is None or self.body.acks != 0
+
+    @property
+    def by_hook(self) -> bool:
+        """Whether the answer is not the broker's own."""
+        return self.said is not self.broker_said
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ know what is in it, and leaves as the bytes that came unless somebody changed it
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from attrs import define, field
@@ -29,7 +30,6 @@ from fencepost.wire.hook import (
     Hold,
     Hook,
     Last,
-    Pass,
     Replace,
     Silence,
     Verdict,
@@ -74,19 +74,25 @@ class Watcher(Protocol):
     """APIs with requests and answers that it wants to read."""
 
     def asked(self, pipe: "Pipe", exchange: Exchange) -> None:
-        """A request is about to leave for the broker.
+        """A request has come, and nothing of it has left for the broker.
 
         Args:
             pipe: the connection.
             exchange: the request.
         """
 
-    def answered(self, pipe: "Pipe", exchange: Exchange, body: Any, time: int, delivered: bool) -> None:
-        """The broker has answered; body: None if nobody could read it. delivered: the client gets what the
-        broker said."""
+    def answered(self, pipe: "Pipe", exchange: Exchange, time: int) -> None:
+        """The client was sent an answer, whole: `exchange.said`, None if nobody could read it.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+            time: when the answer left, nanoseconds.
+        """
 
     def lost(self, pipe: "Pipe", exchange: Exchange, time: int) -> None:
-        """The connection ended before the answer came; also for a request that a hook swallowed.
+        """The client will not get an answer: the connection ended, or a hook took the request or the answer
+        away.
 
         Args:
             pipe: the connection.
@@ -138,8 +144,8 @@ class Pipe:
     _due: int = field(init=False, default=0)
     """When the delayed request leaves, also if its client has gone by then; 0: not without its client."""
     _answer_waits: bool = field(init=False, default=False)
-    _unreported: list[tuple[Exchange, Any, int, bool]] = field(init=False, factory=list)
-    """Answers that are reported to the watcher once they have left."""
+    _unreported: list[tuple[Exchange, int]] = field(init=False, factory=list)
+    """Answers that are reported to the watcher once they have left, and when they did."""
     _tokens: int = field(init=False, default=0)
     """Frames of the client that are tokens, not requests."""
 
@@ -218,14 +224,23 @@ class Pipe:
             exchange.body = request_body(header, frame)
         return exchange, frame
 
+    def _watch_held(self) -> None:
+        """The watcher hears of requests that wait behind a delayed one and will not leave."""
+        for frame in self._held if self.watcher is not None else ():
+            with suppress(FencepostError):  # what cannot be read is no request
+                exchange, _ = self._exchange(frame)
+                self._watch(exchange)
+                self._lost(exchange)
+        self._held.clear()
+
     def settle(self) -> None:
         """The actions of the last call are done: the watcher hears of the answers, which did not wait for
         it."""
         if self._unreported:
             answered, self._unreported = self._unreported, []
             assert self.watcher is not None
-            for exchange, body, time, delivered in answered:
-                self.watcher.answered(self, exchange, body, time, delivered)
+            for exchange, time in answered:
+                self.watcher.answered(self, exchange, time)
 
     def ended(self, reason: str) -> None:
         """One of the sockets is closed: no answer comes any more."""
@@ -315,6 +330,9 @@ class Pipe:
     def _judged(self, exchange: Exchange, frame: bytes, verdict: Verdict, actions: list[Action]) -> None:
         header = exchange.header
         assert header is not None
+        self._watch(exchange)
+        if isinstance(verdict, Cut | Silence | Drop):
+            self._lost(exchange)
         if isinstance(verdict, Cut):
             self._close(actions, "cut before a request", abrupt=True)
         elif isinstance(verdict, Silence):
@@ -327,16 +345,19 @@ class Pipe:
             actions.append(
                 Close("a request is held") if verdict.ends else Wait(verdict.milliseconds, "requests")
             )
+        elif isinstance(verdict, Delay) and _is_answer(verdict.body):
+            exchange.delay_ms = verdict.milliseconds
+            self._answer_here(exchange, verdict.body, actions)
         elif isinstance(verdict, Delay):
             if verdict.body is not None:
-                exchange.body = verdict.body
+                exchange.carried = verdict.body
                 frame = write_request(header.correlation_id, header.client_id, verdict.body)
             exchange.answer, self._delayed = frame, exchange
             actions.append(Wait(verdict.milliseconds, "requests"))
-        elif isinstance(verdict, Replace) and verdict.body.__type__.name == "response":
+        elif isinstance(verdict, Replace) and _is_answer(verdict.body):
             self._answer_here(exchange, verdict.body, actions)
         elif isinstance(verdict, Replace):
-            exchange.body = verdict.body
+            exchange.carried = verdict.body
             changed = write_request(header.correlation_id, header.client_id, verdict.body)
             self._forward(exchange, changed, actions)
         else:
@@ -346,19 +367,28 @@ class Pipe:
         """The client gets this; the broker never sees the request."""
         header = exchange.header
         assert header is not None
-        exchange.answer = write_response(header.correlation_id, body)
+        exchange.answer, exchange.said = write_response(header.correlation_id, body), body
         self.pending.append(exchange)
         self._release(actions)
+
+    def _watch(self, exchange: Exchange) -> None:
+        """The watcher hears of a request, once."""
+        if self.watcher is not None and not exchange.watched:
+            exchange.watched = True
+            self.watcher.asked(self, exchange)
+
+    def _lost(self, exchange: Exchange) -> None:
+        """The client gets no answer to this request, which it would have got."""
+        if self.watcher is not None and exchange.watched and exchange.has_answer:
+            self.watcher.lost(self, exchange, self.now())
 
     def _fall_silent(self) -> None:
         self.silent = True
         self._lose("silenced", over=False)
 
     def _forward(self, exchange: Exchange, frame: bytes, actions: list[Action]) -> None:
-        if self.watcher is not None:
-            self.watcher.asked(self, exchange)
-        header = exchange.header
-        if header is None or header.api_key != PRODUCE or exchange.body is None or exchange.body.acks != 0:
+        self._watch(exchange)
+        if exchange.has_answer:
             self.pending.append(exchange)
         actions.append(ToBroker(frame))
 
@@ -369,8 +399,6 @@ class Pipe:
         header = exchange.header
         if header is None or not exchange.readable:
             exchange.answer = frame
-            if header is not None and self.watcher is not None:
-                self._unreported.append((exchange, None, self.now(), True))
             self._release(actions)
             return
         key, version = header.api_key, header.version
@@ -385,15 +413,10 @@ class Pipe:
             body = answer_body(key, version, frame)
         if body is not None:
             self._learn(exchange, body)
-        exchange.answer = frame
+        exchange.answer, exchange.broker_said, exchange.said = frame, body, body
         verdict: Verdict = PASS
         if self.hook is not None:
-            verdict = self.hook.on_answer(self.number, header, exchange.body, body)
-        if self.watcher is not None:
-            delivered = isinstance(verdict, Pass | Last) or (
-                isinstance(verdict, Delay) and verdict.body is None
-            )
-            self._unreported.append((exchange, body, self.now(), delivered))
+            verdict = self.hook.on_answer(self.number, header, exchange.carried or exchange.body, body)
         if verdict is not PASS:
             self._judged_answer(exchange, verdict, actions)
         if not self.closed and not self.silent:
@@ -446,13 +469,14 @@ class Pipe:
         assert header is not None and exchange.answer is not None
         body = getattr(verdict, "body", None)
         if body is not None:
-            exchange.answer = write_response(header.correlation_id, body)
+            exchange.answer, exchange.said = write_response(header.correlation_id, body), body
         if isinstance(verdict, Delay):
             exchange.delay_ms = verdict.milliseconds
         elif isinstance(verdict, Half):
             size = len(exchange.answer)
             share = max(1, min(size - 1, size * verdict.per_mille // 1000))
             exchange.answer, exchange.last = exchange.answer[:share], "half an answer"
+            exchange.whole = False
         elif isinstance(verdict, Last):
             exchange.last = "cut after an answer"
         elif isinstance(verdict, Cut):
@@ -461,6 +485,7 @@ class Pipe:
             self._fall_silent()
         elif isinstance(verdict, Drop):
             self.pending.remove(exchange)
+            self._lost(exchange)
 
     def _release(self, actions: list[Action]) -> None:
         """Send every answer that is the oldest and does not wait."""
@@ -473,6 +498,10 @@ class Pipe:
             exchange = pending.popleft()
             assert exchange.answer is not None
             actions.append(ToClient(exchange.answer))
+            if not exchange.whole:
+                self._lost(exchange)
+            elif self.watcher is not None and exchange.watched:
+                self._unreported.append((exchange, self.now()))
             if exchange.last:
                 self._close(actions, exchange.last)
                 return
@@ -488,17 +517,20 @@ class Pipe:
     def _lose(self, reason: str, *, over: bool = True) -> None:
         time = self.now()
         self.settle()
-        if self.watcher is not None:
-            for exchange in self.pending:
-                if exchange.answer is None and exchange.header is not None:
-                    self.watcher.lost(self, exchange, time)
-            if over:
-                self.watcher.closed(self, time, reason)
+        self._watch_held()
+        for exchange in self.pending if self._delayed is None else (*self.pending, self._delayed):
+            self._lost(exchange)
+        if self.watcher is not None and over:
+            self.watcher.closed(self, time, reason)
         closed = getattr(self.hook, "closed", None) if over else None
         if closed is not None:
             closed(self.number)
         self.pending.clear()
-        self._held.clear()
         self.requests.clear()
         self.answers.clear()
         self._delayed = None
+
+
+def _is_answer(body: Any) -> bool:
+    """Whether a hook wants a client to get this, and its request not to leave."""
+    return body is not None and body.__type__.name == "response"

@@ -10,8 +10,9 @@ killed, its last line may be cut, and only that line is lost.
     DIR/part-000001.jsonl       complete
     DIR/.part-000002.jsonl      in progress, or left by a writer that was killed
 
-Facts about the whole are computed here: whether every record has a unique value, and whether a record was
-sent twice by a producer without idempotence.
+Facts about the whole are computed here: whether every record has a unique value, whether a record was
+sent twice by a producer without idempotence, and which of the records that seemed to be there before were
+sent in the recording after all.
 """
 
 import re
@@ -32,6 +33,9 @@ RECORDING = "recording.json"
 _PART = re.compile(r"\.?part-(\d{6,})\.jsonl")
 BEFORE = "before the proxy"
 """The argument of appends that were not observed: their records were read, and sent by another client."""
+Place = tuple[str, int, int, int]
+"""(topic, partition, value, offset) of a record; offset _EVERY_OFFSET: wherever it is."""
+_EVERY_OFFSET = -1
 RECORDS_MAX = 4_000_000
 """Records in the lines of a recording that is read whole; an append has two lines. Each becomes a Python
 value: judging 11 million took more than ten minutes and 1.1 GB on a busy machine."""
@@ -109,18 +113,49 @@ def _traces(path: Path) -> Iterator[Trace]:
         yield from traces
 
 
+def places_of(row: Operation) -> Iterator[Place]:
+    """What an append that may have been written says of its records. The id of an idempotent producer's
+    record names that record, wherever it is. Any other id says what the record contains, and equal records
+    have equal ids: only its offset tells which one it is, and without one nothing is known.
+
+    Args:
+        row: an append that was sent in the recording.
+    """
+    for record in row.records:
+        if row.producer_id is not None:
+            yield record.topic, record.partition, record.value, _EVERY_OFFSET
+        elif row.outcome is Outcome.OK and record.offset >= 0:
+            yield record.topic, record.partition, record.value, record.offset
+
+
+def places_if_sent(row: Operation) -> Iterator[Place]:
+    """Any of these among the `places_of` appends shows that the records of an append from before the proxy
+    were sent in the recording after all: their request was under way when the first end of the log became
+    known.
+
+    Args:
+        row: an append whose argument is BEFORE.
+    """
+    for record in row.records:
+        for offset in (_EVERY_OFFSET, record.offset):
+            yield record.topic, record.partition, record.value, offset
+
+
 def _joined(first: Trace, rows: list[Operation], events: list[Event]) -> Trace:
     sent = [row for row in rows if row.function is Function.APPEND and row.argument != BEFORE]
     values = [record.value for row in sent if row.outcome is not Outcome.FAIL for record in row.records]
     known = set(values)
-    # what was refused and sent again in other batches (a batch too large is split) was not sent twice
-    rows = [
-        row
-        for row in rows
-        if row.function is not Function.APPEND
-        or (row.outcome is not Outcome.FAIL and row.argument != BEFORE)
-        or not any(record.value in known for record in row.records)
-    ]
+    places = {place for row in sent if row.outcome is not Outcome.FAIL for place in places_of(row)}
+
+    def left_out(row: Operation) -> bool:
+        if row.function is not Function.APPEND:
+            return False
+        if row.argument == BEFORE:
+            return not places.isdisjoint(places_if_sent(row))
+        # what was refused and sent again in other batches (a batch too large is split) was not sent twice
+        return row.outcome is Outcome.FAIL and any(record.value in known for record in row.records)
+
+    rows = [row for row in rows if not left_out(row)]
     kept = [record.value for row in rows if row.function is Function.APPEND for record in row.records]
     retried = any(event.name is Name.MARK and event.cause == RETRIED for event in events)
     claims = first.claims

@@ -77,7 +77,7 @@ def aiokafka(bootstrap, tap):
 @pytest.mark.parametrize("client", [kafka_python, aiokafka])
 def test_the_command_joins_both_sides(server, tmp_path, client, capsys):
     """Rule: a healthy run has no finding and every send and delivery matched; an acknowledgement that no
-    broker gave is the application's, in JSON, and the exit code says so. The view shows what went by."""
+    broker gave is the client library's, in JSON, and the exit code says so. The view shows what went by."""
     live, taps = tmp_path / "live", tmp_path / "app.tap"
     with proxy_lab(server, live) as proxy:
         tap = Tap(taps, key=live / "key")
@@ -102,4 +102,4 @@ def test_the_command_joins_both_sides(server, tmp_path, client, capsys):
     taps.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:-1], sent, lie, lines[-1]]))
     assert run(["blame", str(live), str(taps), "--json"]) == ExitCode.FINDINGS
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert {one["side"] for one in said["findings"]} == {"application"} and said["exit_code"] == 1
+    assert {one["side"] for one in said["findings"]} == {"client library"} and said["exit_code"] == 1

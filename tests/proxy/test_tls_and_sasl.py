@@ -16,7 +16,7 @@ from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values
-from fencepost.proxy.server.listener import Sides
+from fencepost.proxy.server.upstreams import Sides
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan import TopicOptions

@@ -20,9 +20,10 @@ MOST_SHOWN = 20
 def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
     """Join what crossed the wire (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with
     what an application did and got (TAPS), and say on which side a loss, duplicate or reordering
-    happened.
+    happened. A delivery report that the answers on the wire contradict is the client library's.
 
-    Exit code 1 if there is any, on either side.
+    Exit code 1 if there is any, on any side; 3 if no request in RECORD was answered, so that nothing can be
+    said.
 
     \b
     Examples
@@ -36,6 +37,13 @@ def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
     output = Output(as_json)
     trace = read_recording(_run(record))
     joined = join(trace, (line for tap in taps for line in read_lines(tap)))
+    if joined.empty:
+        output.say(
+            f"expected requests with their answers in {printable(str(record), 400)}, saw none: does the "
+            "application connect to the proxy (bootstrap.servers), and does the proxy reach its --upstream?"
+        )
+        output.emit({"findings": [], "counts": {}, "exit_code": int(ExitCode.UNDECIDED)})
+        return ExitCode.UNDECIDED
     shown = table("side", "what", "where", "says", "frame")
     for blame in joined.blames[:MOST_SHOWN]:
         proof = [*blame.lines, *(f"operation {number}" for number in blame.operations)]

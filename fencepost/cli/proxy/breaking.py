@@ -91,6 +91,7 @@ class Faults:
     def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = {
             "connections": len(self.proxy.connections),
+            "brokers unreachable": self.proxy.upstreams.unreachable,
             "bytes": {"from clients": self.proxy.bytes_in, "from brokers": self.proxy.bytes_out},
             "brokers": [
                 {"node": each.node, "upstream": f"{each.host}:{each.port}", "listen": f"{host}:{port}"}

@@ -29,6 +29,13 @@ def _address(context: click.Context, parameter: click.Parameter, value: str | No
         raise click.BadParameter(str(error), context, parameter) from None
 
 
+def _addresses(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[tuple[str, int], ...]:
+    found = [_address(context, parameter, part.strip()) for part in (value or "").split(",") if value]
+    return tuple(dict.fromkeys(each for each in found if each is not None))
+
+
 def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
     return frozenset(value)
 
@@ -36,9 +43,18 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 @click.group("proxy", invoke_without_command=True)
 @click.option(
     "--upstream",
-    metavar="HOST:PORT",
-    callback=_address,
-    help="A broker of the cluster, with the address that clients would use.",
+    metavar="HOST:PORT,...",
+    callback=_addresses,
+    help="Brokers of the cluster, with the addresses that clients would use: the first that answers is used. "
+    "The proxy connects to each when it starts. It does not start if none answers (exit code 2).",
+)
+@click.option(
+    "--wait-for-upstream",
+    type=NumberRange(0),
+    default=0.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wait so long for the first broker that answers, for a proxy that is started before its cluster.",
 )
 @click.option(
     "--listen",
@@ -164,7 +180,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 def command(
     context: click.RichContext,
     /,
-    upstream: tuple[str, int] | None,
+    upstream: tuple[tuple[str, int], ...],
     listen: tuple[str, int],
     record: Path | None,
     as_json: bool,
@@ -181,10 +197,11 @@ def command(
       # then, in the application: bootstrap.servers=127.0.0.1:9192
       fencepost check out/live
       fencepost proxy --upstream 127.0.0.1:9092 --record out/live --watch
+      fencepost proxy --upstream kafka-1:9092,kafka-2:9092 --wait-for-upstream 60
     """
     if context.invoked_subcommand is not None:
         return ExitCode.NOTHING_FOUND
-    if upstream is None:
+    if not upstream:
         raise click.UsageError("--upstream HOST:PORT is needed: a broker of the cluster")
     from fencepost.cli.proxy.running import Asked, run
 
@@ -193,6 +210,7 @@ def command(
     bounds = {name: asked.pop(name) for name in ("max_disk", "part_mb", "part_s")}
     question = Asked(
         upstream=upstream,
+        wait_s=asked["wait_for_upstream"],
         listen=listen,
         folder=record,
         kept=asked["values"],

@@ -17,8 +17,9 @@ from fencepost.console.output import Output
 from fencepost.proxy.control.server import ControlServer, make_token
 from fencepost.proxy.record.values import Kept
 from fencepost.proxy.server.files import Bounds
-from fencepost.proxy.server.listener import Proxy, Sides
+from fencepost.proxy.server.listener import Proxy
 from fencepost.proxy.server.recorded import Record, Recording, WhenFull
+from fencepost.proxy.server.upstreams import Sides
 from fencepost.traces.errors import ExitCode
 
 PROGRESS_S = 1.0
@@ -29,10 +30,12 @@ PROGRESS_S = 1.0
 class Asked:
     """The command line."""
 
-    # A broker of the cluster: host and port.
-    upstream: tuple[str, int]
+    # Brokers of the cluster: host and port of each; at least one.
+    upstream: tuple[tuple[str, int], ...]
     # The address for clients.
     listen: tuple[str, int]
+    # Seconds to wait for the first of them that answers.
+    wait_s: float = 0.0
     # Folder of the record; None: nothing is recorded.
     folder: Path | None = None
     # What is kept of records: hash, full or size.
@@ -87,7 +90,8 @@ async def run(asked: Asked, output: Output) -> ExitCode:
     """Serve until Ctrl-C or SIGTERM. asked: the options; output: for messages. Returns the exit code. Raises
     TraceError, EnvironmentError_, PlanError if it cannot start."""
     proxy = Proxy(
-        upstream=asked.upstream,
+        upstream=asked.upstream[0],
+        alternatives=asked.upstream[1:],
         host=asked.listen[0],
         first_port=asked.listen[1],
         sides=Sides(
@@ -95,6 +99,8 @@ async def run(asked: Asked, output: Output) -> ExitCode:
         ),
         pass_unknown=asked.pass_unknown,
     )
+    for reason in await proxy.upstreams.probe(asked.upstream, asked.wait_s):
+        output.say(f"{reason}; another broker of --upstream answers")
     recording = recording_of(asked)
     record = None if recording is None else Record(proxy, recording)
     if record is not None:

@@ -62,7 +62,8 @@ class View:
         """Print the proxy's addresses, and start the processes next to it. port: of the proxy; watched: the
         folder to judge while it is written, None for none."""
         where = f"{self.proxy.host}:{port}"
-        upstream = f"{self.proxy.upstream[0]}:{self.proxy.upstream[1]}"
+        brokers = (self.proxy.upstream, *self.proxy.alternatives)
+        upstream = ",".join(f"{host}:{number}" for host, number in brokers)
         run = None if self.record is None else str(self.record.files.run)
         into = "nothing is recorded" if run is None else f"recording into {run}"
         self.output.say(f"proxy at {where} to {upstream}; {into}")
@@ -168,6 +169,8 @@ class View:
     def line(self) -> str:
         """The state in one line."""
         words = [f"{len(self.proxy.connections)} connections"]
+        if unreachable := self.proxy.upstreams.unreachable:
+            words.append(f"{unreachable} closed because their broker could not be reached")
         if self.record is not None:
             recorder = self.record.recorder
             words.append(f"{recorder.appends.unknown} appends of unknown outcome")
@@ -192,4 +195,5 @@ class View:
             if self._reading is not None:
                 self._reading.cancel()
         self.output.say(self.line())
-        self.output.emit({"type": "summary", **self.counts(), "findings": self.found})
+        lost = {"brokers unreachable": self.proxy.upstreams.unreachable}
+        self.output.emit({"type": "summary", **self.counts(), "findings": self.found, **lost})

@@ -3,13 +3,16 @@ slot ranges.
 
 Owns the two walks over the parts. Must not know who records. What parts.py says of a recording holds here,
 too: an invocation gives way to the whole, and what was refused and sent again, or was there before and sent
-here, is left out. The first walk gathers the values of what was sent, the second writes. In memory are the
-rows without an outcome, eight bytes for each record that was sent, and operations that weigh MOST_HELD. The
+here, is left out. The first walk gathers the values of what was sent and read, the second writes. In memory
+are the rows without an outcome, 16 bytes for each record that was sent, 24 for each from before (one more for
+each of their rows), and operations that weigh MOST_HELD. The
 events keep their order, the operations that of their invocations, unless one took longer than what is held.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +25,14 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.parquet.writer import FileWriter
-from fencepost.traces.parts import BEFORE, RETRIED, parts_of
+from fencepost.traces.parts import BEFORE, RETRIED, Place, parts_of, places_if_sent, places_of
 from fencepost.traces.rows import Rows, event_row, operation_row, trace_row
 from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
 GROUP_EVENTS = 100_000
 """Events of a row group: 200 MB as Python values."""
 GROUP_WEIGHT = 1_000_000
@@ -89,58 +93,88 @@ class Sent:
     """What the first walk finds."""
 
     header: Trace
-    values: np.ndarray[Any, Any]
+    values: IntArray
     """Value ids of all records that were sent and not refused, ascending."""
+    doubled: frozenset[int]
+    """Op ids of appends from before the proxy that were sent in the recording after all."""
     unique: bool
     retried: bool
 
 
+@lru_cache(maxsize=100_000)
+def _salt(topic: str, partition: int) -> int:
+    return int.from_bytes(blake2b(f"{partition} {topic}".encode(), digest_size=8).digest(), "big")
+
+
+def _number(place: Place) -> int:
+    """A number for a place; that two of 10^8 places have one has a chance of 1 in 3,000."""
+    topic, partition, value, offset = place
+    mixed = (value ^ _salt(topic, partition)) + (offset + 1) * 0x9E3779B97F4A7C15
+    return (mixed & (1 << 64) - 1) - (1 << 63)
+
+
+def _array(numbers: Iterable[int]) -> IntArray:
+    return np.fromiter(numbers, np.int64)
+
+
+@define(eq=False)
+class _Gathering:
+    """What the first walk keeps."""
+
+    # Values of the records that were sent, and numbers of their places.
+    values: list[IntArray] = field(factory=list)
+    places: list[IntArray] = field(factory=list)
+    # Of each append from before: its op id, its values, and the numbers of what would show that it was sent.
+    before: list[tuple[int, IntArray, IntArray]] = field(factory=list)
+
+    def take(self, rows: Iterable[Operation]) -> None:
+        """Operations with their outcome."""
+        appends = [row for row in rows if row.function is Function.APPEND]
+        sent = [row for row in appends if row.argument != BEFORE and row.outcome is not Outcome.FAIL]
+        self.values.append(_array(record.value for row in sent for record in row.records))
+        self.places.append(_array(_number(place) for row in sent for place in places_of(row)))
+        for row in appends:
+            if row.argument == BEFORE:
+                wanted = _array(_number(place) for place in places_if_sent(row))
+                self.before.append((row.op_id, _array(one.value for one in row.records), wanted))
+
+    def doubled(self) -> frozenset[int]:
+        """Op ids of appends from before that were sent here."""
+        places = np.sort(np.concatenate(self.places))
+        return frozenset(op_id for op_id, _, wanted in self.before if _any_in(places, wanted))
+
+
+def _any_in(ascending: IntArray, wanted: IntArray) -> bool:
+    if not len(ascending):
+        return False
+    at = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    return bool((ascending[at] == wanted).any())
+
+
 def _sent(path: Path, read: Callable[[int, int], None]) -> Sent:
     header: Trace | None = None
-    pieces: list[np.ndarray[Any, Any]] = []
-    retried, joined = False, Joined()
-
-    def take(rows: Iterable[Operation]) -> None:
-        pieces.append(
-            np.fromiter(
-                (
-                    record.value
-                    for row in rows
-                    if row.function is Function.APPEND
-                    and row.argument != BEFORE
-                    and row.outcome is not Outcome.FAIL
-                    for record in row.records
-                ),
-                np.int64,
-            )
-        )
-
+    found, joined, retried = _Gathering(), Joined(), False
     for part in each_part(path, read):
         header = header or part
-        take(joined.of(part.operations))
+        found.take(joined.of(part.operations))
         retried = retried or any(each.name is Name.MARK and each.cause == RETRIED for each in part.events)
-    take(joined.rest())
+    found.take(joined.rest())
     if header is None:
         raise TraceError(expected="a part of a recording", seen="none", where=str(path))
-    values = np.sort(np.concatenate(pieces))
-    unique = bool((values[1:] != values[:-1]).all())
-    return Sent(evolve(header, operations=(), events=(), digest=""), values, unique, retried)
-
-
-def _known(sent: Sent, row: Operation) -> bool:
-    wanted = np.array([record.value for record in row.records], np.int64)
-    at = np.searchsorted(sent.values, wanted)
-    return (
-        bool((sent.values[np.minimum(at, len(sent.values) - 1)] == wanted).any())
-        if len(sent.values)
-        else False
-    )
+    doubled, values = found.doubled(), np.sort(np.concatenate(found.values))
+    before = [kept for op_id, kept, _ in found.before if op_id not in doubled]
+    every = np.sort(np.concatenate([values, *before]))
+    unique = bool((every[1:] != every[:-1]).all())
+    return Sent(evolve(header, operations=(), events=(), digest=""), values, doubled, unique, retried)
 
 
 def _left_out(sent: Sent, row: Operation) -> bool:
     """Refused and sent again in other batches, or sent here and taken for what was there before."""
-    doubtful = row.outcome is Outcome.FAIL or row.argument == BEFORE
-    return row.function is Function.APPEND and doubtful and _known(sent, row)
+    if row.function is not Function.APPEND:
+        return False
+    if row.argument == BEFORE:
+        return row.op_id in sent.doubled
+    return row.outcome is Outcome.FAIL and _any_in(sent.values, _array(one.value for one in row.records))
 
 
 def _weight(row: Operation) -> int:

@@ -14,6 +14,7 @@ from attrs import Factory, define, field, frozen
 
 from fencepost.checkers.judges import under_profile
 from fencepost.checkers.log.rules import PROFILES
+from fencepost.checkers.log.streaming.memory import ShownValue
 from fencepost.checkers.log.streaming.merge import BEGINNING, END, Merge, Moment
 from fencepost.checkers.log.streaming.state import from_bytes
 from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
@@ -24,6 +25,7 @@ from fencepost.mining.watch_rows import unpacked
 from fencepost.report.commands import explaining
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Operation
+from fencepost.traces.parts import BEFORE
 from fencepost.traces.rows import Rows, trace_of
 from fencepost.traces.trace import Trace
 
@@ -202,6 +204,9 @@ class Shard:
         except msgspec.MsgspecError as error:
             raise TraceError(expected="operations", seen=str(error), where=chunk.place) from None
         for operation in self.merge.add(operations):
+            if operation.argument == BEFORE and operation.completion_time is None:
+                self._there_before(operation)
+                continue
             reason = f"operation {operation.op_id} arrived when what happened after it had been judged"
             if operation.function is Function.TXN:
                 self._see_no_more(Decision.UNKNOWN, reason)
@@ -270,6 +275,26 @@ class Shard:
                 self.transactions.pop(operation.op_id, None)
             else:
                 self._open(operation)
+
+    def _there_before(self, operation: Operation) -> None:
+        """What happened before the recording, and became known when later moments had been judged: nothing of
+        them was known when it began. It is in no order with them that could be judged."""
+        for log in self._touched(operation):
+            state = self.logs.get(log)
+            if state is None:
+                state = self.logs[log] = LogUnderWay()
+                self._begin(log, state)
+            if state.decision is not None:
+                continue
+            check = self._check(log, state)
+            known = check.acknowledged, check.shown, check.log_start, check.stable
+            now, check.now = check.now, min(check.now, operation.invoke_time)
+            check.acknowledged = check.shown = check.log_start = check.stable = ShownValue()
+            self._ask(state, check, Moment.of(operation, completes=False))
+            check.acknowledged, check.shown, check.log_start, check.stable = known
+            check.now = max(now, check.now)
+        if operation.function is Function.TXN:
+            self._open(operation)
 
     def _open(self, transaction: Operation) -> None:
         """A transaction began. If more than `horizon` are open, the oldest is forgotten; a log that appears

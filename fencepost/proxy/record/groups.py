@@ -25,10 +25,12 @@ NameOf = Callable[[Any], str]
 
 @define(eq=False)
 class Groups:
-    """committed: the last committed offset of (group, topic, partition), for the lag."""
+    """committed: the last committed offset of (group, topic, partition), for the lag. began: when the record
+    began, nanoseconds."""
 
     lines: Lines
     committed: dict[tuple[str, str, int], int]
+    began: int = 0
     _joined: "OrderedDict[tuple[str, str], tuple[int, int, str]]" = field(factory=OrderedDict)
     """(group, member id) -> when it asked to join, the generation, and what it is called in rows."""
     _known: "OrderedDict[tuple[str, str, int], None]" = field(factory=OrderedDict)
@@ -175,14 +177,14 @@ class Groups:
             self._known.popitem(last=False)
         return True
 
-    def _before_the_proxy(self, group: str, place: tuple[str, int, int], time: int) -> None:
-        """A commit that nobody saw being sent: of unknown outcome, by nobody."""
+    def _before_the_proxy(self, group: str, place: tuple[str, int, int]) -> None:
+        """A commit that nobody saw being sent: of unknown outcome, by nobody, at a time before the record."""
         self.lines.operation(
             {
                 "op_id": self.lines.number(),
                 "process": 0,
                 "function": "commit",
-                "invoke_time": time,
+                "invoke_time": self.began,
                 "outcome": "unknown",
                 "group": group,
                 "argument": BEFORE,
@@ -217,7 +219,7 @@ class Groups:
             return "" if error == "NONE" else error
         for place in places:
             if place[2] >= 0 and self._is_new(group, place):
-                self._before_the_proxy(group, place, time)
+                self._before_the_proxy(group, place)
         self.lines.operation(
             {
                 "op_id": self.lines.number(),

@@ -1,8 +1,6 @@
 """Reads become rows: fetches with the position that they ask for, and the ends that brokers name.
 
-Owns what is known of each partition's ends, and which records were there before the proxy: those are appends
-of unknown outcome by nobody, because nobody here saw their sending. Must not know connections' processes or
-other APIs.
+Owns what is known of each partition's ends. Must not know connections' processes or other APIs.
 """
 
 from collections import OrderedDict
@@ -14,16 +12,13 @@ from attrs import define, field
 from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
-from fencepost.proxy.record.kernels import Ids
+from fencepost.proxy.record.earlier import Earlier
 from fencepost.proxy.record.lines import MOST_IN_ROW, Lines, rows_of, run_text
 from fencepost.proxy.record.note import Note
 from fencepost.proxy.record.reads import Asked, Run, Sessions, Shown, shown
 from fencepost.proxy.record.values import Values
-from fencepost.traces.parts import BEFORE
 from fencepost.wire.passing import error_name
 
-NOBODY = 0
-"""The process of records that were sent without the proxy."""
 LATEST, EARLIEST = -1, -2
 MOST_KNOWN = 100_000
 """Ends that connections were shown."""
@@ -44,41 +39,26 @@ def _rows(runs: list[Run]) -> Iterator[list[Run]]:
             if held and size + len(part) > MOST_IN_ROW:
                 yield held
                 held, size = [], 0
-            held.append(run if part is run.values else Run(run.offset + start, run.leader_epoch, part))
+            held.append(run if part is run.values else run.part(start, start + len(part)))
             size += len(part)
     if held or not runs:
         yield held
 
 
-@define(eq=False)
-class Ends:
-    """What is known of a partition. Records that were there before the proxy become rows once: those from
-    `recorded_from` to `recorded_end` are."""
-
-    baseline: int
-    """The first end that a broker named: records below it were there before the proxy, unless it saw their
-    sending."""
-    recorded_end: int
-    """-1: none is recorded yet. Moves up with each read beyond it."""
-    recorded_from: int
-    """-1: none is recorded yet. Moves down with each read below it."""
-
-
 @define(eq=False, kw_only=True)
 class Polls:
-    """others: topics that somebody writes to without the proxy; keep: takes records in full, if they are to
-    be kept."""
+    """compacted: topics of which keys are kept; keep: takes records in full, if they are to be kept."""
 
     lines: Lines
     values: Values
-    others: frozenset[str]
+    earlier: Earlier
+    compacted: frozenset[str]
     keep: Callable[[int, bytes | None, bytes], None] | None
     records: int = field(default=0, init=False)
     """That brokers have handed out so far."""
     high_watermarks: dict[tuple[str, int], int] = field(factory=dict, init=False)
     """By (topic, partition), as an answer said last."""
     _sessions: Sessions = field(factory=Sessions, init=False)
-    _ends: dict[tuple[str, int], Ends] = field(factory=dict, init=False)
     _shown: "OrderedDict[tuple[int, str, int], tuple[int, ...]]" = field(factory=OrderedDict, init=False)
     """The ends that a connection was shown last, by partition."""
 
@@ -150,7 +130,8 @@ class Polls:
             aborted = {}
             for each in sorted(one.aborted_transactions or (), key=lambda it: it.first_offset):
                 aborted.setdefault(each.producer_id, []).append(each.first_offset)
-        found = shown(one.records, position, self.values, aborted) if one.records else None
+        keyed = topic in self.compacted
+        found = shown(one.records, position, self.values, aborted, keyed=keyed) if one.records else None
         end, stable = one.high_watermark, one.last_stable_offset
         ends = (end, min(end, stable), getattr(one, "log_start_offset", -1))
         place = (pipe.number, topic, partition)
@@ -160,7 +141,7 @@ class Polls:
         if len(self._shown) > MOST_KNOWN:
             self._shown.popitem(last=False)
         self.high_watermarks[topic, partition] = one.high_watermark
-        known = self.ends_of(topic, partition, one.high_watermark)
+        self.earlier.ends_at(topic, partition, one.high_watermark)
         row: dict[str, Any] = {
             "op_id": -1,
             "process": process,
@@ -179,7 +160,7 @@ class Polls:
         for runs in _rows(found.runs if found else []):
             texts: list[bytes] = []
             for run in runs:
-                self._before_the_proxy(known, topic, partition, run.offset, run.values, time)
+                self.earlier.shown(topic, partition, run, may_abort=run.transactional and not committed)
                 texts.append(run_text(topic, partition, run.offset, run.values, run.leader_epoch))
                 self.records += len(run.values)
             row["op_id"] = self.lines.number()
@@ -189,6 +170,9 @@ class Polls:
             exchange.note.rows.append(row["op_id"])
             if runs:  # a further row reads on from here
                 row["offset"] = runs[-1].offset + len(runs[-1].values)
+        if found and found.runs and not committed:  # a reader of committed records is not shown the others
+            last = found.runs[-1]
+            self.earlier.passed(topic, partition, position, last.offset + len(last.values))
         if stable > end:
             detail = {"op_id": row["op_id"], "high_watermark": end, "last_stable_offset": stable}
             self.lines.event(time, "mark", detail, cause=LAST_STABLE_LATER)
@@ -208,48 +192,6 @@ class Polls:
         except CorruptBatchError as error:
             return str(error)
         return ""
-
-    def ends_of(self, topic: str, partition: int, end: int) -> Ends:
-        """What is known of a partition; end: an offset that a broker named, if it is the first."""
-        known = self._ends.get((topic, partition))
-        if known is None:
-            known = self._ends[topic, partition] = Ends(end, -1, -1)
-        return known
-
-    def _before_the_proxy(
-        self, known: Ends, topic: str, partition: int, offset: int, values: Ids, time: int
-    ) -> None:
-        """Records that nobody sent here: an append of unknown outcome, once for each."""
-        end = offset + len(values)
-        if topic not in self.others:
-            end = min(end, known.baseline)
-        if end <= offset:
-            return
-        if known.recorded_from < 0 or offset > known.recorded_end or end < known.recorded_from:
-            start, known.recorded_from, known.recorded_end = offset, offset, end
-        else:
-            start = known.recorded_end if known.recorded_from <= offset else offset
-            known.recorded_from, known.recorded_end = (
-                min(known.recorded_from, offset),
-                max(known.recorded_end, end),
-            )
-        new = values[start - offset : end - offset] if start >= offset else values
-        if not len(new):
-            return
-        self.lines.operation(
-            {
-                "op_id": self.lines.number(),
-                "process": NOBODY,
-                "function": "append",
-                "invoke_time": time,
-                "outcome": "unknown",
-                "topic": topic,
-                "partition": partition,
-                "acks": -1,
-                "argument": BEFORE,
-                "runs": rows_of([run_text(topic, partition, -1, new)]),
-            }
-        )
 
     def listed(self, pipe: Pipe, exchange: Exchange, body: Any, time: int, process: int) -> str:
         """The answer to ListOffsets.
@@ -301,6 +243,6 @@ class Polls:
                     row["last_stable_offset"] = one.offset
                 else:
                     row["end_offset"] = one.offset
-                    self.ends_of(topic.name, one.partition_index, one.offset)
+                    self.earlier.ends_at(topic.name, one.partition_index, one.offset)
                 self.lines.operation(row)
         return worst

@@ -4,10 +4,10 @@ Owns fetch sessions (KIP-227) and which records of an answer are shown under an 
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from fencepost.impl.log.batch.control_records import ControlType, control_type
 from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
@@ -62,6 +62,25 @@ class Run:
     offset: int
     leader_epoch: int
     values: Ids
+    transactional: bool = False
+    # Of each record; None: nobody wants to know.
+    keys: list[str | None] | None = None
+
+    def part(self, start: int, end: int) -> "Run":
+        """The records from the one with the number `start` on, below `end`."""
+        keys = None if self.keys is None else self.keys[start:end]
+        return evolve(self, offset=self.offset + start, values=self.values[start:end], keys=keys)
+
+    def by_key(self) -> Iterator[tuple[str | None, "Run"]]:
+        """Neighbours with one key; all records with None if keys are not known."""
+        if self.keys is None:
+            yield None, self
+            return
+        first = 0
+        for place in range(1, len(self.values) + 1):
+            if place == len(self.values) or self.keys[place] != self.keys[first]:
+                yield self.keys[first], self.part(first, place)
+                first = place
 
 
 @frozen
@@ -74,10 +93,17 @@ class Shown:
     trouble: str = ""
 
 
-def shown(data: bytes, position: int, values: Values, aborted: Mapping[int, list[int]] | None) -> Shown:
+def shown(
+    data: bytes,
+    position: int,
+    values: Values,
+    aborted: Mapping[int, list[int]] | None,
+    *,
+    keyed: bool = False,
+) -> Shown:
     """The records of an answer from `position` on. aborted: under read_committed, the first offsets of
     aborted transactions by producer id, ascending; what they wrote is left out, as consumers do (aborted
-    markers end them)."""
+    markers end them). keyed: with their keys."""
     headers, _ = whole_batches(data)
     runs: list[Run] = []
     batches: list[tuple[BatchHeader, Ids]] = []
@@ -97,20 +123,23 @@ def shown(data: bytes, position: int, values: Values, aborted: Mapping[int, list
             continue
         try:
             ids, deltas = values.of_batch(data, header)
+            keys = values.keys_of(data, header) if keyed else None
         except CorruptBatchError as error:
             return Shown(runs, batches, str(error))
         batches.append((header, ids))
         if deltas is None:
             skipped = max(0, position - header.base_offset)
             if len(ids) > skipped:
-                runs.append(
-                    Run(header.base_offset + skipped, header.leader_epoch, ids[skipped:] if skipped else ids)
-                )
+                part = ids[skipped:] if skipped else ids
+                first = header.base_offset + skipped
+                kept = None if keys is None else keys[skipped:]
+                runs.append(Run(first, header.leader_epoch, part, header.is_transactional, kept))
             continue
-        for value, delta in zip(ids, deltas, strict=True):  # compacted: some are gone
+        for n, (value, delta) in enumerate(zip(ids, deltas, strict=True)):  # compacted: some are gone
             offset = header.base_offset + delta
             if offset >= position:
-                runs.append(Run(offset, header.leader_epoch, [int(value)]))
+                kept = None if keys is None else keys[n : n + 1]
+                runs.append(Run(offset, header.leader_epoch, [int(value)], header.is_transactional, kept))
     return Shown(runs, batches)
 
 

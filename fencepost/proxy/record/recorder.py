@@ -19,11 +19,12 @@ from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, Corrupt
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
+from fencepost.proxy.record.earlier import NOBODY, Earlier
 from fencepost.proxy.record.groups import Groups
 from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.lines import MOST_IN_ROW, Lines
 from fencepost.proxy.record.note import Note
-from fencepost.proxy.record.polls import NOBODY, Polls
+from fencepost.proxy.record.polls import Polls
 from fencepost.proxy.record.transactions import Transactions
 from fencepost.proxy.record.values import Values, whole_batches
 from fencepost.wire.codec import RequestHeader
@@ -46,13 +47,15 @@ CLIENT_ID_CHARACTERS = 200
 @define(eq=False, kw_only=True)
 class Recorder:
     """A watcher of pipes. values: what is kept of records; compacted: topics of which keys are kept, others:
-    topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept."""
+    topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept.
+    began: when the record began, nanoseconds; nothing in it is earlier."""
 
     lines: Lines
     values: Values
     compacted: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
     keep: Callable[[int, bytes | None, bytes], None] | None = None
+    began: int = 0
     wanted: frozenset[int] = frozenset(
         {PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP}
         | {SYNC_GROUP, INIT_PRODUCER_ID, EPOCH_END, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_COMMIT}
@@ -65,6 +68,7 @@ class Recorder:
     appends: Appends = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
+    earlier: Earlier = field(init=False)
     polls: Polls = field(init=False)
     committed: dict[tuple[str, str, int], int] = field(factory=dict, init=False)
     """(group, topic, partition) -> the last committed offset."""
@@ -76,14 +80,23 @@ class Recorder:
 
     def __attrs_post_init__(self) -> None:
         self.appends = Appends(self.lines)
-        self.groups = Groups(self.lines, self.committed)
+        self.groups = Groups(self.lines, self.committed, self.began)
         self.transactions = Transactions(self.lines)
-        self.polls = Polls(lines=self.lines, values=self.values, others=self.others, keep=self.keep)
+        self.earlier = Earlier(
+            lines=self.lines, others=self.others, began=self.began, new_process=self._new_process
+        )
+        self.polls = Polls(
+            lines=self.lines,
+            values=self.values,
+            earlier=self.earlier,
+            compacted=self.compacted,
+            keep=self.keep,
+        )
 
     # ---- what pipes call
 
     def asked(self, pipe: Pipe, exchange: Exchange) -> None:
-        """A request is about to leave.
+        """A request has come.
 
         Args:
             pipe: the connection.
@@ -97,10 +110,9 @@ class Recorder:
         note = exchange.note = Note()
         key, body = exchange.header.api_key, exchange.body
         if key == PRODUCE:
-            first = self.lines.operations
             self._produced(pipe, exchange, note)
-            if body.acks == 0:
-                self._request(pipe, exchange, exchange.time, first, "", delivered=True)
+            if not exchange.has_answer:
+                self._request(pipe, exchange, exchange.time, "", delivered=True)
                 return
         elif key == FETCH:
             self.polls.asked(pipe, exchange, note)
@@ -108,29 +120,25 @@ class Recorder:
             self.transactions.asked(self._producer, pipe, exchange, body)
         self._open[exchange] = None
 
-    def answered(self, pipe: Pipe, exchange: Exchange, body: Any, time: int, delivered: bool) -> None:
-        """A broker has answered.
+    def answered(self, pipe: Pipe, exchange: Exchange, time: int) -> None:
+        """A client was sent an answer, whole.
 
         Args:
             pipe: the connection.
             exchange: the request.
-            body: the answer, decoded.
             time: nanoseconds.
-            delivered: whether the client gets the answer.
         """
         note: Note | None = exchange.note
         if note is None or self.stopped or exchange.header is None:
             return
         self._open.pop(exchange, None)
-        key, first, error = exchange.header.api_key, self.lines.operations, ""
+        key, body, error = exchange.header.api_key, exchange.said, ""
         process = self._processes.get(pipe.number, NOBODY)
         node = self._node(pipe)
-        if not delivered:
-            self.appends.lost([one for *_, appends in note.batches for one in appends])
-        elif body is None:
+        if body is None:
             pass
         elif key == PRODUCE:
-            error = self._acknowledged(pipe, note, body, time)
+            error = self._acknowledged(pipe, note, exchange, time)
         elif key == FETCH:
             error = self.polls.fetched(pipe, exchange, note, body, time, process)
         elif key == LIST_OFFSETS:
@@ -141,10 +149,10 @@ class Recorder:
             error = self.transactions.answered(self._producer, pipe, exchange, body, time, node)
         else:
             error = _error_of(body)
-        self._request(pipe, exchange, time, first, error, delivered=delivered)
+        self._request(pipe, exchange, time, error, delivered=True)
 
     def lost(self, pipe: Pipe, exchange: Exchange, time: int) -> None:
-        """No answer will come.
+        """The client will not get an answer.
 
         Args:
             pipe: the connection.
@@ -155,14 +163,13 @@ class Recorder:
         self._open.pop(exchange, None)
         if note is None or self.stopped or exchange.header is None:
             return
-        first = self.lines.operations
         self.appends.lost([one for *_, appends in note.batches for one in appends])
         if exchange.body is not None and exchange.header.api_key == OFFSET_COMMIT:
             process = self._processes.get(pipe.number, NOBODY)
             self.groups.lost_commit(exchange, process, self._node(pipe), pipe.cluster.name_of)
         elif exchange.body is not None and exchange.header.api_key == END_TXN:
             self.transactions.lost(exchange.body)
-        self._request(pipe, exchange, None, first, "", delivered=False)
+        self._request(pipe, exchange, None, "", delivered=False)
 
     def closed(self, pipe: Pipe, time: int, reason: str) -> None:
         """A connection has ended.
@@ -286,12 +293,10 @@ class Recorder:
                 yield first, ids[first:place], keys[first]
                 first = place
 
-    def _acknowledged(self, pipe: Pipe, note: Note, body: Any, time: int) -> str:
-        answers = {
-            (pipe.cluster.name_of(topic), one.index): one
-            for topic in body.responses
-            for one in topic.partition_responses
-        }
+    def _acknowledged(self, pipe: Pipe, note: Note, exchange: Exchange, time: int) -> str:
+        name_of = pipe.cluster.name_of
+        answers = _produce_rows(exchange.said, name_of)
+        own = _produce_rows(exchange.broker_said, name_of) if exchange.by_hook else {}
         worst = ""
         for topic, partition, identity, appends in note.batches:
             answer = answers.get((topic, partition))
@@ -301,21 +306,25 @@ class Recorder:
             error = error_name(answer.error_code)
             worst = error if error != "NONE" else worst
             log_start = getattr(answer, "log_start_offset", -1)
-            self.appends.answered(identity, appends, time, error, answer.base_offset, log_start)
-            if answer.base_offset >= 0:
-                self.polls.ends_of(topic, partition, answer.base_offset)
+            said = own.get((topic, partition))
+            if error != "NONE" and said is not None and error_name(said.error_code) == "NONE":
+                self.appends.lost(appends)  # it is written, whatever the client was told
+            else:
+                self.appends.answered(identity, appends, time, error, answer.base_offset, log_start)
+            known = answer if said is None else said
+            if known.base_offset >= 0:
+                self.earlier.ends_at(topic, partition, known.base_offset)
         return worst
 
     # ---- events
 
     def _opened(self, pipe: Pipe, time: int) -> None:
-        self._last_process += 1
-        self._processes[pipe.number] = self._last_process
+        self._processes[pipe.number] = self._new_process()
         detail = {"connection": pipe.number, "client": pipe.client}
         self.lines.event(time, "connection", detail, node=self._node(pipe), cause="opened")
 
     def _request(
-        self, pipe: Pipe, exchange: Exchange, time: int | None, first: int, error: str, *, delivered: bool
+        self, pipe: Pipe, exchange: Exchange, time: int | None, error: str, *, delivered: bool
     ) -> None:
         header = exchange.header
         assert header is not None
@@ -334,7 +343,9 @@ class Recorder:
         if error and error != "NONE":
             detail["error"] = error
         if not delivered:
-            detail["says"] = "the client did not get the answer"
+            detail["says"] = "the client did not get an answer"
+        elif exchange.by_hook:
+            detail["by"] = "fault" if exchange.broker_said is None else "fault after the broker"
         self.lines.event(
             exchange.time, "request", detail, node=self._node(pipe), cause=api_name(header.api_key)
         )
@@ -344,15 +355,27 @@ class Recorder:
     def _node(self, pipe: Pipe) -> int:
         return pipe.cluster.node_at(*pipe.broker)
 
+    def _new_process(self) -> int:
+        self._last_process += 1
+        return self._last_process
+
     def _producer(self, producer_id: int) -> int:
         """The process of a producer."""
         known = self._producers.get(producer_id)
         if known is None:
-            self._last_process += 1
-            known = self._producers[producer_id] = self._last_process
+            known = self._producers[producer_id] = self._new_process()
             if len(self._producers) > MOST_KNOWN:
                 self._producers.popitem(last=False)
         return known
+
+
+def _produce_rows(body: Any, name_of: Callable[[Any], str]) -> dict[tuple[str, int], Any]:
+    """What an answer to Produce says of each partition."""
+    return {
+        (name_of(topic), one.index): one
+        for topic in (() if body is None else body.responses)
+        for one in topic.partition_responses
+    }
 
 
 def _error_of(body: Any) -> str:

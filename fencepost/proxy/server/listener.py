@@ -10,22 +10,20 @@ import contextlib
 import itertools
 import logging
 import socket
-import ssl
 import time
 from collections.abc import Callable, Iterator
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from fencepost.proxy.cluster import Address, Cluster, Upstream
 from fencepost.proxy.exchange import Action, Close, Late, ToBroker, ToClient
 from fencepost.proxy.pipe import Pipe, Watcher
+from fencepost.proxy.server.upstreams import Sides, Upstreams
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.hook import Hook
 
 LOG = logging.getLogger("fencepost.proxy")
-CONNECT_S = 10.0
-"""Of a connection to a broker, TLS included (socket.connection.setup.timeout.ms)."""
 BACKLOG = 1_024
 MOST_CONNECTIONS = 10_000
 """Each costs two sockets."""
@@ -45,23 +43,15 @@ def trace_time() -> int:
     return _WALL + time.monotonic_ns()
 
 
-@frozen(kw_only=True)
-class Sides:
-    """How both sides talk. listener: TLS towards clients; upstream: towards brokers; None: plain TCP.
-    server_name: to ask a broker's certificate for; "" for the host that the broker is called by."""
-
-    listener: ssl.SSLContext | None = None
-    upstream: ssl.SSLContext | None = None
-    server_name: str = ""
-
-
 @define(eq=False, kw_only=True)
 class Proxy:
-    """upstream: the cluster, as clients would name it. host: where every listener is. first_port: of the
+    """upstream: the cluster, as clients would name it; alternatives: further brokers of it, for when that one
+    cannot be reached. host: where every listener is. first_port: of the
     listener that clients are pointed at, 0 for any free one; those of brokers take the next ports that are
     free."""
 
     upstream: Address
+    alternatives: tuple[Address, ...] = ()
     host: str = "127.0.0.1"
     first_port: int = 0
     sides: Sides = field(factory=Sides)
@@ -77,6 +67,7 @@ class Proxy:
     kept_ports: dict[str, int] = field(factory=dict)
     """Port of each "node host:port" of a run before, so that clients find their brokers where they were."""
     cluster: Cluster = field(init=False)
+    upstreams: Upstreams = field(init=False)
     bytes_in: int = field(default=0, init=False)
     """Of clients, so far."""
     bytes_out: int = field(default=0, init=False)
@@ -94,6 +85,7 @@ class Proxy:
 
     def __attrs_post_init__(self) -> None:
         self.cluster = Cluster(self._bind)
+        self.upstreams = Upstreams(self.sides)
 
     async def listen(self) -> int:
         """Open the first listener; returns its port. Raises EnvironmentError_ if it is taken."""
@@ -199,6 +191,22 @@ class Proxy:
         """Where a listener's broker is."""
         return self.upstream if upstream is BOOTSTRAP else (upstream.host, upstream.port)
 
+    def addresses_of(self, upstream: Upstream) -> tuple[Address, ...]:
+        """Where a listener's broker may be, the one that answered last before the others."""
+        first = self.address_of(upstream)
+        return (first, *self.alternatives) if upstream is BOOTSTRAP else (first,)
+
+    def answered(self, upstream: Upstream, address: Address) -> None:
+        """An address of a listener's broker has answered: it is the first from now on.
+
+        Args:
+            upstream: the listener's broker.
+            address: the one of its addresses.
+        """
+        if address != self.address_of(upstream):
+            others = [one for one in self.addresses_of(upstream) if one != address]
+            self.upstream, self.alternatives = address, tuple(others)
+
     def pipe(self, upstream: Upstream, client: str) -> Pipe:
         """The state machine of a new connection.
 
@@ -257,17 +265,18 @@ class ClientSide(asyncio.Protocol):
         self._connecting = asyncio.ensure_future(self._connect())
 
     async def _connect(self) -> None:
-        host, port = self.pipe.broker
-        context = self.proxy.sides.upstream
-        name = (self.proxy.sides.server_name or host) if context is not None else None
+        upstreams = self.proxy.upstreams
         try:
-            async with asyncio.timeout(CONNECT_S):
-                _, self.broker = await asyncio.get_running_loop().create_connection(
-                    lambda: BrokerSide(self), host, port, ssl=context, server_hostname=name
-                )
-        except (OSError, TimeoutError) as error:
-            self.end(f"{host}:{port} cannot be reached: {error or 'time-out'}", abrupt=True)
+            address, broker = await upstreams.connect(
+                self.proxy.addresses_of(self.upstream), lambda: BrokerSide(self)
+            )
+        except OSError as error:
+            upstreams.lost(self.pipe.client, str(error))
+            self.end(str(error), abrupt=True)
             return
+        assert isinstance(broker, BrokerSide)
+        self.broker, self.pipe.broker = broker, address
+        self.proxy.answered(self.upstream, address)
         if self.ended:
             self.broker.abort()
         elif self.transport is not None and not self.transport.is_closing():

@@ -81,6 +81,7 @@ class Record:
             values=Values(key=key, kept=recording.kept),
             compacted=recording.compacted,
             others=recording.others,
+            began=trace_time(),
             keep=self.files.keep if recording.kept is Kept.FULL else None,
         )
         self.files.open()

@@ -19,9 +19,12 @@ from fencepost.traces.tables import Tables, traces_of_tables
 HEAD = {"type": "trace", "trace_id": 1, "plan": "", "seed": 0, "software_version": "x"}
 
 
-def append(number, time, values, outcome=Outcome.OK, **more):
-    """An append of one partition."""
-    records = tuple(Record(topic="t", partition=0, offset=-1, value=value) for value in values)
+def append(number, time, values, outcome=Outcome.OK, at=None, **more):
+    """An append of one partition. at: the offset of its first record, if it is known."""
+    records = tuple(
+        Record(topic="t", partition=0, offset=-1 if at is None else at + n, value=value)
+        for n, value in enumerate(values)
+    )
     done = {"completion_time": time + 5} if outcome is not Outcome.UNKNOWN else {}
     return Operation(
         op_id=number,
@@ -38,14 +41,16 @@ def append(number, time, values, outcome=Outcome.OK, **more):
     )
 
 
-def recording(folder, *, retried=False, cut=False, same=False):
+def recording(folder, *, retried=False, cut=False, same=False, equal=False):
     """Parts as a proxy leaves them: invocations before the whole, also in another part; one that is refused
-    and sent again in two; records from before, one of which was sent here."""
+    and sent again in two; records from before, one of which was sent here. equal: and some that are equal to
+    records that were sent here without a producer id, at the same offset or not."""
     folder.mkdir()
     (folder / RECORDING).write_text("{}")
     unknown = Outcome.UNKNOWN
+    named = {5: {"producer_id": 9, "producer_epoch": 0, "sequence": 0}}  # its id is that of one record only
     lines = [
-        [operation_line(append(n, 10 * n, [n], unknown)) for n in range(1, 8)],
+        [operation_line(append(n, 10 * n, [n], unknown, **named.get(n, {}))) for n in range(1, 8)],
         [operation_line(append(n, 10 * n, [n])) for n in (3, 1, 2, 6)]
         + [
             operation_line(append(20, 200, [70, 71], unknown)),
@@ -54,6 +59,9 @@ def recording(folder, *, retried=False, cut=False, same=False):
         [operation_line(append(n, 10 * n, [n + 49])) for n in (21, 22)]
         + [operation_line(append(23, 230, [5], unknown, argument=BEFORE))]
         + [operation_line(append(24, 240, [99], unknown, argument=BEFORE))]
+        + [operation_line(append(27, 1, [6], unknown, argument=BEFORE, at=60))] * equal
+        + [operation_line(append(28, 1, [72], unknown, argument=BEFORE, at=61))] * equal
+        + [operation_line(append(29, 290, [72], at=61))] * equal
         + [operation_line(append(25, 250, [98], Outcome.FAIL))]
         + ([operation_line(append(26, 260, [1]))] if same else []),
     ]
@@ -76,7 +84,7 @@ def read(folder):
     return trace
 
 
-@pytest.mark.parametrize("options", [{}, {"retried": True}, {"cut": True}, {"same": True}])
+@pytest.mark.parametrize("options", [{}, {"retried": True}, {"cut": True}, {"same": True}, {"equal": True}])
 def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
     """Rule: header, operations and events are those of the whole; row groups are small and promise nothing
     whole."""
@@ -94,10 +102,12 @@ def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
     assert {row.op_id: row for row in found.operations} == {row.op_id: row for row in whole.operations}
     assert sorted(found.events, key=lambda event: event.time) == list(whole.events)
     assert (found.claims, found.unique_values) == (whole.claims, whole.unique_values)
-    assert found.unique_values is not options.get("same", False)
+    assert found.unique_values is not any(options.get(name, False) for name in ("same", "equal"))
     file = pq.ParquetFile(next((tmp_path / "out" / "operations").glob("*.parquet")))
     assert file.num_row_groups > 2
-    assert {20, 23}.isdisjoint(row.op_id for row in found.operations)
+    numbers = {row.op_id for row in found.operations}
+    assert {20, 23, 28}.isdisjoint(numbers)
+    assert (27 in numbers) is options.get("equal", False)  # equal to one that was sent here, and another one
 
 
 def test_the_progress_counts_both_walks_over_the_parts(tmp_path):

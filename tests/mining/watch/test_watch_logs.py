@@ -17,7 +17,8 @@ from fencepost.mining.watch.memory import remember
 from fencepost.mining.watch.read import logs_of
 from fencepost.mining.watch.shard import Shard, ShardLimits
 from fencepost.traces.errors import TraceError
-from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.parts import BEFORE
 from tests.checkers.wild_histories import wild
 from tests.mining.watch.watch_by_hand import (
     BOTH,
@@ -279,3 +280,36 @@ def test_files_after_one_that_never_arrives_are_remembered_up_to_the_horizon(tmp
     ((*_, decision, _, findings, reason),) = watch.reported["log"]
     assert (decision, findings) == ("unknown", 0)
     assert reason == "file 1 of trace 1 did not arrive, and more than 10 later ones did"
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("unique", [False, True])
+def test_what_was_there_before_a_recording_is_never_too_late(
+    tmp_path: Path, transactional: bool, unique: bool
+) -> None:
+    """Rule: a record that was in a log before its recording began has no time in it. It may become known when
+    everything at its time has been judged; its log is judged on, and a record without a sender is found."""
+    sent = append(3, [50], 100, 110, 5)
+    before = evolve(
+        append(5, [10], 50, 60, 4),
+        outcome=Outcome.UNKNOWN,
+        completion_time=None,
+        offset=None,
+        argument=BEFORE,
+    )
+    begun = Operation(
+        op_id=4, process=before.process, function=Function.TXN, invoke_time=50, outcome=Outcome.UNKNOWN,
+        argument=BEFORE,
+    )  # fmt: skip
+    shown = read(6, 4, [(4, 10), (5, 50)], 2_000, 2_010)
+    made = evolve(trace(sent), unique_values=unique)
+    for strange in (False, True):
+        folder = tmp_path / str(strange)
+        folder.mkdir()
+        watch = Watch(folder)
+        watch.batch([watch.write(evolve(made, events=(low_watermark(1_000, 1),)))])
+        late = (*((begun,) if transactional else ()), *(() if strange else (before,)), shown)
+        watch.batch([watch.write(evolve(made, operations=late, events=(evolve(END, offset=2),)))])
+        assert [row[5] for row in watch.reported["finding"]] == ["phantom_record"] * strange
+        (verdict,) = watch.reported["log"]
+        assert ("illegal" if strange else "ok") in verdict, verdict
