@@ -14,9 +14,13 @@ passes the high watermark.
 
 A record without a key is removed; control records stay. A tombstone stays until `delete.retention.ms` after
 the first compaction that saw it, so that a reader who began before that at the start sees it. The time of its
-removal is written into its batch (KAFKA-4529 used the age of the wrong segment). Markers stay, and with them
-the entries of the transaction indexes. An entry without records does no harm, but a missing one makes aborted
-records visible (KAFKA-13727).
+removal is written into its batch (KAFKA-4529 used the age of the wrong segment). A replica that copies the
+batch goes by that time and its own clock: its pass removes the older values before the tombstone, so its own
+log never shows them again. A replica that takes longer than `delete.retention.ms` to copy a log may miss the
+tombstone and keep an older value, as in Kafka, where that time bounds every reader.
+
+Markers stay, and with them the entries of the transaction indexes. An entry without records does no harm, but
+a missing one makes aborted records visible (KAFKA-13727).
 
 Three batches stay, empty if necessary:
 
@@ -25,8 +29,8 @@ Three batches stay, empty if necessary:
 - The first one of each leader epoch but the first. A follower of the cleaned log takes the start of an epoch
   from it. Kafka does not keep it: the epoch begins too late there, or is missing. When that follower leads, a
   replica that asks where its own last epoch ended truncates too little (KIP-101).
-- The last one of each pass, until a later pass ends after it. If the active segment is empty, a follower of the
-  cleaned log has nothing else that says where the log ends (KAFKA-17076).
+- The last one of each pass, until a later pass ends after it. If the active segment is empty, nothing else
+  tells a follower of the cleaned log where the log ends (KAFKA-17076).
 """
 
 from collections.abc import Iterator
