@@ -156,13 +156,14 @@ def measured(
 
 
 def _lines(folder: Path, seeds: int) -> list[dict[str, Any]]:
-    """The runs so far, by seed."""
+    """The runs so far, by seed; of a seed that was run again, the last."""
     path = folder / RUNS
-    lines = []
+    lines = {}
     for one in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(msgspec.DecodeError):  # the last line of a campaign that was killed
-            lines.append(msgspec.json.decode(one))
-    return sorted((one for one in lines if one["seed"] < seeds), key=lambda line: int(line["seed"]))
+            line = msgspec.json.decode(one)
+            lines[int(line["seed"])] = line
+    return [line for seed, line in sorted(lines.items()) if seed < seeds]
 
 
 def _anomalies(line: dict[str, Any]) -> set[str]:

@@ -30,6 +30,7 @@ from fencepost.torture.driver import Driver
 from fencepost.torture.judges import as_dict, duplicates, judge
 from fencepost.torture.libraries import wanted
 from fencepost.torture.promises import PROMISES, promises_of
+from fencepost.torture.protocol import DisturbedError
 from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.run import Outcome, carry_out
 from fencepost.torture.scenario import Scenario, scenario_of
@@ -42,6 +43,8 @@ SHRINK_REPLAYS = 5
 MOST_SHRINK_RUNS = 120
 """Bound of a shrink: five minutes at two seconds a run."""
 RUNS, FINDINGS, TRACES = "runs.jsonl", "findings", "traces"
+MOST_DISTURBED = 3
+"""Runs of one replay that something outside may disturb; after them it shows nothing."""
 STUCK = frozenset({"stuck_consumer", "stuck_append"})
 """Found by waiting: runs with it take half a minute, and it is replayed less often."""
 
@@ -166,17 +169,24 @@ def _seed(number: int) -> dict[str, Any]:
     assert WORKER is not None
     try:
         return WORKER.seed(number)
+    except DisturbedError as error:
+        return {"seed": number, "disturbed": str(error), "findings": []}
     except FencepostError as error:
         return {"seed": number, "failed": str(error), "findings": []}
 
 
 def _shows(values: dict[str, Any], anomaly: str) -> bool:
-    """Whether one run shows the anomaly; a run that fails shows nothing."""
+    """Whether one run shows the anomaly; a run that fails shows nothing. One that is disturbed is run
+    again."""
     assert WORKER is not None
-    try:
-        return WORKER.rate(scenario_of(values), anomaly, 1) == 1
-    except FencepostError:
-        return False
+    for _ in range(MOST_DISTURBED):
+        try:
+            return WORKER.rate(scenario_of(values), anomaly, 1) == 1
+        except DisturbedError:
+            continue
+        except FencepostError:
+            return False
+    return False
 
 
 Rate = Callable[[Scenario, str, int], int]
@@ -297,12 +307,13 @@ def torture(
             (out / FINDINGS / f"{anomaly}.json").write_bytes(
                 msgspec.json.format(msgspec.json.encode(findings[anomaly]), indent=1)
             )
-    ran = [line for line in lines if "failed" not in line]
+    ran = [line for line in lines if "scenario" in line]
     met = met_by(ran)
     return {
         "library": job.library,
         "seeds": len(lines),
         "failed": [line for line in lines if "failed" in line],
+        "disturbed": [line for line in lines if "disturbed" in line],
         "records": sum(line["records"] for line in ran),
         "acknowledged": sum(line["acknowledged"] for line in ran),
         "duplicates": sum(line["duplicates"] for line in ran),
@@ -323,7 +334,8 @@ def torture(
 
 
 def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[str, Any]]:
-    """The runs that exist already, if the campaign is resumed. Raises FencepostError."""
+    """The runs that exist already, if the campaign is resumed. Those that were disturbed are left out: they
+    are run again. Raises FencepostError."""
     path, said = out / RUNS, out / "job.json"
     words = msgspec.json.encode(
         {"library": job.library, "idempotence": job.idempotence, "faults": job.faults}
@@ -346,7 +358,7 @@ def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[st
                 row = msgspec.json.decode(line)
             except msgspec.DecodeError:
                 continue  # the last line of a campaign that was killed
-            if row["seed"] in seeds:
+            if row["seed"] in seeds and "disturbed" not in row:
                 yield row
     said.write_bytes(words)
 

@@ -11,6 +11,7 @@ never convicts a correct client. A command is in `commands` before its line is w
 import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import threading
 import time
@@ -23,7 +24,15 @@ import msgspec
 from attrs import define, field
 
 from fencepost.torture.building import Built
-from fencepost.torture.protocol import MOST_LINE, DriverError, Lines, Ready, error_in_words, ready_of
+from fencepost.torture.protocol import (
+    MOST_LINE,
+    DisturbedError,
+    DriverError,
+    Lines,
+    Ready,
+    error_in_words,
+    ready_of,
+)
 
 READY_S = 60.0
 """Longest wait for a first line: a JVM on a busy machine."""
@@ -41,6 +50,25 @@ STDERR_BYTES = 1 << 16
 USER_TICKS, SYSTEM_TICKS = 11, 12
 """Fields of /proc/PID/stat, counted after the name (proc(5))."""
 ENCODER = msgspec.json.Encoder()
+FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+"""Signals that end a process from outside: a terminal that closes, Ctrl-C, `kill`, a kernel that runs out of
+memory. A crash has others (SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL)."""
+EXIT_CODE_OF_SIGNALS = 128
+"""A process that handles a signal and ends, as a JVM does, or a shell around it, exits with this and the
+signal's number."""
+
+
+def ended_from_outside(code: int | None) -> str:
+    """Which signal from outside ended a process.
+
+    Args:
+        code: its exit status as `Popen.returncode` has it; None: it runs.
+
+    Returns:
+        the name of the signal; "" if it runs, or ended by itself: a crash, or any other exit code.
+    """
+    ends = {-one for one in FROM_OUTSIDE} | {EXIT_CODE_OF_SIGNALS + one for one in FROM_OUTSIDE}
+    return "" if code not in ends else signal.Signals(abs(code) % EXIT_CODE_OF_SIGNALS).name
 
 
 @define(eq=False, kw_only=True)
@@ -96,6 +124,8 @@ class Driver:
     events: "deque[Event]" = field(factory=lambda: deque(maxlen=MOST_TROUBLES), init=False)
     failure: str = field(default="", init=False)
     """Why it cannot be used any more; empty while it can."""
+    # Whether we have killed it.
+    _killed: bool = field(default=False, init=False)
     _sent: int = field(default=0, init=False)
     """Commands so far; the next one's id."""
     # Its first line as it came; None before.
@@ -241,14 +271,34 @@ class Driver:
 
     def kill(self) -> None:
         """End the process at once."""
-        if self.process.poll() is None:
-            self.process.kill()
+        self._kill()
         self.process.wait()
         for thread in self._threads:
             thread.join(END_S)
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
                 pipe.close()
+
+    def _kill(self) -> None:
+        if self.process.poll() is None:
+            self._killed = True
+            self.process.kill()
+
+    def refuse_disturbed(self) -> None:
+        """Raises DisturbedError if a signal from outside has ended the process: nobody knows what the library
+        would have done."""
+        if not self.failure or self._killed:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):  # its pipes close before its status is there
+            self.process.wait(END_S)
+        name = ended_from_outside(self.process.returncode)
+        if name:
+            raise DisturbedError(
+                expected="a driver that ends by itself, or not at all",
+                seen=f"{name}, which was not sent by fencepost, nor by a crash",
+                where=f"the driver of {self.name}",
+                hint="run it again with --resume; a system that runs out of memory sends SIGKILL, too",
+            )
 
     def processor_s(self) -> float:
         """Processor time of its process so far; 0 where the system does not show it (it is in /proc on
@@ -265,6 +315,10 @@ class Driver:
         return self._stderr.decode(errors="replace").strip()[-600:]
 
     def _broken(self, expected: str) -> DriverError:
+        try:
+            self.refuse_disturbed()
+        except DisturbedError as error:
+            return error
         words = self.last_words()
         return DriverError(
             expected=expected,
@@ -308,7 +362,7 @@ class Driver:
             self._fail(f"that it ended with code {code}")
         except DriverError as error:
             self._fail(str(error))
-            self.process.kill()
+            self._kill()
         except (OSError, subprocess.TimeoutExpired) as error:
             self._fail(str(error))
 

@@ -34,6 +34,10 @@ class DriverError(FencepostError):
     """A driver that does not keep the protocol, or has ended."""
 
 
+class DisturbedError(DriverError):
+    """A driver that a signal from outside has ended: the run says nothing of the library."""
+
+
 @frozen(kw_only=True)
 class Ready:
     """The first line of a driver: what it can do."""

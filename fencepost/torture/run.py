@@ -186,7 +186,7 @@ class Torture:
 
     def go(self) -> Outcome:
         """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before
-        there is any fault."""
+        there is any fault, and DisturbedError if something outside has ended the driver."""
         scenario = self.scenario
         trouble, drained, copied, committed = "", True, True, {}
         for topic in self._every_topic:
@@ -228,6 +228,7 @@ class Torture:
                 trouble = str(error)
             if scenario.copier or scenario.logs or not all(command.ok for command in self._appends):
                 log = self._read()  # what was given up may have come after all, there are copies, logs change
+        self.driver.refuse_disturbed()
         return Outcome(
             scenario=scenario,
             appends=tuple(self._appends),
@@ -275,6 +276,7 @@ class Torture:
             opening.append(self.group.join())
         opening += self.copier.open()
         self.driver.wait(opening)
+        self.driver.refuse_disturbed()
         for command in opening:
             if not command.ok:
                 raise DriverError(expected="a client that opens", seen=command.error, where=self.driver.name)

@@ -312,6 +312,18 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="a returning static member replaces its former self in any state of the group",
     ),
     Protection(
+        name="deletable",
+        bug="KAFKA-14505",
+        breaks="OFFSET-SAFE",
+        says="a group or an offset is deleted together with the offsets of open transactions",
+    ),
+    Protection(
+        name="take_timeouts",
+        bug="KAFKA-14009",
+        breaks="LIVE",
+        says="a returning static member has the time-outs that it names now, not those of its former process",
+    ),
+    Protection(
         name="expires_at_ms",
         bug="KAFKA-8069",
         breaks="OFFSET-SAFE",

@@ -74,15 +74,16 @@ def command(
 
     def progress(line: dict[str, Any]) -> None:
         found = ", ".join(finding["anomaly"] for finding in line["findings"])
-        if found or "failed" in line:
-            output.note(f"seed {line['seed']}: {found or line['failed']}")
+        if found or "scenario" not in line:
+            output.note(f"seed {line['seed']}: {found or line.get('failed') or line['disturbed']}")
 
     summary = torture(job, seeds, jobs=jobs, resume=resume, replays=replays, shrink=shrink, progress=progress)
     show(summary, output)
     output.emit({**summary, "out": str(out)})
     if summary["findings"]:
         return ExitCode.FINDINGS
-    return ExitCode.UNDECIDED if len(summary["failed"]) * 10 > summary["seeds"] else ExitCode.NOTHING_FOUND
+    not_run = len(summary["failed"]) + len(summary["disturbed"])
+    return ExitCode.UNDECIDED if not_run * 10 > summary["seeds"] else ExitCode.NOTHING_FOUND
 
 
 def show(summary: dict[str, Any], output: Output) -> None:
@@ -123,3 +124,7 @@ def show(summary: dict[str, Any], output: Output) -> None:
     )
     if summary["failed"]:
         output.say(f"{len(summary['failed'])} seeds did not run, the first: {summary['failed'][0]['failed']}")
+    if summary["disturbed"]:
+        count, first = len(summary["disturbed"]), summary["disturbed"][0]["disturbed"]
+        runs = "run was" if count == 1 else "runs were"
+        output.say(f"{count} {runs} disturbed and not judged, the first: {first}")

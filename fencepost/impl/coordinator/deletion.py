@@ -60,7 +60,7 @@ class GroupDeletion:
             done(error, -1)
             return
         self.table.move(group, GroupPhase.DEAD, "it is deleted, as somebody asked")
-        for key in sorted(group.offsets):
+        for key in self.offsets.deletable(group):
             self.offsets.tell(group, key, OFFSET_DELETED)
         self.offsets.remove(group, done)
 
@@ -112,9 +112,7 @@ class GroupDeletion:
                 results[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 results[key] = NO_ERROR
-        return results, sorted(
-            key for key, error in results.items() if error is NO_ERROR and key in group.offsets
-        )
+        return results, [key for key in self.offsets.deletable(group) if results.get(key) is NO_ERROR]
 
     def _offsets_deleted(
         self, source: int, request: kafka.OffsetDeleteRequest, results: Results, error: ErrorCode, _: int

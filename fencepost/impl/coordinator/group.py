@@ -99,6 +99,7 @@ class Group:
     offsets: dict[TopicPartition, StoredOffset] = field(factory=dict)
     # Offsets with a tombstone that is being written.
     expiring: dict[TopicPartition, None] = field(factory=dict)
+    # The offsets of transactions without a marker so far, by producer id.
     open: dict[int, dict[TopicPartition, StoredOffset]] = field(factory=dict)
     delaying: bool = False
     # Whether a member came during this wait.
@@ -121,6 +122,17 @@ class Group:
     def is_unstable(self, key: TopicPartition) -> bool:
         """Whether a transaction that has not ended commits an offset of this partition."""
         return any(key in offsets for offsets in self.open.values())
+
+    def drop_offset(self, key: TopicPartition, before: int) -> None:
+        """Drop the offset of a partition, also those of open transactions.
+
+        Args:
+            key: the partition.
+            before: where its tombstone is in the log. What is after it stays.
+        """
+        for offsets in (self.offsets, *self.open.values()):
+            if key in offsets and offsets[key].stands_at < before:
+                del offsets[key]
 
     # ---- members
 

@@ -74,8 +74,8 @@ class GroupLoading(PlaceLoading):
         self._tell(Name.GROUPS_UNLOADED, place, epoch)
 
     def apply_batch(self, load: GroupLoad, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch, in the order of the log; a tombstone removes. A batch that cannot
-        be decoded changes no group.
+        """Take in the records of one batch, in the order of the log; a tombstone removes, offsets of open
+        transactions too. A batch that cannot be decoded changes no group.
 
         Args:
             load: what was read so far.
@@ -108,6 +108,9 @@ class GroupLoading(PlaceLoading):
                 load.offsets.pop(place, None)
                 if stored is not None:
                     load.offsets[place] = stored
+                elif record.value is None:
+                    for waiting in load.open.values():
+                        waiting.pop(place, None)
 
     def _ended(self, load: GroupLoad, producer_id: int, records: tuple[Record, ...]) -> None:
         """A marker: the offsets of the transaction count, unless later ones do, or never were."""

@@ -134,8 +134,7 @@ class GroupMembership(Rebalances):
         member = group.members[request.member_id]
         same = member.protocols == request.protocols
         member.join, member.protocols = waiting, request.protocols
-        member.rebalance_timeout_ms = request.rebalance_timeout_ms
-        member.session_timeout_ms = request.session_timeout_ms
+        self.take_timeouts(member, request)
         if group.phase is GroupPhase.COMPLETING and same:
             self.answer_join(group, member)  # its response was lost
         elif group.phase is GroupPhase.STABLE and same and member.member_id != group.leader:
@@ -144,6 +143,17 @@ class GroupMembership(Rebalances):
             self._complete_if_all_have_joined(group)
         else:
             self.prepare(group, f"{member.member_id} joins again")
+
+    def take_timeouts(self, member: Member, request: kafka.JoinGroupRequest) -> None:
+        """Protection KAFKA-14009: a member has the time-outs of its last JoinGroup, a static member that is
+        back too.
+
+        Args:
+            member: who joins again, or is back.
+            request: its JoinGroup.
+        """
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        member.session_timeout_ms = request.session_timeout_ms
 
     # ---- static members (KIP-345)
 
@@ -165,6 +175,7 @@ class GroupMembership(Rebalances):
         group.rename(member, member_id)
         same = member.subscription(group.protocol or "") == dict(request.protocols).get(group.protocol or "")
         member.join, member.protocols = waiting, request.protocols
+        self.take_timeouts(member, request)
         self.heard(group, member_id)
         if group.phase is GroupPhase.STABLE and same:
             self.persist_static_member(group, member, leader or "")

@@ -240,7 +240,7 @@ class GroupOffsets:
     def remove(self, group: Group, done: Done = nobody_waits) -> None:
         """Remove a group. Clients cannot join a dead group. When its tombstones are durable it is removed,
         and its name is free."""
-        records = [(encode_key(OffsetKey(group.group_id, key)), None) for key in sorted(group.offsets)]
+        records = [(encode_key(OffsetKey(group.group_id, key)), None) for key in self.deletable(group)]
         if group.generation:
             records.append((encode_key(GroupKey(group.group_id)), None))
         if records:
@@ -249,6 +249,18 @@ class GroupOffsets:
         else:
             del self.table.groups[group.group_id]
             done(NO_ERROR, -1)
+
+    def deletable(self, group: Group) -> list[TopicPartition]:
+        """Protection KAFKA-14505: what there is to delete. An offset of a transaction without a marker so far
+        is in the log, too: without a tombstone the next coordinator loads it.
+
+        Args:
+            group: the group.
+
+        Returns:
+            the partitions with an offset that counts or may count later, sorted.
+        """
+        return sorted({key for offsets in (group.offsets, *group.open.values()) for key in offsets})
 
     def _removed(self, group: Group, done: Done, error: ErrorCode, base_offset: int) -> None:
         if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
@@ -314,9 +326,8 @@ class GroupOffsets:
     ) -> None:
         for nth, key in enumerate(keys):
             group.expiring.pop(key, None)
-            known = group.offsets.get(key)
-            if error is NO_ERROR and known is not None and known.stands_at < base_offset + nth:
-                del group.offsets[key]
+            if error is NO_ERROR:
+                group.drop_offset(key, base_offset + nth)
         done(error, base_offset)
 
     def tell(self, group: Group, key: TopicPartition, why: str) -> None:

@@ -14,17 +14,23 @@ passes the high watermark.
 
 A record without a key is removed; control records stay. A tombstone stays until `delete.retention.ms` after
 the first compaction that saw it, so that a reader who began before that at the start sees it. The time of its
-removal is written into its batch (KAFKA-4529 used the age of the wrong segment). Markers stay, and with them
-the entries of the transaction indexes. An entry without records does no harm, but a missing one makes aborted
-records visible (KAFKA-13727).
+removal is written into its batch (KAFKA-4529 used the age of the wrong segment). A replica that copies the
+batch goes by that time and its own clock: its pass removes the older values before the tombstone, so its own
+log never shows them again. A replica that takes longer than `delete.retention.ms` to copy a log may miss the
+tombstone and keep an older value, as in Kafka, where that time bounds every reader.
 
-Two batches stay, empty if necessary:
+Markers stay, and with them the entries of the transaction indexes. An entry without records does no harm, but
+a missing one makes aborted records visible (KAFKA-13727).
+
+Three batches stay, empty if necessary:
 
 - The last committed one of each producer, because its sequence number detects duplicates (KAFKA-5490). Kafka
   keeps the last of all. If that one is truncated, a follower of the cleaned log knows less than its leader.
 - The first one of each leader epoch but the first. A follower of the cleaned log takes the start of an epoch
   from it. Kafka does not keep it: the epoch begins too late there, or is missing. When that follower leads, a
   replica that asks where its own last epoch ended truncates too little (KIP-101).
+- The last one of each pass, until a later pass ends after it. If the active segment is empty, nothing else
+  tells a follower of the cleaned log where the log ends (KAFKA-17076).
 """
 
 from collections.abc import Iterator
@@ -108,6 +114,8 @@ class Cleaner:
     now_ms: int = 0
     # Records from here on are not committed.
     high_watermark: int = 0
+    # Where the last batch of this pass ends.
+    end_offset: int = 0
     # By producer id: epoch and last offset of its last batch in the segments that can be cleaned.
     last_batches: dict[int, tuple[int, int]] = field(factory=dict)
     latest: dict[bytes, int] = field(factory=dict)
@@ -136,6 +144,7 @@ class Cleaner:
             count, end = self._read_keys(cleanable, first_dirty)
             if end <= first_dirty:
                 return Cleaned(first_dirty_offset=first_dirty)
+            self.end_offset = max((old.next_offset for old in cleanable[:count] if old.size), default=0)
             before = sum(segment.size for segment in cleanable[:count])
             after = sum(self._replace(group) for group in self._groups(cleanable[:count]))
         return Cleaned(
@@ -223,6 +232,10 @@ class Cleaner:
             for epoch, start in self.log.epochs.entries[1:]
         )
 
+    def last_of_pass(self, header: BatchHeader) -> bool:
+        """Protection KAFKA-17076: the last batch of a pass, so that a replica that copies it has its end."""
+        return header.last_offset + 1 == self.end_offset
+
     def _clean_batch(self, header: BatchHeader, data: bytes) -> bytes | None:
         """The batch after cleaning; None if it is removed."""
         records = read_records(data, header)
@@ -231,7 +244,8 @@ class Cleaner:
         tombstones = not header.is_control and any(record.value is None for record in kept)
         horizon = header.delete_horizon_ms
         needs_horizon = tombstones and horizon is None
-        if not (kept or self.last_of_producer(header) or self.first_of_epoch(header)):
+        stays = self.last_of_producer(header) or self.first_of_epoch(header) or self.last_of_pass(header)
+        if not (kept or stays):
             return None
         if len(kept) == len(records) and not needs_horizon:
             return data[header.position : header.end_position]

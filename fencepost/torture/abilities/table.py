@@ -13,7 +13,7 @@ from fencepost.torture.abilities.bench import Bench
 from fencepost.torture.abilities.comparison import PARTITIONS, LackingError, WrongError
 from fencepost.torture.building import Built
 from fencepost.torture.driver import Driver
-from fencepost.torture.protocol import DriverError
+from fencepost.torture.protocol import DisturbedError, DriverError
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -101,7 +101,7 @@ class Cell:
 
 
 def try_out(bench: Bench, ability: Ability) -> Cell:
-    """Try one ability. Returns its cell of the table."""
+    """Try one ability. Returns its cell of the table. Raises DisturbedError."""
     if not ability.needs(bench.driver):
         return Cell(ability=ability.name, outcome="absent")
     try:
@@ -110,6 +110,8 @@ def try_out(bench: Bench, ability: Ability) -> Cell:
         return Cell(ability=ability.name, outcome="absent", why=str(error))
     except WrongError as error:
         return Cell(ability=ability.name, outcome="failed", why=str(error))
+    except DisturbedError:
+        raise
     except DriverError as error:
         return Cell(ability=ability.name, outcome="failed", why=str(error))
     return Cell(ability=ability.name, outcome="ok")

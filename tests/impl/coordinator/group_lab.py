@@ -81,14 +81,16 @@ class GroupLab(Lab):
         client: str = "c",
         group: str = "g",
         protocols: tuple[str, ...] = ("range",),
+        timeouts_ms: tuple[int, int] = (SESSION_MS, REBALANCE_MS),
     ) -> "Asked":
-        """JoinGroup; a member without an id gets one first."""
+        """JoinGroup; a member without an id gets one first. timeouts_ms: of the session and of a
+        rebalance."""
         request = kafka.JoinGroupRequest(
             correlation_id=self._number(),
             group_id=group,
             client_id=client,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
+            session_timeout_ms=timeouts_ms[0],
+            rebalance_timeout_ms=timeouts_ms[1],
             member_id=member,
             group_instance_id=instance,
             protocol_type="consumer",

@@ -1,8 +1,10 @@
 """Compaction keeps the latest record of each key, tombstones for their time, and what producers need; a crash
 leaves the old or the new."""
 
+import pytest
 from log_lab import batch, disk_of, open_log, options, records
 
+from fencepost.campaign.bugs.storage.removing import EndsWithTheLastRecord
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.sim.disk import PowerLoss
@@ -130,6 +132,27 @@ def test_the_first_batch_of_a_leader_epoch_stays_empty():
     assert follower.epochs.end_offset(0, 7) == log.epochs.end_offset(0, 7) == (0, 2)
 
 
+@pytest.mark.parametrize("cleaner", [Cleaner, EndsWithTheLastRecord])
+def test_a_replica_of_the_cleaned_log_reaches_its_end(cleaner):
+    """Rule (KAFKA-17076): the last batch of a pass stays, empty if need be, until a later pass ends after it;
+    a replica that copies the log has its end. Planted: it ends below that, and below the high watermark."""
+    disk = disk_of()
+    log = keyed("a=1", "b=1", "a", disk=disk)
+    for now_ms in (1_000, 1_100):
+        cleaner(log).clean(first_dirty_offset=0, high_watermark=3, now_ms=now_ms)
+    assert content(log) == ["1:b=1"]
+    follower = open_log(disk_of(), options=COMPACT)
+    for header, data in log.batches():
+        follower.append_as_follower(data[header.position : header.end_position])
+    assert follower.log_end_offset == (3 if cleaner is Cleaner else 2)
+    log = open_log(disk, options=COMPACT)
+    assert log.log_end_offset == 3
+    log.append_as_leader(batch(b"2", keys=[b"b"], at=9), 0)
+    log.roll()
+    cleaner(log).clean(first_dirty_offset=3, high_watermark=4, now_ms=1_200)
+    assert [header.base_offset for header, _ in log.batches()] == [3]
+
+
 def test_aborted_records_displace_nothing():
     """Rule: a record of an aborted transaction never was; one of an open transaction is left alone; markers
     stay."""
@@ -188,4 +211,4 @@ def test_these_tests_notice_a_tombstone_that_goes_at_once_and_a_producer_that_is
     log.append_as_leader(batch(None, keys=[b"a"]), 0)
     log.roll()
     Hasty(log).clean(first_dirty_offset=0, high_watermark=99, now_ms=0)
-    assert content(log) == [] and not list(log.batches())
+    assert content(log) == [] and [header.base_offset for header, _ in log.batches()] == [1]

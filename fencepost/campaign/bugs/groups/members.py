@@ -2,6 +2,7 @@
 
 from fencepost.impl.coordinator.group import Group, Member
 from fencepost.impl.coordinator.membership import GroupMembership
+from fencepost.impl.messages.group_api import JoinGroupRequest
 from fencepost.traces.outcomes import ErrorCode
 
 
@@ -27,3 +28,12 @@ class WaitsForTheAssignment(GroupMembership):
 
     def await_assignment(self, group: Group) -> None:
         """No timer."""
+
+
+class KeepsFormerTimeouts(GroupMembership):
+    """KAFKA-14009: a static member that is back with other time-outs keeps those of its former process."""
+
+    def take_timeouts(self, member: Member, request: JoinGroupRequest) -> None:
+        """Only those of a process that is known already."""
+        if request.member_id:
+            super().take_timeouts(member, request)

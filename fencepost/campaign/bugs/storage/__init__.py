@@ -70,6 +70,7 @@ LOG_BUGS: dict[str, LogBug] = {
         ("KAFKA-13194", "cleaner", removing.CompactsWhatIsNotCommitted, "hole: "),
         ("KAFKA-4529", "cleaner", removing.TombstonesGoAtOnce, "hole: .*value=None"),
         ("KAFKA-5490", "cleaner", removing.ForgetsProducers, FORGOTTEN),
+        ("KAFKA-17076", "cleaner", removing.EndsWithTheLastRecord, "the last batch ended at"),
     )
 }
 

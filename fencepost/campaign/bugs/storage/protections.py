@@ -33,6 +33,12 @@ STORAGE_PROTECTIONS: tuple[Protection, ...] = (
         "IDEMP",
         "compaction keeps the last batch of a producer, empty if need be",
     ),
+    _row(
+        "KAFKA-17076",
+        "last_of_pass",
+        "LIVE",
+        "compaction keeps the last batch of a pass, empty if need be, so that a replica has the log's end",
+    ),
     _row("KAFKA-6683", "update_producers", "IDEMP", "producers learn only of batches that are in the log"),
     _row("KAFKA-5249", "take_snapshot", "IDEMP", "a snapshot is of the offset that it is named by"),
     _row(

@@ -58,3 +58,12 @@ class ForgetsProducers(Cleaner):
     def last_of_producer(self, header: BatchHeader) -> bool:
         """Whoever has no record is nobody."""
         return False
+
+
+class EndsWithTheLastRecord(Cleaner):
+    """KAFKA-17076: the last batch of a pass goes with its last record. A replica that copies the log ends
+    below the high watermark, and no record that it could fetch brings it there."""
+
+    def last_of_pass(self, header: BatchHeader) -> bool:
+        """Whatever has no record may go."""
+        return False

@@ -39,3 +39,12 @@ class ShowsUnstableOffsets(GroupOffsets):
     def stable_offsets_only(self, group: Group, asked: Sequence[TopicPartition]) -> ErrorCode:
         """What is there is what there is."""
         return ErrorCode.NONE
+
+
+class DeletesWhatCounts(GroupOffsets):
+    """KAFKA-14505: what is deleted are the offsets that count. One of an open transaction counts later, and
+    a load brings its group back."""
+
+    def deletable(self, group: Group) -> list[TopicPartition]:
+        """Those of no open transaction."""
+        return sorted(group.offsets)

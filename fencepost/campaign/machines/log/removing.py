@@ -158,7 +158,11 @@ class LogRemoving(LogLife):
         model.compacted(below, self.now_ms)
         cleaner = self.parts.cleaner(self.log)
 
+        def last_offset() -> int:
+            return max((header.last_offset for header, _ in self.log.batches()), default=-1)
+
         def cleaning() -> None:
+            before = last_offset()
             done = cleaner.clean(
                 first_dirty_offset=logs.first_dirty.get(KEY, 0),
                 high_watermark=model.high_watermark,
@@ -172,5 +176,7 @@ class LogRemoving(LogLife):
                 if one in present and one >= max(model.start, model.lost_start)
             }
             assert model.lied or not stale, f"superseded and still there: {sorted(stale)}"
+            after = last_offset()
+            assert model.lied or after == before, f"the last batch ended at {before}, and ends at {after}"
 
         self.survive(cleaning)

@@ -190,6 +190,7 @@ class GroupStep:
             group.leader = new_id
         same = member.says(group.protocol) == dict(request.protocols).get(group.protocol or "")
         member.member_id, member.joins, member.protocols = new_id, asker, request.protocols
+        member.rebalance_ms, member.session_ms = request.rebalance_timeout_ms, request.session_timeout_ms
         self._session(new_id, member.session_ms)
         if group.phase != STABLE or not same:
             self._rebalance(comes=False)

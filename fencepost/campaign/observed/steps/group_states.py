@@ -161,6 +161,11 @@ def held_by(log: Any) -> dict[str, GroupModel]:
                 offsets.pop(key.partition, None)
                 if kept_now is not None:
                     offsets[key.partition] = kept_now
+                elif record.value is None:
+                    opened = {
+                        producer: [one for one in waiting if one[0] != key]
+                        for producer, waiting in opened.items()
+                    }
     return groups
 
 

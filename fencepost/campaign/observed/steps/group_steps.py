@@ -404,9 +404,10 @@ class StepOfGroups:
             if step.group.phase == DEAD:
                 raise NotJudgedError  # it is removed as a whole
             step.group.expiring.discard(key.partition)
-            known = step.group.offsets.get(key.partition)
-            if error is _E.NONE and known is not None and known.at < record.offset:
-                del step.group.offsets[key.partition]
+            for offsets in (step.group.offsets, *step.group.open.values()):
+                known = offsets.get(key.partition)
+                if error is _E.NONE and known is not None and known.at < record.offset:
+                    del offsets[key.partition]
 
     def _marked(self, key: TopicPartition, batch: Batch) -> None:
         """Offsets of a transaction that ends count, or never will."""

@@ -16,6 +16,7 @@ FOUND_IN_ROUND = {
     "KAFKA-10471": 6,
     "KAFKA-10706": 1,
     "KAFKA-13194": 2,
+    "KAFKA-17076": 62,
     "KAFKA-2477": 3,
     "KAFKA-5634": 2,
     "KAFKA-5829": 2,
