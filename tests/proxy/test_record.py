@@ -49,7 +49,7 @@ from fencepost.wire.hook import PASS, Cut, Drop
 
 SECRET = b"attack at dawn"
 KEY = b"k" * 32
-FETCH = 1
+FETCH, LIST_OFFSETS = 1, 2
 HEAD = ['{"type":"trace","trace_id":0,"plan":"","seed":0,"software_version":"x"}\n']
 FULL = [f"full-{when}-{kept}" for when in WhenFull for kept in (Kept.HASH, Kept.FULL)]
 PATIENCE_S = 600
@@ -310,21 +310,46 @@ def test_a_record_has_one_id_from_the_request_to_the_reader(codec):
     assert other[0] != ids[0]
 
 
-def fetched(high_watermark, last_stable_offset, records, keep=None):
-    """The trace of one fetch from offset 3 on that a broker answered so."""
-    fetch, answer = load_request_schema(FETCH, 4), load_response_schema(FETCH, 4)
-    asked, said = sys.modules[fetch.__module__], sys.modules[answer.__module__]
-    partition = asked.FetchPartition(partition=0, fetch_offset=3, partition_max_bytes=99)
+def recorded_pipe(keep=None):
+    """A connection whose traffic is recorded, and the lines of the record."""
     lines = []
-    watcher = Recorder(lines=Lines(lines.append), values=Values(key=KEY), keep=keep)
     pipe = Pipe(
         number=1,
         cluster=Cluster(lambda upstream: ("127.0.0.1", 1)),
         broker=("b", 1),
         client="c",
         now=lambda: 5,
-        watcher=watcher,
+        watcher=Recorder(lines=Lines(lines.append), values=Values(key=KEY), keep=keep),
     )
+    return pipe, lines
+
+
+@pytest.mark.parametrize(("replica_id", "rows"), [(-1, 1), (-2, 0), (3, 0)])
+def test_the_log_end_that_a_replica_or_a_debugger_is_told_is_no_end_for_clients(replica_id, rows):
+    """Rule: a request with another replica id than -1 is answered with the leader's log end, which a high
+    watermark may be below (Kafka's ReplicaManager.fetchOffset)."""
+    ask, answer = load_request_schema(LIST_OFFSETS, 4), load_response_schema(LIST_OFFSETS, 4)
+    asked, said = sys.modules[ask.__module__], sys.modules[answer.__module__]
+    wanted = asked.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    topics = (asked.ListOffsetsTopic(name="t", partitions=(wanted,)),)
+    told = said.ListOffsetsPartitionResponse(
+        partition_index=0, error_code=ErrorCode.none, timestamp=-1, offset=9, leader_epoch=2
+    )
+    responses = (said.ListOffsetsTopicResponse(name="t", partitions=(told,)),)
+    pipe, lines = recorded_pipe()
+    pipe.from_client(write_request(7, "c", ask(replica_id=replica_id, isolation_level=0, topics=topics)))
+    pipe.from_broker(write_response(7, answer(throttle_time=timedelta(0), topics=responses)))
+    pipe.settle()
+    (trace,) = read_lines(HEAD + lines, where="lines")
+    assert [row.offset for row in trace.operations if row.function is Function.LIST_OFFSETS] == [9] * rows
+
+
+def fetched(high_watermark, last_stable_offset, records, keep=None):
+    """The trace of one fetch from offset 3 on that a broker answered so."""
+    fetch, answer = load_request_schema(FETCH, 4), load_response_schema(FETCH, 4)
+    asked, said = sys.modules[fetch.__module__], sys.modules[answer.__module__]
+    partition = asked.FetchPartition(partition=0, fetch_offset=3, partition_max_bytes=99)
+    pipe, lines = recorded_pipe(keep)
     request = fetch(
         replica_id=-1,
         max_wait=timedelta(0),

@@ -20,6 +20,8 @@ from fencepost.proxy.record.values import Values
 from fencepost.wire.passing import error_name
 
 LATEST, EARLIEST = -1, -2
+NO_REPLICA = -1
+"""The replica id of a client."""
 MOST_KNOWN = 100_000
 """Ends that connections were shown."""
 LAST_STABLE_LATER = "last_stable_offset_read_later"
@@ -212,6 +214,8 @@ class Polls:
             for one in topic.partitions
         }
         committed = getattr(exchange.body, "isolation_level", 0) == 1
+        # a replica, or a debugger (-2), is told the leader's log end, which the high watermark may be below
+        of_client = exchange.body.replica_id == NO_REPLICA
         worst = ""
         for topic in body.topics:
             for one in topic.partitions:
@@ -220,7 +224,7 @@ class Polls:
                 if error != "NONE":
                     worst = error
                     continue
-                if timestamp not in (LATEST, EARLIEST) or one.offset < 0:
+                if timestamp not in (LATEST, EARLIEST) or one.offset < 0 or not of_client:
                     continue
                 row: dict[str, Any] = {
                     "op_id": self.lines.number(),
