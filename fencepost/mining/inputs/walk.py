@@ -105,7 +105,7 @@ def has_links(top: Path, path: Path) -> bool:
 
 def circles(top: Path) -> list[Path]:
     """The links below a folder that lead back to a folder which they are in. Spark's listing follows them:
-    one costs it some forty rounds, and two have no end. top: the folder. Folders that cannot be read are passed
+    one costs it some forty rounds, and two have no end. top: the folder. What cannot be read is passed
     over."""
     found: list[Path] = []
     met: set[Identity] = set()
