@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fencepost.mining.inputs.traces import Found, traces_of
-from fencepost.traces.parquet.writer import PartWriter
 from fencepost.traces.digest import digest_of
 from fencepost.traces.jsonlines import read_traces, write_traces
+from fencepost.traces.parquet.writer import PartWriter
 from fencepost.traces.store import TraceStore
 
 HISTORIES = Path(__file__).parents[1] / "checkers" / "linearizability" / "histories"
