@@ -163,14 +163,22 @@ def _records_in(path: Path, group: int) -> int:
         return next((one.num_values for one in columns if one.path_in_schema.startswith("records.")), 0)
 
 
+def _bounds(file: pq.ParquetFile, group: int) -> tuple[int, int] | None:
+    """The lowest and highest trace id of a row group, by the footer; None if it does not say, or if a row has
+    none."""
+    known = file.metadata.row_group(group).column(file.schema_arrow.get_field_index("trace_id")).statistics
+    if known is None or not known.has_min_max or known.null_count != 0:  # None: it does not say
+        return None
+    return int(str(known.min)), int(str(known.max))
+
+
 def _counted(path: Path, group: int) -> dict[int, int]:
     """Operations by trace of a row group; without reading it where the footer says that there is one
     trace."""
     with _open(path, "operations") as file:
-        row_group = file.metadata.row_group(group)
-        statistics = row_group.column(file.schema_arrow.get_field_index("trace_id")).statistics
-        if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-            return {int(str(statistics.min)): row_group.num_rows}
+        bounds = _bounds(file, group)
+        if bounds is not None and bounds[0] == bounds[1]:
+            return {bounds[0]: file.metadata.row_group(group).num_rows}
     counts: dict[int, int] = defaultdict(int)
     for batch in batches_of(path, "operations", group, ["trace_id"]):
         ids, many = np.unique(batch.column(0).to_numpy(), return_counts=True)
@@ -183,10 +191,9 @@ def ids_within(path: Path, table: Table, group: int) -> tuple[int, int]:
     """The lowest and highest trace id that a row group may hold, as far as the footer says; also where its
     rows cannot be read. A row without a trace id may be of any trace."""
     with contextlib.suppress(TraceError), _open(path, table) as file:
-        column = file.metadata.row_group(group).column(file.schema_arrow.get_field_index("trace_id"))
-        known = column.statistics
-        if known is not None and known.has_min_max and known.has_null_count and not known.null_count:
-            return int(str(column.statistics.min)), int(str(column.statistics.max))
+        bounds = _bounds(file, group)
+        if bounds is not None:
+            return bounds
     limits = np.iinfo(np.int64)
     return int(limits.min), int(limits.max)
 

@@ -8,9 +8,9 @@ that it has there counts, and links to it are passed over. Links to folders are 
 every circle of links.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import define, field
@@ -96,7 +96,8 @@ class Walk:
 
 
 def has_links(top: Path, path: Path) -> bool:
-    """Whether a file below a folder may have another name there: a link leads to it, or it has two names."""
+    """Whether a file may have another name in a folder: a link leads to it, or it has two names. top: the
+    folder; path: the file. Raises OSError."""
     inner = [path, *path.parents]
     inner = inner[: inner.index(top)] if top in inner else [path]
     return any(one.is_symlink() for one in inner) or path.stat().st_nlink > 1
@@ -104,13 +105,16 @@ def has_links(top: Path, path: Path) -> bool:
 
 def circles(top: Path) -> list[Path]:
     """The links below a folder that lead back to a folder which they are in. Spark's listing follows them:
-    one costs it some forty rounds, and two have no end."""
+    one costs it some forty rounds, and two have no end. top: the folder. What cannot be read is passed
+    over."""
     found: list[Path] = []
     met: set[Identity] = set()
 
     def search(folder: Path, above: tuple[Identity, ...]) -> None:
-        for entry in sorted(os.scandir(folder), key=lambda one: one.name):
-            path = Path(entry.path)
+        entries: list[Path] = []
+        with suppress(OSError):
+            entries = sorted(folder.iterdir())
+        for path in entries:
             if not path.is_dir():
                 continue
             inner = identity(path)
