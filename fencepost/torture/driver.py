@@ -295,9 +295,9 @@ class Driver:
         if name:
             raise DisturbedError(
                 expected="a driver that ends by itself, or not at all",
-                seen=f"{name}, which was not sent by fencepost, nor by a crash",
+                seen=f"that it was ended by {name}, which neither fencepost nor a crash sends",
                 where=f"the driver of {self.name}",
-                hint="run it again with --resume; a system that runs out of memory sends SIGKILL, too",
+                hint="run it again (torture: --resume); a system that runs out of memory sends SIGKILL, too",
             )
 
     def processor_s(self) -> float:
