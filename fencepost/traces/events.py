@@ -21,6 +21,8 @@ OFFSET_DELETED = "Deleted"
 APPENDS_UNKNOWN = "appends_unknown"
 """The cause of a mark: the brokers of this trace do not say what they append, so that nothing follows from
 what is not in it."""
+REPLICA_DELETED = "replica_deleted"
+"""The cause of a mark: a broker deleted its replica. node; topic, partition."""
 AUDIT_FOUND = "audit_found"
 """The cause of a mark: an audit of copies of the brokers' directories found something wrong. topic,
 partition, offset; detail: JSON {anomaly, expected, seen}."""
@@ -270,6 +272,20 @@ class EventColumns(TypedDict, total=False):
     values: tuple[int, ...]
     cause: str
     detail: str
+
+
+OF_A_TOPIC = (
+    *(Name.PARTITION_STATE, Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED),
+    *(Name.HIGH_WATERMARK, Name.ISR_UPDATED, Name.LOG_RECOVERED, Name.LOG_START, Name.REPLICA_LOG),
+    *(Name.TOPIC_DELETION, Name.ASSIGNMENT),
+)
+"""Events that mean nothing without a topic; a mark of REPLICA_DELETED is one, too."""
+
+
+def lacks_topic(event: Event) -> bool:
+    """Whether it is about a topic and names none."""
+    of_a_topic = event.name in OF_A_TOPIC or (event.name is Name.MARK and event.cause == REPLICA_DELETED)
+    return event.topic is None and of_a_topic
 
 
 make_event = maker_of(Event)

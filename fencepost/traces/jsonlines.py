@@ -31,7 +31,7 @@ from attrs import Factory, define, evolve, field
 from fencepost.traces.client_errors import kafka_error
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import BYTE_ORDER_MARK, EnvironmentError_, TraceError
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Event, Name, lacks_topic
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import left_out_in_words
 from fencepost.traces.trace import Claims, LossRange, Trace
@@ -297,6 +297,8 @@ def _parse(text: str | bytes, where: str, left_out: _LeftOut | None) -> Any:
             value = evolve(value, records=tuple(records_of(_runs_of(runs), Record)))
     except msgspec.ValidationError as error:
         raise TraceError(expected=f"the fields of {_article(kind)}", seen=str(error), where=where) from None
+    if cls is Event and lacks_topic(value):
+        raise TraceError(expected=f"the topic of an event {value.name}", seen="none", where=where)
     for name in _NESTED.intersection(row):
         extra = _unknown_inside(row[name], msgspec.to_builtins(getattr(value, name)))
         if extra is not None:

@@ -26,6 +26,10 @@ EVENT = '{"type":"event","time":0,"name":"phase"}'
         ([TRACE, EVENT.replace("0", '"0"')], r"f:2: .*time"),
         ([TRACE, EVENT.replace("0", "true")], r"f:2: .*time"),
         ([TRACE, EVENT.replace("0", str(2**63))], r"f:2: expected 64-bit integers"),
+        (
+            [TRACE, '{"type":"event","time":1,"name":"became_leader","node":1}'],
+            r"f:2: expected the topic of an event became_leader, saw none",
+        ),
         ([TRACE, EVENT.replace("time", "tyme")], r"f:2: .*unknown field tyme"),
         ([TRACE, '{"type":"event","name":"phase"}'], r"f:2: .*time"),
         ([TRACE.replace("}", ',"operations":[]}')], r"f:1: .*unknown field operations"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fencepost.traces import jsonlines
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import TraceError
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Event, Name, lacks_topic
 from fencepost.traces.journal import JournalWriter, decode_payload, encode_frame, scan
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import rows_of, trace_of
@@ -52,7 +52,7 @@ OPERATIONS = values_of(
 )
 EVENTS = values_of(
     Event, name=st.sampled_from(Name), isr=tuples(INTS), replicas=tuples(INTS), values=tuples(INTS)
-)
+).filter(lambda event: not lacks_topic(event))
 COUNTS = st.integers(0, 2**63 - 1)
 CLAIMS = values_of(
     Claims,

@@ -7,7 +7,7 @@ trace is not known.
 import msgspec
 from attrs import define, field
 
-from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
+from fencepost.traces.events import REPLICA_DELETED, UNCLEAN_REQUESTED, Event, Name
 
 Key = tuple[str, int]
 """Topic and partition number."""
@@ -15,8 +15,6 @@ Assignments = dict[Key, tuple[int, ...]]
 """Replicas by partition."""
 UNCLEAN = "unclean.leader.election.enable"
 POLICY = "cleanup.policy"
-REPLICA_DELETED = "replica_deleted"
-"""The mark of a broker that deleted its replica."""
 LIE = "lying_fsync"
 """The fault under which a disk syncs nothing."""
 POWER_LOSS = "a power loss"

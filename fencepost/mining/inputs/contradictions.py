@@ -16,8 +16,7 @@ import pyarrow.compute
 
 from fencepost.checkers.arrow_arrays import NEVER, NONE, Array, integer_array, table_column
 from fencepost.checkers.sorting import packed, stable_order
-from fencepost.model.refinement import REPLICA_DELETED
-from fencepost.traces.events import Name
+from fencepost.traces.events import OF_A_TOPIC, REPLICA_DELETED, Name
 from fencepost.traces.operations import Outcome
 
 arrow: Any = pyarrow.compute
@@ -29,17 +28,7 @@ COLUMNS = (
 """Columns of operations that are read here."""
 
 
-_OF_A_TOPIC = pa.array(
-    [
-        name.value
-        for name in (
-            *(Name.PARTITION_STATE, Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED),
-            *(Name.HIGH_WATERMARK, Name.ISR_UPDATED, Name.LOG_RECOVERED, Name.LOG_START, Name.REPLICA_LOG),
-            *(Name.TOPIC_DELETION, Name.ASSIGNMENT),
-        )
-    ]
-)
-"""Events that mean nothing without a topic."""
+_OF_A_TOPIC = pa.array([name.value for name in OF_A_TOPIC])
 
 
 def contradictions(operations: pa.Table) -> dict[int, str]:

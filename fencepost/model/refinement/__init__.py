@@ -33,7 +33,7 @@ from fencepost.model.refinement.log import appended, log_recovered, log_start, r
 from fencepost.model.refinement.quorum import isr_updated, partition_state
 from fencepost.model.refinement.roles import became_follower, became_leader, broker_started, interrupted
 from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import REPLICA_DELETED, Event, Name
 
 __all__ = ["ACTIONS", "STEPS_WITHOUT_LOGS", "Mismatch", "Refinement"]
 
@@ -54,8 +54,6 @@ ACTIONS: Mapping[Name, tuple[str, ...]] = {
 (a stutter), including those that move a log's start or compact it. The logs here keep all their records. A
 log that was fetched from a later start, or with the gaps of compaction, has unknown records there."""
 
-REPLICA_DELETED = "replica_deleted"
-"""The mark of a broker that deleted its replica."""
 INTERRUPTING = frozenset({Name.FAULT_BEGAN, Name.LOG_DIRECTORY_FAILED, Name.IMPLEMENTATION_ERROR})
 """What may stop a process in the midst of a step."""
 LOSING = frozenset((POWER_LOSS, "bit_rot"))

@@ -7,14 +7,13 @@ from attrs import evolve
 
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.marks.marks import MARKS, NAMES, OR, marks_of
-from fencepost.campaign.observed.observed_state import REPLICA_DELETED
 from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.bounds import PERCENTAGES
 from fencepost.campaign.swarm.mark_weights import has, marks_possible
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.events import Name
+from fencepost.traces.events import REPLICA_DELETED, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from tests.checkers.traces_by_hand import (
     ON,
