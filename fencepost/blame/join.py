@@ -29,7 +29,7 @@ from fencepost.proxy.record.values import content_of
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
-CHECKS = ("log",)
+CHECKS = ("log", "invariants")
 
 
 OF_ANOMALIES = {
@@ -113,44 +113,8 @@ class _Join:
                     operations=tuple(finding.operations),
                     frame=self.wire.frame_of(first),
                 )
-        yield from self._skipped()
         yield from self._twice()
         yield from self._inverted()
-
-    def _skipped(self) -> Iterator[Blame]:
-        """An answer to a fetch that jumps over a record that was acknowledged: it begins at the position, or
-        shows what is before."""
-        for row in self.wire.polls:
-            if row.topic is None or row.partition is None or not row.records or row.offset is None:
-                continue
-            offsets = {record.offset for record in row.records}
-            start = max(row.offset, row.log_start_offset or 0)
-            log = (row.topic, row.partition)
-            for offset in _between(self.wire.acknowledged_offsets, log, start, row.records[-1].offset):
-                place = (*log, offset)
-                known = self.wire.acknowledged[place]
-                if offset in offsets or place in self.convicted:
-                    continue
-                if known.row.argument == "tombstone" or row.topic in self.trace.claims.compacted:
-                    continue
-                if self._aborted(known):
-                    continue
-                self.convicted.add(place)
-                yield Blame(
-                    side=Side.CLUSTER,
-                    kind=Kind.LOSS,
-                    place=place_name(place),
-                    says="the record was acknowledged, and an answer to a fetch jumps over it",
-                    operations=(known.row.op_id, row.op_id),
-                    frame=self.wire.frame_of(row),
-                )
-
-    def _aborted(self, one: Carried) -> bool:
-        """Whether it was part of a transaction: readers of committed records may be right to jump over it."""
-        return any(
-            row.function == "txn" and row.process == one.row.process and row.outcome != "ok"
-            for row in self.trace.operations
-        )
 
     def _twice(self) -> Iterator[Blame]:
         """A record of an idempotent producer, sent once under one sequence number, that is at two
@@ -163,7 +127,7 @@ class _Join:
                 if one is None:
                     continue
                 before = seen.setdefault((place[0], place[1], value), place)
-                if before != place and place not in self.convicted:
+                if before != place and not {before, place} & self.convicted:
                     self.convicted.add(place)
                     yield Blame(
                         side=Side.CLUSTER,

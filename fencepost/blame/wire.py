@@ -89,7 +89,6 @@ class Wire:
     answered: int = 0
     out_of_range: int = 0
     """Fetches answered with OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
-    acknowledged_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
     fetched_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
 
     @classmethod
@@ -110,7 +109,6 @@ class Wire:
             if event.name is Name.REQUEST:
                 wire._request(event)
             wire.unread += event.name is Name.MARK and event.cause in UNREAD
-        wire.acknowledged_offsets = _sorted(wire.acknowledged)
         wire.fetched_offsets = _sorted(wire.fetched)
         return wire
 

@@ -14,19 +14,20 @@ from fencepost.traces.jsonlines import read_lines
 from fencepost.traces.parts import RECORDING, part_name
 
 HEAD = {"type": "trace", "trace_id": 0, "plan": "", "seed": 0, "software_version": "x"}
+RETRYING = {**HEAD, "claims": {"duplicates": True}}
 REFUSED = "NOT_LEADER_OR_FOLLOWER"
 
 
 def append(
     number, outcome, offset=-1, *, acks=-1, ids=True, attempts=1, by="", time=0, answered=True, error="",
-    plain=False,
+    plain=False, node=-1,
 ):  # fmt: skip
     """The rows of an append of one record, whose value is its number, and of its request."""
     time = time or 10 * number
     row = {
         "type": "operation", "op_id": number, "process": 1, "function": "append", "invoke_time": time,
         "outcome": outcome, "topic": "t", "partition": 0, "acks": acks, "attempts": attempts,
-        "producer_id": 5, "producer_epoch": 0, "sequence": number,
+        "producer_id": 5, "producer_epoch": 0, "sequence": number, "node": node,
         "runs": [{"topic": "t", "partition": 0, "offset": offset, "values": [number]}],
     }  # fmt: skip
     if plain:
@@ -61,6 +62,10 @@ def poll(number, *shown, process=9, position=0):
     return [row]
 
 
+END = {
+    "type": "operation", "op_id": 8, "process": 9, "function": "list_offsets", "invoke_time": 80,
+    "completion_time": 81, "outcome": "ok", "topic": "t", "partition": 0,
+}  # fmt: skip
 UNREAD = [{"type": "event", "time": 1, "name": "mark", "cause": "unread_batch", "detail": "{}"}]
 
 
@@ -90,7 +95,7 @@ GOOD = append(1, "ok", 0)
 """Another send of the same producer."""
 
 # The wire, the tap, and what is said: (side, kind, sentence), or what is counted instead.
-LIBRARY, APPLICATION = Side.CLIENT_LIBRARY, Side.APPLICATION
+LIBRARY, APPLICATION, CLUSTER = Side.CLIENT_LIBRARY, Side.APPLICATION, Side.CLUSTER
 NOT_THERE = (
     "the client reported to the application that this is acknowledged, and no broker has acknowledged "
     "anything there"
@@ -249,6 +254,36 @@ CASES = {
         [delivered(0), delivered(2)],
         "records that only another reader was sent",
     ),
+    "an answer jumps over an acknowledged record": (
+        [GOOD, append(2, "ok", 1), append(3, "ok", 2), poll(5, (0, 1), (2, 3))],
+        [delivered(0), delivered(2)],
+        (
+            CLUSTER,
+            Kind.LOSS,
+            "skipped_offset: expected offset 1 before offset 2, saw operation 5 went from 1 to 2 past "
+            "offset 1, which operation 2 proves to hold a record",
+        ),
+    ),
+    "ListOffsets below an acknowledgement": (
+        [append(1, "ok", 0, node=3), [{**END, "offset": 0, "node": 3}]],
+        [],
+        (
+            CLUSTER,
+            Kind.LOSS,
+            "high_watermark_regressed: expected an end at or above 1: the acknowledgement of append 1 by "
+            "broker 3 showed 1, 69 ns before, saw ListOffsets 8 by broker 3 showed 0",
+        ),
+    ),
+    "one sequence number twice, in a record where other producers retry": (
+        [[RETRYING], GOOD, append(2, "ok", 1), poll(5, (0, 1), (1, 2), (2, 1))],
+        [],
+        (CLUSTER, Kind.DUPLICATE, "the record of one sequence number is at offset 0 as well"),
+    ),
+    "sequences in another order": (
+        [append(2, "ok", 1, time=20), append(3, "ok", 0, time=20)],
+        [],
+        (CLUSTER, Kind.REORDERING, "sequence 3 is before sequence 2, at 1"),
+    ),
 }  # fmt: skip
 
 
@@ -257,13 +292,14 @@ def test_a_sentence_says_what_the_record_shows(case):
     """Rule: what contradicts the record is blamed in a true sentence; what the record leaves open is counted,
     and convicts no side."""
     wire, tap, expected = CASES[case]
-    rows = [HEAD, *(row for part in wire for row in part)]
+    rows = [row for part in wire for row in part]
+    rows = rows if rows[0]["type"] == "trace" else [HEAD, *rows]
     (trace,) = read_lines(map(json.dumps, rows), where="wire")
     joined = join(trace, tap)
     found = [(one.side, one.kind, one.says) for one in joined.blames]
     if isinstance(expected, tuple):
         assert found == [expected]
-        assert all(one.lines for one in joined.blames)
+        assert all(one.lines or one.side is CLUSTER for one in joined.blames)
     else:
         assert found == []
         assert joined.counts[expected] > 0
