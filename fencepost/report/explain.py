@@ -9,7 +9,7 @@ from attrs import frozen
 from rich.text import Text
 
 from fencepost.checkers.durations import duration
-from fencepost.checkers.stuck import reasons, state_lines
+from fencepost.checkers.invariants.stuck import reasons, state_lines
 from fencepost.checkers.verdict import Finding
 from fencepost.report.timeline import MOST_LINES, Line, as_plain, as_text, timeline
 from fencepost.report.words import (

@@ -18,7 +18,7 @@ lost, duplicated or held back. Final.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -108,18 +108,21 @@ class Link:
 
 
 class Network:
-    """sent, delivered, lost, duplicated, held_back, late: messages so far (streams not counted)."""
+    """sent, delivered, lost, duplicated, held_back, late: messages so far (streams not counted). names: of
+    the classes of messages and frames, which key their randomness; any other value goes by its class."""
 
     def __init__(
         self,
         scheduler: Scheduler,
         randomness: Randomness,
         options: NetworkOptions,
+        names: Mapping[type, str],
         *,
         may_duplicate: Callable[[Any], bool] = lambda message: True,
         may_be_late: Callable[[Any], bool] = lambda message: True,
     ) -> None:
         self._scheduler = scheduler
+        self._names = names
         self._key = randomness.key("network")
         self._minimum = options.latency_min_us * MICROSECOND
         self._tail = options.latency_tail_us * MICROSECOND
@@ -259,7 +262,10 @@ class Network:
         """The key of the next message of this kind and cause on the link."""
         stream = link.streams.get(kind)
         if stream is None:
-            stream = link.streams[kind] = (mix(link.key, stable_number(kind.__qualname__)), {})
+            stream = link.streams[kind] = (
+                mix(link.key, stable_number(self._names.get(kind, kind.__qualname__))),
+                {},
+            )
         first, words = stream
         word = words.get(cause)
         if word is None:

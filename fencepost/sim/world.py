@@ -14,6 +14,7 @@ from typing import Any
 
 from fencepost.impl.messages.broker_api import ProduceRequest
 from fencepost.impl.messages.group_api import JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest
+from fencepost.impl.messages.names import NAMES
 from fencepost.impl.messages.transaction_api import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -29,7 +30,7 @@ from fencepost.sim.host import CoreFactory, Host, Observer, Sender
 from fencepost.sim.network import LinkFault, Network, Pair
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MAXIMUM_EVENTS, MICROSECOND, MILLISECOND, Scheduler
-from fencepost.sim.zookeeper import ZOOKEEPER_NODE, Commit, ZooKeeper
+from fencepost.sim.zookeeper import FRAMES, ZOOKEEPER_NODE, Commit, ZooKeeper
 from fencepost.sim.zookeeper_client import ZooKeeperClient
 from fencepost.traces.plan import DiskOptions, NetworkOptions, Plan
 
@@ -91,6 +92,7 @@ class World:
             self.scheduler,
             self.randomness,
             network or NetworkOptions(),
+            {**NAMES, **FRAMES},
             may_duplicate=_may_duplicate,
             may_be_late=_may_be_late,
         )

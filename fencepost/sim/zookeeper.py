@@ -14,7 +14,7 @@ ends with the connection. A client that reconnects to its session sets its watch
 zookeeper_client.py). Final.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 from zlib import crc32
@@ -22,6 +22,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from fencepost.impl.zookeeper.interface import (
+    REQUESTS,
     Multi,
     MultiRead,
     Reply,
@@ -100,6 +101,20 @@ class Pong(Struct, frozen=True, gc=False):
 
 class Hangup(Struct, frozen=True, gc=False):
     """The server closed the connection."""
+
+
+FRAMES: Mapping[type, str] = {
+    Connect: "Connect",
+    Ask: "Ask",
+    Ping: "Ping",
+    ConnectAnswer: "ConnectAnswer",
+    Answer: "Answer",
+    Notify: "Notify",
+    Pong: "Pong",
+    Hangup: "Hangup",
+}
+"""The name of each frame, as fixed text, which keys the randomness of the frame on its way
+(messages/names.py)."""
 
 
 class Commit(Struct, frozen=True, kw_only=True, gc=False):
@@ -315,10 +330,10 @@ def cause_of(request: ZooKeeperRequest) -> tuple[int, ...] | None:
     connection, so that plans run as they did before these requests existed.
     """
     if isinstance(request, (MultiRead, SetWatches)):
-        return _cause_of(type(request).__name__, *request.paths)
+        return _cause_of(REQUESTS[type(request)], *request.paths)
     if isinstance(request, Multi):
-        return _cause_of(*[word for each in request.operations for word in (type(each).__name__, each.path)])
-    return _cause_of(type(request).__name__, request.path)
+        return _cause_of(*[word for each in request.operations for word in (REQUESTS[type(each)], each.path)])
+    return _cause_of(REQUESTS[type(request)], request.path)
 
 
 @lru_cache(maxsize=KNOWN_CAUSES)

@@ -5,7 +5,7 @@ import pytest
 from attrs import evolve
 
 from fencepost.checkers.invariants import judge
-from fencepost.checkers.stuck import reasons, state_lines
+from fencepost.checkers.invariants.stuck import reasons, state_lines
 from fencepost.traces.diagnosis import (
     Belief,
     BrokerSeen,

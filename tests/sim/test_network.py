@@ -39,6 +39,7 @@ class Net:
             self.scheduler,
             Randomness(1),
             NetworkOptions(**options),
+            {int: "int", str: "str", tuple: "tuple"},
             may_duplicate=may_duplicate,
             may_be_late=may_be_late,
         )

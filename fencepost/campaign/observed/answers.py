@@ -28,6 +28,7 @@ from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.campaign.observed.requested import Wishes
 from fencepost.campaign.observed.shares import wrong_shares
 from fencepost.impl.messages import broker_api, group_api
+from fencepost.impl.messages.names import name_of
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.traces.events import Event
@@ -138,6 +139,6 @@ class AnswerTap:
 
     def _add(self, asked: Asked, cause: str, reason: Reason) -> None:
         request = asked.request
-        kind, place = type(request).__name__, place_of(partition_of(request))
+        kind, place = name_of(request), place_of(partition_of(request))
         more = {"correlation": request.correlation_id, "since": asked.since}
         self.differences.add(self.node, cause, place, kind, reason, **more)

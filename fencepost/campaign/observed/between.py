@@ -14,6 +14,7 @@ from attrs import frozen
 from fencepost.campaign.observed.justified import BASE_OFFSET, LAST_OFFSET_DELTA, Reason
 from fencepost.impl.messages import broker_api
 from fencepost.impl.messages.broker_api import EARLIEST, TopicPartition
+from fencepost.impl.messages.names import name_of
 from fencepost.traces.outcomes import ErrorCode
 
 MILLISECOND = 1_000_000
@@ -275,8 +276,8 @@ def _controlled(core: Any, asked: AskedByBroker, answer: broker_api.ControlRespo
         ErrorCode.STALE_CONTROLLER_EPOCH: request.controller_epoch < gate.controller_epoch,
         ErrorCode.STALE_BROKER_EPOCH: request.broker_epoch < core.broker_context.broker_epoch,
     }
-    if answer.kind != type(request).__name__:
-        yield "kind", type(request).__name__, answer.kind
+    if answer.kind != name_of(request):
+        yield "kind", name_of(request), answer.kind
     if answer.error is ErrorCode.NONE and any(stale.values()):
         yield "error", [str(error) for error, holds in stale.items() if holds], answer.error
     elif answer.error is not ErrorCode.NONE and not stale.get(answer.error, False):

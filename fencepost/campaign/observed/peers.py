@@ -16,6 +16,7 @@ from fencepost.campaign.observed.differences import NOWHERE, Differences, place_
 from fencepost.campaign.observed.justified import Reason, partition_of
 from fencepost.campaign.observed.resting import contradictions_in
 from fencepost.impl.messages import broker_api
+from fencepost.impl.messages.names import name_of
 from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.events import Event
@@ -157,4 +158,4 @@ class PeerTap:
 
     def _of(self, cause: str, request: Any, reason: Reason) -> None:
         place = place_of(partition_of(request))
-        self.differences.add(self.node, cause, place, type(request).__name__, reason)
+        self.differences.add(self.node, cause, place, name_of(request), reason)

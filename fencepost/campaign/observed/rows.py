@@ -19,6 +19,7 @@ from fencepost.campaign.observed.requested import ATTEMPTS, READ_COMMITTED
 from fencepost.campaign.observed.resting_clients import contradictions_in_client
 from fencepost.campaign.observed.timed import batches_in
 from fencepost.impl.messages import broker_api
+from fencepost.impl.messages.names import name_of
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
@@ -192,7 +193,7 @@ class RowTap:
     def _of(self, request: Any, reason: Reason) -> None:
         """A request to the wrong leader."""
         place = place_of(partition_of(request))
-        self.differences.add(self.host.node, "unknown_leader", place, type(request).__name__, reason)
+        self.differences.add(self.host.node, "unknown_leader", place, name_of(request), reason)
 
     def _row(self, row: Operation, reason: Reason) -> None:
         """A wrong row."""

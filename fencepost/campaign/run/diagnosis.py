@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from fencepost.campaign.run.cluster import FaultyCluster
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.client.client import Client
+from fencepost.impl.messages.names import name_of
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.traces.diagnosis import (
@@ -129,7 +130,7 @@ def _pending(cores: dict[int, Broker | None]) -> Iterator[PendingRequest]:
                 yield PendingRequest(
                     controller=broker,
                     broker=channel.broker,
-                    kind=type(channel.queue[0]).__name__,
+                    kind=name_of(channel.queue[0]),
                     queued=len(channel.queue) - 1,
                 )
 

@@ -47,6 +47,7 @@ from fencepost.impl.core.procedures import Procedures
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.messages.names import name_of
 from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
 from fencepost.impl.replication.isr import NOTIFY_TIMER, SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
@@ -193,7 +194,7 @@ class Broker:
                 partition_errors = self.replicas.stop_replicas(request)
         response = kafka.ControlResponse(
             correlation_id=request.correlation_id,
-            kind=type(request).__name__,
+            kind=name_of(request),
             error=error,
             controller_epoch=self.gate.controller_epoch,
             partition_errors=partition_errors,

@@ -13,6 +13,7 @@ from attrs import define
 
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.messages.broker_api import ControlRequest
+from fencepost.impl.messages.names import name_of
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
@@ -30,7 +31,7 @@ class ControlGate:
         error = self.broker_epoch_fencing(request)
         if error is NO_ERROR:
             error = self.controller_epoch_fencing(request)
-        kind = type(request).__name__
+        kind = name_of(request)
         if error is NO_ERROR:
             self.controller_epoch = max(self.controller_epoch, request.controller_epoch)
             name, detail = Name.CONTROL_REQUEST_APPLIED, ""

@@ -23,6 +23,7 @@ from fencepost.impl.messages.broker_api import (
     TopicPartition,
     UpdateMetadataRequest,
 )
+from fencepost.impl.messages.names import name_of
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 TIMER = "control_request"
@@ -191,7 +192,7 @@ class Channels:
         channel = self.channels.get(broker)
         if channel is None or not channel.in_flight or channel.in_flight != response.correlation_id:
             return None
-        if response.kind != type(channel.queue[0]).__name__:
+        if response.kind != name_of(channel.queue[0]):
             return None
         answered = channel.queue.popleft()
         channel.in_flight = 0

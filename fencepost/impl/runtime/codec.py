@@ -14,8 +14,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from fencepost.impl.messages import broker_api
 from fencepost.impl.messages.broker_api import Message
+from fencepost.impl.messages.names import NAMES
 
 INT64 = range(-(2**63), 2**63)
 INT32 = range(-(2**31), 2**31)
@@ -51,7 +51,7 @@ class MalformedError(Exception):
     """Bytes that are not a message. The text has expected and seen."""
 
 
-KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(broker_api.Message)}
+KINDS: dict[str, Any] = {name: kind for kind, name in NAMES.items()}
 
 
 def encode(message: Message) -> bytes:
@@ -59,7 +59,7 @@ def encode(message: Message) -> bytes:
     kind: Any = type(message)
     plain = _writer(kind)
     assert plain is not None, f"{kind} has no fields"
-    return msgspec.msgpack.encode([kind.__name__, plain(message)])
+    return msgspec.msgpack.encode([NAMES[kind], plain(message)])
 
 
 def decode(data: bytes | bytearray) -> Message:

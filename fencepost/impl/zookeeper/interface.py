@@ -5,6 +5,7 @@ belongs to the session that sends it. The semantics (versions, one-shot watches 
 sequentials, multi) are ZooKeeper 3.9's.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -201,6 +202,22 @@ Reply = Created | Done | Data | Children | MultiDone | MultiReadDone | Failed
 def names_of(reply: Reply) -> tuple[str, ...]:
     """The children's names; none where the node is gone, as an operator may have removed it."""
     return reply.names if isinstance(reply, Children) else ()
+
+
+REQUESTS: Mapping[type, str] = {
+    Create: "Create",
+    SetData: "SetData",
+    Delete: "Delete",
+    Check: "Check",
+    GetData: "GetData",
+    Exists: "Exists",
+    GetChildren: "GetChildren",
+    Multi: "Multi",
+    MultiRead: "MultiRead",
+    SetWatches: "SetWatches",
+}
+"""The name of each request, as fixed text, which keys the randomness of the request on its way
+(messages/names.py)."""
 
 
 class WatchEvent(Struct, frozen=True, gc=False):

@@ -209,7 +209,18 @@ class DataOf:
 
 
 def data_of_giant(giant: Giant, spread: Spread) -> Data:
-    """What the history has data for. Raises TraceError."""
+    """What the history has data for.
+
+    Args:
+        giant: the history.
+        spread: runs a task for each row group.
+
+    Returns:
+        all that any of its rows is data for.
+
+    Raises:
+        TraceError: if it cannot be read.
+    """
     found = reduce(or_, spread(DataOf(giant=giant), range(len(giant.places))), Data(0))
     names = set(rows_of(giant, "events", ["trace_id", "name"]).column("name").unique().to_pylist())
     return reduce(or_, (OF_EVENT[name] for name in Name if name.value in names), found)
