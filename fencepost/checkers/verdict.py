@@ -46,6 +46,8 @@ class Finding:
     operations: tuple[int, ...] = ()
     # Events that prove the finding, as positions in the trace's events.
     events: tuple[int, ...] = ()
+    # Op ids that are no part of the proof: they failed, and each would explain it had it happened.
+    excluded: tuple[int, ...] = ()
     # The smallest clock uncertainty, in nanoseconds, with which this would not be a finding (-1: no
     # uncertainty helps).
     uncertainty_ns: int = -1

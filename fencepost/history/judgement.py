@@ -169,7 +169,7 @@ def _saved(trace: Trace, folder: Path) -> Path:
 def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
     """The failure in words: the guarantee that broke, the proof, the lanes of the processes, and how to see
     it again."""
-    from fencepost.report.processes import process_lanes
+    from fencepost.report.processes import excluded_words, process_lanes
     from fencepost.traces.anomalies import BY_NAME
 
     lines = []
@@ -178,8 +178,9 @@ def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
             f"{finding.anomaly}: {BY_NAME[finding.anomaly].definition}",
             f"  expected: {finding.expected}",
             f"  seen:     {finding.seen}",
+            *((excluded_words(trace, finding),) if finding.excluded else ()),
             "",
-            process_lanes(trace, finding.operations),
+            process_lanes(trace, (*finding.operations, *finding.excluded)),
             "",
         ]
     if not lines:

@@ -9,6 +9,7 @@ neighbourhood of those.
 
 from collections.abc import Collection
 
+from fencepost.checkers.verdict import Finding
 from fencepost.report.words import printable
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -25,6 +26,22 @@ def operation_words(operation: Operation) -> str:
     if not answer and operation.result is not None:
         answer = f" -> {operation.result}"
     return printable(f"{operation.function.value}({asked}){answer}", 80)
+
+
+def excluded_words(trace: Trace, finding: Finding) -> str:
+    """A line for each failed operation that would explain the finding had it happened; "" if there is none.
+
+    Args:
+        trace: the history.
+        finding: of it.
+    """
+    by_id = {operation.op_id: operation for operation in trace.operations}
+    return "\n".join(
+        f"  had it happened, operation {op_id} would explain this: {operation_words(by_id[op_id])}"
+        + (f" ({printable(by_id[op_id].error or '', 80)})" if by_id[op_id].error else "")
+        + "; a time-out is no failure"
+        for op_id in finding.excluded
+    )
 
 
 def _drawn(trace: Trace, convicting: Collection[int]) -> list[Operation]:

@@ -12,6 +12,7 @@ from attrs import define, evolve, field, frozen
 from fencepost.checkers.linearizability.convict import explain_decided
 from fencepost.checkers.linearizability.deciders import decide
 from fencepost.checkers.linearizability.engine import SearchAnswer, search
+from fencepost.checkers.linearizability.excluded import would_explain
 from fencepost.checkers.linearizability.explain import bare_finding, explain
 from fencepost.checkers.linearizability.history import Asked, arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
@@ -24,6 +25,11 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
 
 CHECK = "linearizability"
+EXPLAINED_NODES = 1 << 14
+"""Configurations of a search that asks whether one failed operation would explain a finding: some
+milliseconds. No time limit, so that a crowded machine names the same operations."""
+MOST_EXPLAINED = 3
+"""Findings for which failed operations are tried."""
 UNWATCHED = 10_000
 """Up to this many operations, screening takes milliseconds and runs without a watchdog."""
 
@@ -138,6 +144,8 @@ def judge_counted(
     several_clocks = uncertain > 0 and len({operation.clock_id for operation in trace.operations}) > 1
     try:
         judged = _guarded(trace, model, guard, uncertain if several_clocks else 0, way)
+        if shrink and judged.verdict.findings:
+            judged = _with_excluded(trace, model, judged)
         if several_clocks and judged.verdict.decision is Decision.OK:
             strict = _guarded(trace, model, guard, 0, evolve(way, shrink=False))
             if strict.verdict.decision is not Decision.OK:
@@ -157,6 +165,19 @@ def judge_counted(
         if mistake is None:
             raise
         raise mistake from error
+
+
+def _with_excluded(trace: Trace, model: Model, judged: Judged) -> Judged:
+    """Name the failed operations that would explain the first findings."""
+
+    def legal(history: Trace) -> bool:
+        again = judge_counted(history, model, SearchLimits(nodes=EXPLAINED_NODES), shrink=False)
+        return again.verdict.decision is Decision.OK
+
+    findings = list(judged.verdict.findings)
+    for number, finding in enumerate(findings[:MOST_EXPLAINED]):
+        findings[number] = evolve(finding, excluded=would_explain(trace, model, finding, legal))
+    return evolve(judged, verdict=evolve(judged.verdict, findings=tuple(findings)))
 
 
 def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way) -> Judged:

@@ -204,10 +204,15 @@ def _add_row(rows: "Table", judgement: "Judgement") -> None:
 
 def _explain(piece: "Piece", judgement: "Judgement", output: Output) -> None:
     from fencepost.cli.check.work import trace_at
-    from fencepost.report.processes import process_lanes
+    from fencepost.report.processes import excluded_words, process_lanes
 
     finding = judgement.verdict.findings[0]
     trace = trace_at(piece, judgement.index)
-    lanes = process_lanes(trace, finding.operations) if trace is not None else "(it cannot be read again)"
     expected, seen = f"  expected: {finding.expected}", f"  seen:     {finding.seen}"
-    output.say(f"{_named(judgement)}: {finding.anomaly}", expected, seen, "", lanes, "")
+    if trace is None:
+        lanes, excluded = "(it cannot be read again)", ""
+    else:
+        lanes = process_lanes(trace, (*finding.operations, *finding.excluded))
+        excluded = excluded_words(trace, finding)
+    more = (excluded,) if excluded else ()
+    output.say(f"{_named(judgement)}: {finding.anomaly}", expected, seen, *more, "", lanes, "")
