@@ -118,10 +118,6 @@ REFUSED = [
     ("{:process 0 :type :maybe :f :read}", "h:1: expected a type of invoke, ok, fail, info, saw 'maybe'"),
     ("{:process 0 :type :invoke :f :fly}", "saw 'fly'"),
     (
-        "{:process 0 :type :invoke :f :read :wings 2}",
-        "h:1: expected fields of an entry, saw the unknown field wings",
-    ),
-    (
         "{:process x :type :invoke}",
         "h:1: expected nil, true, false, a number, a text, a keyword or a collection, saw 'x'",
     ),
