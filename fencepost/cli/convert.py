@@ -202,6 +202,7 @@ def command(
     keep_going: bool,
     as_json: bool,
     order: Order,
+    keyed: bool | None,
 ) -> ExitCode:
     """Turn histories into folders of traces (Parquet, which `mine` reads too) or into JSON lines, and back.
 
@@ -229,7 +230,7 @@ def command(
         return _tell(conversion, out, chosen, output)
     with _whole(out) as made:
         pieces = []
-        for piece in pieces_of(inputs, format, output.note, Conventions(order=order)):
+        for piece in pieces_of(inputs, format, output.note, Conventions(order=order, keyed=keyed)):
             if isinstance(piece, Piece):
                 pieces.append(piece)
             else:

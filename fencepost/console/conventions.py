@@ -21,6 +21,11 @@ def convention_options(function: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="The order of a foreign history: by its times if they are complete, or as in the file.",
         ),
+        click.option(
+            "--keyed/--not-keyed",
+            default=None,
+            help="Whether values are [key value] of jepsen.independent. [default: by their shape]",
+        ),
     )
     for option in reversed(options):
         function = option(function)

@@ -126,6 +126,7 @@ def command(
     acks_1_may_lose: bool,
     topic_settings: tuple[str, ...],
     order: Order,
+    keyed: bool | None,
     **model: Any,
 ) -> ExitCode:
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines
@@ -170,7 +171,7 @@ def command(
     tally = Tally(question.lost_listed)
     pieces = []
     suffixes = format or (OURS if question.checks and checks is None else "auto")
-    conventions = Conventions(order=order)
+    conventions = Conventions(order=order, keyed=keyed)
     for piece in pieces_of(inputs, suffixes, output.note, conventions):
         if isinstance(piece, Piece):
             pieces.append(piece)

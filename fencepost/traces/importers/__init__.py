@@ -11,6 +11,7 @@ from fencepost.traces.importers.conventions import DEFAULT, ORDERS, Conventions,
 from fencepost.traces.importers.entries import Pairing, unique_values
 from fencepost.traces.importers.formats import FORMATS, SUFFIXES, Format, recognised
 from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
+from fencepost.traces.importers.keyed import by_key
 from fencepost.traces.importers.order import in_order
 from fencepost.traces.importers.places import numbers_of
 from fencepost.traces.importers.window import Window
@@ -75,6 +76,12 @@ def _imported(window: Window, format: str, trace_id: int, conventions: Conventio
         )
     chosen = recognised(window) if format == "auto" else FORMATS[format]
     if chosen.operations is not None:
+        if conventions.keyed:
+            raise TraceError(
+                expected="a format in which an entry has one value, with --keyed",
+                seen=chosen.name,
+                where=window.where,
+            )
         operations = chosen.operations(window, conventions, tell)
         unique, overlapping = sends_unique(operations), overlaps_itself(operations)
     else:
@@ -96,7 +103,7 @@ def _imported(window: Window, format: str, trace_id: int, conventions: Conventio
 def _paired(window: Window, chosen: Format, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
     """The operations of a format that has entries."""
     assert chosen.entries is not None
-    entries = list(chosen.entries(window))
+    entries = by_key(list(chosen.entries(window)), conventions, window.where, tell)
     ordered = in_order(entries, conventions, window.where, tell)
     numbers = numbers_of(entries, window.where, tell)
     return Pairing(window.where, numbers, failed_cas_observes=chosen.failed_cas_observes).all(ordered)

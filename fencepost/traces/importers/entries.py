@@ -101,7 +101,7 @@ class Pairing:
             function=function,
             invoke_time=position,
             outcome=Outcome.UNKNOWN,
-            key=_key(entry.key),
+            key=key_text(entry.key),
             argument=None if function in ASKS_NOTHING or entry.value is None else _json(entry.value),
         )
         self.open[entry.process] = (self.invoked, entry, function)
@@ -112,7 +112,8 @@ class Pairing:
         if entry.process not in self.open:
             raise self._refuse(f"an invocation of process {entry.process} first", entry.type, entry)
         op_id, invocation, function = self.open.pop(entry.process)
-        if entry.function != invocation.function or entry.key != invocation.key:
+        without_key = entry.key is None and entry.type in ("fail", "info")
+        if entry.function != invocation.function or not (without_key or entry.key == invocation.key):
             raise self._refuse(
                 f"the completion of {invocation.function}, invoked in line {invocation.line}",
                 entry.function if entry.function != invocation.function else f"key {entry.key!r}",
@@ -171,5 +172,6 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _key(value: Any) -> str | None:
+def key_text(value: Any) -> str | None:
+    """A key as the text that stands for it in a trace. value: its JSON value."""
     return value if value is None or isinstance(value, str) else _json(value)

@@ -32,7 +32,31 @@ def test_times_count_unless_the_order_of_the_file_is_demanded(fencepost, tmp_pat
     assert fencepost("check", tmp_path / "by-file.jsonl", "--model", "register", "--initial", "1").code == 1
 
 
+KEYED = """{:type :invoke, :f :write, :value [7 3], :process 0}
+{:type :ok, :f :write, :value [7 3], :process 0}
+{:type :invoke, :f :write, :value [8 4], :process 1}
+{:type :ok, :f :write, :value [8 4], :process 1}
+{:type :invoke, :f :read, :value [7 nil], :process 2}
+{:type :ok, :f :read, :value [7 3], :process 2}"""
+
+
+def test_a_keyed_history_is_one_for_each_key(fencepost, tmp_path) -> None:
+    """[key value] of jepsen.independent is split by key, which is said; --not-keyed takes values whole."""
+    path = tmp_path / "keyed.edn"
+    path.write_text(KEYED)
+    told = fencepost("check", path, "--model", "register", "--json")
+    assert told.code == 0
+    assert "2 keys" in told.json["taken"][0] and told.json["verdicts"][0]["parts"] == 2
+    assert fencepost("check", path, "--model", "register", "--not-keyed").code == 1
+    told = fencepost("convert", path, "--out", tmp_path / "keyed.jsonl", "--json")
+    assert "2 keys" in told.json["taken"][0]
+    path.write_text(KEYED.replace(":value [8 4]", ":value 4"))
+    told = fencepost("check", path, "--model", "register")
+    assert told.code == 2 and "keyed.edn:3: expected [key value]" in told.sentence
+
+
 RIGHT_ANSWERS = [
+    ("04b-independent.edn", ("--model", "cas-register"), 0, "2 keys"),
     ("28-file-order-not-time.edn", ("--model", "register", "--initial", "0"), 0, ""),
     ("28b-kafka-order-not-time.edn", (), 0, ""),
 ]
