@@ -203,6 +203,7 @@ def command(
     as_json: bool,
     order: Order,
     keyed: bool | None,
+    failed_cas_observes: bool,
 ) -> ExitCode:
     """Turn histories into folders of traces (Parquet, which `mine` reads too) or into JSON lines, and back.
 
@@ -230,7 +231,12 @@ def command(
         return _tell(conversion, out, chosen, output)
     with _whole(out) as made:
         pieces = []
-        for piece in pieces_of(inputs, format, output.note, Conventions(order=order, keyed=keyed)):
+        for piece in pieces_of(
+            inputs,
+            format,
+            output.note,
+            Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes),
+        ):
             if isinstance(piece, Piece):
                 pieces.append(piece)
             else:

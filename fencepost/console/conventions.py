@@ -26,6 +26,11 @@ def convention_options(function: Callable[..., Any]) -> Callable[..., Any]:
             default=None,
             help="Whether values are [key value] of jepsen.independent. [default: by their shape]",
         ),
+        click.option(
+            "--failed-cas-observes",
+            is_flag=True,
+            help="A failed cas proves that another value was there. Otherwise it did not happen.",
+        ),
     )
     for option in reversed(options):
         function = option(function)

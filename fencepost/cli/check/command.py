@@ -127,6 +127,7 @@ def command(
     topic_settings: tuple[str, ...],
     order: Order,
     keyed: bool | None,
+    failed_cas_observes: bool,
     **model: Any,
 ) -> ExitCode:
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines
@@ -171,7 +172,7 @@ def command(
     tally = Tally(question.lost_listed)
     pieces = []
     suffixes = format or (OURS if question.checks and checks is None else "auto")
-    conventions = Conventions(order=order, keyed=keyed)
+    conventions = Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes)
     for piece in pieces_of(inputs, suffixes, output.note, conventions):
         if isinstance(piece, Piece):
             pieces.append(piece)

@@ -48,8 +48,10 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--format",
             metavar="NAME",
-            help="The format of files: fencepost, edn, json, jepsen-log, jepsen-kafka, elle-append or auto."
-            " [default: auto with --model or --checks, otherwise fencepost]",
+            default="auto",
+            show_default=True,
+            help="The format of files: fencepost, edn, json, jepsen-log, etcd-log, jepsen-kafka, elle-append "
+            "or auto, by their content.",
         ),
         *parameter_options,
         click.option(

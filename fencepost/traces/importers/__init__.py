@@ -106,4 +106,12 @@ def _paired(window: Window, chosen: Format, conventions: Conventions, tell: Tell
     entries = by_key(list(chosen.entries(window)), conventions, window.where, tell)
     ordered = in_order(entries, conventions, window.where, tell)
     numbers = numbers_of(entries, window.where, tell)
-    return Pairing(window.where, numbers, failed_cas_observes=chosen.failed_cas_observes).all(ordered)
+    observes = chosen.failed_cas_observes or conventions.failed_cas_observes
+    pairing = Pairing(window.where, numbers, failed_cas_observes=observes)
+    operations = pairing.all(ordered)
+    if pairing.failed_cas:
+        tell(
+            f"{window.where}: {pairing.failed_cas} failed cas are taken as not having happened "
+            f"(--failed-cas-observes takes each as proof that another value was there)"
+        )
+    return operations

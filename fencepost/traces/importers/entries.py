@@ -5,8 +5,8 @@ Owns the known fields of an entry, the pairing, and what an entry's value means 
 function. Must not know files.
 
 Times are positions in the order of the history (order.py). A process has one operation in flight. `info`
-leaves the outcome unknown, as does a missing completion. `fail` proves that the operation had no effect (for
-a cas in log text: that another value was there).
+leaves the outcome unknown, as does a missing completion. `fail` proves that the operation had no effect. By
+a convention of few histories a failed cas, without an error, proves also that another value was there.
 """
 
 from collections.abc import Iterable
@@ -62,6 +62,8 @@ class Pairing:
     done: dict[int, Operation] = field(factory=dict)
     # Invocations so far; the next op id.
     invoked: int = 0
+    # Failed cas, without an error, that were not taken as observations.
+    failed_cas: int = 0
     # What to add to an error.
     hint: str = ""
 
@@ -140,7 +142,10 @@ class Pairing:
         )
 
     def _observed(self, entry: HistoryEntry, invocation: HistoryEntry) -> bool:
-        return self.failed_cas_observes and entry.value == invocation.value
+        """Whether a failed cas is an observation."""
+        may_be = entry.error is None and entry.value in (None, invocation.value)
+        self.failed_cas += may_be and not self.failed_cas_observes
+        return may_be and self.failed_cas_observes
 
 
 _ASKED = frozenset(

@@ -123,7 +123,12 @@ FORMATS: dict[str, Format] = {
         ),
         Format(
             name="jepsen-log",
-            says="Jepsen's log text; a failed cas says that its precondition was false",
+            says="Jepsen's log text",
+            entries=log_entries,
+        ),
+        Format(
+            name="etcd-log",
+            says="the same of Porcupine's etcd tests: a failed cas says that its precondition was false",
             entries=log_entries,
             failed_cas_observes=True,
         ),

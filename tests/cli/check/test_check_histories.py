@@ -55,9 +55,62 @@ def test_a_keyed_history_is_one_for_each_key(fencepost, tmp_path) -> None:
     assert told.code == 2 and "keyed.edn:3: expected [key value]" in told.sentence
 
 
+@pytest.mark.parametrize("options", [(), ("--checks", "log"), ("--profile", "strong"), ("--format", "edn")])
+def test_a_history_that_is_no_log_needs_a_model(fencepost, tmp_path, options) -> None:
+    """Without --model a history of a register is not judged as a log: the models that have its functions are
+    named, whatever the other options are."""
+    path = tmp_path / "register.edn"
+    path.write_text(LATE)
+    told = fencepost("check", path, *options)
+    assert told.code == 2
+    assert "expected --model for a history of read and write, saw none" in told.sentence
+    assert "these have its functions: register, cas-register" in told.sentence
+    assert "key-value" not in told.sentence
+
+
+def test_models_are_named_by_what_they_need(fencepost, tmp_path) -> None:
+    """A history with keys gets models for it; one that no model fits is sent to a model of one's own."""
+    path = tmp_path / "h.json"
+    path.write_text('[{"process": 0, "type": "invoke", "f": "get", "key": "a"}]')
+    assert "its functions: key-value, map" in fencepost("check", path).sentence
+    path.write_text(
+        '[{"process": 0, "type": "invoke", "f": "acquire"}, {"process": 1, "type": "invoke", "f": "cas", '
+        '"value": [1, 2]}]'
+    )
+    told = fencepost("check", path)
+    assert told.code == 2 and "MODULE:CLASS" in told.sentence
+
+
+SEND = """{:type :invoke, :f :send, :value [[:send 0 1]], :process 0}
+{:type :ok, :f :send, :value [[:send 0 [0 1]]], :process 0}
+{:type :invoke, :f :poll, :value [[:poll]], :process 1}
+{:type :ok, :f :poll, :value [[:poll {0 [[0 1]]}]], :process 1}"""
+
+
+@pytest.mark.parametrize("options", [(), ("--checks", "log"), ("--profile", "default")])
+@pytest.mark.parametrize("name", ["kafka.edn", "kafka.txt", "kafka.jsonl"])
+def test_the_format_is_recognised_by_content(fencepost, tmp_path, options, name: str) -> None:
+    """A history is what it is, whatever the options and the name of its file are."""
+    (tmp_path / name).write_text(SEND)
+    told = fencepost("check", tmp_path / name, *options, "--json")
+    assert (told.code, told.json["traces"], told.json["unreadable"]) == (0, 1, [])
+
+
+def test_a_folder_without_traces_of_ours_is_searched_for_foreign_ones(fencepost, tmp_path) -> None:
+    """The same for folders; other texts next to traces of ours are not taken for histories."""
+    (tmp_path / "kafka.edn").write_text(SEND)
+    assert fencepost("check", tmp_path, "--json").json["traces"] == 1
+    fencepost("convert", tmp_path / "kafka.edn", "--out", tmp_path / "ours.jsonl")
+    (tmp_path / "kafka.edn").rename(tmp_path / "kafka.log")
+    (tmp_path / "notes.txt").write_text("no history")
+    told = fencepost("check", tmp_path, "--json").json
+    assert (told["traces"], told["unreadable"]) == (1, [])
+
+
 RIGHT_ANSWERS = [
     ("04b-independent.edn", ("--model", "cas-register"), 0, "2 keys"),
     ("28-file-order-not-time.edn", ("--model", "register", "--initial", "0"), 0, ""),
+    ("33-log-failed-cas-refused.log", ("--model", "cas-register"), 0, ""),
     ("28b-kafka-order-not-time.edn", (), 0, ""),
 ]
 
