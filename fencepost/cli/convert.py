@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from attrs import define, evolve, field
 
+from fencepost.console.conventions import convention_options
 from fencepost.console.options import Named, json_option
 from fencepost.console.output import Bar, Output
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
+from fencepost.traces.importers.conventions import Conventions, Order
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ class Conversion:
     sources: list[dict[str, Any]] = field(factory=list)
     # Why input was unreadable.
     unreadable: list[str] = field(factory=list)
+    # How what can be read in two ways was taken.
+    taken: list[str] = field(factory=list)
 
     def traces(self, pieces: "list[Piece]", output: Output, bar: Bar) -> Iterator[Trace]:
         """Every trace of the pieces under its new id. output: for reports; bar: for progress. Raises
@@ -56,6 +60,9 @@ class Conversion:
                 if isinstance(found, Quarantined):
                     self.quarantine(found.reason, output)
                 else:
+                    self.taken += found.taken
+                    for sentence in found.taken:
+                        output.note(sentence)
                     trace = self._named(found)
                     if trace is not None:
                         bar.to(number, f"{len(self.digests)} traces")
@@ -180,6 +187,7 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
     metavar="NAME",
     help="Format of the input files (docs/how-to/models.md).",
 )
+@convention_options
 @click.option("--renumber", is_flag=True, help="Give traces the ids 0, 1, ... in the order of the input.")
 @click.option(
     "--keep-going", is_flag=True, help="Leave out unreadable input; without it nothing is written then."
@@ -193,6 +201,9 @@ def command(
     renumber: bool,
     keep_going: bool,
     as_json: bool,
+    order: Order,
+    keyed: bool | None,
+    failed_cas_observes: bool,
 ) -> ExitCode:
     """Turn histories into folders of traces (Parquet, which `mine` reads too) or into JSON lines, and back.
 
@@ -220,7 +231,12 @@ def command(
         return _tell(conversion, out, chosen, output)
     with _whole(out) as made:
         pieces = []
-        for piece in pieces_of(inputs, format):
+        for piece in pieces_of(
+            inputs,
+            format,
+            output.note,
+            Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes),
+        ):
             if isinstance(piece, Piece):
                 pieces.append(piece)
             else:
@@ -273,6 +289,7 @@ def _tell(conversion: Conversion, out: Path, to: str, output: Output) -> ExitCod
             "foreign": conversion.sources,
             "restated_digests": conversion.restated,
             "unreadable": conversion.unreadable,
+            "taken": conversion.taken,
             "exit_code": int(code),
         }
     )

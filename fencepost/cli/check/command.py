@@ -12,11 +12,13 @@ from fencepost.checkers.verdict import AND, Decision
 from fencepost.cli.check.claims import OutsideClaims, check_named, claims_options, outside_claims
 from fencepost.cli.check.model import asked_model, check_model, model_options
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
+from fencepost.console.conventions import convention_options
 from fencepost.console.options import checks_option, jobs_option, json_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_stored, show_stored
 from fencepost.report.records import MOST_LOST, LogTotals
 from fencepost.traces.errors import ExitCode, strongest, unknown_name
+from fencepost.traces.importers.conventions import Conventions, Order
 
 if TYPE_CHECKING:
     from fencepost.cli.check.work import Judgement, Question
@@ -51,6 +53,8 @@ class Tally:
     illegal: int = 0
     # Why each unreadable piece of the input could not be read.
     unreadable: list[str] = field(factory=list)
+    # How what can be read in two ways was taken.
+    taken: list[str] = field(factory=list)
     # Exit codes that apply so far.
     codes: set[ExitCode] = field(factory=set)
 
@@ -67,6 +71,7 @@ class Tally:
     def add(self, judgement: "Judgement") -> None:
         """Count one trace."""
         verdict = judgement.verdict
+        self.taken += judgement.taken
         if judgement.log is not None:
             self.log.add(judgement.source, judgement.trace_id, judgement.log, self.most_lost)
         self.topics |= judgement.topics
@@ -105,6 +110,7 @@ class Tally:
 )
 @claims_options
 @model_options
+@convention_options
 @jobs_option
 @json_option
 def command(
@@ -119,6 +125,9 @@ def command(
     allow_duplicates: bool,
     acks_1_may_lose: bool,
     topic_settings: tuple[str, ...],
+    order: Order,
+    keyed: bool | None,
+    failed_cas_observes: bool,
     **model: Any,
 ) -> ExitCode:
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines
@@ -163,7 +172,8 @@ def command(
     tally = Tally(question.lost_listed)
     pieces = []
     suffixes = format or (OURS if question.checks and checks is None else "auto")
-    for piece in pieces_of(inputs, suffixes, output.note):
+    conventions = Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes)
+    for piece in pieces_of(inputs, suffixes, output.note, conventions):
         if isinstance(piece, Piece):
             pieces.append(piece)
         else:
@@ -224,6 +234,8 @@ def _judge(
                 output.note(f"unreadable, left out: {answer.reason}")
             elif isinstance(answer, Judgement):
                 tally.add(answer)
+                for sentence in answer.taken:
+                    output.note(sentence)
                 if answer.verdict.decision is Decision.ILLEGAL:
                     tally.illegal += 1
                     if tally.illegal <= explain:
@@ -306,5 +318,6 @@ def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:
         "unjudged": dict(tally.unjudged),
         "log": tally.log.as_dict(),
         "unreadable": tally.unreadable,
+        "taken": tally.taken,
         "exit_code": int(tally.exit_code),
     }

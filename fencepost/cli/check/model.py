@@ -48,8 +48,10 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--format",
             metavar="NAME",
-            help="The format of files: fencepost, edn, json, jepsen-log, jepsen-kafka, elle-append or auto."
-            " [default: auto with --model or --checks, otherwise fencepost]",
+            default="auto",
+            show_default=True,
+            help="The format of files: fencepost, edn, json, jepsen-log, etcd-log, jepsen-kafka, elle-append "
+            "or auto, by their content.",
         ),
         *parameter_options,
         click.option(
@@ -108,16 +110,19 @@ def asked_model(
 
 @define
 class Answers:
-    """What was judged so far: a row per history, why input was unreadable, exit codes."""
+    """What was judged so far: a row per history, why input was unreadable, how what can be read in two
+    ways was taken, exit codes."""
 
     rows: list[dict[str, Any]] = field(factory=list)
     unreadable: list[str] = field(factory=list)
+    taken: list[str] = field(factory=list)
     codes: set[ExitCode] = field(factory=set)
 
     def add(self, judgement: "Judgement") -> None:
         """One history."""
         verdict = judgement.verdict
         self.codes.add(_CODES.get(verdict.decision, ExitCode.UNDECIDED))
+        self.taken += judgement.taken
         counts = dict.fromkeys(COUNTS, 0) | judgement.counts
         self.rows.append(
             {
@@ -168,6 +173,8 @@ def check_model(
                     output.note(f"unreadable, left out: {answer.reason}")
                 elif isinstance(answer, Judgement):
                     answers.add(answer)
+                    for sentence in answer.taken:
+                        output.note(sentence)
                     _add_row(rows, answer)
                     if answer.verdict.findings and explained < explain:
                         explained += 1
@@ -183,6 +190,7 @@ def check_model(
             "traces": len(answers.rows),
             "verdicts": answers.rows,
             "unreadable": answers.unreadable,
+            "taken": answers.taken,
             "exit_code": int(answers.exit_code),
         }
     )

@@ -81,6 +81,8 @@ class Judgement:
     log: LogReport | None = None
     # The topics of the trace; empty unless the question names topics.
     topics: frozenset[str] = frozenset()
+    # How the history was read where it can be read in two ways, in sentences.
+    taken: tuple[str, ...] = ()
     # Wall time of judging.
     seconds: float = 0.0
 
@@ -137,6 +139,7 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
         counts=counts,
         log=log,
         topics=topics_of(found.trace) if named else frozenset(),
+        taken=found.taken,
         seconds=time.perf_counter() - start,
     )
 

@@ -16,6 +16,7 @@ from fencepost.mining.inputs.splits import Split, Unreadable, work_of
 from fencepost.mining.inputs.walk import Identity, Walk, identity
 from fencepost.traces import importers, jsonlines
 from fencepost.traces.errors import TraceError
+from fencepost.traces.importers import DEFAULT, Conventions
 from fencepost.traces.parts import is_recording, parts_of, read_recording
 from fencepost.traces.rows import known_events, left_out_in_words, trace_of
 from fencepost.traces.tables import place_of
@@ -42,12 +43,14 @@ class Quarantined:
 @frozen(kw_only=True)
 class Found:
     """A trace and the path, as named by the caller, that it came from. stored: it can be replayed from there;
-    foreign: an importer made it, and its trace id means nothing."""
+    foreign: an importer made it, and its trace id means nothing; taken: how it was read where it can be read
+    in two ways, in sentences."""
 
     source: str
     trace: Trace
     stored: bool
     foreign: bool = False
+    taken: tuple[str, ...] = ()
 
 
 def is_store(path: Path) -> bool:
@@ -87,11 +90,12 @@ def sources(path: Path, suffixes: tuple[str, ...] = (SUFFIX,)) -> Iterator[Path]
 @frozen(kw_only=True)
 class Piece:
     """A part of the input that is read separately: a file, or one split of a folder of traces. source: the
-    path as the caller named it; size_bytes: on disk; format: of a file."""
+    path as the caller named it; size_bytes: on disk; format: of a file; conventions: of a foreign history."""
 
     source: str
     size_bytes: int
     format: str = OURS
+    conventions: Conventions = DEFAULT
     split: Split | None = None
 
 
@@ -139,15 +143,20 @@ def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
             for trace in jsonlines.read_traces(path, left_out.append):
                 yield Found(source=piece.source, trace=trace, stored=False)
         else:
-            trace = importers.import_file(path, format=piece.format)
-            yield Found(source=piece.source, trace=trace, stored=False, foreign=True)
+            yield _foreign(piece, path)
     except TraceError as error:
         yield Quarantined(source=piece.source, reason=str(error))
     for reason in left_out:
         yield Quarantined(source=piece.source, reason=reason)
 
 
-def _of_file(path: Path, format: str) -> Piece | Quarantined:
+def _foreign(piece: Piece, path: Path) -> Found:
+    taken: list[str] = []
+    trace = importers.import_file(path, format=piece.format, conventions=piece.conventions, tell=taken.append)
+    return Found(source=piece.source, trace=trace, stored=False, foreign=True, taken=tuple(taken))
+
+
+def _of_file(path: Path, format: str, conventions: Conventions) -> Piece | Quarantined:
     if path.suffix == ".parquet":
         reason = (
             f"{path}: expected the folder of the campaign, saw one of its files; name the folder that "
@@ -158,7 +167,7 @@ def _of_file(path: Path, format: str) -> Piece | Quarantined:
         size_bytes = path.stat().st_size
     except OSError as error:
         return Quarantined(source=str(path), reason=f"{path}: {error.strerror or error}")
-    return Piece(source=str(path), size_bytes=size_bytes, format=format)
+    return Piece(source=str(path), size_bytes=size_bytes, format=format, conventions=conventions)
 
 
 def _size_of(recording: Path) -> int:
@@ -176,13 +185,17 @@ def _is_ours(path: Path) -> bool:
 
 
 def pieces_of(
-    paths: tuple[Path, ...], format: str = OURS, tell: Callable[[str], None] = lambda sentence: None
+    paths: tuple[Path, ...],
+    format: str = OURS,
+    tell: Callable[[str], None] = lambda sentence: None,
+    conventions: Conventions = DEFAULT,
 ) -> Iterator[Piece | Quarantined]:
     """What the paths mean, in pieces, without reading them; what they mean twice, once. Raises nothing for
     bad input.
 
     format: of files, one of FORMATS; folders are searched for foreign histories unless it is our own. tell:
-    is called with a sentence about a path that means again what an earlier one means.
+    is called with a sentence about a path that means again what an earlier one means. conventions: of foreign
+    histories.
     """
     suffixes = (SUFFIX,) if format == OURS else (SUFFIX, *importers.SUFFIXES)
     met: set[Identity] = set()
@@ -196,7 +209,7 @@ def pieces_of(
                 elif source.is_dir():
                     yield from _of_store(source)
                 else:
-                    yield _of_file(source, format)
+                    yield _of_file(source, format, conventions)
         except TraceError as error:
             yield Quarantined(source=str(path), reason=str(error))
 

@@ -7,34 +7,67 @@ line and reason.
 from pathlib import Path
 
 from fencepost.traces.errors import TraceError, unknown_name
+from fencepost.traces.importers.conventions import DEFAULT, ORDERS, Conventions, Tell, silent
 from fencepost.traces.importers.entries import Pairing, unique_values
-from fencepost.traces.importers.formats import FORMATS, SUFFIXES, recognised
+from fencepost.traces.importers.formats import FORMATS, SUFFIXES, Format, recognised
 from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
+from fencepost.traces.importers.keyed import by_key
+from fencepost.traces.importers.order import in_order
+from fencepost.traces.importers.places import numbers_of
 from fencepost.traces.importers.window import Window
+from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
-__all__ = ["FORMATS", "SUFFIXES", "import_file", "import_text"]
+__all__ = ["DEFAULT", "FORMATS", "ORDERS", "SUFFIXES", "Conventions", "import_file", "import_text"]
 
 
-def import_text(text: str, *, where: str, format: str = "auto", trace_id: int = 0) -> Trace:
-    """The history that a text holds. where: its name in errors; format: a name of FORMATS, or auto. Raises
-    TraceError."""
-    return _imported(Window.of_pieces(text, where), format, trace_id)
+def import_text(
+    text: str,
+    *,
+    where: str,
+    format: str = "auto",
+    trace_id: int = 0,
+    conventions: Conventions = DEFAULT,
+    tell: Tell = silent,
+) -> Trace:
+    """The history that a text holds.
+
+    Args:
+        text: the history.
+        where: its name in errors.
+        format: a name of FORMATS, or auto.
+        trace_id: of the trace.
+        conventions: how to take what can be read in two ways.
+        tell: is called with a sentence for each such thing that was met.
+
+    Returns:
+        its trace.
+
+    Raises:
+        TraceError: with file, line and reason, for what is not understood.
+    """
+    return _imported(Window.of_pieces(text, where), format, trace_id, conventions, tell)
 
 
-def import_file(path: Path, *, format: str = "auto", trace_id: int = 0) -> Trace:
-    """The history in a file, read as a stream. path: the file; format: one of FORMATS; trace_id: of the
-    trace. Raises TraceError with file and line."""
+def import_file(
+    path: Path,
+    *,
+    format: str = "auto",
+    trace_id: int = 0,
+    conventions: Conventions = DEFAULT,
+    tell: Tell = silent,
+) -> Trace:
+    """The history in a file, read as a stream; otherwise as `import_text`. Raises TraceError."""
     try:
         with path.open("rb") as file:
-            return _imported(Window.of_file(file, str(path)), format, trace_id)
+            return _imported(Window.of_file(file, str(path)), format, trace_id, conventions, tell)
     except OSError as error:
         raise TraceError(
             expected="a readable text file", seen=error.strerror or str(error), where=str(path)
         ) from None
 
 
-def _imported(window: Window, format: str, trace_id: int) -> Trace:
+def _imported(window: Window, format: str, trace_id: int, conventions: Conventions, tell: Tell) -> Trace:
     if format != "auto" and format not in FORMATS:
         raise TraceError(
             expected=f"a format out of auto, {', '.join(FORMATS)}",
@@ -43,14 +76,16 @@ def _imported(window: Window, format: str, trace_id: int) -> Trace:
         )
     chosen = recognised(window) if format == "auto" else FORMATS[format]
     if chosen.operations is not None:
-        operations = chosen.operations(window)
+        if conventions.keyed:
+            raise TraceError(
+                expected="a format in which an entry has one value, with --keyed",
+                seen=chosen.name,
+                where=window.where,
+            )
+        operations = chosen.operations(window, conventions, tell)
         unique, overlapping = sends_unique(operations), overlaps_itself(operations)
     else:
-        assert chosen.entries is not None
-        pairing = Pairing(window.where, failed_cas_observes=chosen.failed_cas_observes)
-        for entry in chosen.entries(window):
-            pairing.add(entry)
-        operations, overlapping = pairing.operations(), False
+        operations, overlapping = _paired(window, chosen, conventions, tell), False
         unique = unique_values(operations)
     return Trace(
         trace_id=trace_id,
@@ -63,3 +98,20 @@ def _imported(window: Window, format: str, trace_id: int) -> Trace:
         concurrent_processes=overlapping,
         operations=operations,
     )
+
+
+def _paired(window: Window, chosen: Format, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
+    """The operations of a format that has entries."""
+    assert chosen.entries is not None
+    entries = by_key(list(chosen.entries(window)), conventions, window.where, tell)
+    ordered = in_order(entries, conventions, window.where, tell)
+    numbers = numbers_of(entries, window.where, tell)
+    observes = chosen.failed_cas_observes or conventions.failed_cas_observes
+    pairing = Pairing(window.where, numbers, failed_cas_observes=observes)
+    operations = pairing.all(ordered)
+    if pairing.failed_cas:
+        tell(
+            f"{window.where}: {pairing.failed_cas} failed cas are taken as not having happened "
+            f"(--failed-cas-observes takes each as proof that another value was there)"
+        )
+    return operations

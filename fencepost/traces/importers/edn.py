@@ -6,9 +6,10 @@ is.
 nil, booleans, numbers, strings, characters, keywords, lists, vectors, maps, sets, comments and discards (#_).
 Keywords become `Keyword`, lists and vectors `list`, maps `dict` (keys: keywords, texts and numbers), sets
 `frozenset` or, of what cannot be hashed, refused. A tag is understood only if it says "this is a record"
-(#some.Record{...}, as Clojure prints them). Symbols, ratios and everything else are refused, as is what would
-not stay what it is on the way to JSON: integers beyond 64 bits, numbers too large for a float, decimals that
-a float does not hold, half a surrogate pair, keys that become one.
+(#some.Record{...}, as Clojure prints them) or "this is a pair" (a MapEntry or tuple). Symbols, ratios and
+everything else are refused, as is what would not stay what it is on the way to JSON: integers beyond 64 bits,
+numbers too large for a float, decimals that a float does not hold, half a surrogate pair, keys that become
+one.
 """
 
 import math
@@ -31,6 +32,12 @@ class Keyword:
     name: str
 
 
+class KeyedPair(list[Any]):
+    """[key value] with a tag that says so (Clojure's MapEntry, tuples of jepsen.independent)."""
+
+
+_PAIRS = re.compile(r"(?:map-?entry|tuple)$", re.IGNORECASE)
+"""The end of their tags."""
 _TOKEN = re.compile(
     r"""(?P<space>[\s,]+)|(?P<comment>;[^\n]*)|(?P<discard>\#_)|(?P<open>\#\{|[\[({])|(?P<close>[\])}])
     |(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<character>\\(?:newline|return|space|tab|u[0-9a-fA-F]{4}|\S))
@@ -172,6 +179,8 @@ class EdnReader:
 
     def _tagged(self, tag: str, start: int, depth: int) -> Any:
         kind, text, at = self.token()
+        if text == "[" and _PAIRS.search(tag):
+            return KeyedPair(self.value(kind, text, at, depth + 1))
         if kind != "open" or text != "{" or "." not in tag:
             raise self.refuse("a record as the only kind of tag", tag, start)
         return self.value(kind, text, at, depth + 1)
@@ -198,7 +207,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Keyword):
         return value.name
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return type(value)(plain(item) for item in value)
     if isinstance(value, frozenset):
         return sorted(
             (plain(item) for item in value), key=lambda item: (str(type(item)), item is None or item)

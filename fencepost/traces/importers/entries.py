@@ -4,9 +4,9 @@ operations.
 Owns the known fields of an entry, the pairing, and what an entry's value means for each
 function. Must not know files.
 
-Times are positions in the history, because every format has only the order of entries. A process has one
-operation in flight. `info` leaves the outcome unknown, as does a missing completion. `fail` proves that the
-operation had no effect (for a cas in log text: that another value was there).
+Times are positions in the order of the history (order.py). A process has one operation in flight. `info`
+leaves the outcome unknown, as does a missing completion. `fail` proves that the operation had no effect. By
+a convention of few histories a failed cas, without an error, proves also that another value was there.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,10 @@ import msgspec
 from attrs import define, evolve, field, frozen
 
 from fencepost.traces.errors import TraceError
+from fencepost.traces.importers.order import Ordered
+from fencepost.traces.importers.places import Entry, Process, place_of
 from fencepost.traces.operations import Function, Operation, Outcome
 
-TYPES = ("invoke", "ok", "fail", "info")
-UNDERSTOOD = frozenset({"type", "f", "value", "process", "key"})
-BESIDE = frozenset(
-    {"time", "index", "op-index", "error", "exception", "node", "debug", "link", "latency", "sub-via"}
-)
-"""Fields that say nothing about what was asked or answered; `error` is kept."""
 ANSWERS = frozenset(
     {Function.READ, Function.GET, Function.DEQUEUE, Function.CONTAINS, Function.REMOVE, Function.ACQUIRE}
 )
@@ -32,15 +28,9 @@ ASKS_NOTHING = frozenset({Function.READ, Function.GET, Function.DEQUEUE})
 
 
 @frozen(kw_only=True)
-class HistoryEntry:
+class HistoryEntry(Entry):
     """One line of a history."""
 
-    # Its number in the file.
-    line: int
-    # invoke, ok, fail or info.
-    type: str
-    process: int
-    function: str
     # JSON values.
     value: Any = None
     key: Any = None
@@ -50,28 +40,10 @@ class HistoryEntry:
 def entry_of(row: Any, *, line: int, where: str) -> HistoryEntry | None:
     """The entry in a map of JSON values; None if it is not a client's (the nemesis). row: the map; line,
     where: its place. Raises TraceError."""
-    at = f"{where}:{line}"
-    if not isinstance(row, dict):
-        raise TraceError(expected="a map for each entry", seen=type(row).__name__, where=at)
-    if row.get("process") == "nemesis":
+    place = place_of(row, line, where)
+    if place is None:
         return None
-    unknown = sorted(set(row) - UNDERSTOOD - BESIDE)
-    if unknown:
-        raise TraceError(expected="fields of an entry", seen=f"the unknown field {unknown[0]}", where=at)
-    if row.get("type") not in TYPES:
-        raise TraceError(expected=f"a type of {', '.join(TYPES)}", seen=repr(row.get("type")), where=at)
-    process = row.get("process")
-    if not isinstance(process, int) or isinstance(process, bool):
-        raise TraceError(expected="an integer as process", seen=repr(process), where=at)
-    return HistoryEntry(
-        line=line,
-        type=row["type"],
-        process=process,
-        function=str(row.get("f")),
-        value=row.get("value"),
-        key=row.get("key"),
-        error=row.get("error"),
-    )
+    return HistoryEntry(**place, value=row.get("value"), key=row.get("key"), error=row.get("error"))
 
 
 @define
@@ -80,29 +52,36 @@ class Pairing:
 
     # The file, for errors.
     where: str
+    # The number of each process.
+    numbers: dict[Process, int]
     # Whether a failed cas is an observation.
     failed_cas_observes: bool = False
     # What each process has in flight: the position, the invocation and its function.
-    open: dict[int, tuple[int, HistoryEntry, Function]] = field(factory=dict)
+    open: dict[Process, tuple[int, HistoryEntry, Function]] = field(factory=dict)
     # Complete operations by op id.
     done: dict[int, Operation] = field(factory=dict)
     # Invocations so far; the next op id.
     invoked: int = 0
-    # Entries so far; the next time.
-    position: int = 0
+    # Failed cas, without an error, that were not taken as observations.
+    failed_cas: int = 0
+    # What to add to an error.
+    hint: str = ""
 
-    def add(self, entry: HistoryEntry) -> None:
-        """The next entry of the history."""
-        if entry.type == "invoke":
-            self._invoke(entry)
-        else:
-            self._complete(entry)
-        self.position += 1
+    def all(self, ordered: Ordered[HistoryEntry]) -> tuple[Operation, ...]:
+        """The operations of a history, in the order of their invocations; what never completed is unknown.
+        Raises TraceError for entries that cannot be paired."""
+        self.hint = ordered.hint
+        for entry, position in ordered.entries:
+            if entry.type == "invoke":
+                self._invoke(entry, position)
+            else:
+                self._complete(entry, position)
+        return tuple(self.done.values())
 
     def _refuse(self, expected: str, seen: str, entry: HistoryEntry) -> TraceError:
-        return TraceError(expected=expected, seen=seen, where=f"{self.where}:{entry.line}")
+        return TraceError(expected=expected, seen=seen, where=f"{self.where}:{entry.line}", hint=self.hint)
 
-    def _invoke(self, entry: HistoryEntry) -> None:
+    def _invoke(self, entry: HistoryEntry, position: int) -> None:
         if entry.process in self.open:
             before = self.open[entry.process][1].line
             raise self._refuse(
@@ -120,22 +99,23 @@ class Pairing:
             raise self._refuse("a function out of " + ", ".join(sorted(_ASKED)), repr(entry.function), entry)
         operation = Operation(
             op_id=self.invoked,
-            process=entry.process,
+            process=self.numbers[entry.process],
             function=function,
-            invoke_time=self.position,
+            invoke_time=position,
             outcome=Outcome.UNKNOWN,
-            key=_key(entry.key),
+            key=key_text(entry.key),
             argument=None if function in ASKS_NOTHING or entry.value is None else _json(entry.value),
         )
         self.open[entry.process] = (self.invoked, entry, function)
         self.done[self.invoked] = operation
         self.invoked += 1
 
-    def _complete(self, entry: HistoryEntry) -> None:
+    def _complete(self, entry: HistoryEntry, position: int) -> None:
         if entry.process not in self.open:
             raise self._refuse(f"an invocation of process {entry.process} first", entry.type, entry)
         op_id, invocation, function = self.open.pop(entry.process)
-        if entry.function != invocation.function or entry.key != invocation.key:
+        without_key = entry.key is None and entry.type in ("fail", "info")
+        if entry.function != invocation.function or not (without_key or entry.key == invocation.key):
             raise self._refuse(
                 f"the completion of {invocation.function}, invoked in line {invocation.line}",
                 entry.function if entry.function != invocation.function else f"key {entry.key!r}",
@@ -156,17 +136,16 @@ class Pairing:
         self.done[op_id] = evolve(
             operation,
             outcome=outcome,
-            completion_time=self.position,
+            completion_time=position,
             result=result,
             error=None if error is None else error if isinstance(error, str) else _json(error),
         )
 
     def _observed(self, entry: HistoryEntry, invocation: HistoryEntry) -> bool:
-        return self.failed_cas_observes and entry.value == invocation.value
-
-    def operations(self) -> tuple[Operation, ...]:
-        """All operations, in the order of their invocations; what never completed is unknown."""
-        return tuple(self.done.values())
+        """Whether a failed cas is an observation."""
+        may_be = entry.error is None and entry.value in (None, invocation.value)
+        self.failed_cas += may_be and not self.failed_cas_observes
+        return may_be and self.failed_cas_observes
 
 
 _ASKED = frozenset(
@@ -198,5 +177,6 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _key(value: Any) -> str | None:
+def key_text(value: Any) -> str | None:
+    """A key as the text that stands for it in a trace. value: its JSON value."""
     return value if value is None or isinstance(value, str) else _json(value)

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.traces.errors import BYTE_ORDER_MARK, TraceError
+from fencepost.traces.importers.conventions import Conventions, Tell
 from fencepost.traces.importers.edn import EdnReader, Keyword, plain
 from fencepost.traces.importers.entries import HistoryEntry, entry_of
 from fencepost.traces.importers.json_text import json_rows
@@ -96,19 +97,19 @@ class Format:
     says: str
     entries: Callable[[Window], Iterator[HistoryEntry]] | None = None
     failed_cas_observes: bool = False
-    operations: Callable[[Window], tuple[Operation, ...]] | None = None
+    operations: Callable[[Window, Conventions, Tell], tuple[Operation, ...]] | None = None
 
 
-def kafka_history(window: Window) -> tuple[Operation, ...]:
+def kafka_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
     """The operations of a history of Jepsen's Kafka workload, in EDN or JSON."""
     rows = json_rows if _notation(window) == "json" else edn_rows
-    return kafka_operations(rows(window), window.where)
+    return kafka_operations(rows(window), window.where, conventions, tell)
 
 
-def list_history(window: Window) -> tuple[Operation, ...]:
+def list_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
     """The operations of a list-append history, in EDN or JSON."""
     rows = json_rows if _notation(window) == "json" else edn_rows
-    return list_operations(rows(window), window.where)
+    return list_operations(rows(window), window.where, conventions, tell)
 
 
 FORMATS: dict[str, Format] = {
@@ -122,7 +123,12 @@ FORMATS: dict[str, Format] = {
         ),
         Format(
             name="jepsen-log",
-            says="Jepsen's log text; a failed cas says that its precondition was false",
+            says="Jepsen's log text",
+            entries=log_entries,
+        ),
+        Format(
+            name="etcd-log",
+            says="the same of Porcupine's etcd tests: a failed cas says that its precondition was false",
             entries=log_entries,
             failed_cas_observes=True,
         ),

@@ -11,6 +11,7 @@ import msgspec
 from attrs import define, field
 
 from fencepost.traces.errors import TraceError
+from fencepost.traces.importers.places import is_integer
 from fencepost.traces.operations import (
     ACKS_ALL,
     ACKS_NONE,
@@ -48,11 +49,6 @@ class Asked:
     error: Any = None
     # Its rebalance-log.
     rebalances: list[Any] = field(factory=list)
-
-
-def is_integer(value: Any) -> bool:
-    """Whether a JSON value is an integer."""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @define

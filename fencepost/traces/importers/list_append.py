@@ -14,6 +14,7 @@ from typing import Any
 
 from attrs import define
 
+from fencepost.traces.importers.conventions import Conventions, Tell
 from fencepost.traces.importers.kafka import KafkaHistory
 from fencepost.traces.importers.kafka_rows import Expansion
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome, Record
@@ -56,9 +57,11 @@ def _named(row: Any) -> Any:
     return {**row, "f": "txn"} if isinstance(row, dict) and row.get("f") is None else row
 
 
-def list_operations(rows: Iterable[tuple[Any, int]], where: str) -> tuple[Operation, ...]:
+def list_operations(
+    rows: Iterable[tuple[Any, int]], where: str, conventions: Conventions, tell: Tell
+) -> tuple[Operation, ...]:
     """The operations of a list-append history. Raises TraceError with `where` and the line."""
     history = KafkaHistory(where, functions=FUNCTIONS, expansion=ListExpansion)
     for row, line in rows:
         history.add(_named(row), line)
-    return history.operations()
+    return history.operations(conventions, tell)

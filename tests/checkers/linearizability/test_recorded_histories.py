@@ -30,6 +30,7 @@ RECORDED = [
 
 def _decision(path: Path, model: str, initial: str | None, capsys) -> str:
     options = ["--initial", initial] if initial is not None else []
+    options += ["--format", "etcd-log"] if path.name.startswith("etcd") else []
     code = run(["check", str(path), "--model", model, "--json", *options])
     (row,) = msgspec.json.decode(capsys.readouterr().out)["verdicts"]
     assert int(code) == {"ok": 0, "illegal": 1}.get(row["decision"], 3)

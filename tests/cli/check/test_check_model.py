@@ -19,7 +19,7 @@ def test_a_folder_with_one_verdict_per_history(fencepost, tmp_path) -> None:
     for name in ("stale-read.edn", "late-effect.log"):
         (tmp_path / name).write_text((HISTORIES / name).read_text())
     (tmp_path / "broken.edn").write_text("[{:process 0")
-    told = fencepost("check", tmp_path, "--model", "cas-register", "--json")
+    told = fencepost("check", tmp_path, "--model", "cas-register", "--failed-cas-observes", "--json")
     assert told.code == 1
     assert [
         (Path(row["source"]).name, row["decision"], row["operations"]) for row in told.json["verdicts"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import TraceError
-from fencepost.traces.importers import FORMATS, import_file, import_text
+from fencepost.traces.importers import FORMATS, Conventions, import_file, import_text
 from fencepost.traces.importers.json_text import INT64_MAX, INT64_MIN
 
 HISTORIES = Path(__file__).parents[2] / "checkers" / "linearizability" / "histories"
@@ -18,6 +18,8 @@ SAMPLES = [path.read_text() for path in sorted(HISTORIES.iterdir())]
 WRITE = "{:process 0 :type :invoke :f :write :value %s}"
 JSON_WRITE = '{"process":0,"type":"invoke","f":"write","value":%s}'
 DEEP = 50_000
+WHOLE = Conventions(keyed=False)
+"""Any value may be written, also one that looks like [key value]."""
 
 HOSTILE = [
     ("[" * DEEP, "levels of nesting"),
@@ -48,8 +50,8 @@ HOSTILE = [
     ("\n\n" + JSON_WRITE % '{"a":1,"a":2}', "h:3: expected each field once"),
     ("[nil]", "expected a map for each entry"),
     ("{:process 0 :type [1] :f :read}", "expected a type of"),
-    ("{:process [1] :type :invoke :f :read}", "expected an integer as process"),
-    ("{:process true :type :invoke :f :read}", "expected an integer as process"),
+    ("{:process [1] :type :invoke :f :read}", "expected an integer or a name as process"),
+    ("{:process true :type :invoke :f :read}", "expected an integer or a name as process"),
     ("{:process 0 :type :invoke}", "expected a function out of"),
     ("#user.Thing 5", "expected a record as the only kind of tag"),
     ("[] []", "expected nothing after the history"),
@@ -211,7 +213,10 @@ def test_every_format_says_the_same(values: list[object]) -> None:
             lines["json"].append(json.dumps(row))
             lines["edn"].append(f"{{:process 0 :type :{kind} :f :write :value {edn(value)}}}")
             lines["jepsen-log"].append(f"INFO  jepsen.util - 0\t:{kind}\t:write\t{edn(value)}")
-    read = [import_text("\n".join(rows), where="h", format=name).operations for name, rows in lines.items()]
+    read = [
+        import_text("\n".join(rows), where="h", format=name, conventions=WHOLE).operations
+        for name, rows in lines.items()
+    ]
     assert read[0] == read[1] == read[2]
     told = [None if o.argument is None else json.loads(o.argument) for o in read[0]]
     assert json.dumps(told, sort_keys=True) == json.dumps(values, sort_keys=True)

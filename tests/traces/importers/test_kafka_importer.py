@@ -4,7 +4,7 @@ reason."""
 import pytest
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.importers import import_text
+from fencepost.traces.importers import Conventions, import_text
 
 EDN = """
 #jepsen.history.Op{:index 0, :time 10, :type :invoke, :process 0, :f :assign, :value [0 :x], :seek-to-beginning? true}
@@ -83,15 +83,16 @@ def test_the_json_twin_is_the_same_history() -> None:
     assert rows_of(import_text(json, where="h.json")) == rows_of(import_text(edn, where="h.edn"))
 
 
-@pytest.mark.parametrize("times", [(1, 0), (1, None)])
-def test_positions_stand_in_for_times_that_are_no_use(times) -> None:
-    """If a time is missing or goes back, all times are the positions in the history."""
+@pytest.mark.parametrize(("times", "order"), [((1, 0), "file"), ((1, None), "auto")])
+def test_positions_stand_in_for_times_that_are_no_use(times, order) -> None:
+    """If a time is missing, or the order of the file counts, all times are the positions in the history."""
     rows = (
         f"{{:type :{kind}, :process 0, :f :poll, :value "
         f"[[:poll]]{'' if time is None else f', :time {time}'}}}"
         for kind, time in zip(("invoke", "ok"), times, strict=True)
     )
-    (row,) = rows_of(import_text("\n".join(rows), where="h.edn"))
+    trace = import_text("\n".join(rows), where="h.edn", conventions=Conventions(order=order))
+    (row,) = rows_of(trace)
     assert row[2] == (0, 1)
 
 
@@ -105,7 +106,6 @@ def test_a_value_sent_twice_is_said() -> None:
 
 INVOKE = "{:type :invoke, :process 0, :f :send, :value [[:send 0 5]]}\n"
 BAD = [
-    ("{:type :invoke, :process 0, :f :send, :value [[:send 0 5]], :odd 1}", 1, "the unknown field odd"),
     ("{:type :invoke, :process 0, :f :pollute, :value [[:send 0 5]]}", 1, "'pollute'"),
     ("{:type :invoke, :process nil, :f :send, :value [[:send 0 5]]}", 1, "None"),
     ("{:type :sometimes, :process 0, :f :send, :value [[:send 0 5]]}", 1, "'sometimes'"),
