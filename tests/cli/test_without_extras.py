@@ -199,7 +199,7 @@ def test_a_campaign_on_embedded_brokers_needs_no_zookeeper(folder) -> None:
 
 
 def test_the_embedded_cluster_needs_no_zookeeper(folder) -> None:
-    """Rule: `cluster up --embedded` serves with the extra `kafka` alone, as README's table says."""
+    """Rule: `cluster up --embedded` serves with the extra `kafka` alone, as the table of extras says."""
     program = PROGRAM.format(hidden=("kazoo", "pyspark", "pandas", "py4j"))
     command = [sys.executable, "-c", program, "cluster", "up", "--embedded", "--brokers", "1"]
     with subprocess.Popen(
