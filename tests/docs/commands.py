@@ -12,7 +12,11 @@ from attrs import frozen
 
 TOP = Path(__file__).parents[2]
 DOCUMENTS = sorted([*TOP.glob("*.md"), *(TOP / "docs").rglob("*.md")])
-USED = [TOP / "README.md", *(page for page in DOCUMENTS if page.parent.name in ("tutorial", "how-to"))]
+USED = [
+    TOP / "README.md",
+    TOP / "docs" / "reference" / "command-line.md",
+    *(page for page in DOCUMENTS if page.parent.name in ("tutorial", "how-to")),
+]
 """What a user types from: each of their commands is run, or is on the list of those that are not."""
 PROGRAMS = ("fencepost", "make", "python", "pytest", "pip")
 BEGINS = re.compile(rf"(?:\w+=\S* )*(?:{'|'.join(PROGRAMS)}) ")

@@ -27,6 +27,12 @@ RUN = ("conformance --list", "kafka versions", "drivers list")
 """Run nevertheless."""
 SMALL = {"--jobs": "1", "--seconds": "1", "--times": "1"}
 """Options whose numbers are made small."""
+LIMITS = {
+    "shrink": ("--seconds", "1"),
+    "campaign": ("--jobs", "1"),
+    "bugs": ("--no-shrink", "--jobs", "1"),
+}
+"""Options of commands that otherwise take longer."""
 SEED = 20
 """Of a run in which KIP-101 is found: the one that pages replay."""
 
@@ -46,8 +52,8 @@ def small(words: tuple[str, ...]) -> list[str]:
             first = SEED if int(low) <= SEED < int(high) else int(low)
             word = f"{first}:{first + 1}"
         made.append(SMALL.get(before, word))
-    limits = {"shrink": ("--seconds", "1"), "campaign": ("--jobs", "1")}.get(words[0], ())
-    return made if not limits or limits[0] in words else [*made, *limits]
+    limits = LIMITS.get(words[0], ())
+    return made if not limits or limits[0] in words or "list" in words else [*made, *limits]
 
 
 EDN = """{:process 1 :type :invoke :f :write :value 1} {:process 1 :type :ok :f :write :value 1}
