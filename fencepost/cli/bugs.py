@@ -190,8 +190,9 @@ def hunt(
     """Hunt planted bugs, and measure how many seeds of the general swarm the first finding takes, or how many
     examples of the log machine.
 
-    No scenario is scripted for a bug: seeds and examples are those of any campaign. With --out the record
-    survives a Ctrl-C.
+    Seeds are those of any campaign with the profile of the bug. Four profiles are schedules of faults that
+    were made to reach one bug each (docs/explanation/track-record.md). With --out the record survives a
+    Ctrl-C.
 
     \b
     Examples

@@ -83,6 +83,19 @@ def check_traces(path: Path | str, *, checks: Sequence[str] = ()) -> str:
     return _with(f"fencepost check {shlex.quote(str(path))}", {"--checks": ",".join(checks)})
 
 
+def consume_recorded(topic: str, record: Path | str, cluster: Mapping[str, str]) -> str:
+    """Read a topic from its beginning into the history that its producers are recorded in.
+
+    Args:
+        topic: its name.
+        record: the history's file.
+        cluster: options of `consume` that say where the topic is, with their values.
+    """
+    quick = "--from-beginning --timeout-ms 2000"
+    options = {**cluster, "--record": str(record)}
+    return _with(f"fencepost consume {shlex.quote(topic)} {quick}", options)
+
+
 def check_model(path: Path | str, model: str, options: Mapping[str, str | Sequence[str]]) -> str:
     """Judge a history again with a sequential model. options: of `check --model`, with their values."""
     return _with(f"fencepost check {shlex.quote(str(path))} --model {shlex.quote(model)}", options)

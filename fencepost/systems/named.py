@@ -5,6 +5,7 @@ Owns the table. Must not know how a system works: a new one is a file of this fo
 
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 from attrs import frozen
@@ -59,9 +60,14 @@ def _apache_kafka(after: str, folder: Path, options: Options) -> System:
 
     version, _, controllers = after.partition(":")
     home = Path(options[HOME]) if options.get(HOME) else None
+    release = Release(version=version or KRAFT, home=home, controllers=controllers)
+    if not release.kraft:
+        import_module(
+            "fencepost.impl.runtime.zookeeper.blocking"
+        )  # says now, not in a run, that kazoo is missing
     return ApacheKafka(
         directory=folder,
-        release=Release(version=version or KRAFT, home=home, controllers=controllers),
+        release=release,
         proxied=_links(options),
         mounted=_disks(options),
         settings={"auto.create.topics.enable": "false", **(SETTINGS if options.get(DISKS) else {})},

@@ -1,5 +1,5 @@
-"""What README promises of every command: examples in its help, one JSON object with --json at every exit,
-names that are nearly right answered with those that may be meant."""
+"""What the page of the command line promises of every command: examples in its help, one JSON object with
+--json at every exit, names that are nearly right answered with those that may be meant."""
 
 import os
 import re

@@ -5,6 +5,7 @@ What no command can show again says so in place of one.
 """
 
 import inspect
+import io
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from fencepost.checkers.verdict import Finding, by_rank, combine
 from fencepost.cli import demo, run
 from fencepost.console.output import Output
 from fencepost.history import History, NotLinearizableError, assert_linearizable
+from fencepost.kafka import cluster as embedded_kafka
 from fencepost.mining.results.rows import Counts, ResultWriter
 from fencepost.report import commands
 from fencepost.traces.jsonlines import write_traces
@@ -387,6 +389,26 @@ def shown(fencepost, command: str, tmp_path: Path) -> tuple[int, list[str]]:
     told_ = fencepost(*shlex.split(command)[1:], "--html", page, "--json")
     assert page.stat().st_size > 10_000, command
     return told_.code, [one["anomaly"] for verdict in told_.json["verdicts"] for one in verdict["findings"]]
+
+
+def test_what_was_sent_is_read_before_it_is_judged(
+    fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule: `produce --record` names the read (consume_recorded) without which nothing can be judged, and
+    `consume --record` then names the `check` that passes."""
+    record = tmp_path / "it's sent.jsonl"
+    with embedded_kafka(brokers=1) as kafka:
+        kafka.create_topic("orders", partitions=2)
+        servers = kafka.bootstrap_servers
+        lines = b"".join(b"%d\n" % number for number in range(20))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+        sent = fencepost("produce", "orders", "--bootstrap", servers, "--record", record).err
+        read = shlex.split(re.search(r"(fencepost consume .*)", sent)[1])
+        told = fencepost(*read[1:])
+        assert told.code == 0 and sorted(map(int, told.out.split())) == list(range(20))
+        check = re.search(r"(fencepost check .*)", told.err)[1]
+    told = fencepost(*shlex.split(check)[1:], "--json")
+    assert told.code == 0 and told.json["decisions"] == {"ok": 1}
 
 
 def test_pages_show_what_was_found(fencepost, planted, tmp_path) -> None:

@@ -57,11 +57,19 @@ ON_TLC = (
     ["tlc", "to-plan", "--drop", "KIP-279", "--out", "made"],
     ["model", "matrix", "--out", "made"],
 )
+WITH_ZOOKEEPER = ("processes", "apache-kafka:3.9.2")
+
+
+def on(system: str) -> list[str]:
+    """A campaign of one run on this system."""
+    return ["campaign", "--system", system, "--seeds", "0:1", "--jobs", "1", "--out", "made"]
+
+
 NEEDS = [
     *((("pyspark",), command, SPARK) for command in ON_SPARK),
     *((("pandas",), command, SPARK) for command in ON_SPARK),
     (("pyspark",), ON_ZOOKEEPER[0], SERVER),
-    *((("kazoo",), command, SERVER) for command in ON_ZOOKEEPER),
+    *((("kazoo",), command, SERVER) for command in (*ON_ZOOKEEPER, *(on(name) for name in WITH_ZOOKEEPER))),
     *((("kio",), command, KIO) for command in ON_KIO),
     (("h11",), ["cluster", "up", "--embedded", "--control", "0"], KIO),
     (("junitparser",), ["conformance", "--bootstrap", "127.0.0.1:1", "--junit", "made"], KIO),
@@ -183,8 +191,15 @@ def test_the_hint_names_the_libraries_of_pyproject() -> None:
     assert install_extra("zookeeper") == f"install it with: {SERVER}"
 
 
+def test_a_campaign_on_embedded_brokers_needs_no_zookeeper(folder) -> None:
+    """Rule: `--system embedded` runs with the extra `kafka` alone: no real ZooKeeper is there to talk to."""
+    done = without(("kazoo", "pyspark", "pandas", "py4j"), on("embedded"), folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "made").is_dir() and "kazoo" not in done.stderr
+
+
 def test_the_embedded_cluster_needs_no_zookeeper(folder) -> None:
-    """Rule: `cluster up --embedded` serves with the extra `kafka` alone, as README's table says."""
+    """Rule: `cluster up --embedded` serves with the extra `kafka` alone, as the table of extras says."""
     program = PROGRAM.format(hidden=("kazoo", "pyspark", "pandas", "py4j"))
     command = [sys.executable, "-c", program, "cluster", "up", "--embedded", "--brokers", "1"]
     with subprocess.Popen(

@@ -3,18 +3,15 @@
 import re
 import typing
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import attrs
 import pytest
-import rich_click as click
 
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.swarm import PROFILES
 from fencepost.checkers.judges import PROFILES as CHECK_PROFILES
 from fencepost.checkers.verdict import Decision
-from fencepost.cli import SUB_COMMANDS, module_of, run
 from fencepost.traces.anomalies import ANOMALIES
 from fencepost.traces.errors import PRECEDENCE
 from fencepost.traces.plan import Plan
@@ -150,28 +147,3 @@ def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text()):
         if "://" not in target and not target.startswith("mailto:"):
             assert (document.parent / target).exists(), target
-
-
-def _is_group(name: str) -> bool:
-    return isinstance(import_module(module_of(name)).command, click.Group)
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(TOP)))
-def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every `fencepost` command and every option of it, in every document, is one that the program has."""
-    text = re.sub(r"\\\n", " ", document.read_text())
-    for line in re.findall(r"(?:^|`|\$ )fencepost ([a-z][^`\n|]*)", text, flags=re.M):
-        words = line.split("#")[0].split()
-        if words == ["journal", "1"]:
-            continue  # the first line of a journal, not a command
-        assert words[0] in SUB_COMMANDS, line
-        command = (
-            words[:2]
-            if _is_group(words[0]) and len(words) > 1 and not words[1].startswith("-")
-            else words[:1]
-        )
-        capsys.readouterr()
-        assert run([*command, "--help"]) == 0, line
-        shown = capsys.readouterr().out
-        for option in (word.split("=")[0] for word in words if word.startswith("--")):
-            assert option in shown, f"{option} in {line}"

@@ -1,7 +1,7 @@
 """Operators in haste: requests that come within a round trip or two of each other, and the brokers that they
 concern goes meanwhile. What the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that a second request comes while the
+Owns the draws. Must not know bugs, only that a second request comes while the
 first one is still being carried out.
 
 A controller carries out one event at a time, but what it sent for the last one is under way, or waits for its

@@ -1,6 +1,6 @@
 """Leadership that is handed on before everybody has heard of it: what the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that several reigns in a row are short,
+Owns the draws. Must not know bugs, only that several reigns in a row are short,
 with time to recover between the rows.
 
 Quick elections (elections.py) at random times seldom catch a leader that has written something which some

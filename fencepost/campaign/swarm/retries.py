@@ -1,7 +1,7 @@
 """Disks that fail for a moment, while producers go on sending what was not answered: what the swarm draws for
 it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that files fail often, that a broker that
+Owns the draws. Must not know bugs, only that files fail often, that a broker that
 halts is soon back, and that producers insist.
 
 What a log believes of its producers is put to the test by a retry that meets the log of the first attempt.

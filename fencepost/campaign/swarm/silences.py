@@ -1,6 +1,6 @@
 """Brokers that fall silent before anybody replaces them: what the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that a broker that goes is cut off first,
+Owns the draws. Must not know bugs, only that a broker that goes is cut off first,
 and loses its session a little later.
 
 A broker that dies leaves what it has sent on its way (network.py), so that its last answers and what it wrote

@@ -105,6 +105,13 @@ class Bootstrap:
     ca: Path | None
     user: str | None
 
+    def options(self, directory: Path) -> dict[str, str]:
+        """The options that name this Kafka, or the cluster of `directory` without bootstrap servers."""
+        if not self.servers:
+            return {"--directory": str(directory)}
+        servers = ",".join(f"{host}:{port}" for host, port in self.servers)
+        return {"--bootstrap": servers, "--tls-ca": str(self.ca or ""), "--user": self.user or ""}
+
 
 def target(directory: Path, topic: str, bootstrap: Bootstrap) -> Target:
     """The topic, in the cluster of `directory`, or in that of the bootstrap servers if there are any. Raises

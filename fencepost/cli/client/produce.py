@@ -5,7 +5,7 @@ import secrets
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -26,7 +26,7 @@ from fencepost.cli.client.clients import (
 )
 from fencepost.console.options import Named, json_option
 from fencepost.console.output import Output
-from fencepost.report.commands import check_traces
+from fencepost.report.commands import consume_recorded
 from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
@@ -151,7 +151,8 @@ def command(
     output = Output(as_json)
     if record is not None:
         check_record(record)
-    where = target(directory, topic, Bootstrap(servers=bootstrap, ca=tls_ca, user=user))
+    cluster = Bootstrap(servers=bootstrap, ca=tls_ca, user=user)
+    where = target(directory, topic, cluster)
     where.chosen(partition)
     run = _Run(where, options)
     if record is not None:
@@ -161,7 +162,7 @@ def command(
     finally:
         if run.recorded is not None:
             run.recorded.end(run.operations(), duplicates=run.may_duplicate)
-    return _tell(output, run, record)
+    return _tell(output, run, record, cluster.options(directory))
 
 
 @define(eq=False)
@@ -348,7 +349,7 @@ def _split(stream: BinaryIO) -> Iterator[bytes]:
         yield rest
 
 
-def _tell(output: Output, run: _Run, record: Path | None) -> ExitCode:
+def _tell(output: Output, run: _Run, record: Path | None, cluster: Mapping[str, str]) -> ExitCode:
     outcomes = Counter(one.outcome.value for one in run.done)
     partitions = Counter(one.partition for one in run.done if one.outcome is Outcome.OK)
     ok, failed, unknown = (outcomes[outcome.value] for outcome in (Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN))
@@ -360,7 +361,8 @@ def _tell(output: Output, run: _Run, record: Path | None) -> ExitCode:
     for one in [one for one in run.done if one.outcome is not Outcome.OK][:SHOWN_FAILURES]:
         output.note(f"line {one.op_id + 1}: {one.outcome.value}, {one.error}, after {one.attempts} attempts")
     if record is not None:
-        output.note(f"recorded in {record}; judge it: {check_traces(record)}")
+        read = consume_recorded(run.where.topic, record, cluster)
+        output.note(f"recorded in {record}; before it can be judged, read the topic into it: {read}")
     output.emit(
         {
             "topic": run.where.topic,

@@ -9,7 +9,6 @@ from attrs import Factory, frozen
 
 from fencepost.impl.admin.cluster import ClusterTopics, read_cluster, read_states
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Data, GetData
 
@@ -29,6 +28,9 @@ class ClusterView:
 
 def view(address: str) -> ClusterView:
     """Read the state once, in groups; its parts may be of different moments."""
+    # here, so that a system without ZooKeeper needs no client of it (the extra zookeeper)
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+
     with BlockingZooKeeper(address) as zookeeper:
         controller = zookeeper.ask(GetData(znodes.CONTROLLER))
         cluster: ClusterTopics = zookeeper.run(read_cluster())

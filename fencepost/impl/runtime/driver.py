@@ -12,7 +12,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import define, field
 
@@ -36,9 +36,11 @@ from fencepost.impl.core.core_interface import (
 from fencepost.impl.core.failures import events_of_failure
 from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.runtime.machine_code import load_when_due
-from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
+
+if TYPE_CHECKING:  # a client talks to no ZooKeeper: it runs without the extra zookeeper
+    from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 
 LOG = logging.getLogger("fencepost.driver")
 NANOSECONDS = 1_000_000_000
@@ -95,7 +97,7 @@ class Driver:
     # Sends messages; None before it is set.
     network: Messenger | None = None
     # The ZooKeeper session; None for a core without one.
-    zookeeper: ZooKeeperSession | None = None
+    zookeeper: "ZooKeeperSession | None" = None
     # Whether the core gave up or was stopped.
     halted: bool = False
     # Inputs that arrived during a step.

@@ -29,7 +29,7 @@ def cells(rows) -> list[list]:
 
 @pytest.fixture(scope="module")
 def duck(planted):
-    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'fencepost[dev]'")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install '.[dev]'")
     with duckdb.connect() as connection:
         for statement in views("DuckDB"):
             connection.execute(statement.replace("out/mine", str(planted.out)))
