@@ -23,6 +23,7 @@ from attrs import define, field, frozen
 from kio.schema.errors import ErrorCode
 
 from fencepost.wire.frames import ProtocolError
+from fencepost.wire.names import wire_error
 
 _VARINT_BYTES = 5
 """Most bytes of a varint: a 32-bit number in groups of seven bits."""
@@ -70,7 +71,7 @@ def _time(value: int) -> datetime | None:
 
 def _error(value: int) -> ErrorCode:
     try:
-        return ErrorCode(value)
+        return wire_error(value)
     except ValueError:
         return ErrorCode.unknown_server_error  # of a later Kafka; Kafka's own clients do the same
 

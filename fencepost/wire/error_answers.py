@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode as WireError
 from kio.schema.types import TopicName
 
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.wire.names import error_named
 from fencepost.wire.schemas import response_schema
 from fencepost.wire.shapes import (
     ALIASES,
@@ -36,21 +37,13 @@ from fencepost.wire.shapes import (
 )
 
 WHOLE_REQUEST = frozenset(
-    WireError[name]
+    error_named(name)
     for name in (
-        "coordinator_load_in_progress",
-        "coordinator_not_available",
-        "not_coordinator",
-        "group_authorization_failed",
-        "invalid_group_id",
-        "group_id_not_found",
-        "non_empty_group",
-        "not_controller",
-        "cluster_authorization_failed",
-        "fetch_session_id_not_found",
-        "invalid_fetch_session_epoch",
-        "fetch_session_topic_id_error",
-        "fenced_instance_id",
+        *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "NOT_CONTROLLER"),
+        *("GROUP_AUTHORIZATION_FAILED", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", "NON_EMPTY_GROUP"),
+        *("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "FETCH_SESSION_TOPIC_ID_ERROR"),
+        *("SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH", "SHARE_SESSION_LIMIT_REACHED"),
+        *("CLUSTER_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID", "REBOOTSTRAP_REQUIRED"),
     )
 )
 """Errors of the request as a whole: they are at the top if the response has a field there."""
@@ -58,16 +51,6 @@ NO_ID = -1
 """What Kafka fills numbers of an error's row with: no offset, no epoch, no node."""
 NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 """Fills a field that must hold a time."""
-
-
-def error_named(name: str) -> WireError:
-    """kio's error of Kafka's name, such as NOT_LEADER_OR_FOLLOWER. Raises KeyError."""
-    return WireError[name.lower()]
-
-
-def error_names() -> tuple[str, ...]:
-    """Kafka's names of all errors, as kio knows them."""
-    return tuple(error.name.upper() for error in WireError if error is not WireError.none)
 
 
 def error_answer(

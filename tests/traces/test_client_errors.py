@@ -1,10 +1,13 @@
 """Clients' names of errors become Kafka's; unknown ones are refused by name."""
 
+import re
+
 import pytest
 
 from fencepost.traces import jsonlines
-from fencepost.traces.client_errors import CODES, EXCEPTIONS, LIBRDKAFKA, kafka_error
+from fencepost.traces.client_errors import CODES, EXCEPTIONS, LIBRDKAFKA, OTHER_CLASSES, kafka_error
 from fencepost.traces.errors import TraceError
+from fencepost.traces.kafka_protocol import ERRORS
 from fencepost.traces.outcomes import ErrorCode
 
 
@@ -27,6 +30,12 @@ from fencepost.traces.outcomes import ErrorCode
         ("ProducerFencedException", "PRODUCER_FENCED"),
         ("NotLeaderForPartitionError", "NOT_LEADER_OR_FOLLOWER"),
         ("KafkaTimeoutError", "REQUEST_TIMED_OUT"),
+        ("STALE_MEMBER_EPOCH", "STALE_MEMBER_EPOCH"),  # KIP-848
+        ("RD_KAFKA_RESP_ERR_REBOOTSTRAP_REQUIRED", "REBOOTSTRAP_REQUIRED"),  # KIP-1102
+        ("org.apache.kafka.common.errors.InvalidRecordStateException", "INVALID_RECORD_STATE"),  # KIP-932
+        ("SnapshotNotFoundException", "SNAPSHOT_NOT_FOUND"),
+        ("GROUP_DELETION_FAILED", "GROUP_DELETION_FAILED"),
+        ("ERR_105?", "TRANSACTIONAL_ID_NOT_FOUND"),  # librdkafka has no name for it
         ("ValueError", "ValueError"),  # no client's: whatever a program raised
         ("the disk is full", "the disk is full"),
     ],
@@ -43,19 +52,32 @@ def test_each_name_has_its_code(name: str, code: str) -> None:
         "_ODD_ONE",
         "RD_KAFKA_RESP_ERR__ODD",
         "NO_SUCH_CODE",
+        "ERR_9999?",
         "OddException",
         "org.apache.kafka.common.errors.Odd",
     ],
 )
 def test_unknown_names_are_refused(name: str) -> None:
     """By name."""
-    with pytest.raises(TraceError, match=name.replace(".", r"\.")):
+    with pytest.raises(TraceError, match=re.escape(name)):
         kafka_error(name, where="h:3")
 
 
+def test_every_error_of_kafka_is_known_by_its_name_and_by_its_class() -> None:
+    """As a broker, librdkafka or a Java client names it: a broker of a later release may answer any."""
+    for error in ERRORS:
+        assert kafka_error(error.name, where="h") == error.name
+        assert kafka_error(f"RD_KAFKA_RESP_ERR_{error.name}", where="h") == error.name
+        if error.name != "NONE":
+            assert kafka_error(f"org.apache.kafka.common.errors.{error.exception}", where="h") == error.name
+
+
 def test_the_tables_lead_to_codes() -> None:
-    """Every mapping ends at a code of Kafka's, and what our own clients record is one."""
+    """Every mapping ends at a code of Kafka's, no class is listed that Kafka's own table has, and what our
+    own clients record is a code."""
     assert set(LIBRDKAFKA.values()) | set(EXCEPTIONS.values()) <= CODES
+    assert not {error.exception.removesuffix("Exception") for error in ERRORS} & set(OTHER_CLASSES)
+    assert not set(LIBRDKAFKA) & CODES
     assert {code.value for code in ErrorCode} <= CODES
 
 

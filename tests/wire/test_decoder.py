@@ -1,6 +1,7 @@
 """The reader of Kafka's messages agrees with kio's, and no bytes make it do anything but read or refuse."""
 
 import random
+import struct
 
 import pytest
 from kio.schema.metadata.v9.request import MetadataRequest
@@ -8,6 +9,7 @@ from kio.schema.metadata.v9.response import MetadataResponse
 from kio.serial import entity_reader
 from wire_values import encoded, random_entity
 
+from fencepost.traces.kafka_protocol import ERRORS
 from fencepost.wire.decoder import Message, read
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.schemas import request_schema as load_request_schema
@@ -20,6 +22,7 @@ SPOKEN = [
     for version in range(max(api.lowest, api.lowest_decoded), api.highest + 1)
 ]
 ELEMENTS = 1_000
+BY_CODE = {error.code: error for error in ERRORS}
 
 
 def decoded(kind, data, elements=ELEMENTS):
@@ -99,3 +102,17 @@ def test_text_that_is_no_utf_8_is_refused():
     """As a request that cannot be read, not as a mistake of ours."""
     with pytest.raises(ProtocolError, match="codec can't decode"):
         decoded(load_request_schema(10, 0), b"\0\2\xff\xfe")
+
+
+@pytest.mark.parametrize("code", [134, 135, 136])
+def test_an_error_of_a_later_kafka_keeps_its_code(code):
+    """Rule: the library of messages has no name for it, Kafka does: an answer that is read and written again
+    says the same; only a code that Kafka does not have is an unknown one, as to Kafka's own clients."""
+    kind = load_response_schema(42, 2)  # DeleteGroups
+    written = struct.pack(">h", code)
+    answer = b"\x00\x00\x00\x00" + b"\x02" + b"\x02g" + written + b"\x00\x00"  # throttle, one row: group g
+    (group,) = decoded(kind, answer).results
+    assert (group.error_code.value, group.error_code.name.upper()) == (code, BY_CODE[code].name)
+    assert encoded(decoded(kind, answer)) == answer
+    (unknown,) = decoded(kind, answer.replace(written, struct.pack(">h", 999))).results
+    assert unknown.error_code.name == "unknown_server_error"

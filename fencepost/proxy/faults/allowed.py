@@ -23,8 +23,7 @@ from attrs import field, frozen
 from fencepost.proxy.faults.fault import RequestFault
 from fencepost.proxy.faults.verbs import ANY, ILLEGAL_SHAPES, VERBS
 from fencepost.traces.errors import PlanError
-from fencepost.wire.api_names import asks_for_retry
-from fencepost.wire.error_answers import error_names
+from fencepost.wire.names import asks_for_retry, error_names
 
 EVERYWHERE = ("UNKNOWN_SERVER_ERROR",)
 """Any request, at any time, and after the effect of what has one."""

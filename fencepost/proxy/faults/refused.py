@@ -9,8 +9,9 @@ from typing import Any
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.proxy.faults.fault import RequestFault
 from fencepost.proxy.faults.request import Asked, Carried, Plan
-from fencepost.wire.error_answers import answer_in_error, error_answer, error_named, with_error
+from fencepost.wire.error_answers import answer_in_error, error_answer, with_error
 from fencepost.wire.hook import Replace
+from fencepost.wire.names import error_named
 from fencepost.wire.shapes import merged, topics_of, without
 
 BY_TOPIC = frozenset({"Metadata"})

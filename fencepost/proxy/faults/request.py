@@ -10,9 +10,9 @@ from attrs import define, field, frozen
 
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.proxy.faults.fault import RequestFault
-from fencepost.wire.api_names import api_name
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.hook import PASS, Cut, Delay, Drop, Hold, Replace, Silence, Verdict
+from fencepost.wire.names import api_name
 from fencepost.wire.shapes import group_of, is_answered, member_of, partitions_of, topics_of
 
 

@@ -27,8 +27,7 @@ from attrs import define, field
 from fencepost.proxy.faults.fault import NUMBERED, RequestFault, checked
 from fencepost.proxy.faults.verbs import ANY, SHAPES, VERBS
 from fencepost.traces.errors import PlanError
-from fencepost.wire.api_names import api_keys
-from fencepost.wire.error_answers import error_names
+from fencepost.wire.names import api_keys, error_names
 
 LONGEST_TEXT = 4_000
 """Characters of one fault: four of the longest names fit in."""

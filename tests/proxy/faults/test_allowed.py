@@ -4,8 +4,7 @@ import pytest
 
 from fencepost.proxy.faults import ALLOWED, Features, RequestFaults, draw, parse, rows, why_illegal
 from fencepost.traces.errors import PlanError
-from fencepost.wire.api_names import api_keys, asks_for_retry
-from fencepost.wire.error_answers import error_names
+from fencepost.wire.names import api_keys, asks_for_retry, error_names
 
 
 def test_the_table_speaks_of_apis_and_errors_that_exist():

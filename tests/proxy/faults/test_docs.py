@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fencepost.proxy.faults import ALLOWED, SHAPES, VERBS, parse
-from fencepost.wire.api_names import asks_for_retry
+from fencepost.wire.names import asks_for_retry
 
 TEXT = (Path(__file__).parents[3] / "docs" / "reference" / "request-faults.md").read_text()
 

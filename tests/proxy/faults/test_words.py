@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from fencepost.proxy.faults import SHAPES, VERBS, RequestFault, parse, read_script, write_script
 from fencepost.proxy.faults.verbs import ANY
 from fencepost.traces.errors import PlanError
-from fencepost.wire.api_names import api_keys
-from fencepost.wire.error_answers import error_names
+from fencepost.wire.names import api_keys, error_names
 
 NAMES = st.one_of(st.just(""), st.sampled_from(["orders", "a-1", "a.b_c-0"]))
 TEXTS = st.one_of(st.just(""), st.text(max_size=20), st.just('say "on", \\ of group'))
