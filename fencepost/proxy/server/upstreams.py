@@ -104,7 +104,7 @@ class Upstreams:
                 raise EnvironmentError_(
                     expected="a broker of the cluster that accepts connections",
                     seen="; ".join(reasons),
-                    where="--upstream",
+                    where="the upstream brokers",
                     hint="start the cluster first, or let the proxy wait for it: --wait-for-upstream SECONDS",
                 )
             await asyncio.sleep(PROBE_S)
