@@ -299,9 +299,9 @@ def _of_split(
         events, left_out = known_event_rows(tables.events, split.source, split.place)
         tables = evolve(tables, events=events)
         judged = judge_tables(tables, checks, settings.profile, where=split.place, model=settings.model)
+        damaged = _damaged(split, judged)
     except TraceError:
         return _one_by_one(split, checks, settings, task)
-    damaged = _damaged(split, judged)
     if damaged:
         judged = [one for one in judged if one.trace.trace_id not in damaged]
         tables = without(tables, {trace_id: one.reason for trace_id, one in damaged.items()})
@@ -313,17 +313,24 @@ def _of_split(
 def _damaged(split: Split, judged: list[Judged]) -> dict[int, Unreadable]:
     """The traces with a verdict other than Ok whose digest does not agree, by id: no damaged row convicts.
     The digest takes all rows as values, several times what judging columns costs, so that the others rely on
-    the checksums of the pages that were read."""
+    the checksums of the pages that were read; a part of before has none, and there all are compared. Raises
+    TraceError if such a part cannot be read."""
+    if split.group is None:
+        return {}
+    every = not split.group.sealed_with_checksums
     strange = [
         one.trace.trace_id
         for one in judged
-        if one.trace.digest and any(verdict.decision is not Decision.OK for verdict in one.verdicts)
+        if one.trace.digest
+        and (every or any(verdict.decision is not Decision.OK for verdict in one.verdicts))
     ]
-    if split.group is None or not strange:
+    if not strange:
         return {}
     try:
         tables = these(read_tables(split.group.part, split.group.index), strange)
     except TraceError:
+        if every:
+            raise
         return {}  # a column that no verdict needs is damaged, or all of them together are too large
     return {
         found.trace_id: found
