@@ -5,7 +5,6 @@ Owns the table. Must not know how a system works: a new one is a file of this fo
 
 import sys
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 
 from attrs import frozen
@@ -54,6 +53,7 @@ def _processes(after: str, folder: Path, options: Options) -> System:
 
 
 def _apache_kafka(after: str, folder: Path, options: Options) -> System:
+    from fencepost.impl.runtime.zookeeper.server import check_client
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
     from fencepost.systems.apache_kafka.disk import SETTINGS
     from fencepost.systems.apache_kafka.jars import KRAFT, Release
@@ -62,9 +62,7 @@ def _apache_kafka(after: str, folder: Path, options: Options) -> System:
     home = Path(options[HOME]) if options.get(HOME) else None
     release = Release(version=version or KRAFT, home=home, controllers=controllers)
     if not release.kraft:
-        import_module(
-            "fencepost.impl.runtime.zookeeper.blocking"
-        )  # says now, not in a run, that kazoo is missing
+        check_client()
     return ApacheKafka(
         directory=folder,
         release=release,

@@ -21,7 +21,14 @@ from fencepost.impl.runtime.addresses import parse_address
 from fencepost.impl.runtime.cluster_view import ClusterView, view
 from fencepost.impl.runtime.greeting import CREDENTIALS, make_credentials
 from fencepost.impl.runtime.processes import ProcessId, end, kill, send_signal, spawn, state, uninterrupted
-from fencepost.impl.runtime.zookeeper.server import HOST, ZooKeeperServer, answers, check_server, free_ports
+from fencepost.impl.runtime.zookeeper.server import (
+    HOST,
+    ZooKeeperServer,
+    answers,
+    check_client,
+    check_server,
+    free_ports,
+)
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 from fencepost.traces.plan import ClusterOptions
 
@@ -189,6 +196,7 @@ class ProcessCluster:
                 where=str(directory),
                 hint=f"stop it: fencepost cluster stop --directory {directory}",
             )
+        check_client()
         if zookeeper is None:
             check_server()
         directory.mkdir(parents=True, exist_ok=True)

@@ -5,16 +5,19 @@ import asyncio
 import io
 import os
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 from attrs import evolve
 
+from fencepost.cli.client.clients import Bootstrap
 from fencepost.cli.client.consumers import Lines, nameable
 from fencepost.cli.client.history import RecordedRun, add_run
 from fencepost.cli.client.produce import _lines
 from fencepost.impl.client.reader import ReadRecord
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.report.commands import consume_recorded
 from fencepost.traces.errors import TraceError
 from fencepost.traces.jsonlines import read_traces, write_traces
 from fencepost.traces.operations import Function, Operation, Outcome, Record
@@ -176,6 +179,24 @@ def test_records_without_a_value_id_stand_in_no_row():
     known = Record(topic="t", partition=0, offset=0, value=5)
     rows, without = nameable([poll(0, 0, known, evolve(known, offset=1, value=-1), at=BASE)])
     assert (rows[0].records, without) == ((known,), 1)
+
+
+NOWHERE = Bootstrap(servers=(), ca=None, user=None)
+FAR = Bootstrap(servers=(("k-1", 9092), ("k-2", 9093)), ca=Path("my ca.pem"), user="ann")
+NAMED = [
+    (NOWHERE, "out/cluster", "consume t --from-beginning --timeout-ms 2000 --record h"),
+    (NOWHERE, "my cluster", "--directory '{here}/my cluster' --record h"),
+    (FAR, "out/cluster", "--bootstrap k-1:9092,k-2:9093 --tls-ca 'my ca.pem' --user ann --record h"),
+]
+
+
+@pytest.mark.parametrize(("where", "directory", "words"), NAMED, ids=["default", "directory", "bootstrap"])
+def test_a_read_is_named_by_what_names_its_cluster(where, directory, words, tmp_path, monkeypatch):
+    """Rule: the command that reads what was sent reaches the same cluster, and says no more than it needs."""
+    monkeypatch.chdir(tmp_path)
+    command = consume_recorded("t", "h", where.options(Path(directory).resolve()))
+    assert command.startswith("fencepost consume t --from-beginning ")
+    assert command.endswith(words.format(here=tmp_path))
 
 
 # ---- what produce reads

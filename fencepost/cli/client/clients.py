@@ -26,6 +26,9 @@ REQUEST_TIMEOUT_MS = 5_000
 PASSWORD = "FENCEPOST_PASSWORD"
 """The environment variable. A command line would be visible to everybody on the machine."""
 
+CLUSTER = Path("out/cluster")
+"""Where `fencepost cluster up` puts a cluster, and the tools look for it."""
+
 
 def _bootstrap(
     context: click.Context, parameter: click.Parameter, value: str | None
@@ -41,7 +44,7 @@ def _bootstrap(
 directory_option: Decorator = click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
-    default=Path("out/cluster"),
+    default=CLUSTER,
     show_default=True,
     help="The directory of a running `fencepost cluster`.",
 )
@@ -106,9 +109,10 @@ class Bootstrap:
     user: str | None
 
     def options(self, directory: Path) -> dict[str, str]:
-        """The options that name this Kafka, or the cluster of `directory` without bootstrap servers."""
+        """The options that name this Kafka, or without bootstrap servers the cluster of `directory`: none for
+        the usual one."""
         if not self.servers:
-            return {"--directory": str(directory)}
+            return {"--directory": "" if directory == CLUSTER.resolve() else str(directory)}
         servers = ",".join(f"{host}:{port}" for host, port in self.servers)
         return {"--bootstrap": servers, "--tls-ca": str(self.ca or ""), "--user": self.user or ""}
 

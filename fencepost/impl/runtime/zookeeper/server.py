@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -195,6 +196,12 @@ def java() -> str:
             hint="install a Java runtime, or name a running server with --zookeeper HOST:PORT",
         )
     return program
+
+
+def check_client() -> None:
+    """Fail before anything is made for a cluster with a ZooKeeper, if no client of it is installed. Raises
+    MissingExtraError."""
+    import_module("fencepost.impl.runtime.zookeeper.session")
 
 
 def check_server() -> None:
