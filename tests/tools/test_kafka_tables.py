@@ -26,7 +26,10 @@ SEVERAL = 25
 LISTS = {
     "fencepost/traces/kafka_protocol.py": "the home",
     "fencepost/traces/outcomes.py": "an enumeration, compared below",
-    "fencepost/proxy/faults/allowed.py": "which of them answer which request, compared in its own test",
+    **dict.fromkeys(
+        (f"fencepost/proxy/faults/answers/{name}.py" for name in ("row", "clients", "administration")),
+        "which of them answer which request, compared in their own test",
+    ),
 }
 """Files with many names of errors, and why they cannot differ."""
 

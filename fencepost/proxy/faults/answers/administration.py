@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from fencepost.proxy.faults.answers.row import ADMIN_IF, LEADER, MOVES, WRITTEN, Row
 
+CONFIG_IF = f"UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION {ADMIN_IF}"
+
 ADMINISTRATION: Mapping[str, Row] = {
     "CreateTopics": Row(
         any_time="NOT_CONTROLLER REQUEST_TIMED_OUT THROTTLING_QUOTA_EXCEEDED",
@@ -69,16 +71,16 @@ ADMINISTRATION: Mapping[str, Row] = {
     "DescribeCluster": Row(
         only_if="CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_ENDPOINT_TYPE MISMATCHED_ENDPOINT_TYPE"
     ),
-    "DescribeConfigs": Row(only_if=f"UNKNOWN_TOPIC_OR_PARTITION {ADMIN_IF}"),
-    "AlterConfigs": Row(any_time="NOT_CONTROLLER", only_if=f"INVALID_CONFIG {ADMIN_IF}", effect=True),
+    "DescribeConfigs": Row(only_if=CONFIG_IF),
+    "AlterConfigs": Row(any_time="NOT_CONTROLLER", only_if=f"INVALID_CONFIG {CONFIG_IF}", effect=True),
     "IncrementalAlterConfigs": Row(
-        any_time="NOT_CONTROLLER", only_if=f"INVALID_CONFIG {ADMIN_IF}", effect=True
+        any_time="NOT_CONTROLLER", only_if=f"INVALID_CONFIG {CONFIG_IF}", effect=True
     ),
     "ElectLeaders": Row(
         any_time="NOT_CONTROLLER REQUEST_TIMED_OUT",
         after="REQUEST_TIMED_OUT",
         only_if="PREFERRED_LEADER_NOT_AVAILABLE ELIGIBLE_LEADERS_NOT_AVAILABLE ELECTION_NOT_NEEDED"
-        " UNKNOWN_TOPIC_OR_PARTITION CLUSTER_AUTHORIZATION_FAILED",
+        " UNKNOWN_TOPIC_OR_PARTITION CLUSTER_AUTHORIZATION_FAILED INVALID_REQUEST",
         effect=True,
     ),
     "AlterPartitionReassignments": Row(
