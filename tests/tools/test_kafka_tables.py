@@ -10,8 +10,8 @@ from kio.schema.index import api_key_map
 
 from fencepost.conformance.cases import versions as conformance
 from fencepost.torture.protocol import PROVES_FAILURE
-from fencepost.traces.client_errors import CODES
-from fencepost.traces.kafka_protocol import APIS, DOCUMENTED, ERRORS, RELEASE
+from fencepost.traces.kafka_names.client_errors import CODES
+from fencepost.traces.kafka_names.protocol import APIS, DOCUMENTED, ERRORS, RELEASE
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire import passing
 from fencepost.wire.names import api_keys, api_name, asks_for_retry, error_named, error_names
@@ -24,7 +24,7 @@ BY_CODE = {error.code: error for error in ERRORS}
 SEVERAL = 25
 """Names of errors in one file that need no table of their own: the answers of one API are fewer."""
 LISTS = {
-    "fencepost/traces/kafka_protocol.py": "the home",
+    "fencepost/traces/kafka_names/protocol.py": "the home",
     "fencepost/traces/outcomes.py": "an enumeration, compared below",
     **dict.fromkeys(
         (f"fencepost/proxy/faults/answers/{name}.py" for name in ("row", "clients", "administration")),

@@ -9,7 +9,7 @@ from fencepost.conformance.record import recorded
 from fencepost.proxy.faults import ALLOWED, Features, RequestFaults, draw, parse, rows, why_illegal
 from fencepost.proxy.faults.answers import EVERYWHERE, Row
 from fencepost.traces.errors import PlanError
-from fencepost.traces.kafka_protocol import DOCUMENTED
+from fencepost.traces.kafka_names.protocol import DOCUMENTED
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.hook import PASS
 from fencepost.wire.names import api_keys, asks_for_retry, error_names

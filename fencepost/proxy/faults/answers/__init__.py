@@ -2,10 +2,10 @@
 
 Owns the table. Must not know faults.
 
-Sources, per row: the errors that Kafka documents for the API (DOCUMENTED in traces/kafka_protocol.py: the
-lists "Possible error codes" of the classes of responses, and the comments of the schemas of messages), the
-source of Apache Kafka 4.3 and 3.9 (the group coordinator of KIP-848 and the one before it), and what the row
-names. Three columns:
+Sources, per row: the errors that Kafka documents for the API (DOCUMENTED in traces/kafka_names/protocol.py:
+the lists "Possible error codes" of the classes of responses, and the comments of the schemas of messages),
+the source of Apache Kafka 4.3 and 3.9 (the group coordinator of KIP-848 and the one before it), and what the
+row names. Three columns:
 
 - at any time: a broker may answer it whatever the state of its log or group is, because of something that the
   client cannot see (a leader moved, a disk failed, a coordinator loads). The request had no effect.
