@@ -25,7 +25,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.traces.digest import digest_of
 from fencepost.traces.operations import Function
-from fencepost.traces.parquet.row_groups import PartWriter
+from fencepost.traces.parquet.writer import PartWriter
 from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import SCHEMAS, TABLES, Table
 from fencepost.traces.store import TraceStore, part_at

@@ -4,8 +4,8 @@
     mvn dependency:get -Dartifact=org.apache.kafka:kafka-clients:4.3.1:jar:sources -Dtransitive=false
     python -m tools.kafka_tables 4.4.0 4.3.1 --write
 
-Owns the writing of fencepost/traces/kafka_protocol.py. Must not know what an error proves. CLIENTS is the
-version of kafka-clients whose errors and APIs are read: from its classes, with a JDK, and its schemas of
+Owns the writing of fencepost/traces/kafka_names/protocol.py. Must not know what an error proves. CLIENTS is
+the version of kafka-clients whose errors and APIs are read: from its classes, with a JDK, and its schemas of
 messages. SOURCES is the version of its sources, whose response classes list "Possible error codes"; it may be
 older, because sources are not served for every release. Both are looked for in the local repository of Maven.
 It prints what changed in the tables, and what the library of messages lacks; `--write` writes the file. The
@@ -25,7 +25,7 @@ from pathlib import Path
 import rich_click as click
 
 REPOSITORY = Path.home() / ".m2" / "repository"
-HOME = Path(__file__).parents[1] / "fencepost" / "traces" / "kafka_protocol.py"
+HOME = Path(__file__).parents[1] / "fencepost" / "traces" / "kafka_names" / "protocol.py"
 JAVA_S = 120.0
 """Longest wait for the Java program, which takes two seconds."""
 WIDTH = 105
@@ -136,7 +136,7 @@ def lacking() -> Iterator[str]:
     """What the written tables have and the library of messages does not."""
     from kio.schema.errors import ErrorCode
 
-    from fencepost.traces.kafka_protocol import APIS, ERRORS
+    from fencepost.traces.kafka_names.protocol import APIS, ERRORS
     from fencepost.wire.passing import understood
 
     lacks = [error.name for error in ERRORS if error.code not in {int(each) for each in ErrorCode}]

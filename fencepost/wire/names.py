@@ -1,8 +1,8 @@
 """Kafka's names of APIs and errors on the wire, such as OffsetForLeaderEpoch and NOT_LEADER_OR_FOLLOWER.
 
-Owns the translation between Kafka's names (traces/kafka_protocol.py) and kio's values. Must not know what is
-spoken (versions.py), or which errors a broker may answer. kio is older than Kafka: an error that it lacks is
-a value like its own, so that an answer that names one is read, changed and written without another code.
+Owns the translation between Kafka's names (traces/kafka_names/protocol.py) and kio's values. Must not know
+what is spoken (versions.py), or which errors a broker may answer. kio is older than Kafka: an error that it
+lacks is a value like its own, so that an answer that names one is read, changed and written with its code.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from functools import cache
 from kio.schema.errors import ErrorCode as WireError
 from kio.schema.index import api_key_map
 
-from fencepost.traces.kafka_protocol import APIS, ERRORS
+from fencepost.traces.kafka_names.protocol import APIS, ERRORS
 
 _APIS: Mapping[int, str] = {api.key: api.name for api in APIS}
 _ERRORS: Mapping[str, int] = {error.name: error.code for error in ERRORS}

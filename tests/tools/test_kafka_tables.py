@@ -9,9 +9,10 @@ from kio.schema.errors import ErrorCode as WireError
 from kio.schema.index import api_key_map
 
 from fencepost.conformance.cases import versions as conformance
+from fencepost.conformance.record import recorded
 from fencepost.torture.protocol import PROVES_FAILURE
-from fencepost.traces.client_errors import CODES
-from fencepost.traces.kafka_protocol import APIS, DOCUMENTED, ERRORS, RELEASE
+from fencepost.traces.kafka_names.client_errors import CODES
+from fencepost.traces.kafka_names.protocol import APIS, DOCUMENTED, ERRORS, RELEASE
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire import passing
 from fencepost.wire.names import api_keys, api_name, asks_for_retry, error_named, error_names
@@ -24,9 +25,12 @@ BY_CODE = {error.code: error for error in ERRORS}
 SEVERAL = 25
 """Names of errors in one file that need no table of their own: the answers of one API are fewer."""
 LISTS = {
-    "fencepost/traces/kafka_protocol.py": "the home",
+    "fencepost/traces/kafka_names/protocol.py": "the home",
     "fencepost/traces/outcomes.py": "an enumeration, compared below",
-    "fencepost/proxy/faults/allowed.py": "which of them answer which request, compared in its own test",
+    **dict.fromkeys(
+        (f"fencepost/proxy/faults/answers/{name}.py" for name in ("row", "clients", "administration")),
+        "which of them answer which request, compared in their own test",
+    ),
 }
 """Files with many names of errors, and why they cannot differ."""
 
@@ -54,6 +58,33 @@ def test_the_library_of_messages_agrees():
         lowest, highest = passing.understood(key) or (-1, -1)
         assert highest <= BY_KEY[key].highest
         assert lowest >= BY_KEY[key].lowest
+
+
+def test_what_cannot_be_read_is_known():
+    """Rule: versions that the library of messages is too old for are few and named; the proxy hides them from
+    clients (`passing`). A new release of either changes this list."""
+    unread = {
+        api.name: passing.understood(api.key)
+        for api in APIS
+        if api.spoken and passing.understood(api.key) != (api.lowest, api.highest)
+    }
+    assert unread == {
+        "ApiVersions": (0, 4),
+        "TxnOffsetCommit": (0, 5),
+        "DeleteGroups": (0, 2),
+        "StreamsGroupHeartbeat": (0, 0),
+        "StreamsGroupDescribe": (0, 0),
+        "StreamsGroupTopologyDescriptionUpdate": None,
+        "UnregisterController": None,
+    }
+    assert all(line.split(" has ")[0] in unread for line in kafka_tables.lacking() if " has " in line)
+
+
+def test_a_recorded_broker_of_the_release_speaks_what_the_table_says():
+    """Rule: no version above the table's, none below but those that nobody may send (KAFKA-18659)."""
+    for key, (lowest, highest) in recorded()[RELEASE].ranges.items():
+        assert highest <= BY_KEY[key].highest
+        assert lowest >= BY_KEY[key].lowest or BY_KEY[key].name == "Produce"
 
 
 def test_every_error_has_a_value_on_the_wire():

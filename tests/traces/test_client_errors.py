@@ -5,9 +5,15 @@ import re
 import pytest
 
 from fencepost.traces import jsonlines
-from fencepost.traces.client_errors import CODES, EXCEPTIONS, LIBRDKAFKA, OTHER_CLASSES, kafka_error
 from fencepost.traces.errors import TraceError
-from fencepost.traces.kafka_protocol import ERRORS
+from fencepost.traces.kafka_names.client_errors import (
+    CODES,
+    EXCEPTIONS,
+    LIBRDKAFKA,
+    OTHER_CLASSES,
+    kafka_error,
+)
+from fencepost.traces.kafka_names.protocol import ERRORS
 from fencepost.traces.outcomes import ErrorCode
 
 

@@ -9,7 +9,7 @@ from kio.schema.metadata.v9.response import MetadataResponse
 from kio.serial import entity_reader
 from wire_values import encoded, random_entity
 
-from fencepost.traces.kafka_protocol import ERRORS
+from fencepost.traces.kafka_names.protocol import ERRORS
 from fencepost.wire.decoder import Message, read
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.schemas import request_schema as load_request_schema

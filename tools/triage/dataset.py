@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fencepost.traces.parquet.row_groups import PartWriter
+from fencepost.traces.parquet.writer import PartWriter
 from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import SCHEMAS, TABLES
 from fencepost.traces.store import TraceStore, part_at

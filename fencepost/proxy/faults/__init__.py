@@ -8,7 +8,8 @@
 docs/reference/request-faults.md has the grammar and the table of what a correct broker may answer.
 """
 
-from fencepost.proxy.faults.allowed import ALLOWED, may_answer, rows, why_illegal
+from fencepost.proxy.faults.allowed import may_answer, rows, why_illegal
+from fencepost.proxy.faults.answers import ALLOWED
 from fencepost.proxy.faults.drawing import Features, draw
 from fencepost.proxy.faults.engine import RequestFaults, Struck
 from fencepost.proxy.faults.fault import RequestFault, checked

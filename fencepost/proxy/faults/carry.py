@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve
 
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.proxy.faults.allowed import EVERYWHERE
+from fencepost.proxy.faults.allowed import fits
 from fencepost.proxy.faults.fault import RequestFault
 from fencepost.proxy.faults.lasting import MILLISECOND, Lasting
 from fencepost.proxy.faults.refused import in_error, refused, with_rows
@@ -19,7 +19,6 @@ from fencepost.wire.hook import Cut, Delay, Drop, Half, Hold, Last, Replace, Sil
 
 MIDDLE = 500
 """Of an answer's thousand parts: where half an answer ends."""
-ACKS_ALL = -1
 ANSWERS: dict[str, Verdict] = {
     "lose answer": Cut(),
     "silence answer": Silence(),
@@ -51,11 +50,12 @@ def carry_request(fault: RequestFault, asked: Asked, lasting: Lasting, now: int)
 
 
 def _answer(fault: RequestFault, asked: Asked) -> Carried | None:
+    if fault.legal and not fits(fault, asked.header.version, asked.body):
+        return None
     if not fault.after_effect:
         return refused(asked, fault.error, asked.hit(fault.topic, fault.partition), fault)
-    early = asked.api == "Produce" and asked.body.acks != ACKS_ALL and fault.error not in EVERYWHERE
-    if not asked.answered or (early and fault.legal):
-        return None  # a leader that waits for nobody has nothing that fails after its append
+    if not asked.answered:
+        return None
     return Carried(plan=Plan(fault=fault, counts=True))
 
 

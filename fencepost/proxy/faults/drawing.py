@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from fencepost.proxy.faults.allowed import EVERYWHERE, may_answer, why_illegal
+from fencepost.proxy.faults.allowed import may_answer, why_illegal
+from fencepost.proxy.faults.answers import EVERYWHERE
 from fencepost.proxy.faults.chance import choice, drawn
 from fencepost.proxy.faults.fault import RequestFault, checked
 from fencepost.proxy.faults.verbs import ANY, SHAPES, VERBS

@@ -17,13 +17,18 @@ def test_every_verb_and_shape_is_documented():
 
 
 def test_the_table_of_answers_is_the_tables():
-    """Rule: each row, with what is not retriable in italics."""
+    """Rule: each row, with what is not retriable in italics, and the conditions of errors."""
 
-    def words(errors):
-        return " ".join(error if asks_for_retry(error) else f"*{error}*" for error in errors)
+    def words(errors, when):
+        marked = [error if asks_for_retry(error) else f"*{error}*" for error in errors]
+        return " ".join(
+            f"{text} ({when[error]})" if error in when else text
+            for error, text in zip(errors, marked, strict=True)
+        )
 
     for api, row in ALLOWED.items():
-        columns = (api, words(row.any_time), words(row.after), words(row.only_if), row.source)
+        after = words(row.after, {}) + (f" ({row.after_when})" if str(row.after_when) else "")
+        columns = (api, words(row.any_time, row.when), after, words(row.only_if, {}), row.source)
         assert f"| {' | '.join(columns)} |" in TEXT, api
 
 

@@ -1,7 +1,7 @@
 """Names that clients give to errors, as Kafka's own: librdkafka's, Java's exceptions and those of
 Python clients.
 
-Owns: which name of a client means which of Kafka's codes (kafka_protocol.py). Must not know what an error
+Owns: which name of a client means which of Kafka's codes (protocol.py). Must not know what an error
 proves (`outcomes`).
 
 Source: rd_kafka_resp_err_t of librdkafka. Errors that only a client knows are mapped to the code that proves
@@ -11,7 +11,7 @@ as little: a request that timed out or lost its connection may have been execute
 import re
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.kafka_protocol import ERRORS
+from fencepost.traces.kafka_names.protocol import ERRORS
 
 CODES = frozenset(error.name for error in ERRORS)
 """Kafka's names."""
