@@ -231,9 +231,9 @@ def test_chaos_asks_the_budget_and_a_person_does_not():
 
 
 GIVING_UP = {
-    139: "answer UNKNOWN_SERVER_ERROR to Produce",
+    394: "answer UNKNOWN_SERVER_ERROR to Produce",
     142: "answer UNKNOWN_SERVER_ERROR to Produce",
-    40: "answer UNKNOWN_SERVER_ERROR to InitProducerId",
+    629: "answer UNKNOWN_SERVER_ERROR to InitProducerId",
 }
 """Seeds that draw such an answer."""
 
