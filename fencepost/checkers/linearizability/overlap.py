@@ -1,6 +1,8 @@
-"""How much of a history was concurrent. A history without concurrency cannot show a race.
+"""How much of a history was concurrent. A history without concurrency cannot show a race; one with too much
+of it may stay undecided.
 
-Owns the count of overlapping pairs, and when an Ok has no meaning. Must not know models.
+Owns the count of overlapping pairs, when an Ok has no meaning, and where a history is widest. Must not know
+models.
 
 A pair counts if two processes worked on one key (in a log: on one partition) at the same time, and both
 operations succeeded. An operation with an unknown outcome is left out. It may have happened at any later
@@ -20,6 +22,9 @@ from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
 
 Interval = tuple[int, int]
+MOST_NAMED = 8
+"""Operations that are named at the widest place."""
+HELP = "what helps: docs/how-to/undecided.md"
 
 
 def overlapping_pairs(operations: Iterable[Operation]) -> int:
@@ -36,6 +41,41 @@ def overlapping_pairs(operations: Iterable[Operation]) -> int:
     return sum(map(_pairs, keys.values())) - sum(map(_pairs, own.values()))
 
 
+def widest_in_words(operations: Iterable[Operation]) -> str:
+    """Where most operations were under way at once. One with an unknown outcome is under way to the end.
+
+    Args:
+        operations: of a history.
+
+    Returns:
+        a clause that counts and names them, those that were invoked last first.
+    """
+    counted = [operation for operation in operations if operation.outcome is not Outcome.FAIL]
+    moments = [(one.invoke_time, 0, one) for one in counted]
+    moments += [(one.completion_time or 0, 1, one) for one in counted if _ends(one)]
+    moments.sort(key=lambda moment: moment[:2])  # closed intervals: at equal times the invocation comes first
+    at_once: dict[int, Operation] = {}
+    widest: list[Operation] = []
+    for _, ends, one in moments:
+        if ends:
+            at_once.pop(one.op_id, None)
+            continue
+        at_once[one.op_id] = one
+        if len(at_once) > len(widest):
+            widest = list(at_once.values())
+    unknown = sum(not _ends(one) for one in widest)
+    named = ", ".join(str(one.op_id) for one in reversed(widest[-MOST_NAMED:]))
+    more = ", ..." if len(widest) > MOST_NAMED else ""
+    return (
+        f"at most {len(widest)} operations were under way at once, {unknown} of them of unknown outcome: "
+        f"{named}{more}"
+    )
+
+
+def _ends(operation: Operation) -> bool:
+    return operation.outcome is Outcome.OK and operation.completion_time is not None
+
+
 def _pairs(intervals: list[Interval]) -> int:
     """The number of overlapping pairs: all pairs minus those in which one operation ends before the other
     begins."""
@@ -46,7 +86,7 @@ def _pairs(intervals: list[Interval]) -> int:
 
 def strong_enough(trace: Trace, judged: Judged, minimum_overlap: int = 0) -> Verdict:
     """Replace Ok by Assumption broken if no operation succeeded, if the model looked at none, or if too few
-    operations overlapped.
+    operations overlapped. Say of Unknown where the history is widest, and what helps.
 
     Args:
         trace: the history.
@@ -57,6 +97,8 @@ def strong_enough(trace: Trace, judged: Judged, minimum_overlap: int = 0) -> Ver
         the verdict to report.
     """
     verdict, reason = judged.verdict, ""
+    if verdict.decision is Decision.UNKNOWN and verdict.reason:
+        return evolve(verdict, reason=f"{verdict.reason}; {widest_in_words(trace.operations)}; {HELP}")
     if verdict.decision is not Decision.OK:
         return verdict
     if not any(operation.outcome is Outcome.OK for operation in trace.operations):
