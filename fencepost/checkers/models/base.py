@@ -135,6 +135,9 @@ class Model:
     timed: ClassVar[bool] = False
     """Whether calls carry the times of their operations. If so, clock uncertainty widens these times too."""
 
+    needs_key: ClassVar[bool] = False
+    """Whether every operation must have a key."""
+
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         check_definition(cls)

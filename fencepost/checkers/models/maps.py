@@ -38,6 +38,7 @@ class Map(Starting):
     """
 
     name: ClassVar[str] = "map"
+    needs_key: ClassVar[bool] = True
     functions: ClassVar[frozenset[str]] = frozenset({"get", "put", "delete", "cas"})
     reads: ClassVar[frozenset[str]] = frozenset({"get"})
     effects: ClassVar[frozenset[str]] = frozenset({"put"})

@@ -92,6 +92,7 @@ class KeyValue(Starting):
     without a put or append has the text `initial` ("")."""
 
     name: ClassVar[str] = "key-value"
+    needs_key: ClassVar[bool] = True
     starts = TEXT
     functions: ClassVar[frozenset[str]] = frozenset({"get", "put", "append"})
     reads: ClassVar[frozenset[str]] = frozenset({"get"})

@@ -118,7 +118,7 @@ def command(
     checks: str | None,
     profile: str | None,
     explain: int,
-    format: str | None,
+    format: str,
     jobs: int,
     as_json: bool,
     claims_file: Path | None,
@@ -153,10 +153,10 @@ def command(
       # a folder of histories, four at a time, ten seconds each
       fencepost check histories/ --model key-value --jobs 4 --timeout 10
     """
-    from fencepost.mining.inputs.traces import FORMATS, OURS, Piece, pieces_of
+    from fencepost.mining.inputs.traces import FORMATS, Piece, pieces_of
 
     output = Output(as_json)
-    if format is not None and format not in FORMATS:
+    if format not in FORMATS:
         raise click.UsageError(
             f"expected --format out of {', '.join(FORMATS)}, saw {unknown_name(format, FORMATS)}"
         )
@@ -171,9 +171,8 @@ def command(
         question = attrs.evolve(question, lost_listed=None)
     tally = Tally(question.lost_listed)
     pieces = []
-    suffixes = format or (OURS if question.checks and checks is None else "auto")
     conventions = Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes)
-    for piece in pieces_of(inputs, suffixes, output.note, conventions):
+    for piece in pieces_of(inputs, format, output.note, conventions):
         if isinstance(piece, Piece):
             pieces.append(piece)
         else:

@@ -144,6 +144,15 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
     )
 
 
+def _lacks_model(found: Found, question: Question) -> str:
+    """Why a foreign history cannot be judged without a model; "" if it can, or has one."""
+    if question.model or not found.foreign:
+        return ""
+    from fencepost.checkers.models import lacks_model
+
+    return lacks_model(found.trace.operations)
+
+
 def judged(piece: Piece, question: Question, skip: int = 0) -> Iterator[WorkMessage]:
     """Announce and judge every trace of a piece, and report what is unreadable. skip: how many of its traces
     were judged before.
@@ -153,6 +162,8 @@ def judged(piece: Piece, question: Question, skip: int = 0) -> Iterator[WorkMess
     for index, found in enumerate(read_piece(piece)):
         if isinstance(found, Quarantined):
             yield found
+        elif reason := _lacks_model(found, question):
+            yield Quarantined(source=found.source, reason=f"{found.source}: {reason}")
         elif index >= skip:
             yield Began(index=index, source=found.source, trace_id=found.trace.trace_id, stored=found.stored)
             yield _judgement(found, index, question)

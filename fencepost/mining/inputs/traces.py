@@ -58,6 +58,15 @@ def is_store(path: Path) -> bool:
     return (path / "traces").is_dir() or (path / "journal").is_dir()
 
 
+def _wanted(suffixes: tuple[str, ...]) -> Callable[[Path], bool]:
+    """Whether a file or folder is meant by a folder above it."""
+
+    def wanted(entry: Path) -> bool:
+        return is_store(entry) or is_recording(entry) if entry.is_dir() else entry.suffix in suffixes
+
+    return wanted
+
+
 def sources(path: Path, suffixes: tuple[str, ...] = (SUFFIX,)) -> Iterator[Path]:
     """The folders of traces, recordings and files that a path means, each real one once.
 
@@ -74,10 +83,7 @@ def sources(path: Path, suffixes: tuple[str, ...] = (SUFFIX,)) -> Iterator[Path]
     if not path.exists():
         raise TraceError(expected="a file or folder of traces", seen="nothing there", where=str(path))
 
-    def wanted(entry: Path) -> bool:
-        return is_store(entry) or is_recording(entry) if entry.is_dir() else entry.suffix in suffixes
-
-    found = list(Walk().below(path, wanted, DEEPEST))
+    found = list(Walk().below(path, _wanted(suffixes), DEEPEST))
     if not found:
         raise TraceError(
             expected=f"a folder of traces or files {', '.join(f'*{suffix}' for suffix in suffixes)}",
@@ -175,13 +181,16 @@ def _size_of(recording: Path) -> int:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file begins with the line of a trace of ours."""
+    """Whether a file holds traces of ours. One that is called so and is no foreign history is ours: its
+    reader says what is wrong."""
     try:
         with path.open("rb") as file:
             first = next((line for line in file if line.strip()), b"")
     except OSError:
         return True  # reading it says what is wrong
-    return re.match(rb'\s*\{[^\n]*"type"\s*:\s*"trace"', first) is not None
+    if re.match(rb'\s*\{[^\n]*"type"\s*:\s*"(?:trace|operation|event)"', first):
+        return True
+    return path.suffix == SUFFIX and not importers.is_history(path)
 
 
 def pieces_of(
@@ -193,15 +202,15 @@ def pieces_of(
     """What the paths mean, in pieces, without reading them; what they mean twice, once. Raises nothing for
     bad input.
 
-    format: of files, one of FORMATS; folders are searched for foreign histories unless it is our own. tell:
+    format: of files, one of FORMATS; folders without traces of ours are searched for foreign histories unless
+    it is our own, and other folders only if it is a foreign one. tell:
     is called with a sentence about a path that means again what an earlier one means. conventions: of foreign
     histories.
     """
-    suffixes = (SUFFIX,) if format == OURS else (SUFFIX, *importers.SUFFIXES)
     met: set[Identity] = set()
     for path in paths:
         try:
-            for source in sources(path, suffixes):
+            for source in _sources(path, format):
                 if _met(source, met):
                     tell(f"{source}: it is named twice, and read once")
                 elif is_recording(source):
@@ -212,6 +221,16 @@ def pieces_of(
                     yield _of_file(source, format, conventions)
         except TraceError as error:
             yield Quarantined(source=str(path), reason=str(error))
+
+
+def _sources(path: Path, format: str) -> Iterator[Path]:
+    """What a path means in a format. In a folder with traces of ours, other texts are notes and logs."""
+    everything = (SUFFIX, *importers.SUFFIXES)
+    if format == OURS:
+        return sources(path)
+    if format == "auto" and path.is_dir() and any(Walk().below(path, _wanted((SUFFIX,)), DEEPEST)):
+        return sources(path)
+    return sources(path, suffixes=everything)
 
 
 def _met(source: Path, met: set[Identity]) -> bool:

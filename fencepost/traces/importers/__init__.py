@@ -9,7 +9,7 @@ from pathlib import Path
 from fencepost.traces.errors import TraceError, unknown_name
 from fencepost.traces.importers.conventions import DEFAULT, ORDERS, Conventions, Tell, silent
 from fencepost.traces.importers.entries import Pairing, unique_values
-from fencepost.traces.importers.formats import FORMATS, SUFFIXES, Format, recognised
+from fencepost.traces.importers.formats import FORMATS, SUFFIXES, Format, looks_foreign, recognised
 from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
 from fencepost.traces.importers.keyed import by_key
 from fencepost.traces.importers.order import in_order
@@ -18,7 +18,16 @@ from fencepost.traces.importers.window import Window
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
-__all__ = ["DEFAULT", "FORMATS", "ORDERS", "SUFFIXES", "Conventions", "import_file", "import_text"]
+__all__ = [
+    "DEFAULT",
+    "FORMATS",
+    "ORDERS",
+    "SUFFIXES",
+    "Conventions",
+    "import_file",
+    "import_text",
+    "is_history",
+]
 
 
 def import_text(
@@ -65,6 +74,15 @@ def import_file(
         raise TraceError(
             expected="a readable text file", seen=error.strerror or str(error), where=str(path)
         ) from None
+
+
+def is_history(path: Path) -> bool:
+    """Whether a file begins as a history in one of the formats. False for one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return looks_foreign(Window.of_file(file, str(path)))
+    except (OSError, TraceError):
+        return False
 
 
 def _imported(window: Window, format: str, trace_id: int, conventions: Conventions, tell: Tell) -> Trace:

@@ -173,6 +173,16 @@ def recognised(window: Window) -> Format:
     return FORMATS[notation]
 
 
+def looks_foreign(window: Window) -> bool:
+    """Whether a text begins as a history of others; maps only if they have a field of one. Raises TraceError
+    if it has no known format."""
+    found = recognised(window)
+    return found.name not in ("json", "edn") or _FIELD.search(window.text, 0, _HEAD) is not None
+
+
+_FIELD = re.compile(r'"(?:process|f)"\s*:|:(?:process|f)\s')
+
+
 def _notation(window: Window) -> str:
     """edn, json or jepsen-log. Raises TraceError if it is none of them."""
     begin = _end_of(_FIRST, window.text, 0)
