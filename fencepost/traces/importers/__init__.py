@@ -121,7 +121,7 @@ def _imported(window: Window, format: str, trace_id: int, conventions: Conventio
 def _paired(window: Window, chosen: Format, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
     """The operations of a format that has entries."""
     assert chosen.entries is not None
-    entries = by_key(list(chosen.entries(window)), conventions, window.where, tell)
+    entries = by_key(list(chosen.entries(window, tell)), conventions, window.where, tell)
     ordered = in_order(entries, conventions, window.where, tell)
     numbers = numbers_of(entries, window.where, tell)
     observes = chosen.failed_cas_observes or conventions.failed_cas_observes

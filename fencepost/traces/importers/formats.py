@@ -11,9 +11,10 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.traces.errors import BYTE_ORDER_MARK, TraceError
-from fencepost.traces.importers.conventions import Conventions, Tell
-from fencepost.traces.importers.edn import EdnReader, Keyword, plain
+from fencepost.traces.importers.conventions import Conventions, Tell, silent
+from fencepost.traces.importers.edn import EdnReader, plain
 from fencepost.traces.importers.entries import HistoryEntry, entry_of
+from fencepost.traces.importers.jepsen_text import history_entries, is_entry, is_log, log_entries
 from fencepost.traces.importers.json_text import json_rows
 from fencepost.traces.importers.kafka import kafka_operations
 from fencepost.traces.importers.list_append import list_operations
@@ -35,7 +36,7 @@ def edn_rows(window: Window) -> Iterator[Row]:
         raise reader.refuse("nothing after the history", repr(seen), position)
 
 
-def edn_entries(window: Window) -> Iterator[HistoryEntry]:
+def edn_entries(window: Window, tell: Tell = silent) -> Iterator[HistoryEntry]:
     """The entries of a history in EDN."""
     return _entries(edn_rows(window), window.where)
 
@@ -47,7 +48,7 @@ def _entries(rows: Iterator[Row], where: str) -> Iterator[HistoryEntry]:
             yield entry
 
 
-def json_entries(window: Window) -> Iterator[HistoryEntry]:
+def json_entries(window: Window, tell: Tell = silent) -> Iterator[HistoryEntry]:
     """The entries of a history in JSON: an array of objects, or one object after another."""
     return _entries(json_rows(window), window.where)
 
@@ -55,36 +56,6 @@ def json_entries(window: Window) -> Iterator[HistoryEntry]:
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
     match = pattern.match(text, position)
     return match.end() if match else position
-
-
-_LOG_LINE = re.compile(r"(?:\S+ \S+ )?INFO\s+(?:\[[^\]]*\]\s+)?jepsen\.util\s+-\s+(.*)")
-
-
-def log_entries(window: Window) -> Iterator[HistoryEntry]:
-    """The entries of Jepsen's log text: `INFO jepsen.util - process :type :function value`, tabs between;
-    blank lines are skipped."""
-    where = window.where
-    for number, content in window.lines():
-        if not content.strip():
-            continue
-        at = f"{where}:{number}"
-        match = _LOG_LINE.fullmatch(content.rstrip())
-        if match is None:
-            raise TraceError(
-                expected="INFO jepsen.util - PROCESS :TYPE :FUNCTION VALUE", seen=repr(content[:80]), where=at
-            )
-        reader = EdnReader(Window.of_text(match.group(1), where, number))
-        values = [value for value, _ in reader.values()]
-        if values[:1] == [Keyword("nemesis")]:
-            continue
-        if len(values) not in (4, 5) or not all(isinstance(value, Keyword) for value in values[1:3]):
-            raise TraceError(
-                expected="process, :type, :function and value", seen=repr(match.group(1)), where=at
-            )
-        names = ("process", "type", "f", "value", "error")
-        entry = entry_of(dict(zip(names, map(plain, values), strict=False)), line=number, where=where)
-        if entry is not None:
-            yield entry
 
 
 @frozen(kw_only=True)
@@ -95,7 +66,7 @@ class Format:
 
     name: str
     says: str
-    entries: Callable[[Window], Iterator[HistoryEntry]] | None = None
+    entries: Callable[[Window, Tell], Iterator[HistoryEntry]] | None = None
     failed_cas_observes: bool = False
     operations: Callable[[Window, Conventions, Tell], tuple[Operation, ...]] | None = None
 
@@ -127,6 +98,11 @@ FORMATS: dict[str, Format] = {
             entries=log_entries,
         ),
         Format(
+            name="jepsen-history",
+            says="Jepsen's history.txt",
+            entries=history_entries,
+        ),
+        Format(
             name="etcd-log",
             says="the same of Porcupine's etcd tests: a failed cas says that its precondition was false",
             entries=log_entries,
@@ -155,6 +131,7 @@ _KAFKA = re.compile(
 )
 _LISTS = re.compile(r'\[\s*:append\s|\[\s*"append"\s*,')
 """A micro-operation. An operation `append` of a single list has no brackets around it."""
+_RESULTS, _PROCESS = re.compile(r":valid\?\s"), re.compile(r":process\s")
 _HEAD = 1 << 16
 """Characters at the beginning of a history that identify its workload."""
 _BEGINNING = 200
@@ -166,9 +143,19 @@ def recognised(window: Window) -> Format:
     notation = _notation(window)
     while len(window.text) < _HEAD and window.more():
         pass
-    if notation != "jepsen-log" and _KAFKA.search(window.text, 0, _HEAD):
+    if notation in ("jepsen-log", "jepsen-history"):
+        return FORMATS[notation]
+    head = window.text[:_HEAD]
+    if _RESULTS.search(head) and not _PROCESS.search(head):
+        raise TraceError(
+            expected="a history",
+            seen="the results of a Jepsen test",
+            where=window.where,
+            hint="name history.edn in the same folder",
+        )
+    if _KAFKA.search(window.text, 0, _HEAD):
         return FORMATS["jepsen-kafka"]
-    if notation != "jepsen-log" and _LISTS.search(window.text, 0, _HEAD):
+    if _LISTS.search(window.text, 0, _HEAD):
         return FORMATS["elle-append"]
     return FORMATS[notation]
 
@@ -189,8 +176,10 @@ def _notation(window: Window) -> str:
     while len(window.text) < begin + _BEGINNING and window.more():
         begin = _end_of(_FIRST, window.text, 0)
     rest = window.text[begin : begin + _BEGINNING]
-    if re.match(r"(?:\S+ \S+ )?INFO\s", rest):
+    if is_log(rest):
         return "jepsen-log"
+    if is_entry(rest):
+        return "jepsen-history"
     bracket = re.match(r"\[?\s*\{\s*(\"|:|\})", rest)
     if bracket is not None:
         return "json" if bracket.group(1) == '"' else "edn"

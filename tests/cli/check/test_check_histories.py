@@ -111,6 +111,11 @@ RIGHT_ANSWERS = [
     ("04b-independent.edn", ("--model", "cas-register"), 0, "2 keys"),
     ("28-file-order-not-time.edn", ("--model", "register", "--initial", "0"), 0, ""),
     ("33-log-failed-cas-refused.log", ("--model", "cas-register"), 0, ""),
+    ("01-extra-fields.edn", ("--model", "register", "--initial", "0"), 1, ""),
+    ("02-history.txt", ("--model", "register", "--initial", "0"), 1, ""),
+    ("03-jepsen.log", ("--model", "register", "--initial", "0"), 1, ""),
+    ("29b-exception.edn", ("--model", "register"), 0, ""),
+    ("29d-string-process.json", ("--model", "register"), 0, "c1"),
     ("28b-kafka-order-not-time.edn", (), 0, ""),
 ]
 
