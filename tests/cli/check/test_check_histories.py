@@ -127,3 +127,26 @@ def test_cases_have_their_right_answers(fencepost, name: str, options, code: int
         pytest.skip(f"no case {name} beside the repository")
     told = fencepost("check", CASES / name, *options)
     assert (told.code, says in told.out + told.err) == (code, True)
+
+
+def test_a_folder_of_a_jepsen_test_is_one_history(fencepost, tmp_path) -> None:
+    """Of the files in which a Jepsen test says the same, one is read, and which one is said."""
+    test = tmp_path / "store" / "my-test" / "20240102T030405"
+    test.mkdir(parents=True)
+    (tmp_path / "store" / "my-test" / "latest").symlink_to(test)
+    (test / "results.edn").write_text("{:valid? true}")
+    (test / "test.jepsen").write_bytes(b"JEPSEN\x00\x01\xff")
+    text = "0\t:invoke\t:write\t1\n0\t:ok\t:write\t1\n"
+    (test / "jepsen.log").write_text("".join(f"INFO  jepsen.util - {line}\n" for line in text.splitlines()))
+    for name in ("jepsen.log", "history.txt", "history.edn"):
+        if name == "history.txt":
+            (test / name).write_text(text)
+        elif name == "history.edn":
+            (test / name).write_text(LATE)
+        for folder in (tmp_path / "store", tmp_path / "store" / "my-test" / "latest"):
+            told = fencepost("check", folder, "--model", "register", "--initial", "1", "--json")
+            assert (told.code, len(told.json["verdicts"])) == (0, 1)
+            assert Path(told.json["verdicts"][0]["source"]).name == name
+            assert f"a folder of a Jepsen test, of which {name} is read" in told.err.replace("\n", " ")
+    told = fencepost("check", test / "test.jepsen", "--model", "register")
+    assert told.code == 2 and "name history.edn in the same folder" in told.sentence
