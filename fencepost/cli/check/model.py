@@ -51,7 +51,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             default="auto",
             show_default=True,
             help="The format of files: fencepost, edn, json, jepsen-log, jepsen-history, etcd-log, "
-            "jepsen-kafka, elle-append or auto, by their content.",
+            "jepsen-kafka, elle-append, kafka-verifiable or auto, by their content.",
         ),
         *parameter_options,
         click.option(

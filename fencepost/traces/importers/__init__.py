@@ -104,7 +104,7 @@ def _imported(window: Window, format: str, trace_id: int, conventions: Conventio
                 where=window.where,
             )
         operations = chosen.operations(window, conventions, tell)
-        unique, overlapping = sends_unique(operations), overlaps_itself(operations)
+        unique, overlapping = sends_unique(operations), chosen.overlaps or overlaps_itself(operations)
     else:
         operations, overlapping = _paired(window, chosen, conventions, tell), False
         unique = unique_values(operations)

@@ -18,6 +18,8 @@ from fencepost.traces.importers.jepsen_text import history_entries, is_entry, is
 from fencepost.traces.importers.json_text import json_rows
 from fencepost.traces.importers.kafka import kafka_operations
 from fencepost.traces.importers.list_append import list_operations
+from fencepost.traces.importers.refusals import refuse_others
+from fencepost.traces.importers.verifiable import verifiable_operations
 from fencepost.traces.importers.window import Window
 from fencepost.traces.operations import Operation
 
@@ -68,6 +70,8 @@ class Format:
     says: str
     entries: Callable[[Window, Tell], Iterator[HistoryEntry]] | None = None
     failed_cas_observes: bool = False
+    # Whether operations of one process may overlap.
+    overlaps: bool = False
     operations: Callable[[Window, Conventions, Tell], tuple[Operation, ...]] | None = None
 
 
@@ -81,6 +85,11 @@ def list_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[
     """The operations of a list-append history, in EDN or JSON."""
     rows = json_rows if _notation(window) == "json" else edn_rows
     return list_operations(rows(window), window.where, conventions, tell)
+
+
+def verifiable_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
+    """The operations in the output of Kafka's VerifiableProducer and VerifiableConsumer."""
+    return verifiable_operations(json_rows(window), window.where, tell)
 
 
 FORMATS: dict[str, Format] = {
@@ -118,6 +127,12 @@ FORMATS: dict[str, Format] = {
             says="Elle's list-append histories in EDN or JSON: txn of append and r",
             operations=list_history,
         ),
+        Format(
+            name="kafka-verifiable",
+            says="what Kafka's VerifiableProducer and VerifiableConsumer print",
+            overlaps=True,
+            operations=verifiable_history,
+        ),
     )
 }
 SUFFIXES = (".edn", ".json", ".log", ".txt")
@@ -131,7 +146,10 @@ _KAFKA = re.compile(
 )
 _LISTS = re.compile(r'\[\s*:append\s|\[\s*"append"\s*,')
 """A micro-operation. An operation `append` of a single list has no brackets around it."""
-_RESULTS, _PROCESS = re.compile(r":valid\?\s"), re.compile(r":process\s")
+_VERIFIABLE = re.compile(
+    r'"name"\s*:\s*"(?:startup_complete|producer_send_(?:success|error)|record_data|records_consumed|'
+    r'partitions_(?:assigned|revoked))"'
+)
 _HEAD = 1 << 16
 """Characters at the beginning of a history that identify its workload."""
 _BEGINNING = 200
@@ -146,13 +164,9 @@ def recognised(window: Window) -> Format:
     if notation in ("jepsen-log", "jepsen-history"):
         return FORMATS[notation]
     head = window.text[:_HEAD]
-    if _RESULTS.search(head) and not _PROCESS.search(head):
-        raise TraceError(
-            expected="a history",
-            seen="the results of a Jepsen test",
-            where=window.where,
-            hint="name history.edn in the same folder",
-        )
+    refuse_others(head, window.where)
+    if notation == "json" and _VERIFIABLE.search(head):
+        return FORMATS["kafka-verifiable"]
     if _KAFKA.search(window.text, 0, _HEAD):
         return FORMATS["jepsen-kafka"]
     if _LISTS.search(window.text, 0, _HEAD):
@@ -176,6 +190,7 @@ def _notation(window: Window) -> str:
     while len(window.text) < begin + _BEGINNING and window.more():
         begin = _end_of(_FIRST, window.text, 0)
     rest = window.text[begin : begin + _BEGINNING]
+    refuse_others(rest, window.where)
     if is_log(rest):
         return "jepsen-log"
     if is_entry(rest):

@@ -116,6 +116,8 @@ RIGHT_ANSWERS = [
     ("03-jepsen.log", ("--model", "register", "--initial", "0"), 1, ""),
     ("29b-exception.edn", ("--model", "register"), 0, ""),
     ("29d-string-process.json", ("--model", "register"), 0, "c1"),
+    ("12-verifiable.jsonl", (), 1, "offset 1, value 1"),
+    ("13-dump-log.txt", (), 2, "fencepost log dump"),
     ("28b-kafka-order-not-time.edn", (), 0, ""),
 ]
 
