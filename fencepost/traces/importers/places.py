@@ -84,4 +84,7 @@ def numbers_of(entries: Iterable[Entry], where: str, tell: Tell) -> dict[Process
         listed = [f"{name} is {number}" for name, number in named.items()][:MOST_NAMED]
         more = ", ..." if len(named) > MOST_NAMED else ""
         tell(f"{where}: processes with names got numbers: {', '.join(listed)}{more}")
-    return {**numbers, **named}
+    found: dict[Process, int] = {}
+    found.update(numbers)
+    found.update(named)
+    return found

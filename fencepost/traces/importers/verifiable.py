@@ -81,7 +81,9 @@ class VerifiableHistory:
         return self.texts.setdefault(value, -1 - len(self.texts))
 
     def _record(self, row: dict[str, Any], at: str) -> Record:
-        topic, partition, offset = row.get("topic"), row.get("partition"), row.get("offset")
+        topic: Any = row.get("topic")
+        partition: Any = row.get("partition")
+        offset: Any = row.get("offset")
         known = isinstance(topic, str) and is_integer(partition) and is_integer(offset)
         if not known or partition < 0 or offset < 0:
             raise TraceError(

@@ -51,7 +51,8 @@ def test_the_output_of_the_verifiable_clients_is_a_log() -> None:
 
 
 def test_a_record_that_the_consumer_passed_over_is_found() -> None:
-    """Rule: an acknowledged record between two that were read is a finding; one whose send timed out is not."""
+    """Rule: an acknowledged record between two that were read is a finding; one whose send timed out
+    is none."""
     verdict = judge_trace(import_text("\n".join([SENT, TIMED_OUT, consumed(0, 2)]), where="h"))
     assert (verdict.decision, verdict.anomaly) == (Decision.ILLEGAL, "skipped_offset")
     assert "past offset 1" in verdict.findings[0].seen
@@ -61,7 +62,8 @@ def test_a_record_that_the_consumer_passed_over_is_found() -> None:
 
 
 def test_another_start_is_another_poll() -> None:
-    """Rule: outputs of two consumers in one file are two polls; what lies between them was not passed over."""
+    """Rule: outputs of two consumers in one file are two polls; what lies between them was not
+    passed over."""
     second = consumed(2).split("\n", 1)[1]
     text = "\n".join([SENT, consumed(0), '{"timestamp":1,"name":"startup_complete"}', second])
     trace = import_text(text, where="h")
