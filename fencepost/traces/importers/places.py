@@ -77,14 +77,11 @@ def numbers_of(entries: Iterable[Entry], where: str, tell: Tell) -> dict[Process
     """The number of each process: its own, or for a name the next one after all numbers. tell: is called
     with the names."""
     processes = list(dict.fromkeys(entry.process for entry in entries))
-    numbers = {process: process for process in processes if isinstance(process, int)}
+    numbers: dict[Process, int] = {process: process for process in processes if isinstance(process, int)}
     names = [process for process in processes if isinstance(process, str)]
-    named = dict(zip(names, count(max(numbers, default=-1) + 1), strict=False))
+    named: dict[Process, int] = dict(zip(names, count(max(numbers.values(), default=-1) + 1), strict=False))
     if named:
         listed = [f"{name} is {number}" for name, number in named.items()][:MOST_NAMED]
         more = ", ..." if len(named) > MOST_NAMED else ""
         tell(f"{where}: processes with names got numbers: {', '.join(listed)}{more}")
-    found: dict[Process, int] = {}
-    found.update(numbers)
-    found.update(named)
-    return found
+    return {**numbers, **named}
