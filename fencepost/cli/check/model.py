@@ -50,8 +50,8 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME",
             default="auto",
             show_default=True,
-            help="The format of files: fencepost, edn, json, jepsen-log, etcd-log, jepsen-kafka, elle-append "
-            "or auto, by their content.",
+            help="The format of files: fencepost, edn, json, jepsen-log, jepsen-history, etcd-log, "
+            "jepsen-kafka, elle-append, kafka-verifiable or auto, by their content.",
         ),
         *parameter_options,
         click.option(

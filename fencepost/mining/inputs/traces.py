@@ -61,8 +61,12 @@ def is_store(path: Path) -> bool:
 def _wanted(suffixes: tuple[str, ...]) -> Callable[[Path], bool]:
     """Whether a file or folder is meant by a folder above it."""
 
+    foreign = suffixes != (SUFFIX,)
+
     def wanted(entry: Path) -> bool:
-        return is_store(entry) or is_recording(entry) if entry.is_dir() else entry.suffix in suffixes
+        if not entry.is_dir():
+            return entry.suffix in suffixes
+        return is_store(entry) or is_recording(entry) or (foreign and _is_jepsen(entry))
 
     return wanted
 
@@ -90,7 +94,13 @@ def sources(path: Path, suffixes: tuple[str, ...] = (SUFFIX,)) -> Iterator[Path]
             seen="a folder without any",
             where=str(path),
         )
-    yield from found
+    for source in found:
+        yield (importers.history_of(source) or source) if _is_jepsen(source) else source
+
+
+def _is_jepsen(source: Path) -> bool:
+    """Whether it is the folder of a Jepsen test, which is one history in several files."""
+    return source.is_dir() and not is_store(source) and importers.history_of(source) is not None
 
 
 @frozen(kw_only=True)
@@ -213,7 +223,10 @@ def pieces_of(
             for source in _sources(path, format):
                 if _met(source, met):
                     tell(f"{source}: it is named twice, and read once")
-                elif is_recording(source):
+                    continue
+                if _is_jepsen(source.parent) and identity(source) != identity(path):
+                    tell(f"{source.parent}: a folder of a Jepsen test, of which {source.name} is read")
+                if is_recording(source):
                     yield Piece(source=str(source), size_bytes=_size_of(source), format=RECORDED)
                 elif source.is_dir():
                     yield from _of_store(source)

@@ -10,6 +10,7 @@ from fencepost.traces.errors import TraceError, unknown_name
 from fencepost.traces.importers.conventions import DEFAULT, ORDERS, Conventions, Tell, silent
 from fencepost.traces.importers.entries import Pairing, unique_values
 from fencepost.traces.importers.formats import FORMATS, SUFFIXES, Format, looks_foreign, recognised
+from fencepost.traces.importers.jepsen_folder import check_text, history_of
 from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
 from fencepost.traces.importers.keyed import by_key
 from fencepost.traces.importers.order import in_order
@@ -24,6 +25,7 @@ __all__ = [
     "ORDERS",
     "SUFFIXES",
     "Conventions",
+    "history_of",
     "import_file",
     "import_text",
     "is_history",
@@ -67,6 +69,7 @@ def import_file(
     tell: Tell = silent,
 ) -> Trace:
     """The history in a file, read as a stream; otherwise as `import_text`. Raises TraceError."""
+    check_text(path)
     try:
         with path.open("rb") as file:
             return _imported(Window.of_file(file, str(path)), format, trace_id, conventions, tell)
@@ -101,7 +104,7 @@ def _imported(window: Window, format: str, trace_id: int, conventions: Conventio
                 where=window.where,
             )
         operations = chosen.operations(window, conventions, tell)
-        unique, overlapping = sends_unique(operations), overlaps_itself(operations)
+        unique, overlapping = sends_unique(operations), chosen.overlaps or overlaps_itself(operations)
     else:
         operations, overlapping = _paired(window, chosen, conventions, tell), False
         unique = unique_values(operations)
@@ -121,7 +124,7 @@ def _imported(window: Window, format: str, trace_id: int, conventions: Conventio
 def _paired(window: Window, chosen: Format, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
     """The operations of a format that has entries."""
     assert chosen.entries is not None
-    entries = by_key(list(chosen.entries(window)), conventions, window.where, tell)
+    entries = by_key(list(chosen.entries(window, tell)), conventions, window.where, tell)
     ordered = in_order(entries, conventions, window.where, tell)
     numbers = numbers_of(entries, window.where, tell)
     observes = chosen.failed_cas_observes or conventions.failed_cas_observes

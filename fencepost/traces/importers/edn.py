@@ -5,11 +5,10 @@ is.
 
 nil, booleans, numbers, strings, characters, keywords, lists, vectors, maps, sets, comments and discards (#_).
 Keywords become `Keyword`, lists and vectors `list`, maps `dict` (keys: keywords, texts and numbers), sets
-`frozenset` or, of what cannot be hashed, refused. A tag is understood only if it says "this is a record"
-(#some.Record{...}, as Clojure prints them) or "this is a pair" (a MapEntry or tuple). Symbols, ratios and
-everything else are refused, as is what would not stay what it is on the way to JSON: integers beyond 64 bits,
-numbers too large for a float, decimals that a float does not hold, half a surrogate pair, keys that become
-one.
+`frozenset`. A tag is understood if it says "this is a record" (#some.Record{...}, as Clojure prints them) or
+"this is a pair" (a MapEntry or tuple). Inside a value everything else is `Opaque`: symbols, ratios, other
+tags, and what would not stay what it is on the way to JSON (integers beyond 64 bits, numbers too large for a
+float, decimals that a float does not hold, keys that become one). Who needs such a value refuses it.
 """
 
 import math
@@ -32,6 +31,14 @@ class Keyword:
     name: str
 
 
+@frozen
+class Opaque:
+    """What has no JSON value. text: its beginning, for messages; expected: what would have one."""
+
+    text: str
+    expected: str
+
+
 class KeyedPair(list[Any]):
     """[key value] with a tag that says so (Clojure's MapEntry, tuples of jepsen.independent)."""
 
@@ -39,9 +46,10 @@ class KeyedPair(list[Any]):
 _PAIRS = re.compile(r"(?:map-?entry|tuple)$", re.IGNORECASE)
 """The end of their tags."""
 _TOKEN = re.compile(
-    r"""(?P<space>[\s,]+)|(?P<comment>;[^\n]*)|(?P<discard>\#_)|(?P<open>\#\{|[\[({])|(?P<close>[\])}])
-    |(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<character>\\(?:newline|return|space|tab|u[0-9a-fA-F]{4}|\S))
-    |(?P<keyword>:[^\s,;"()\[\]{}]+)|(?P<tag>\#[A-Za-z][^\s,;"()\[\]{}]*)|(?P<atom>[^\s,;"()\[\]{}\\]+)""",
+    r"""(?P<space>[\s,]+)|(?P<comment>;[^\n]*)|(?P<discard>\#_)|(?P<strange>\#"[^"\\]*(?:\\.[^"\\]*)*"|\#<[^>\n]*>)
+    |(?P<open>\#\{|[\[({])|(?P<close>[\])}])
+    |(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<character>\\(?:newline|return|space|tab|formfeed|backspace|u[0-9a-fA-F]{4}|\S))
+    |(?P<keyword>:[^\s,;"()\[\]{}]+)|(?P<tag>\#:{0,2}[A-Za-z][^\s,;"()\[\]{}]*)|(?P<atom>[^\s,;"()\[\]{}\\]+)""",
     re.VERBOSE | re.DOTALL,
 )
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)N?")
@@ -52,7 +60,14 @@ LONGEST_NUMBER = 400
 _CLOSES = {"[": "]", "(": ")", "{": "}", "#{": "}"}
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|[tnrbf"\\])')
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\"}
-_CHARACTERS = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t"}
+_CHARACTERS = {
+    "newline": "\n",
+    "return": "\r",
+    "space": " ",
+    "tab": "\t",
+    "formfeed": "\f",
+    "backspace": "\b",
+}
 _WORDS: dict[str, Any] = {"nil": None, "true": True, "false": False}
 
 
@@ -137,7 +152,9 @@ class EdnReader:
             case "tag":
                 return self._tagged(text, start, depth)
             case "atom":
-                return self._atom(text, start)
+                return self._atom(text)
+            case "strange":
+                return Opaque(text[:40], "a value that EDN has")
         raise self.refuse("a value", repr(text) if text else "the end of the file", start)
 
     def _string(self, text: str, start: int) -> str:
@@ -158,32 +175,31 @@ class EdnReader:
         except UnicodeDecodeError:
             raise self.refuse("text", "half a surrogate pair", start) from None
 
-    def _atom(self, text: str, start: int) -> Any:
+    def _atom(self, text: str) -> Any:
         if text in _WORDS:
             return _WORDS[text]
         if _INTEGER.fullmatch(text):
             value = int(text.rstrip("N")) if len(text) < LONGEST_NUMBER else INT64_MAX + 1
-            if not INT64_MIN <= value <= INT64_MAX:
-                raise self.refuse("64-bit integers", text[:40], start)
-            return value
+            return value if INT64_MIN <= value <= INT64_MAX else Opaque(text[:40], "64-bit integers")
         if _FLOAT.fullmatch(text):
-            return self._float(text, start)
-        raise self.refuse("nil, true, false, a number, a text, a keyword or a collection", repr(text), start)
+            return self._float(text)
+        return Opaque(repr(text), "nil, true, false, a number, a text, a keyword or a collection")
 
-    def _float(self, text: str, start: int) -> float:
+    def _float(self, text: str) -> float | Opaque:
         value = float(text.rstrip("M"))
         exact = not text.endswith("M") or Decimal(repr(value)) == Decimal(text[:-1])
         if not math.isfinite(value) or not exact:
-            raise self.refuse("numbers that a 64-bit float can hold", text[:40], start)
+            return Opaque(text[:40], "numbers that a 64-bit float can hold")
         return value
 
     def _tagged(self, tag: str, start: int, depth: int) -> Any:
         kind, text, at = self.token()
+        value = self.value(kind, text, at, depth + 1)
         if text == "[" and _PAIRS.search(tag):
-            return KeyedPair(self.value(kind, text, at, depth + 1))
-        if kind != "open" or text != "{" or "." not in tag:
-            raise self.refuse("a record as the only kind of tag", tag, start)
-        return self.value(kind, text, at, depth + 1)
+            return KeyedPair(value)
+        if text == "{" and "." in tag:
+            return value
+        return Opaque(tag, "a record as the only kind of tag")
 
     def _collection(self, opens: str, start: int, depth: int) -> Any:
         items = [value for value, _ in self.values(_CLOSES[opens], depth + 1)]
@@ -193,13 +209,18 @@ class EdnReader:
         if opens == "{" and len(items) % 2:
             raise self.refuse("a value for every key of a map", "one key without", start)
         if not all(isinstance(key, Keyword | str | int | float | None) for key in keys):
-            raise self.refuse(
-                "keywords, texts, numbers, booleans or nil in a set or as keys", "a collection", start
-            )
+            expected = "keywords, texts, numbers, booleans or nil in a set or as keys"
+            return self._strange(expected, "a collection", start, depth)
         names_read = keys if opens == "#{" else [str(plain(key)) for key in keys]
         if len(set(names_read)) != len(keys):
-            raise self.refuse("each key once", "one of them twice", start)
+            return self._strange("each key once", "one of them twice", start, depth)
         return frozenset(keys) if opens == "#{" else dict(zip(keys, items[1::2], strict=True))
+
+    def _strange(self, expected: str, seen: str, start: int, depth: int) -> Opaque:
+        """What a set or map is that has no JSON value. Raises TraceError for a row."""
+        if not depth:
+            raise self.refuse(expected, seen, start)
+        return Opaque(seen, expected)
 
 
 def plain(value: Any) -> Any:
@@ -214,4 +235,25 @@ def plain(value: Any) -> Any:
         )
     if isinstance(value, dict):
         return {str(plain(key)): plain(item) for key, item in value.items()}
+    return value
+
+
+def opaque_in(value: Any) -> Opaque | None:
+    """The first part of a value that has no JSON value."""
+    if isinstance(value, Opaque):
+        return value
+    if isinstance(value, list | dict):
+        parts = value if isinstance(value, list) else value.values()
+        return next((found for part in parts if (found := opaque_in(part)) is not None), None)
+    return None
+
+
+def readable(value: Any) -> Any:
+    """A value for people: what has no JSON value is its text."""
+    if isinstance(value, Opaque):
+        return value.text
+    if isinstance(value, list):
+        return [readable(item) for item in value]
+    if isinstance(value, dict):
+        return {name: readable(item) for name, item in value.items()}
     return value

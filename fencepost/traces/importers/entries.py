@@ -16,6 +16,7 @@ import msgspec
 from attrs import define, evolve, field, frozen
 
 from fencepost.traces.errors import TraceError
+from fencepost.traces.importers.edn import readable
 from fencepost.traces.importers.order import Ordered
 from fencepost.traces.importers.places import Entry, Process, place_of
 from fencepost.traces.operations import Function, Operation, Outcome
@@ -43,7 +44,7 @@ def entry_of(row: Any, *, line: int, where: str) -> HistoryEntry | None:
     place = place_of(row, line, where)
     if place is None:
         return None
-    return HistoryEntry(**place, value=row.get("value"), key=row.get("key"), error=row.get("error"))
+    return HistoryEntry(**place, value=row.get("value"), key=row.get("key"), error=readable(row.get("error")))
 
 
 @define

@@ -11,12 +11,15 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.traces.errors import BYTE_ORDER_MARK, TraceError
-from fencepost.traces.importers.conventions import Conventions, Tell
-from fencepost.traces.importers.edn import EdnReader, Keyword, plain
+from fencepost.traces.importers.conventions import Conventions, Tell, silent
+from fencepost.traces.importers.edn import EdnReader, plain
 from fencepost.traces.importers.entries import HistoryEntry, entry_of
+from fencepost.traces.importers.jepsen_text import history_entries, is_entry, is_log, log_entries
 from fencepost.traces.importers.json_text import json_rows
 from fencepost.traces.importers.kafka import kafka_operations
 from fencepost.traces.importers.list_append import list_operations
+from fencepost.traces.importers.refusals import refuse_others
+from fencepost.traces.importers.verifiable import verifiable_operations
 from fencepost.traces.importers.window import Window
 from fencepost.traces.operations import Operation
 
@@ -35,7 +38,7 @@ def edn_rows(window: Window) -> Iterator[Row]:
         raise reader.refuse("nothing after the history", repr(seen), position)
 
 
-def edn_entries(window: Window) -> Iterator[HistoryEntry]:
+def edn_entries(window: Window, tell: Tell = silent) -> Iterator[HistoryEntry]:
     """The entries of a history in EDN."""
     return _entries(edn_rows(window), window.where)
 
@@ -47,7 +50,7 @@ def _entries(rows: Iterator[Row], where: str) -> Iterator[HistoryEntry]:
             yield entry
 
 
-def json_entries(window: Window) -> Iterator[HistoryEntry]:
+def json_entries(window: Window, tell: Tell = silent) -> Iterator[HistoryEntry]:
     """The entries of a history in JSON: an array of objects, or one object after another."""
     return _entries(json_rows(window), window.where)
 
@@ -55,36 +58,6 @@ def json_entries(window: Window) -> Iterator[HistoryEntry]:
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
     match = pattern.match(text, position)
     return match.end() if match else position
-
-
-_LOG_LINE = re.compile(r"(?:\S+ \S+ )?INFO\s+(?:\[[^\]]*\]\s+)?jepsen\.util\s+-\s+(.*)")
-
-
-def log_entries(window: Window) -> Iterator[HistoryEntry]:
-    """The entries of Jepsen's log text: `INFO jepsen.util - process :type :function value`, tabs between;
-    blank lines are skipped."""
-    where = window.where
-    for number, content in window.lines():
-        if not content.strip():
-            continue
-        at = f"{where}:{number}"
-        match = _LOG_LINE.fullmatch(content.rstrip())
-        if match is None:
-            raise TraceError(
-                expected="INFO jepsen.util - PROCESS :TYPE :FUNCTION VALUE", seen=repr(content[:80]), where=at
-            )
-        reader = EdnReader(Window.of_text(match.group(1), where, number))
-        values = [value for value, _ in reader.values()]
-        if values[:1] == [Keyword("nemesis")]:
-            continue
-        if len(values) not in (4, 5) or not all(isinstance(value, Keyword) for value in values[1:3]):
-            raise TraceError(
-                expected="process, :type, :function and value", seen=repr(match.group(1)), where=at
-            )
-        names = ("process", "type", "f", "value", "error")
-        entry = entry_of(dict(zip(names, map(plain, values), strict=False)), line=number, where=where)
-        if entry is not None:
-            yield entry
 
 
 @frozen(kw_only=True)
@@ -95,8 +68,10 @@ class Format:
 
     name: str
     says: str
-    entries: Callable[[Window], Iterator[HistoryEntry]] | None = None
+    entries: Callable[[Window, Tell], Iterator[HistoryEntry]] | None = None
     failed_cas_observes: bool = False
+    # Whether operations of one process may overlap.
+    overlaps: bool = False
     operations: Callable[[Window, Conventions, Tell], tuple[Operation, ...]] | None = None
 
 
@@ -110,6 +85,11 @@ def list_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[
     """The operations of a list-append history, in EDN or JSON."""
     rows = json_rows if _notation(window) == "json" else edn_rows
     return list_operations(rows(window), window.where, conventions, tell)
+
+
+def verifiable_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
+    """The operations in the output of Kafka's VerifiableProducer and VerifiableConsumer."""
+    return verifiable_operations(json_rows(window), window.where, tell)
 
 
 FORMATS: dict[str, Format] = {
@@ -127,6 +107,11 @@ FORMATS: dict[str, Format] = {
             entries=log_entries,
         ),
         Format(
+            name="jepsen-history",
+            says="Jepsen's history.txt",
+            entries=history_entries,
+        ),
+        Format(
             name="etcd-log",
             says="the same of Porcupine's etcd tests: a failed cas says that its precondition was false",
             entries=log_entries,
@@ -142,6 +127,12 @@ FORMATS: dict[str, Format] = {
             says="Elle's list-append histories in EDN or JSON: txn of append and r",
             operations=list_history,
         ),
+        Format(
+            name="kafka-verifiable",
+            says="what Kafka's VerifiableProducer and VerifiableConsumer print",
+            overlaps=True,
+            operations=verifiable_history,
+        ),
     )
 }
 SUFFIXES = (".edn", ".json", ".log", ".txt")
@@ -155,6 +146,10 @@ _KAFKA = re.compile(
 )
 _LISTS = re.compile(r'\[\s*:append\s|\[\s*"append"\s*,')
 """A micro-operation. An operation `append` of a single list has no brackets around it."""
+_VERIFIABLE = re.compile(
+    r'"name"\s*:\s*"(?:startup_complete|producer_send_(?:success|error)|record_data|records_consumed|'
+    r'partitions_(?:assigned|revoked))"'
+)
 _HEAD = 1 << 16
 """Characters at the beginning of a history that identify its workload."""
 _BEGINNING = 200
@@ -166,9 +161,15 @@ def recognised(window: Window) -> Format:
     notation = _notation(window)
     while len(window.text) < _HEAD and window.more():
         pass
-    if notation != "jepsen-log" and _KAFKA.search(window.text, 0, _HEAD):
+    if notation in ("jepsen-log", "jepsen-history"):
+        return FORMATS[notation]
+    head = window.text[:_HEAD]
+    refuse_others(head, window.where)
+    if notation == "json" and _VERIFIABLE.search(head):
+        return FORMATS["kafka-verifiable"]
+    if _KAFKA.search(window.text, 0, _HEAD):
         return FORMATS["jepsen-kafka"]
-    if notation != "jepsen-log" and _LISTS.search(window.text, 0, _HEAD):
+    if _LISTS.search(window.text, 0, _HEAD):
         return FORMATS["elle-append"]
     return FORMATS[notation]
 
@@ -189,8 +190,11 @@ def _notation(window: Window) -> str:
     while len(window.text) < begin + _BEGINNING and window.more():
         begin = _end_of(_FIRST, window.text, 0)
     rest = window.text[begin : begin + _BEGINNING]
-    if re.match(r"(?:\S+ \S+ )?INFO\s", rest):
+    refuse_others(rest, window.where)
+    if is_log(rest):
         return "jepsen-log"
+    if is_entry(rest):
+        return "jepsen-history"
     bracket = re.match(r"\[?\s*\{\s*(\"|:|\})", rest)
     if bracket is not None:
         return "json" if bracket.group(1) == '"' else "edn"

@@ -18,6 +18,7 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.conventions import Conventions, Tell
+from fencepost.traces.importers.edn import readable
 from fencepost.traces.importers.kafka_rows import Asked, Expansion
 from fencepost.traces.importers.order import in_order
 from fencepost.traces.importers.places import Entry, Process, numbers_of, place_of
@@ -99,7 +100,7 @@ class KafkaHistory:
             )
         asked.outcome, asked.answer = OUTCOMES[entry.type], row.get("value")
         asked.completion = (position, entry.time or 0)
-        asked.error, asked.line = row.get("error"), line
+        asked.error, asked.line = readable(row.get("error")), line
         rebalances = row.get("rebalance-log") or []
         if not isinstance(rebalances, list) or not all(isinstance(event, dict) for event in rebalances):
             raise self.refuse("a list of maps as rebalance-log", repr(rebalances), line)

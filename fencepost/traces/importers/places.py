@@ -12,8 +12,11 @@ from attrs import frozen
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.conventions import Tell
+from fencepost.traces.importers.edn import opaque_in
 
 TYPES = ("invoke", "ok", "fail", "info")
+NEEDED = ("process", "type", "f", "value", "key", "rebalance-log")
+"""Fields that say what was asked or answered. Any other field may hold anything."""
 NEMESIS = "nemesis"
 Process = int | str
 MOST_NAMED = 5
@@ -51,6 +54,10 @@ def place_of(row: Any, line: int, where: str) -> dict[str, Any] | None:
     process = row.get("process")
     if process == NEMESIS:
         return None
+    for name in NEEDED:
+        strange = opaque_in(row.get(name))
+        if strange is not None:
+            raise TraceError(expected=strange.expected, seen=strange.text, where=at)
     if row.get("type") not in TYPES:
         raise TraceError(expected=f"a type of {', '.join(TYPES)}", seen=repr(row.get("type")), where=at)
     if not is_integer(process) and not (isinstance(process, str) and process):

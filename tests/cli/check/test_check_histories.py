@@ -111,6 +111,13 @@ RIGHT_ANSWERS = [
     ("04b-independent.edn", ("--model", "cas-register"), 0, "2 keys"),
     ("28-file-order-not-time.edn", ("--model", "register", "--initial", "0"), 0, ""),
     ("33-log-failed-cas-refused.log", ("--model", "cas-register"), 0, ""),
+    ("01-extra-fields.edn", ("--model", "register", "--initial", "0"), 1, ""),
+    ("02-history.txt", ("--model", "register", "--initial", "0"), 1, ""),
+    ("03-jepsen.log", ("--model", "register", "--initial", "0"), 1, ""),
+    ("29b-exception.edn", ("--model", "register"), 0, ""),
+    ("29d-string-process.json", ("--model", "register"), 0, "c1"),
+    ("12-verifiable.jsonl", (), 1, "offset 1, value 1"),
+    ("13-dump-log.txt", (), 2, "fencepost log dump"),
     ("28b-kafka-order-not-time.edn", (), 0, ""),
 ]
 
@@ -122,3 +129,26 @@ def test_cases_have_their_right_answers(fencepost, name: str, options, code: int
         pytest.skip(f"no case {name} beside the repository")
     told = fencepost("check", CASES / name, *options)
     assert (told.code, says in told.out + told.err) == (code, True)
+
+
+def test_a_folder_of_a_jepsen_test_is_one_history(fencepost, tmp_path) -> None:
+    """Of the files in which a Jepsen test says the same, one is read, and which one is said."""
+    test = tmp_path / "store" / "my-test" / "20240102T030405"
+    test.mkdir(parents=True)
+    (tmp_path / "store" / "my-test" / "latest").symlink_to(test)
+    (test / "results.edn").write_text("{:valid? true}")
+    (test / "test.jepsen").write_bytes(b"JEPSEN\x00\x01\xff")
+    text = "0\t:invoke\t:write\t1\n0\t:ok\t:write\t1\n"
+    (test / "jepsen.log").write_text("".join(f"INFO  jepsen.util - {line}\n" for line in text.splitlines()))
+    for name in ("jepsen.log", "history.txt", "history.edn"):
+        if name == "history.txt":
+            (test / name).write_text(text)
+        elif name == "history.edn":
+            (test / name).write_text(LATE)
+        for folder in (tmp_path / "store", tmp_path / "store" / "my-test" / "latest"):
+            told = fencepost("check", folder, "--model", "register", "--initial", "1", "--json")
+            assert (told.code, len(told.json["verdicts"])) == (0, 1)
+            assert Path(told.json["verdicts"][0]["source"]).name == name
+            assert f"a folder of a Jepsen test, of which {name} is read" in told.err.replace("\n", " ")
+    told = fencepost("check", test / "test.jepsen", "--model", "register")
+    assert told.code == 2 and "name history.edn in the same folder" in told.sentence

@@ -53,7 +53,7 @@ HOSTILE = [
     ("{:process [1] :type :invoke :f :read}", "expected an integer or a name as process"),
     ("{:process true :type :invoke :f :read}", "expected an integer or a name as process"),
     ("{:process 0 :type :invoke}", "expected a function out of"),
-    ("#user.Thing 5", "expected a record as the only kind of tag"),
+    (WRITE % "#user.Thing 5", "expected a record as the only kind of tag"),
     ("[] []", "expected nothing after the history"),
     ("INFO  jepsen.util - 0 :invoke :write [1 2", "expected a closing ]"),
     ("INFO  jepsen.util - 0 :invoke :write \"", "expected EDN"),

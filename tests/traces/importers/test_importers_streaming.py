@@ -39,7 +39,7 @@ REFUSED = [
     '[{"type": "invoke", "f": "read", "process": 0},\n\n {"type": "ok" "f": "read"}]',
     '[{"type": "invoke", "f": "read", "process": 0}',
     '[{"type": "invoke", "f": "read", "process": 0}] 7',
-    "INFO  jepsen.util - 0\t:invoke\t:write\t1\nWARN what is this",
+    "0\t:invoke\t:write\t1\nWARN what is this",
     "INFO  jepsen.util - 0\t:invoke\t:write\t1\n\nINFO  jepsen.util - 0\t:ok\t:write\t[1\n",
 ]
 
