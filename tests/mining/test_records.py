@@ -9,8 +9,10 @@ from attrs import evolve
 from log_histories import append, loss, read, trace
 from mining_results import judge_here
 
-from fencepost.checkers.judges import EMPTY, judge
+from fencepost.checkers.judges import judge
 from fencepost.checkers.log.accounts import counts_of_trace
+from fencepost.checkers.unjudged import NOTHING
+from fencepost.checkers.verdict import Decision
 from fencepost.mining.results.checkpoint import from_json, to_json
 from fencepost.mining.results.page import page_of
 from fencepost.mining.results.rows import Counts
@@ -129,6 +131,7 @@ def test_the_order_of_tasks_does_not_choose_the_lost_records_that_are_listed(tmp
 def test_an_empty_trace_is_not_ok(tmp_path: Path) -> None:
     """Rule: nothing was asked of a log, and nothing is known of it; `check` and `mine` say so."""
     empty = Trace(trace_id=3, plan="", seed=0, software_version="")
-    assert judge(empty, ("log",)) == (EMPTY,)
+    (verdict,) = judge(empty, ("log",))
+    assert (verdict.decision, verdict.reason) == (Decision.ASSUMPTION_BROKEN, NOTHING)
     counts, _ = judged([empty], tmp_path)
     assert counts.decisions == {("log", "assumption_broken"): 1}

@@ -68,7 +68,21 @@ def import_file(
     conventions: Conventions = DEFAULT,
     tell: Tell = silent,
 ) -> Trace:
-    """The history in a file, read as a stream; otherwise as `import_text`. Raises TraceError."""
+    """The history in a file, read as a stream.
+
+    Args:
+        path: the file.
+        format: a name of FORMATS, or auto.
+        trace_id: of the trace.
+        conventions: how to take what can be read in two ways.
+        tell: is called with a sentence for each such thing that was met.
+
+    Returns:
+        its trace.
+
+    Raises:
+        TraceError: with file, line and reason, for what is not understood.
+    """
     check_text(path)
     try:
         with path.open("rb") as file:

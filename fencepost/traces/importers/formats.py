@@ -39,7 +39,12 @@ def edn_rows(window: Window) -> Iterator[Row]:
 
 
 def edn_entries(window: Window, tell: Tell = silent) -> Iterator[HistoryEntry]:
-    """The entries of a history in EDN."""
+    """The entries of a history in EDN.
+
+    Args:
+        window: the text.
+        tell: is called with a sentence for what can be read in two ways.
+    """
     return _entries(edn_rows(window), window.where)
 
 
@@ -51,7 +56,12 @@ def _entries(rows: Iterator[Row], where: str) -> Iterator[HistoryEntry]:
 
 
 def json_entries(window: Window, tell: Tell = silent) -> Iterator[HistoryEntry]:
-    """The entries of a history in JSON: an array of objects, or one object after another."""
+    """The entries of a history in JSON: an array of objects, or one object after another.
+
+    Args:
+        window: the text.
+        tell: is called with a sentence for what can be read in two ways.
+    """
     return _entries(json_rows(window), window.where)
 
 
@@ -76,19 +86,37 @@ class Format:
 
 
 def kafka_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
-    """The operations of a history of Jepsen's Kafka workload, in EDN or JSON."""
+    """The operations of a history of Jepsen's Kafka workload, in EDN or JSON.
+
+    Args:
+        window: the text.
+        conventions: how to take what can be read in two ways.
+        tell: is called with a sentence for each such thing that was met.
+    """
     rows = json_rows if _notation(window) == "json" else edn_rows
     return kafka_operations(rows(window), window.where, conventions, tell)
 
 
 def list_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
-    """The operations of a list-append history, in EDN or JSON."""
+    """The operations of a list-append history, in EDN or JSON.
+
+    Args:
+        window: the text.
+        conventions: how to take what can be read in two ways.
+        tell: is called with a sentence for each such thing that was met.
+    """
     rows = json_rows if _notation(window) == "json" else edn_rows
     return list_operations(rows(window), window.where, conventions, tell)
 
 
 def verifiable_history(window: Window, conventions: Conventions, tell: Tell) -> tuple[Operation, ...]:
-    """The operations in the output of Kafka's VerifiableProducer and VerifiableConsumer."""
+    """The operations in the output of Kafka's VerifiableProducer and VerifiableConsumer.
+
+    Args:
+        window: the text.
+        conventions: how to take what can be read in two ways.
+        tell: is called with a sentence for each such thing that was met.
+    """
     return verifiable_operations(json_rows(window), window.where, tell)
 
 

@@ -47,7 +47,15 @@ def log_entries(window: Window, tell: Tell = silent) -> Iterator[HistoryEntry]:
 
 
 def history_entries(window: Window, tell: Tell = silent) -> Iterator[HistoryEntry]:
-    """The entries of history.txt; blank lines are skipped."""
+    """The entries of history.txt; blank lines are skipped.
+
+    Args:
+        window: the text.
+        tell: is called with a sentence for what can be read in two ways.
+
+    Raises:
+        TraceError: for a line that is no entry.
+    """
     for number, content in window.lines():
         if not content.strip():
             continue

@@ -50,7 +50,15 @@ class VerifiableHistory:
     first: int | None = None
 
     def add(self, row: Any, line: int) -> None:
-        """The next event. Raises TraceError for what it does not understand."""
+        """Take in the next event.
+
+        Args:
+            row: a JSON value.
+            line: its number in the file.
+
+        Raises:
+            TraceError: for what it does not understand.
+        """
         at = f"{self.where}:{line}"
         if not isinstance(row, dict) or not isinstance(row.get("name"), str):
             raise TraceError(expected="an event with a name", seen=repr(row)[:80], where=at)

@@ -121,7 +121,9 @@ def test_damage_in_a_file_is_convicted_by_the_trace_alone(directories, tmp_path)
 @pytest.mark.parametrize("detail", ["", "[", "{}", '{"anomaly":"nothing","expected":"","seen":""}'])
 def test_a_mark_of_another_tool_convicts_nobody(detail):
     """It does not name an anomaly."""
-    assert verdict((Event(time=1, name=Name.MARK, cause=AUDIT_FOUND, detail=detail),)) == ("ok", None)
+    started = Event(time=0, name=Name.BROKER_STARTED, node=1)
+    marked = Event(time=1, name=Name.MARK, cause=AUDIT_FOUND, detail=detail)
+    assert verdict((started, marked)) == ("ok", None)
 
 
 def test_what_is_reported_is_bounded(directories, tmp_path, monkeypatch):
