@@ -212,10 +212,9 @@ def pieces_of(
     """What the paths mean, in pieces, without reading them; what they mean twice, once. Raises nothing for
     bad input.
 
-    format: of files, one of FORMATS; folders without traces of ours are searched for foreign histories unless
-    it is our own, and other folders only if it is a foreign one. tell:
-    is called with a sentence about a path that means again what an earlier one means. conventions: of foreign
-    histories.
+    format: of files, one of FORMATS; folders are searched for foreign histories unless it is our own. tell:
+    is called with a sentence about a path that means again what an earlier one means. conventions: of
+    foreign histories.
     """
     met: set[Identity] = set()
     for path in paths:
@@ -237,12 +236,14 @@ def pieces_of(
 
 
 def _sources(path: Path, format: str) -> Iterator[Path]:
-    """What a path means in a format. In a folder with traces of ours, other texts are notes and logs."""
+    """What a path means in a format. In a folder with traces of ours, other texts are notes and logs, but for
+    those that begin as a history."""
     everything = (SUFFIX, *importers.SUFFIXES)
     if format == OURS:
         return sources(path)
     if format == "auto" and path.is_dir() and any(Walk().below(path, _wanted((SUFFIX,)), DEEPEST)):
-        return sources(path)
+        ours = set(sources(path))
+        return (one for one in sources(path, everything) if one in ours or importers.is_history(one))
     return sources(path, suffixes=everything)
 
 
