@@ -361,8 +361,8 @@ class Driver:
             code = self.process.wait(END_S)
             self._fail(f"that it ended with code {code}")
         except DriverError as error:
+            self._kill()  # before it fails: whoever sees the failure knows who ended the process
             self._fail(str(error))
-            self._kill()
         except (OSError, subprocess.TimeoutExpired) as error:
             self._fail(str(error))
 

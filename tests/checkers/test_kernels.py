@@ -32,6 +32,9 @@ TEN = """{:type :invoke, :f :write, :value 1, :process 0, :time 1}
 {:type :invoke, :f :read, :value nil, :process 1, :time 3}
 {:type :ok, :f :read, :value 1, :process 1, :time 4}
 """
+SENDS = """{:type :invoke, :f :send, :value [[:send 0 1]], :process 0, :time 1}
+{:type :ok, :f :send, :value [[:send 0 [0 1]]], :process 0, :time 2}
+"""
 
 
 def logs(seed: int) -> Iterator[Trace]:
@@ -84,11 +87,15 @@ def test_plain_answers_are_pythons_own_numbers() -> None:
         assert [type(one) for one in kernel(np.ones(1, np.int64))] == [bool, int, int]
 
 
-@pytest.mark.parametrize("arguments", [("--model", "register"), ("--checks", "log,kafka,groups")])
-def test_a_small_history_is_judged_without_a_compiler(arguments: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "arguments"), [(TEN, ("--model", "register")), (SENDS, ("--checks", "log,kafka,groups"))]
+)
+def test_a_small_history_is_judged_without_a_compiler(
+    text: str, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
     """A first verdict waits for no compiler: numba is not even there."""
     path = tmp_path / "ten.edn"
-    path.write_text(TEN)
+    path.write_text(text)
     words = ["check", str(path), *arguments]
     program = (
         f"import sys; sys.modules['numba'] = None; from fencepost.cli import run; "
