@@ -6,7 +6,7 @@ and the group's memory as bytes (MessagePack of plain values; nothing in it is e
 Spark, files.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +14,6 @@ from attrs import Factory, define, field, frozen
 
 from fencepost.checkers.judges import under_profile
 from fencepost.checkers.log.rules import PROFILES
-from fencepost.checkers.log.streaming.memory import ShownValue
 from fencepost.checkers.log.streaming.merge import BEGINNING, END, Merge, Moment
 from fencepost.checkers.log.streaming.state import from_bytes
 from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
@@ -57,6 +56,11 @@ class ShardLimits:
     profile: str | None = None
     # Whether the checks of transactions judge, too.
     transactions: bool = False
+
+
+def _taker(check: StreamingLogCheck, moment: Moment) -> Callable[[Operation], None]:
+    """The judge's method for a moment."""
+    return check.complete if moment.completes else check.invoke
 
 
 @define(kw_only=True)
@@ -260,7 +264,7 @@ class Shard:
             known = self.logs.get(logs[0])
             if known is not None and known.decision is None and known.check is not None:  # nearly always
                 known.operations += not moment.completes
-                self._ask(known, known.check, moment)
+                self._ask(known, _taker(known.check, moment), moment.operation)
                 return
         for log in self._touched(operation):
             state = self.logs.get(log)
@@ -269,7 +273,7 @@ class Shard:
                 self._begin(log, state)
             state.operations += not moment.completes and operation.function is not Function.TXN
             if state.decision is None:
-                self._ask(state, self._check(log, state), moment)
+                self._ask(state, _taker(self._check(log, state), moment), moment.operation)
         if operation.function is Function.TXN:
             if moment.completes:
                 self.transactions.pop(operation.op_id, None)
@@ -286,13 +290,7 @@ class Shard:
                 self._begin(log, state)
             if state.decision is not None:
                 continue
-            check = self._check(log, state)
-            known = check.acknowledged, check.shown, check.log_start, check.stable
-            now, check.now = check.now, min(check.now, operation.invoke_time)
-            check.acknowledged = check.shown = check.log_start = check.stable = ShownValue()
-            self._ask(state, check, Moment.of(operation, completes=False))
-            check.acknowledged, check.shown, check.log_start, check.stable = known
-            check.now = max(now, check.now)
+            self._ask(state, self._check(log, state).began_before, operation)
         if operation.function is Function.TXN:
             self._open(operation)
 
@@ -305,12 +303,12 @@ class Shard:
             reason = f"more than {self.limits.horizon} transactions were open before its first operation"
             self.blind = self.blind or (Decision.UNKNOWN, reason)
 
-    def _ask(self, state: LogUnderWay, check: StreamingLogCheck, moment: Moment) -> None:
-        """Pass a moment to a log's judge."""
+    def _ask(self, state: LogUnderWay, take: Callable[[Operation], None], operation: Operation) -> None:
+        """Pass an operation to a log's judge. take: its method."""
         try:
-            (check.complete if moment.completes else check.invoke)(moment.operation)
+            take(operation)
         except OURS as error:
-            what = f"operation {moment.op_id} is too much for the judge, a mistake in fencepost: {error!r}"
+            what = f"operation {operation.op_id} is too much for the judge, a mistake in fencepost: {error!r}"
             self._give_up(state, Decision.ASSUMPTION_BROKEN, what)
 
     def _begin(self, log: LogKey, state: LogUnderWay) -> None:

@@ -161,6 +161,18 @@ class StreamingLogCheck:
                     self._read_before_sent(sent, record.value, offset, read)
                     self._stands(sent, record.value, offset, read)
 
+    def began_before(self, operation: Operation) -> None:
+        """`operation` began before the stream and became known only now. Nothing was known when it began, so
+        that no floor binds it."""
+        now, known = self.now, (self.acknowledged, self.shown, self.log_start, self.stable)
+        self.now = min(now, operation.invoke_time)
+        self.acknowledged = self.shown = self.log_start = self.stable = ShownValue()
+        try:
+            self.invoke(operation)
+        finally:
+            self.now = max(now, self.now)
+            self.acknowledged, self.shown, self.log_start, self.stable = known
+
     def complete(self, operation: Operation) -> None:
         """`operation` has its outcome now."""
         self._tick(operation.completion_time or operation.invoke_time, operation)
