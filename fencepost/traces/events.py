@@ -201,6 +201,12 @@ class Name(StrEnum):
     """A client connected (cause: opened) or its connection ended (cause: closed). node: its broker; detail:
     JSON {connection, client, reason}."""
     # --- the run
+    SETTINGS = "settings"
+    """What a real cluster and its clients were configured with, as far as bounds follow from it. detail: JSON
+    with the fields of a plan (record/settings.py)."""
+    BUSY = "busy"
+    """A process did nothing else for so long: a step of the simulated disk, or no processor on a real
+    machine. node: its broker; time: when that ended; detail: JSON {since: nanoseconds}."""
     PHASE = "phase"
     """A phase of the run began. cause: safety, heal, liveness, final, end."""
     FAULT_BEGAN = "fault_began"

@@ -4,19 +4,20 @@ Judges name their findings by this table only. When several anomalies hold for o
 lowest `rank` is the trace's name: shrinking keeps *that* anomaly.
 
 Rows are in files by family: cluster.py (brokers, controllers, replicas, files), control.py (ISR,
-assignments, deletions), logs.py (one log), clients.py (consumers, producers, groups, models).
+assignments, deletions), liveness.py (what must come true), logs.py (one log), clients.py (consumers, producers, groups, models).
 """
 
 from fencepost.traces.anomalies.anomaly import Anomaly
 from fencepost.traces.anomalies.clients import CLIENTS
 from fencepost.traces.anomalies.cluster import CLUSTER
 from fencepost.traces.anomalies.control import CONTROL
+from fencepost.traces.anomalies.liveness import LIVENESS
 from fencepost.traces.anomalies.logs import LOGS
 
 __all__ = ["ANOMALIES", "BY_NAME", "Anomaly", "first_by_rank"]
 
 ANOMALIES: tuple[Anomaly, ...] = tuple(
-    sorted((*CLUSTER, *CONTROL, *LOGS, *CLIENTS), key=lambda anomaly: (anomaly.rank, anomaly.name))
+    sorted((*CLUSTER, *CONTROL, *LIVENESS, *LOGS, *CLIENTS), key=lambda anomaly: (anomaly.rank, anomaly.name))
 )
 
 BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}

@@ -1,0 +1,54 @@
+"""The check of liveness: what must come true, what must not happen, what needs a cause, and when "done" may
+be said.
+
+Owns the list of rows and the verdict. Each row is one rule (rows/), in one of five forms (forms.py), judged
+against one timeline of disturbances (record/timeline.py) within one table of bounds (record/bounds.py). It
+knows no system: a row is asked wherever the trace has what it asks about.
+"""
+
+from collections.abc import Iterable
+
+from fencepost.checkers.liveness.forms import CHECK, Count, Judging, Row
+from fencepost.checkers.liveness.rows import ROWS
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.record.facts import facts_of
+from fencepost.record.settings import settings_of
+from fencepost.record.timeline import timeline_of
+from fencepost.traces.trace import Trace
+
+__all__ = ["CHECK", "ROWS", "counts_of", "judge"]
+
+
+def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
+    """Ask a trace all rows. One whose settings nobody recorded has no bounds, so that nothing is judged.
+
+    Args:
+        trace: the trace.
+        rows: the rules.
+    """
+    if trace.claims.assumption_broken:
+        return Verdict(
+            decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
+        )
+    judging = _judged(trace, rows)
+    if judging is None:
+        return Verdict(decision=Decision.OK, check=CHECK)
+    found = tuple(judging.findings.found.values())
+    return Verdict(decision=Decision.ILLEGAL if found else Decision.OK, check=CHECK, findings=found)
+
+
+def counts_of(trace: Trace, rows: Iterable[Row] = ROWS) -> dict[str, Count]:
+    """How often each row was judged in a trace, and how often excused; empty without settings."""
+    judging = _judged(trace, rows)
+    return {} if judging is None else judging.counts
+
+
+def _judged(trace: Trace, rows: Iterable[Row]) -> Judging | None:
+    settings = settings_of(trace.plan, trace.events)
+    if settings is None:
+        return None
+    facts = facts_of(enumerate(trace.events), trace.operations, settings)
+    judging = Judging(facts, timeline_of(facts))
+    for row in rows:
+        judging.ask(row)
+    return judging

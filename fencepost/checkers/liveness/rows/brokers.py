@@ -1,0 +1,128 @@
+"""Rows about brokers and the controller: who is there, and who decides.
+
+Owns these rows. A registration is ZooKeeper's node, or an unfenced registration with KRaft.
+"""
+
+from collections.abc import Iterator
+
+from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.record import bounds
+from fencepost.record.facts import Facts, Told
+from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.events import Name
+
+
+def _absences(told: list[Told]) -> Iterator[tuple[Told, int]]:
+    """When a broker was not registered, each with when it was again."""
+    for place, change in enumerate(told):
+        if not change.value and (place == 0 or told[place - 1].value):
+            later = (each.time for each in told[place:] if each.value)
+            yield change, next(later, FOR_EVER)
+
+
+def _unregistered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A process runs, and its broker is not registered."""
+    for broker, starts in facts.runs.items():
+        for place, start in enumerate(starts):
+            if not start.value or (place and starts[place - 1].value):
+                continue
+            ended = next((each.time for each in starts[place:] if not each.value), FOR_EVER)
+            told = facts.registered.get(broker, [])
+            there = next((each for each in told if each.value and start.time <= each.time), None)
+            if there is None or there.time > ended:
+                if ended < FOR_EVER:
+                    continue
+            until = FOR_EVER if there is None else there.time
+            yield Case(
+                subject=(Subject.BROKER, broker),
+                since=start.time,
+                until=until,
+                expected=f"broker {broker}, whose process runs, to be registered",
+                seen="it never was" if there is None else "it took longer",
+                events=(start.position,) if there is None else (start.position, there.position),
+            )
+
+
+def _lost_sessions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    for broker, told in facts.registered.items():
+        for gone, _ in _absences(told):
+            if gone.time == 0:
+                continue
+            yield Case(
+                subject=(Subject.BROKER, broker),
+                since=gone.time,
+                expected=f"broker {broker} to stay registered",
+                seen="its registration was gone",
+                fine=not facts.is_running(broker, gone.time) or facts.is_stopping(broker, gone.time),
+                events=(gone.position,),
+            )
+
+
+def _no_controller(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    for place, told in enumerate(facts.controller):
+        if told.value:
+            continue
+        until = next((each.time for each in facts.controller[place:] if each.value), FOR_EVER)
+        yield Case(
+            subject=(Subject.CONTROLLER, None),
+            since=told.time,
+            until=until,
+            expected="a broker to be controller",
+            seen="nobody was",
+            events=(told.position,),
+        )
+
+
+def _new_controllers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """The controller changed: it was away, or lost its session, or resigned because it stops."""
+    epochs = [(position, event) for position, event in facts.of(Name.CONTROLLER_EPOCH) if event.time > 0]
+    for position, event in epochs:
+        held = [told for told in facts.controller if told.value and told.time < event.time]
+        former = held[-1].value[0] if held else -1
+        if former < 0 or event.time < facts.begun:
+            continue
+        yield Case(
+            subject=(Subject.BROKER, former),
+            since=event.time,
+            expected=f"broker {former} to stay controller",
+            seen=f"broker {event.node} became controller of epoch {event.controller_epoch}",
+            events=(held[-1].position, position),
+        )
+
+
+TIME_OUTS = frozenset({Kind.NOISE, Kind.START, Kind.FAULT, Kind.BUSY, Kind.BACK})
+"""What makes a time-out end though its process runs."""
+ROWS = (
+    Row(
+        name="slow_registration",
+        form=Form.HOLD,
+        subject=Subject.BROKER,
+        cases=_unregistered,
+        bound=bounds.registered,
+        through=frozenset({Kind.BACK}),
+    ),
+    Row(
+        name="session_lost",
+        form=Form.CAUSE,
+        subject=Subject.BROKER,
+        cases=_lost_sessions,
+        bound=bounds.session,
+        causes=TIME_OUTS | {Kind.AWAY, Kind.STOP},
+    ),
+    Row(
+        name="no_controller",
+        form=Form.HOLD,
+        subject=Subject.CONTROLLER,
+        cases=_no_controller,
+        bound=bounds.quorum,
+        through=frozenset({Kind.CONTROLLER, Kind.REQUEST}),
+    ),
+    Row(
+        name="controller_moved",
+        form=Form.CAUSE,
+        subject=Subject.BROKER,
+        cases=_new_controllers,
+        bound=lambda of: bounds.session(of) + bounds.quorum(of),
+        causes=TIME_OUTS | {Kind.AWAY, Kind.STOP},
+    ),
+)

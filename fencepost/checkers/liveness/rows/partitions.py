@@ -1,0 +1,300 @@
+"""Rows about partitions: who leads, who is in sync, who was told, and what is cut.
+
+Owns these rows. The state of a partition is what ZooKeeper or the metadata log holds; a role is what a broker
+says that it took.
+"""
+
+from collections.abc import Iterator
+
+from attrs import evolve
+
+from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.record import bounds
+from fencepost.record.facts import Facts, Key, State
+from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.events import Name
+
+
+def _spans(facts: Facts, key: Key) -> Iterator[tuple[State, int]]:
+    """The states of a partition that is there, each with its end."""
+    states = facts.states[key]
+    for place, state in enumerate(states):
+        until = states[place + 1].time if place + 1 < len(states) else FOR_EVER
+        if state.leader_epoch >= 0 and until > state.time:
+            yield state, until
+
+
+def _changes(facts: Facts, begin: int, end: int, *brokers: int) -> list[int]:
+    """Moments from begin to end at which somebody of these came or went."""
+    found = {
+        told.time
+        for broker in brokers
+        for of in (facts.registered, facts.stopping)
+        for told in of.get(broker, ())
+        if begin < told.time < end
+    }
+    return [begin, *sorted(found)]
+
+
+def _able(facts: Facts, broker: int, moment: int) -> bool:
+    return facts.is_registered(broker, moment) and not facts.is_stopping(broker, moment)
+
+
+def _stretches(facts: Facts, key: Key) -> Iterator[tuple[State, int, int]]:
+    """The states of a partition, cut where one of its replicas came or went."""
+    for state, until in _spans(facts, key):
+        brokers = {*state.isr, *facts.replicas(key, state.time), state.leader}
+        moments = _changes(facts, state.time, until, *brokers)
+        for place, begin in enumerate(moments):
+            yield state, begin, moments[place + 1] if place + 1 < len(moments) else until
+
+
+def _joined(cases: Iterator[Case]) -> Iterator[Case]:
+    """One case instead of several of the same that follow each other without a gap."""
+    last: Case | None = None
+    for case in cases:
+        if last is not None and (last.subject, last.expected, last.until) == (
+            case.subject,
+            case.expected,
+            case.since,
+        ):
+            last = evolve(last, until=case.until)
+            continue
+        if last is not None:
+            yield last
+        last = case
+    if last is not None:
+        yield last
+
+
+def _case(key: Key, state: State, since: int, until: int, expected: str) -> Case:
+    return Case(
+        subject=(Subject.PARTITION, key),
+        since=since,
+        until=until,
+        expected=expected,
+        seen=f"leader {state.leader} of epoch {state.leader_epoch}, ISR {list(state.isr)}",
+        topic=key[0],
+        partition=key[1],
+        events=(state.position,),
+    )
+
+
+def _unled(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    for key in facts.states:
+        yield from _joined(_unled_of(facts, key))
+
+
+def _unled_of(facts: Facts, key: Key) -> Iterator[Case]:
+    for state, begin, end in _stretches(facts, key):
+        able = [member for member in state.isr if _able(facts, member, begin)]
+        leads = state.leader >= 0 and facts.is_registered(state.leader, begin)
+        if able and not leads and not facts.is_going(key[0], begin):
+            yield _case(key, state, begin, end, f"broker {able[0]}, which is in the ISR and registered, to lead")
+
+
+def _dead_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    for key in facts.states:
+        yield from _joined(_dead_of(facts, key))
+
+
+def _dead_of(facts: Facts, key: Key) -> Iterator[Case]:
+    for state, begin, end in _stretches(facts, key):
+        dead = [member for member in state.isr if not facts.is_registered(member, begin)]
+        if dead and len(state.isr) > len(dead) and not facts.is_going(key[0], begin):
+            yield _case(key, state, begin, end, f"brokers {dead}, which are gone, to be out of the ISR")
+
+
+def _out_of_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    for key in facts.states:
+        yield from _joined(_out_of(facts, key))
+
+
+def _out_of(facts: Facts, key: Key) -> Iterator[Case]:
+    for state, begin, end in _stretches(facts, key):
+        if state.leader < 0 or not facts.is_registered(state.leader, begin) or facts.is_going(key[0], begin):
+            continue
+        lacking = [
+            broker
+            for broker in facts.replicas(key, begin)
+            if broker not in state.isr and _able(facts, broker, begin)
+        ]
+        if lacking and not facts.is_moving(key, begin):
+            yield _case(key, state, begin, end, f"brokers {lacking}, which are replicas and run, to be in the ISR")
+
+
+def _preferred(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    if facts.settings.cluster.leader_imbalance_check_ms:
+        for key in facts.states:
+            yield from _joined(_preferred_of(facts, key))
+
+
+def _preferred_of(facts: Facts, key: Key) -> Iterator[Case]:
+    for state, begin, end in _stretches(facts, key):
+        first = next(iter(facts.replicas(key, begin)), -1)
+        able = first in state.isr and _able(facts, first, begin)
+        if able and state.leader >= 0 and state.leader != first and not facts.is_moving(key, begin):
+            yield _case(key, state, begin, end, f"broker {first}, the preferred replica, to lead")
+
+
+# ---- what must follow
+
+
+def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """Each replica that runs takes its role in the epoch of a decision, or in a later one."""
+    taken: dict[tuple[int, Key], list[tuple[int, int]]] = {}
+    for _, event in facts.of(Name.BECAME_LEADER, Name.BECAME_FOLLOWER):
+        place = event.node, (event.topic or "", event.partition)
+        taken.setdefault(place, []).append((event.time, event.leader_epoch))
+    if not taken:
+        return
+    for key, states in facts.states.items():
+        epoch = -1
+        for state in states:
+            decided, epoch = state.leader_epoch != epoch, state.leader_epoch
+            if not decided or state.leader < 0:
+                continue
+            for broker in facts.replicas(key, state.time):
+                if _able(facts, broker, state.time) and not facts.is_moving(key, state.time):
+                    yield _role(facts, key, state, broker, taken.get((broker, key), []))
+
+
+def _role(facts: Facts, key: Key, state: State, broker: int, taken: list[tuple[int, int]]) -> Case:
+    until = next((time for time, epoch in taken if time >= state.time and epoch >= state.leader_epoch), FOR_EVER)
+    gone = [told.time for told in facts.registered.get(broker, ()) if not told.value and told.time > state.time]
+    gone += [told.time for told in facts.runs.get(broker, ()) if not told.value and told.time > state.time]
+    gone += [told.time for told in facts.deleted.get(key[0], ()) if told.time > state.time]
+    gone += [told.time for told in facts.assigned.get(key, ()) if told.time > state.time]
+    return Case(
+        subject=(Subject.PARTITION, key),
+        since=state.time,
+        until=min([until, *gone]),
+        expected=f"broker {broker} to take its role in leader epoch {state.leader_epoch}",
+        seen="it did not" if until == FOR_EVER else "it took longer",
+        topic=key[0],
+        partition=key[1],
+        events=(state.position,),
+    )
+
+
+def _moves(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A reassignment that was accepted is over."""
+    for key, told in facts.moving.items():
+        for place, asked in enumerate(told):
+            if not asked.value:
+                continue
+            until = next((each.time for each in told[place + 1 :]), FOR_EVER)
+            gone = (each.time for each in facts.deleted.get(key[0], ()) if each.time >= asked.time)
+            yield Case(
+                subject=(Subject.PARTITION, key),
+                since=asked.time,
+                until=min(until, next(gone, FOR_EVER)),
+                expected=f"the reassignment to {list(asked.value)} to be over",
+                seen="it was not",
+                topic=key[0],
+                partition=key[1],
+                events=(asked.position,),
+            )
+
+
+# ---- what must not happen, and what needs a cause
+
+
+def _cuts(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    for position, event in facts.of(Name.TRUNCATED):
+        if event.end_offset > event.offset and event.cause != "full":
+            yield Case(
+                subject=(Subject.PARTITION, (event.topic or "", event.partition)),
+                since=event.time,
+                expected=f"broker {event.node} to keep its log",
+                seen=f"it cut it from {event.end_offset} to {event.offset}",
+                topic=event.topic,
+                partition=event.partition,
+                offset=event.offset,
+                events=(position,),
+            )
+
+
+def _shrinks(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A leader's own change of the ISR: the controller's begin an epoch."""
+    for key, states in facts.states.items():
+        for before, state in zip(states, states[1:], strict=False):
+            if state.leader_epoch != before.leader_epoch or state.leader < 0:
+                continue
+            for member in before.isr:
+                if member not in state.isr:
+                    yield Case(
+                        subject=(Subject.PARTITION, key),
+                        since=state.time,
+                        expected=f"broker {member} to stay in the ISR {list(before.isr)}",
+                        seen=f"the ISR became {list(state.isr)}",
+                        topic=key[0],
+                        partition=key[1],
+                        decider=(state.leader, state.leader_epoch),
+                        events=(before.position, state.position),
+                    )
+
+
+TROUBLE = frozenset({Kind.NOISE, Kind.START, Kind.FAULT, Kind.BUSY, Kind.AWAY, Kind.BACK, Kind.CONTROLLER})
+ROWS = (
+    Row(
+        name="slow_election",
+        form=Form.HOLD,
+        subject=Subject.PARTITION,
+        cases=_unled,
+        bound=bounds.led,
+    ),
+    Row(
+        name="late_removal",
+        form=Form.HOLD,
+        subject=Subject.PARTITION,
+        cases=_dead_in_sync,
+        bound=bounds.led,
+    ),
+    Row(
+        name="slow_recovery",
+        form=Form.HOLD,
+        subject=Subject.PARTITION,
+        cases=_out_of_sync,
+        bound=bounds.caught_up,
+    ),
+    Row(
+        name="late_preferred_election",
+        form=Form.HOLD,
+        subject=Subject.PARTITION,
+        cases=_preferred,
+        bound=bounds.balanced,
+    ),
+    Row(
+        name="late_decision",
+        form=Form.FOLLOW,
+        subject=Subject.PARTITION,
+        cases=_roles,
+        bound=bounds.delivered,
+        through=frozenset({Kind.REQUEST}),
+    ),
+    Row(
+        name="late_reassignment",
+        form=Form.FOLLOW,
+        subject=Subject.PARTITION,
+        cases=_moves,
+        bound=lambda of: bounds.caught_up(of) + 2 * bounds.led(of),
+        through=frozenset({Kind.REQUEST}),
+    ),
+    Row(
+        name="needless_truncation",
+        form=Form.NEVER,
+        subject=Subject.PARTITION,
+        cases=_cuts,
+        bound=bounds.caught_up,
+        through=frozenset({Kind.REQUEST}),
+    ),
+    Row(
+        name="needless_shrink",
+        form=Form.CAUSE,
+        subject=Subject.PARTITION,
+        cases=_shrinks,
+        bound=lambda of: bounds.caught_up(of) + bounds.shrunk(of),
+        causes=TROUBLE | {Kind.STOP, Kind.REQUEST},
+    ),
+)

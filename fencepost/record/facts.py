@@ -1,0 +1,268 @@
+"""The facts of a trace by what they are about, so that a rule can ask what held at a moment.
+
+Owns the index. Facts are what ZooKeeper or the metadata log committed, what the run did, and which processes
+ran: never what a broker believes. Must not know rules or disturbances.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+
+import msgspec
+from attrs import define, field, frozen
+
+from fencepost.record.settings import Settings
+from fencepost.traces.decoding import from_json
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Operation
+
+Key = tuple[str, int]
+"""Topic and partition number."""
+ENDING = frozenset({"crash", "bounce", "power_loss", "bit_rot"})
+"""Kinds of fault that end a process at once."""
+STOPPING = "clean_restart"
+"""The kind of fault that asks a process to stop."""
+NOT_RUNNING = "NotRunning"
+NOBODY = -1
+
+
+class FaultDetail(msgspec.Struct, frozen=True):
+    """The detail of a fault's beginning."""
+
+    fault: int = -1
+    target: str = ""
+    parameter: int = 0
+    other: int | None = None
+
+
+class Since(msgspec.Struct, frozen=True):
+    """The detail of a busy stretch."""
+
+    since: int = 0
+
+
+@frozen
+class State:
+    """What was committed as a partition's state."""
+
+    time: int
+    # Of the event in the trace.
+    position: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    # The broker that wrote it.
+    writer: int
+
+
+@frozen
+class Told:
+    """A value that holds from a moment on."""
+
+    time: int
+    position: int
+    value: tuple[int, ...]
+
+
+_time = attrgetter("time")
+
+
+def at(told: Sequence[Told], moment: int) -> Told | None:
+    """The last of these at or before a moment. told: ascending by time."""
+    place = bisect_right(told, moment, key=_time)
+    return told[place - 1] if place else None
+
+
+@define
+class Facts:
+    """What held when. Lists are ascending by time."""
+
+    settings: Settings
+    # When the last event or operation was.
+    end: int = 0
+    # When the run began to work, and to heal; -1: it did not.
+    begun: int = -1
+    # The positions and events of each name.
+    events: dict[Name, list[tuple[int, Event]]] = field(factory=dict)
+    operations: Sequence[Operation] = ()
+    # What ZooKeeper or the metadata log holds of each partition.
+    states: dict[Key, list[State]] = field(factory=dict)
+    # Replicas of each partition; () when it is gone.
+    assigned: dict[Key, list[Told]] = field(factory=dict)
+    # Targets of reassignments; () when one is over.
+    moving: dict[Key, list[Told]] = field(factory=dict)
+    # By broker: (1,) when it was registered, () when it was not any more.
+    registered: dict[int, list[Told]] = field(factory=dict)
+    # The controller, as a tuple of one; () when nobody was.
+    controller: list[Told] = field(factory=list)
+    # By broker: (1,) when its process ran, () when it had ended.
+    runs: dict[int, list[Told]] = field(factory=dict)
+    # By broker: (1,) when it was asked to stop, () when it was started again.
+    stopping: dict[int, list[Told]] = field(factory=dict)
+    # By topic: when its deletion was asked for (1,), and done ().
+    deleted: dict[str, list[Told]] = field(factory=dict)
+
+    def of(self, *names: Name) -> Iterator[tuple[int, Event]]:
+        """The events of these names with their positions, in the order of the trace."""
+        if len(names) == 1:
+            return iter(self.events.get(names[0], ()))
+        found = (pair for name in names for pair in self.events.get(name, ()))
+        return iter(sorted(found, key=lambda pair: pair[0]))
+
+    def replicas(self, key: Key, moment: int) -> tuple[int, ...]:
+        """The replicas of a partition; () if there is none then."""
+        told = at(self.assigned.get(key, ()), moment)
+        return () if told is None else told.value
+
+    def holds(self, told: Sequence[Told] | None, moment: int) -> bool:
+        """Whether the last of these values says yes."""
+        found = at(told or (), moment)
+        return found is not None and bool(found.value)
+
+    def is_registered(self, broker: int, moment: int) -> bool:
+        """Whether the broker has its node, or is unfenced."""
+        return self.holds(self.registered.get(broker), moment)
+
+    def is_running(self, broker: int, moment: int) -> bool:
+        """Whether its process is there, as far as faults and starts say."""
+        return self.holds(self.runs.get(broker), moment)
+
+    def is_stopping(self, broker: int, moment: int) -> bool:
+        """Whether it was asked to stop and not started since."""
+        return self.holds(self.stopping.get(broker), moment)
+
+    def is_going(self, topic: str | None, moment: int) -> bool:
+        """Whether the deletion of the topic was asked for and is not done."""
+        return topic is not None and self.holds(self.deleted.get(topic), moment)
+
+    def is_moving(self, key: Key, moment: int) -> bool:
+        """Whether the partition is being reassigned."""
+        return self.holds(self.moving.get(key), moment)
+
+    def brokers(self) -> tuple[int, ...]:
+        """All brokers of the run."""
+        return tuple(range(1, self.settings.cluster.brokers + 1))
+
+
+def facts_of(events: Iterable[tuple[int, Event]], operations: Sequence[Operation], settings: Settings) -> Facts:
+    """The index of a trace.
+
+    Args:
+        events: in the order of the trace, with their positions.
+        operations: of its clients.
+        settings: of its cluster.
+    """
+    facts = Facts(settings, operations=operations)
+    for position, event in events:
+        facts.events.setdefault(event.name, []).append((position, event))
+        facts.end = max(facts.end, event.time)
+        learn = _LEARN.get(event.name)
+        if learn is not None:
+            learn(facts, position, event)
+    for operation in operations:
+        facts.end = max(facts.end, operation.completion_time or operation.invoke_time)
+    return facts
+
+
+def _key(event: Event) -> Key:
+    return event.topic or "", event.partition
+
+
+def _state(facts: Facts, position: int, event: Event) -> None:
+    facts.states.setdefault(_key(event), []).append(
+        State(event.time, position, event.leader, event.leader_epoch, event.isr, event.node)
+    )
+
+
+def _assignment(facts: Facts, position: int, event: Event) -> None:
+    key = _key(event)
+    facts.assigned.setdefault(key, []).append(Told(event.time, position, event.replicas))
+    if not event.replicas and key in facts.states:  # a topic of this name begins anew
+        facts.states[key].append(State(event.time, position, NOBODY, -1, (), event.node))
+
+
+def _reassignment(facts: Facts, position: int, event: Event) -> None:
+    facts.moving.setdefault(_key(event), []).append(Told(event.time, position, event.replicas))
+
+
+def _deletion(facts: Facts, position: int, event: Event) -> None:
+    value = () if event.cause == "done" else (1,)
+    facts.deleted.setdefault(event.topic or "", []).append(Told(event.time, position, value))
+
+
+def _znode(facts: Facts, position: int, event: Event) -> None:
+    value = (1,) if event.broker_epoch >= 0 else ()
+    facts.registered.setdefault(event.node, []).append(Told(event.time, position, value))
+    if value and event.node not in facts.runs:  # it ran before the trace began
+        _told(facts.runs, position, event, value)
+
+
+def _controller(facts: Facts, position: int, event: Event) -> None:
+    value = (event.leader,) if event.leader >= 0 else ()
+    facts.controller.append(Told(event.time, position, value))
+
+
+def _started(facts: Facts, position: int, event: Event) -> None:
+    _told(facts.runs, position, event, (1,))
+    if facts.is_stopping(event.node, event.time):
+        _told(facts.stopping, position, event, ())
+
+
+def _told(of: dict[int, list[Told]], position: int, event: Event, value: tuple[int, ...]) -> None:
+    of.setdefault(event.node, []).append(Told(event.time, position, value))
+
+
+def _fault(facts: Facts, position: int, event: Event) -> None:
+    if event.cause in ENDING:
+        _told(facts.runs, position, event, ())
+    elif event.cause == STOPPING:
+        _told(facts.stopping, position, event, (1,))
+
+
+def _broker_state(facts: Facts, position: int, event: Event) -> None:
+    if event.cause == NOT_RUNNING:
+        _told(facts.runs, position, event, ())
+
+
+def _failed(facts: Facts, position: int, event: Event) -> None:
+    if event.node >= 0:
+        _told(facts.runs, position, event, ())
+
+
+def _phase(facts: Facts, position: int, event: Event) -> None:
+    if event.cause == "safety":
+        facts.begun = event.time
+
+
+_LEARN = {
+    Name.PARTITION_STATE: _state,
+    Name.ASSIGNMENT: _assignment,
+    Name.REASSIGNMENT: _reassignment,
+    Name.TOPIC_DELETION: _deletion,
+    Name.BROKER_ZNODE: _znode,
+    Name.CONTROLLER_ZNODE: _controller,
+    Name.BROKER_STARTED: _started,
+    Name.FAULT_BEGAN: _fault,
+    Name.BROKER_STATE: _broker_state,
+    Name.LOG_DIRECTORY_FAILED: _failed,
+    Name.IMPLEMENTATION_ERROR: _failed,
+    Name.PHASE: _phase,
+}
+
+
+def fault_detail(event: Event) -> FaultDetail:
+    """The detail of a fault; an empty one where it cannot be read."""
+    try:
+        found: FaultDetail = from_json(event.detail or "{}", FaultDetail)
+    except msgspec.DecodeError:
+        return FaultDetail()
+    return found
+
+
+def busy_since(event: Event) -> int:
+    """When a busy stretch began, nanoseconds."""
+    try:
+        found: Since = from_json(event.detail or "{}", Since)
+    except msgspec.DecodeError:
+        return event.time
+    return min(found.since, event.time)

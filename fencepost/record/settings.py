@@ -1,0 +1,208 @@
+"""The numbers of a cluster and its clients that bounds follow from: of a plan, or as a real run recorded them.
+
+Owns which settings are read, and their defaults. They are decoded without the rest of a plan's JSON, because
+decoding a whole plan costs as much as judging a trace. Must not know rules.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct, field
+
+from fencepost.traces.decoding import from_json
+from fencepost.traces.events import Event, Name
+
+MILLISECOND = 1_000_000
+"""In nanoseconds, as all times of a trace."""
+SLOWEST = 3
+"""This many messages of a sequence may take the longest time that the network allows. The others take its
+latency plus twice its tail."""
+FAR_US = 600_000
+"""In microseconds. If the slowest message of a network takes longer than this, some messages are held back
+for seconds and others overtake them."""
+
+
+class Topic(Struct, frozen=True, kw_only=True):
+    """One topic, as it was created."""
+
+    name: str = "t"
+    replication_factor: int = 3
+    min_insync_replicas: int = 1
+    unclean_leader_election: bool = False
+    cleanup_policy: str = "delete"
+    retention_ms: int = 7 * 86_400_000
+    retention_bytes: int = -1
+
+
+class Groups(Struct, frozen=True, kw_only=True):
+    """The coordinators of groups; milliseconds."""
+
+    offsets_topic_partitions: int = 0
+    initial_rebalance_delay_ms: int = 3_000
+    offsets_retention_ms: int = 7 * 86_400_000
+    offsets_retention_check_ms: int = 600_000
+    load_step_ms: int = 0
+
+
+class Transactions(Struct, frozen=True, kw_only=True):
+    """The coordinators of transactions; milliseconds."""
+
+    state_topic_partitions: int = 0
+    version: int = 1
+    abort_check_ms: int = 10_000
+    append_timeout_ms: int = 5_000
+    marker_backoff_ms: int = 100
+    load_step_ms: int = 0
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """The brokers; milliseconds."""
+
+    # Number of brokers, with ids from 1 on.
+    brokers: int = 3
+    topics: tuple[Topic, ...] = (Topic(),)
+    # A broker that is silent for so long loses its registration.
+    zookeeper_session_timeout_ms: int = 6_000
+    # A follower that has not caught up for so long leaves the ISR.
+    replica_lag_time_max_ms: int = 10_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_backoff_ms: int = 1_000
+    # How long one broker waits for the answer of another.
+    controller_request_timeout_ms: int = 1_000
+    isr_change_propagation_ms: int = 2_500
+    # The first balance of preferred leaders after an election of the controller, and the time between later
+    # ones; 0: there are none.
+    leader_imbalance_check_ms: int = 5_000
+    leader_imbalance_interval_ms: int = 300_000
+    controlled_shutdown_retry_backoff_ms: int = 5_000
+    log_retention_check_interval_ms: int = 300_000
+    log_cleaner_backoff_ms: int = 15_000
+    groups: Groups = field(default_factory=Groups)
+    transactions: Transactions = field(default_factory=Transactions)
+
+
+class Network(Struct, frozen=True, kw_only=True):
+    """The network: microseconds, and rates per million messages."""
+
+    latency_min_us: int = 200
+    latency_tail_us: int = 300
+    latency_max_us: int = 50_000
+    loss_ppm: int = 0
+    duplicate_ppm: int = 0
+    reorder_ppm: int = 0
+    late_ppm: int = 0
+    late_max_us: int = 0
+
+
+class Producer(Struct, frozen=True, kw_only=True):
+    """The pipelined producers."""
+
+    pipelined: bool = False
+    linger_ms: int = 0
+
+
+class Client(Struct, frozen=True, kw_only=True):
+    """The clients; milliseconds."""
+
+    request_timeout_ms: int = 1_500
+    delivery_timeout_ms: int = 6_000
+    fetch_wait_max_ms: int = 100
+    retry_backoff_ms: int = 100
+    producer: Producer = field(default_factory=Producer)
+
+
+class Consumer(Struct, frozen=True, kw_only=True):
+    """The members of groups; milliseconds."""
+
+    commit: str = "auto"
+    session_timeout_ms: int = 10_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    auto_commit_interval_ms: int = 5_000
+    processing_ms: int = 50
+    poll_timeout_ms: int = 500
+    request_timeout_ms: int = 1_500
+    retry_backoff_ms: int = 100
+
+
+class Transform(Struct, frozen=True, kw_only=True):
+    """The processes that write in transactions; milliseconds."""
+
+    transaction_timeout_ms: int = 60_000
+    pause_ms: int = 0
+
+
+class Disk(Struct, frozen=True, kw_only=True):
+    """What calls of the disk cost; microseconds."""
+
+    fsync_us: int = 1_000
+
+
+class Real(Struct, frozen=True, kw_only=True):
+    """What only a real cluster has; milliseconds."""
+
+    # From the start of a process to its registration, at most.
+    start_ms: int = 30_000
+    # With KRaft, the election time-out of the quorum with its back-off; 0: ZooKeeper.
+    quorum_ms: int = 0
+    # What scheduling on the machine may add to each step of a reaction.
+    slack_ms: int = 1_000
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """The part of a plan from which bounds follow. `real` is None in virtual time."""
+
+    cluster: Cluster = field(default_factory=Cluster)
+    network: Network = field(default_factory=Network)
+    disk: Disk = field(default_factory=Disk)
+    client: Client = field(default_factory=Client)
+    consumer: Consumer = field(default_factory=Consumer)
+    transform: Transform = field(default_factory=Transform)
+    real: Real | None = None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether messages are lost, doubled or held back by chance, so that no number of them has a
+        bound."""
+        net = self.network
+        by_chance = net.loss_ppm or net.duplicate_ppm or net.reorder_ppm or net.late_ppm
+        return bool(by_chance) or net.latency_max_us > FAR_US
+
+    def trips(self, messages: int) -> int:
+        """How long a sequence of so many messages takes if each waits for the one before, nanoseconds."""
+        net = self.network
+        usual = min(net.latency_max_us, net.latency_min_us + 2 * net.latency_tail_us)
+        return 1_000 * (messages * usual + SLOWEST * (net.latency_max_us - usual))
+
+    def syncs(self, count: int) -> int:
+        """How long so many syncs of a disk take, nanoseconds."""
+        return count * self.disk.fsync_us * 1_000
+
+    @property
+    def unclean(self) -> frozenset[str]:
+        """Topics that allow a leader outside of the ISR."""
+        return frozenset(topic.name for topic in self.cluster.topics if topic.unclean_leader_election)
+
+    def topic(self, name: str | None) -> Topic:
+        """The settings of a topic; those of Kafka for one that the plan does not name."""
+        return next((topic for topic in self.cluster.topics if topic.name == name), Topic(name=name or ""))
+
+
+def settings_of(plan: str, events: Iterable[Event]) -> Settings | None:
+    """The settings of a run.
+
+    Args:
+        plan: the JSON of its plan; empty for a run against a real system.
+        events: of the run; a real one begins with its settings.
+
+    Returns:
+        The settings; None where nothing says them.
+    """
+    text = plan or next((event.detail for event in events if event.name is Name.SETTINGS), "")
+    if not text:
+        return None
+    try:
+        found: Settings = from_json(text, Settings)
+    except msgspec.DecodeError:
+        return None
+    return found

@@ -1,0 +1,374 @@
+"""What disturbed whom, from when to when; and since when each subject has been calm.
+
+Owns the one notion of calm. A disturbance is a fact that the suspect does not decide: a fault, a process that
+ended, a link, what an operator or a client did, the machine. It ends with its outer cause, never with the
+reaction that is owed for it: bounds.py says how long that may take. On what a subject depends is said once
+(`touches`). What is away for longer than a session is not waited for any more.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+from attrs import define, evolve, field, frozen
+
+from fencepost.record import bounds
+from fencepost.record.facts import ENDING, STOPPING, Facts, Key, Told, at, busy_since, fault_detail
+from fencepost.record.settings import Settings
+from fencepost.traces.events import Event, Name
+
+EVERYBODY: frozenset[int] = frozenset()
+"""Instead of brokers: all of them."""
+FOR_EVER = 1 << 62
+
+
+class Subject(StrEnum):
+    """What a promise is about. A subject is a pair of this and its name."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+    PARTITION = "partition"
+    TOPIC = "topic"
+    GROUP = "group"
+    ID = "transactional id"
+    CLIENT = "client"
+
+
+class Kind(StrEnum):
+    """What disturbs."""
+
+    NOISE = "noise"
+    """Messages are lost, doubled or held back by chance."""
+    START = "start"
+    """The run has not begun."""
+    FAULT = "fault"
+    """A pause, a cut, a slow disk: as long as it lasts, and until the last late byte has come."""
+    AWAY = "away"
+    """A process that ended at once, until the others know it."""
+    STOP = "stop"
+    """A process that was asked to stop: nobody waits for a time-out because of it."""
+    BACK = "back"
+    """A process that runs again, until it may be expected to serve."""
+    CONTROLLER = "controller"
+    """The controller is away, or a new one has been elected."""
+    LINKS = "links"
+    """Clients do not reach a broker."""
+    REQUEST = "request"
+    """An operator asked for something."""
+    LATENT = "latent"
+    """A disk or a clock is not what it was, whatever is seen of it."""
+    BUSY = "busy"
+    """A process did nothing else: a long step of its disk, or no processor."""
+    MEMBER = "member"
+    """A member of a group came, went or stood still."""
+
+
+CLIENTS_ONLY = frozenset({"client_partition", "late_requests", "broken_request"})
+"""Kinds of fault that no broker notices."""
+REQUESTS = ("reassign_", "create_topic", "delete_topic", "add_partitions", "preferred_election", "alter_topic")
+"""How the kinds of fault begin that are requests of operators."""
+LYING = frozenset({"lying_fsync", "bit_rot", "clock_jump", "clock_drift", "power_loss"})
+"""Kinds of fault after which something of a host is wrong that nobody sees at once."""
+WIDE = frozenset({"zookeeper_unreachable", "zookeeper_restart", "ring_partition", "majority_partition"})
+"""Kinds of fault that hit all brokers, whatever their target."""
+PAIRED = frozenset({"partition", "slow_link", "loss", "duplication", "reordering"})
+"""Kinds of fault between the target and another broker, or all others."""
+DELAYING = frozenset({"slow_link", "slow_zookeeper"})
+"""Kinds of fault whose parameter is how much longer a message takes, in microseconds: so long it arrives
+after their end."""
+
+
+@frozen
+class Disturbance:
+    """Something that disturbs, from `begin` to `end`, nanoseconds of the trace."""
+
+    kind: Kind
+    begin: int
+    end: int
+    # In one clause.
+    what: str
+    # Which brokers; EVERYBODY: all.
+    brokers: frozenset[int] = EVERYBODY
+    # What else it names: a topic of an operator's request, a group of a member.
+    topic: str | None = None
+    group: str | None = None
+    # The event that it began with, as a position in the trace.
+    position: int = -1
+    # Whether one of the brokers was the controller meanwhile.
+    decides: bool = False
+
+
+@frozen
+class Calm:
+    """A stretch without a disturbance of a subject. before: the last disturbance; None: there was none."""
+
+    begin: int
+    end: int
+    before: Disturbance | None
+
+
+Named = tuple[Subject, object]
+
+
+@define
+class Timeline:
+    """The disturbances of a run."""
+
+    facts: Facts
+    disturbances: tuple[Disturbance, ...]
+    _calms: dict[tuple[Named, frozenset[Kind]], tuple[Calm, ...]] = field(factory=dict)
+
+    def calms(self, subject: Named, through: frozenset[Kind] = frozenset()) -> tuple[Calm, ...]:
+        """The stretches in which a subject is calm.
+
+        Args:
+            subject: its kind and name.
+            through: disturbances that do not count.
+        """
+        known = self._calms.get((subject, through))
+        if known is None:
+            touching = [
+                one
+                for one in self.disturbances
+                if one.kind not in through and touches(self.facts, one, subject)
+            ]
+            known = self._calms[subject, through] = tuple(_gaps(touching, self.facts.end))
+        return known
+
+    def calm_at(
+        self, subject: Named, moment: int, through: frozenset[Kind] = frozenset()
+    ) -> Calm | None:
+        """The stretch of calm that a moment lies in; None in a disturbance."""
+        calms = self.calms(subject, through)
+        place = bisect_left(calms, moment + 1, key=lambda calm: calm.begin) - 1
+        if place >= 0 and moment <= calms[place].end:
+            return calms[place]
+        return None
+
+    def touching(self, subject: Named) -> Iterator[Disturbance]:
+        """The disturbances of a subject, by their beginning."""
+        return (one for one in self.disturbances if touches(self.facts, one, subject))
+
+
+def _gaps(touching: list[Disturbance], end: int) -> Iterator[Calm]:
+    reached, last = 0, None
+    for one in touching:  # ascending by beginning
+        if one.begin > reached:
+            yield Calm(reached, one.begin - 1, last)
+        if one.end + 1 > reached:
+            reached, last = one.end + 1, one
+    if reached <= end:
+        yield Calm(reached, end, last)
+
+
+# ---- on what a subject depends
+
+
+def touches(facts: Facts, one: Disturbance, subject: Named) -> bool:
+    """Whether a disturbance touches a subject: one of the things on which it depends.
+
+    A broker depends on itself; the controller on every broker that is one; a partition on the brokers of its
+    replicas, and on who decides; a topic on its partitions; a group on its partition of the offsets topic and
+    on its members; a transactional id on its coordinator's partition and on what it writes; a client on
+    every broker.
+    """
+    kind, name = subject
+    if one.kind is Kind.MEMBER:
+        return kind in (Subject.GROUP, Subject.CLIENT, Subject.ID) and (
+            kind is not Subject.GROUP or one.group in (None, name)
+        )
+    if one.kind is Kind.LINKS:
+        return kind in (Subject.GROUP, Subject.CLIENT, Subject.ID)
+    if one.kind is Kind.REQUEST and one.topic is not None:
+        return _about(subject, one.topic)
+    if one.kind is Kind.CONTROLLER:
+        return kind is not Subject.BROKER
+    if not one.brokers:
+        return True
+    if kind is Subject.BROKER:
+        return name in one.brokers
+    if one.decides:
+        return True
+    if kind is Subject.PARTITION:
+        return not one.brokers.isdisjoint(_replicas(facts, name, one))  # type: ignore[arg-type]
+    if kind is Subject.TOPIC:
+        keys = (key for key in facts.assigned if key[0] == name)
+        return any(not one.brokers.isdisjoint(_replicas(facts, key, one)) for key in keys)
+    return True  # a group, an id and a client may have to do with any broker
+
+
+def _about(subject: Named, topic: str) -> bool:
+    kind, name = subject
+    if kind is Subject.PARTITION:
+        return isinstance(name, tuple) and name[0] == topic
+    return name == topic if kind is Subject.TOPIC else kind not in (Subject.BROKER, Subject.CONTROLLER)
+
+
+def _replicas(facts: Facts, key: Key, one: Disturbance) -> set[int]:
+    """Those of a partition at any time of a disturbance."""
+    told = facts.assigned.get(key, ())
+    found = set(facts.replicas(key, one.begin))
+    found.update(*(each.value for each in told if one.begin <= each.time <= one.end))
+    for each in facts.moving.get(key, ()):
+        found.update(each.value)
+    return found
+
+
+# ---- what disturbs
+
+
+def timeline_of(facts: Facts) -> Timeline:
+    """The disturbances of a trace.
+
+    Args:
+        facts: of the trace.
+    """
+    found: list[Disturbance] = []
+    for source in (_of_the_run, _of_faults, _of_processes, _of_controllers, _of_operators, _of_clients):
+        found.extend(source(facts))
+    found.sort(key=lambda one: (one.begin, one.end))
+    return Timeline(facts, tuple(evolve(one, decides=_decides(facts, one)) for one in found))
+
+
+def _decides(facts: Facts, one: Disturbance) -> bool:
+    held = at(facts.controller, one.begin)
+    during = [told for told in facts.controller if one.begin <= told.time <= one.end]
+    return any(not one.brokers.isdisjoint(told.value) for told in (held, *during) if told is not None)
+
+
+def _of_the_run(facts: Facts) -> Iterator[Disturbance]:
+    if facts.begun > 0:
+        yield Disturbance(Kind.START, 0, facts.begun, "the run had not begun")
+    settled = next((event.time for _, event in facts.of(Name.PHASE) if event.cause == "settled"), FOR_EVER)
+    if facts.settings.noisy:
+        yield Disturbance(Kind.NOISE, 0, settled, "messages are lost, doubled or held back by chance")
+    for position, event in facts.of(Name.BUSY):
+        since = busy_since(event)
+        yield Disturbance(
+            Kind.BUSY,
+            since,
+            event.time,
+            f"broker {event.node} did nothing else for {(event.time - since) // 1_000_000} ms",
+            frozenset({event.node}),
+            position=position,
+        )
+
+
+def _of_faults(facts: Facts) -> Iterator[Disturbance]:
+    """Faults that do not end a process: those are processes'."""
+    open_: dict[int, tuple[int, Event]] = {}
+    for position, event in facts.of(Name.FAULT_BEGAN, Name.FAULT_ENDED):
+        number = fault_detail(event).fault
+        if event.name is Name.FAULT_BEGAN:
+            open_[number] = position, event
+        elif (begun := open_.pop(number, None)) is not None:
+            yield from _fault(facts, *begun, event.time)
+    for begun in open_.values():
+        yield from _fault(facts, *begun, FOR_EVER)
+
+
+def _fault(facts: Facts, position: int, event: Event, end: int) -> Iterator[Disturbance]:
+    kind, detail = event.cause, fault_detail(event)
+    if kind in LYING:
+        yield Disturbance(
+            Kind.LATENT, event.time, FOR_EVER, f"{kind} of broker {event.node}", _one(event.node), position=position
+        )
+    if kind in ENDING or kind == STOPPING or kind.startswith(REQUESTS):
+        return
+    late = facts.settings.trips(2)
+    if kind in DELAYING:
+        late += detail.parameter * 1_000
+    brokers = _one(event.node)
+    if kind in WIDE:
+        brokers = EVERYBODY
+    elif kind in PAIRED:
+        brokers = EVERYBODY if detail.other is None else frozenset({event.node, detail.other})
+    word = Kind.LINKS if kind in CLIENTS_ONLY else Kind.FAULT
+    what = f"{kind} of broker {event.node}" if brokers else kind
+    yield Disturbance(word, event.time, min(end + late, FOR_EVER), what, brokers, position=position)
+
+
+def _one(node: int) -> frozenset[int]:
+    return frozenset({node}) if node >= 0 else EVERYBODY
+
+
+def _of_processes(facts: Facts) -> Iterator[Disturbance]:
+    settings = facts.settings
+    for broker, told in facts.stopping.items():
+        for begun in told:
+            if begun.value:
+                yield Disturbance(
+                    Kind.STOP,
+                    begun.time,
+                    begun.time + bounds.led(settings),
+                    f"broker {broker} was asked to stop",
+                    _one(broker),
+                    position=begun.position,
+                )
+    for broker, told in facts.runs.items():
+        for place, change in enumerate(told):
+            if not change.value:
+                if not facts.is_stopping(broker, change.time):
+                    yield from _away(facts, broker, change)
+            elif change.time > 0:
+                yield _back(facts, broker, change, told[place - 1] if place else None)
+
+
+def _away(facts: Facts, broker: int, ended: Told) -> Iterator[Disturbance]:
+    """Until its session is over: ZooKeeper says when, else it may last as long as was agreed."""
+    known = ended.time + bounds.session(facts.settings)
+    for told in facts.registered.get(broker, ()):
+        if not told.value and ended.time <= told.time < known:
+            known = told.time
+            break
+    what = f"broker {broker} ended"
+    yield Disturbance(Kind.AWAY, ended.time, known, what, _one(broker), position=ended.position)
+
+
+def _back(facts: Facts, broker: int, started: Told, ended: Told | None) -> Disturbance:
+    """Until it is registered, at most until it must be."""
+    until = started.time + bounds.registered(facts.settings)
+    for told in facts.registered.get(broker, ()):
+        if told.value and started.time <= told.time < until:
+            until = told.time
+            break
+    what = f"broker {broker} started"
+    return Disturbance(Kind.BACK, started.time, until, what, _one(broker), position=started.position)
+
+
+def _of_controllers(facts: Facts) -> Iterator[Disturbance]:
+    """Whoever is elected takes over what there is; nobody decides before."""
+    settings = facts.settings
+    for position, event in facts.of(Name.CONTROLLER_EPOCH):
+        until = event.time + bounds.failed_over(settings)
+        what = f"broker {event.node} became controller"
+        yield Disturbance(Kind.CONTROLLER, event.time, until, what, position=position)
+    for told in facts.controller:
+        if not told.value:
+            until = told.time + bounds.quorum(settings)
+            what = "there was no controller"
+            yield Disturbance(Kind.CONTROLLER, told.time, until, what, position=told.position)
+
+
+def _of_operators(facts: Facts) -> Iterator[Disturbance]:
+    settings = facts.settings
+    for position, event in facts.of(Name.FAULT_BEGAN):
+        if event.cause.startswith(REQUESTS):
+            _, _, topic = fault_detail(event).target.partition(" ")
+            yield Disturbance(
+                Kind.REQUEST,
+                event.time,
+                event.time + bounds.led(settings),
+                f"an operator asked for {event.cause}",
+                topic=topic.rpartition("-")[0] or topic if event.cause.startswith("reassign") else topic,
+                position=position,
+            )
+    for name in (Name.REASSIGNMENT, Name.ASSIGNMENT, Name.TOPIC_DELETION):
+        for position, event in facts.of(name):
+            until = event.time + bounds.led(settings)
+            what = f"{event.name.value} of {event.topic}"
+            yield Disturbance(Kind.REQUEST, event.time, until, what, topic=event.topic, position=position)
+
+
+def _of_clients(facts: Facts) -> Iterable[Disturbance]:
+    return ()
