@@ -139,6 +139,17 @@ class Facts:
         """Whether the partition is being reassigned."""
         return self.holds(self.moving.get(key), moment)
 
+    def is_degraded(self, begin: int, end: int) -> bool:
+        """Whether any broker did not run at some moment from begin to end: a client may ask it, and waits for
+        nothing until its request times out."""
+        for broker in self.brokers():
+            told = self.runs.get(broker, [])
+            if told and not self.is_running(broker, begin):
+                return True
+            if any(begin <= each.time <= end and not each.value for each in told):
+                return True
+        return False
+
     def brokers(self) -> tuple[int, ...]:
         """All brokers of the run."""
         return tuple(range(1, self.settings.cluster.brokers + 1))

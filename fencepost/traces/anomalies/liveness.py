@@ -20,4 +20,28 @@ LIVENESS: tuple[Anomaly, ...] = (
     ),
     _row("late_reassignment", "a reassignment that was accepted did not complete within its bound"),
     _row("needless_truncation", "a replica cut its log long after the last election, or anything else"),
+    _row("late_topic_deletion", "a deletion of a topic that was accepted was not done within its bound"),
+    _row("late_topic_creation", "a partition that was created got no leader within its bound"),
+    _row("late_topic_settings", "settings of a topic that one broker applied were not applied by another"),
+    _row("partition_vanished", "a partition was gone, and nobody had asked for its deletion", rank=14),
+    _row(
+        "replica_deleted_early",
+        "a broker deleted a replica that every assignment and every reassignment gives to it",
+        rank=14,
+    ),
+    _row(
+        "reassigned_out_of_sync",
+        "an old replica was taken out of an assignment before all of the new ones were in the ISR",
+        rank=14,
+    ),
+    _row("waited_for_no_answer", "a client waited for the answer to an append with acks=0, which has none"),
+    _row("late_delivery", "a record that was acknowledged did not reach the owner of its partition in a group"),
+    _row("late_marker", "a decided transaction had no marker in one of its partitions within the bound"),
+    _row("late_completion", "a decided transaction was not complete within the bound"),
+    _row(
+        "completed_without_marker",
+        "a coordinator said that a transaction was complete before each of its partitions had the marker",
+        rank=30,
+    ),
+    _row("aborted_early", "a coordinator aborted a transaction whose time was not over, as timed out"),
 )

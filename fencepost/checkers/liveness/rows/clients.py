@@ -1,0 +1,151 @@
+"""Rows about clients that work by themselves: they are served, and at once.
+
+Owns these rows. Who was served at a partition knows its leader; in the same calm the next operation there is
+served likewise. They hold of every system, for they ask nothing but what clients recorded.
+"""
+
+from collections.abc import Iterator
+
+from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.record import bounds
+from fencepost.record.facts import Facts, State
+from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
+
+ASKED = frozenset({Function.APPEND, Function.POLL, Function.LIST_OFFSETS})
+OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+"""Of a reader whose position retention has passed, or that lost records took away."""
+WAITING = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT", None})
+
+
+def _alone(facts: Facts) -> Iterator[Operation]:
+    """Operations of clients outside of groups and transactions that wait for an answer."""
+    others = {one.process for one in facts.operations if one.function is Function.TXN}
+    for one in facts.operations:
+        if one.function in ASKED and one.group is None and one.acks != ACKS_NONE and one.process not in others:
+            yield one
+
+
+def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Operation, int]]:
+    """Operations that began after their process was served at the same place, in the same calm; and when that
+    ends."""
+    last: dict[tuple[int, str | None, int | None], Operation] = {}
+    for one in sorted(_alone(facts), key=lambda one: (one.invoke_time, one.op_id)):
+        place = one.process, one.topic, one.partition
+        before = last.get(place)
+        if before is not None and before.completion_time is not None and before.completion_time <= one.invoke_time:
+            calm = timeline.calm_at((Subject.CLIENT, one.process), before.completion_time)
+            if calm is not None and one.invoke_time <= calm.end:
+                yield before, one, calm.end
+        if one.outcome is Outcome.OK and one.completion_time is not None and one.attempts <= 1:
+            last[place] = one
+
+
+def _small(facts: Facts, one: Operation) -> bool:
+    """Whether fewer replicas than must be in sync were in the ISR: another row asks whether they had to be."""
+    options = facts.settings.topic(one.topic)
+    if options.min_insync_replicas > options.replication_factor:
+        return True
+    state = at_state(facts, one)
+    return state is not None and len(state.isr) < options.min_insync_replicas
+
+
+def at_state(facts: Facts, one: Operation) -> State | None:
+    """The state of its partition when an operation began."""
+    key = one.topic or "", -1 if one.partition is None else one.partition
+    states = [state for state in facts.states.get(key, ()) if state.time <= one.invoke_time]
+    return states[-1] if states else None
+
+
+def _moved(facts: Facts, one: Operation, since: int) -> bool:
+    """Whether the partition's leader changed since: a row of its own says whether it may."""
+    key = one.topic or "", one.partition if one.partition is not None else -1
+    end = one.completion_time or one.invoke_time
+    return any(since <= state.time <= end for state in facts.states.get(key, ()))
+
+
+def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    pipelined = facts.settings.client.producer.pipelined
+    for before, one, _ in _served(facts, timeline):
+        if pipelined and one.function is Function.APPEND:
+            continue  # batches in flight together may overtake each other in the simulated network
+        wrong = one.outcome is not Outcome.OK or one.attempts > 1
+        excused = one.error == OUT_OF_RANGE or _small(facts, one) or one.error in WAITING
+        if excused or _moved(facts, one, before.invoke_time):
+            continue
+        yield Case(
+            subject=(Subject.CLIENT, one.process),
+            since=one.completion_time or one.invoke_time,
+            fine=not wrong,
+            expected=f"process {one.process} to be served at its first attempt, as it was before",
+            seen=f"{one.outcome.value} after {one.attempts} attempts: {one.error or 'no error'}",
+            topic=one.topic,
+            partition=-1 if one.partition is None else one.partition,
+            operations=(before.op_id, one.op_id),
+        )
+
+
+def _late(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    settings = facts.settings
+    pipelined = settings.client.producer.pipelined
+    for before, one, calm_ends in _served(facts, timeline):
+        if (pipelined and one.function is Function.APPEND) or _moved(facts, one, before.invoke_time):
+            continue
+        well = one.outcome is Outcome.OK or one.error not in WAITING
+        if one.function is Function.APPEND and _small(facts, one):
+            continue
+        ended = one.completion_time if well and one.completion_time is not None else FOR_EVER
+        yield Case(
+            subject=(Subject.CLIENT, one.process),
+            since=one.invoke_time,
+            until=min(ended, calm_ends),  # what disturbs it then may have taken the answer
+            more=_asks_the_dead(facts, one),
+            expected=f"process {one.process} to be answered, as it was before",
+            seen=f"{one.outcome.value} after {one.attempts} attempts: {one.error or 'no error'}",
+            topic=one.topic,
+            partition=-1 if one.partition is None else one.partition,
+            operations=(before.op_id, one.op_id),
+        )
+
+
+def _asks_the_dead(facts: Facts, one: Operation) -> int:
+    """The time of a request to a broker that does not run, if there may be one."""
+    degraded = facts.is_degraded(one.invoke_time, one.completion_time or one.invoke_time)
+    return bounds.given_up(facts.settings) if degraded else 0
+
+
+def _waited_for_nothing(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """acks=0 has no answer, so that it is done when it is sent."""
+    for one in facts.operations:
+        if one.function is Function.APPEND and one.acks == ACKS_NONE and one.outcome is not Outcome.OK:
+            yield Case(
+                subject=(Subject.CLIENT, one.process),
+                since=one.invoke_time,
+                fine=one.error not in WAITING or one.error is None,
+                expected=f"process {one.process} to be done as soon as it has sent: acks=0 has no answer",
+                seen=f"{one.outcome.value} after {one.attempts} attempts: {one.error or 'no error'}",
+                topic=one.topic,
+                partition=-1 if one.partition is None else one.partition,
+                operations=(one.op_id,),
+            )
+
+
+ROWS = (
+    Row(
+        name="needless_retry",
+        form=Form.NEVER,
+        subject=Subject.CLIENT,
+        cases=_refused,
+        bound=bounds.given_up,
+        through=frozenset({Kind.MEMBER}),
+    ),
+    Row(
+        name="needless_timeout",
+        form=Form.FOLLOW,
+        subject=Subject.CLIENT,
+        cases=_late,
+        bound=bounds.answered,
+        through=frozenset({Kind.MEMBER}),
+    ),
+    Row(name="waited_for_no_answer", form=Form.DONE, subject=Subject.CLIENT, cases=_waited_for_nothing),
+)

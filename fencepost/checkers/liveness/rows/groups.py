@@ -1,0 +1,273 @@
+"""Rows about groups: who is a member stays one, gets what is written, and gets it once.
+
+Owns these rows. They read what consumers recorded, so that they hold of every system with such clients.
+"""
+
+from collections.abc import Iterator
+
+from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.record import bounds
+from fencepost.record.facts import Facts
+from fencepost.record.settings import MILLISECOND, Settings
+from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
+
+EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
+"""Errors that a member may get in calm: they are steps of the protocol."""
+OF_MEMBERS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED})
+KEPT = ("auto", "before", "sync")
+"""Modes of a consumer that commits before it gives a partition up."""
+Place = tuple[str, str, int]
+"""Group, topic and partition."""
+
+
+def _plain(facts: Facts) -> frozenset[int]:
+    """Processes in groups that write in no transaction."""
+    writing = {one.process for one in facts.operations if one.function is Function.TXN}
+    return frozenset({one.process for one in facts.operations if one.group} - writing)
+
+
+def _end(one: Operation) -> int:
+    return one.invoke_time if one.completion_time is None else one.completion_time
+
+
+def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A member that was served is refused with an error that no step of the protocol explains."""
+    plain = _plain(facts)
+    for one in facts.operations:
+        if one.function in OF_MEMBERS and one.group and one.process in plain:
+            yield Case(
+                subject=(Subject.GROUP, one.group),
+                since=_end(one),
+                fine=one.outcome is Outcome.OK or one.error in EXPECTED,
+                expected=f"member {one.member or 'of ' + one.group} to be served",
+                seen=f"{one.function.value} got {one.error}",
+                operations=(one.op_id,),
+            )
+
+
+def _late_joins(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    plain = _plain(facts)
+    for one in facts.operations:
+        if one.function is Function.JOIN and one.group and one.process in plain:
+            yield Case(
+                subject=(Subject.GROUP, one.group),
+                since=one.invoke_time,
+                until=FOR_EVER if one.completion_time is None else one.completion_time,
+                expected=f"member {one.member or one.process} to be in the next generation of {one.group}",
+                seen=f"{one.outcome.value} {one.error or ''}".strip(),
+                operations=(one.op_id,),
+            )
+
+
+def _rebalances(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """The first join of each generation."""
+    first: dict[tuple[str, int], Operation] = {}
+    for one in facts.operations:
+        if one.function is Function.JOIN and one.group and one.generation is not None and one.generation >= 0:
+            known = first.get((one.group, one.generation))
+            if known is None or _end(one) < _end(known):
+                first[one.group, one.generation] = one
+    for (group, generation), one in first.items():
+        yield Case(
+            subject=(Subject.GROUP, group),
+            since=one.invoke_time,
+            expected=f"group {group} to stay in its generation",
+            seen=f"generation {generation} began",
+            decider=generation,
+            operations=(one.op_id,),
+        )
+
+
+def _again(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A record that another member, or a later generation, got again."""
+    if facts.settings.consumer.commit not in KEPT:
+        return
+    plain = _plain(facts)
+    polls = [one for one in facts.operations if one.function is Function.POLL and one.group and one.records and one.process in plain]
+    polls.sort(key=lambda one: (_end(one), one.op_id))
+    got: dict[tuple[Place, int], Operation] = {}
+    last: dict[tuple[Place, str | None, int | None], Operation] = {}
+    for poll in polls:
+        for record in poll.records:
+            place = poll.group or "", record.topic, record.partition
+            earlier = got.get((place, record.offset))
+            if earlier is not None and (earlier.member, earlier.generation) != (poll.member, poll.generation):
+                owner = place, earlier.member, earlier.generation
+                kept = facts.settings.consumer.commit != "sync" or last.get(owner) is not earlier
+                if kept and timeline.calm_at((Subject.GROUP, place[0]), earlier.invoke_time, MEMBERS) is not None:
+                    yield _repeated(place, earlier, poll, record.offset)
+            got[place, record.offset] = poll
+            last[place, poll.member, poll.generation] = poll
+
+
+def _repeated(place: Place, earlier: Operation, later: Operation, offset: int) -> Case:
+    group, topic, partition = place
+    return Case(
+        subject=(Subject.GROUP, group),
+        since=_end(later),
+        more=_end(later) - earlier.invoke_time,
+        expected=f"group {group} to go on after what member {earlier.member} had got and committed",
+        seen=f"member {later.member} got offset {offset} again in generation {later.generation}",
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        operations=(earlier.op_id, later.op_id),
+    )
+
+
+def _undelivered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A record that was acknowledged is handed out by a group that reads its partition, while a member owns
+    it: its polls bring records, or go on and bring none."""
+    plain = _plain(facts)
+    owners: dict[Place, list[Operation]] = {}
+    reached: dict[Place, list[tuple[int, int]]] = {}
+    for one in sorted(facts.operations, key=lambda one: (_end(one), one.op_id)):
+        if one.function is not Function.POLL or not one.group or one.process not in plain:
+            continue
+        for position in one.positions:
+            owners.setdefault((one.group, position.topic, position.partition), []).append(one)
+        for record in one.records:
+            place = one.group, record.topic, record.partition
+            known = reached.setdefault(place, [])
+            if not known or record.offset > known[-1][1]:
+                known.append((_end(one), record.offset))
+    for place, polls in owners.items():
+        yield from _waiting(facts, place, polls, reached.get(place, []))
+
+
+def _waiting(facts: Facts, place: Place, polls: list[Operation], reached: list[tuple[int, int]]) -> Iterator[Case]:
+    group, topic, partition = place
+    began, stopped = polls[0].invoke_time, _end(polls[-1])
+    work = facts.settings.consumer.processing_ms * MILLISECOND
+    for one in facts.operations:
+        if (one.function, one.topic, one.partition, one.acks) != (Function.APPEND, topic, partition, ACKS_ALL):
+            continue
+        if one.outcome is not Outcome.OK or one.offset is None or one.producer_epoch not in (None, -1):
+            if one.outcome is not Outcome.OK or one.offset is None:
+                continue
+        since = max(_end(one), began)
+        until = next((time for time, offset in reached if offset >= one.offset), FOR_EVER)
+        if until == FOR_EVER and stopped < facts.end:
+            until = max(stopped, since)  # nobody reads there any more
+        busy = sum(since <= _end(poll) <= until for poll in polls if poll.records)
+        yield Case(
+            subject=(Subject.GROUP, group),
+            since=since,
+            until=until,
+            more=2 * busy * (work + bounds.answered(facts.settings)),
+            expected=f"group {group} to get offset {one.offset}",
+            seen="it did not" if until == FOR_EVER else "it took longer",
+            topic=topic,
+            partition=partition,
+            offset=one.offset,
+            operations=(one.op_id,),
+        )
+
+
+def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """What a poll returned is committed, as the mode says: with each poll, or with the first one after the
+    interval."""
+    mode, plain = facts.settings.consumer.commit, _plain(facts)
+    if mode == "none":
+        return
+    commits: dict[tuple[int, str | None, int | None], list[Operation]] = {}
+    polls: dict[tuple[int, str | None, int | None], list[Operation]] = {}
+    for one in facts.operations:
+        kept = {Function.COMMIT: commits, Function.POLL: polls}.get(one.function)
+        if kept is not None and one.group and one.process in plain:
+            kept.setdefault((one.process, one.member, one.generation), []).append(one)
+    for owner, mine in polls.items():
+        last = _end(mine[-1])
+        for poll in mine:
+            if not poll.records or poll.completion_time is None:
+                continue
+            record = poll.records[-1]
+            covering = (
+                one.invoke_time
+                for one in commits.get(owner, ())
+                if one.invoke_time >= poll.invoke_time and _covers(one, record.topic, record.partition, record.offset)
+            )
+            until = next(covering, FOR_EVER)
+            if until == FOR_EVER:
+                until = max(poll.completion_time, last - 1)  # its last polls may go without
+                if until + 1 >= facts.end:
+                    until = FOR_EVER
+            yield Case(
+                subject=(Subject.GROUP, poll.group or ""),
+                since=poll.completion_time,
+                until=until,
+                expected=f"member {poll.member} to commit ({mode}) what its poll {poll.op_id} returned",
+                seen=f"no commit of {record.topic}-{record.partition} beyond offset {record.offset}",
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
+                operations=(poll.op_id,),
+            )
+
+
+def _covers(commit: Operation, topic: str, partition: int, offset: int) -> bool:
+    return any(
+        (place.topic, place.partition) == (topic, partition) and place.offset > offset for place in commit.positions
+    )
+
+
+def _commit_bound(of: Settings) -> int:
+    consumer = of.consumer
+    interval = consumer.auto_commit_interval_ms if consumer.commit == "auto" else 0
+    wait_ms = 2 * interval + consumer.processing_ms + 2 * consumer.poll_timeout_ms + consumer.request_timeout_ms
+    return wait_ms * MILLISECOND + bounds.answered(of)
+
+
+def _hand_over(of: Settings) -> int:
+    return bounds.expelled(of) + bounds.rejoined(of)
+
+
+MEMBERS = frozenset({Kind.MEMBER})
+ROWS = (
+    Row(
+        name="needless_refusal",
+        form=Form.NEVER,
+        subject=Subject.GROUP,
+        cases=_refused,
+        bound=lambda of: _hand_over(of) + of.consumer.request_timeout_ms * MILLISECOND,
+    ),
+    Row(
+        name="slow_rebalance",
+        form=Form.FOLLOW,
+        subject=Subject.GROUP,
+        cases=_late_joins,
+        bound=bounds.rejoined,
+        through=MEMBERS,
+    ),
+    Row(
+        name="needless_rebalance",
+        form=Form.CAUSE,
+        subject=Subject.GROUP,
+        cases=_rebalances,
+        bound=lambda of: 2 * _hand_over(of) + of.consumer.max_poll_interval_ms * MILLISECOND,
+        causes=frozenset(Kind) - {Kind.LATENT},
+    ),
+    Row(
+        name="needless_reprocessing",
+        form=Form.NEVER,
+        subject=Subject.GROUP,
+        cases=_again,
+        bound=_hand_over,
+        through=frozenset(),
+    ),
+    Row(
+        name="late_delivery",
+        form=Form.FOLLOW,
+        subject=Subject.GROUP,
+        cases=_undelivered,
+        bound=lambda of: _hand_over(of) + 2 * of.consumer.poll_timeout_ms * MILLISECOND,
+    ),
+    Row(
+        name="missing_commit",
+        form=Form.FOLLOW,
+        subject=Subject.GROUP,
+        cases=_uncommitted,
+        bound=_commit_bound,
+    ),
+)

@@ -1,0 +1,196 @@
+"""Rows about transactional ids: what was decided is marked everywhere, and nothing is aborted too early.
+
+Owns these rows. They read what a coordinator wrote into its log, and what leaders appended.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+from attrs import define, field
+
+from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.record import bounds
+from fencepost.record.facts import Facts
+from fencepost.record.settings import MILLISECOND
+from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.decoding import from_json
+from fencepost.traces.events import Event, Name
+
+PREPARED = {"PrepareCommit": True, "PrepareAbort": False}
+COMPLETE = ("CompleteCommit", "CompleteAbort")
+ONGOING = "Ongoing"
+
+
+class Phase(msgspec.Struct, frozen=True):
+    """The detail of a phase."""
+
+    transactional_id: str = ""
+    producer_id: int = -1
+    producer_epoch: int = -1
+    partitions: tuple[str, ...] = ()
+    why: str = ""
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """The detail of a marker."""
+
+    producer_id: int = -1
+    producer_epoch: int = -1
+    commit: bool = False
+
+
+@define
+class Decided:
+    """A transaction that was decided."""
+
+    position: int
+    time: int
+    phase: Phase
+    commit: bool
+    # When each partition got its marker.
+    marked: dict[str, int] = field(factory=dict)
+    # When the coordinator wrote that it is complete, and where; FOR_EVER: it did not.
+    complete: int = FOR_EVER
+    completed_at: int = -1
+
+
+def _phases(facts: Facts) -> Iterator[tuple[int, Event, Phase]]:
+    for position, event in facts.of(Name.TRANSACTION_PHASE):
+        try:
+            yield position, event, from_json(event.detail, Phase)
+        except msgspec.DecodeError:
+            continue  # a trace may come from any tool
+
+
+def _decisions(facts: Facts) -> list[Decided]:
+    """The transactions that were decided, with what came of each."""
+    open_: dict[str, Decided] = {}
+    found: list[Decided] = []
+    of_producer: dict[int, list[Decided]] = {}
+    phases = {position: (event, phase) for position, event, phase in _phases(facts)}
+    for position, event in facts.of(Name.TRANSACTION_PHASE, Name.MARKER_WRITTEN):
+        if event.name is Name.MARKER_WRITTEN:
+            _mark(of_producer, event)
+            continue
+        if position not in phases:
+            continue
+        _, phase = phases[position]
+        name, known = phase.transactional_id, open_.get(phase.transactional_id)
+        if event.cause in PREPARED:
+            if known is None:
+                known = Decided(position, event.time, phase, PREPARED[event.cause])
+                open_[name] = known
+                found.append(known)
+                of_producer.setdefault(phase.producer_id, []).append(known)
+        elif known is not None:
+            del open_[name]
+            known.complete, known.completed_at = event.time, position
+    return found
+
+
+def _mark(of_producer: dict[int, list[Decided]], event: Event) -> None:
+    try:
+        marker = from_json(event.detail, Marker)
+    except msgspec.DecodeError:
+        return
+    for decided in of_producer.get(marker.producer_id, ())[-1:]:
+        decided.marked.setdefault(f"{event.topic}-{event.partition}", event.time)
+
+
+def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    for decided in _decisions(facts):
+        for place in decided.phase.partitions:
+            topic, _, number = place.rpartition("-")
+            gone = (told.time for told in facts.deleted.get(topic, ()))
+            until = decided.marked.get(place, FOR_EVER)
+            yield Case(
+                subject=(Subject.ID, decided.phase.transactional_id),
+                since=decided.time,
+                until=min(until, next(gone, FOR_EVER)),
+                expected=f"the decided transaction of {decided.phase.transactional_id} to be marked in {place}",
+                seen="it was not",
+                topic=topic,
+                partition=int(number) if number.isdigit() else -1,
+                events=(decided.position,),
+            )
+
+
+def _incomplete(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    for decided in _decisions(facts):
+        yield Case(
+            subject=(Subject.ID, decided.phase.transactional_id),
+            since=decided.time,
+            until=decided.complete,
+            expected=f"the decided transaction of {decided.phase.transactional_id} to be complete",
+            seen="it was not",
+            events=(decided.position,),
+        )
+
+
+def _complete_early(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """Complete is said when every partition that is there has its marker."""
+    if not facts.events.get(Name.MARKER_WRITTEN):
+        return
+    for decided in _decisions(facts):
+        if decided.completed_at < 0:
+            continue
+        lacking = [
+            place
+            for place in decided.phase.partitions
+            if decided.marked.get(place, FOR_EVER) > decided.complete
+            and not facts.deleted.get(place.rpartition("-")[0])
+        ]
+        yield Case(
+            subject=(Subject.ID, decided.phase.transactional_id),
+            since=decided.complete,
+            fine=not lacking,
+            expected=f"a marker in each of {', '.join(decided.phase.partitions) or 'no partition'}",
+            seen=f"none in {', '.join(lacking)}, and the transaction was complete",
+            events=(decided.position, decided.completed_at),
+        )
+
+
+def _timed_out(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A coordinator aborts a transaction by itself only when its time is over."""
+    begun: dict[str, tuple[int, int]] = {}
+    least = facts.settings.transform.transaction_timeout_ms * MILLISECOND
+    for position, event, phase in _phases(facts):
+        name = phase.transactional_id
+        if event.cause == ONGOING:
+            begun.setdefault(name, (event.time, position))
+        elif event.cause == "PrepareAbort" and "time" in phase.why and name in begun:
+            since, first = begun[name]
+            yield Case(
+                subject=(Subject.ID, name),
+                since=event.time,
+                fine=event.time - since >= least * 3 // 4,
+                expected=f"the transaction of {name} to stay open for {least // MILLISECOND} ms",
+                seen=f"its coordinator aborted it after {(event.time - since) // MILLISECOND} ms: {phase.why}",
+                events=(first, position),
+            )
+        if event.cause != ONGOING:
+            begun.pop(name, None)
+
+
+ROWS = (
+    Row(
+        name="late_marker",
+        form=Form.FOLLOW,
+        subject=Subject.ID,
+        cases=_unmarked,
+        bound=bounds.marked,
+        through=frozenset({Kind.MEMBER}),
+        where="brokers that say what coordinators and leaders write",
+    ),
+    Row(
+        name="late_completion",
+        form=Form.FOLLOW,
+        subject=Subject.ID,
+        cases=_incomplete,
+        bound=bounds.marked,
+        through=frozenset({Kind.MEMBER}),
+        where="brokers that say what coordinators write",
+    ),
+    Row(name="completed_without_marker", form=Form.DONE, subject=Subject.ID, cases=_complete_early),
+    Row(name="aborted_early", form=Form.DONE, subject=Subject.ID, cases=_timed_out),
+)

@@ -1,0 +1,190 @@
+"""Rows about topics: what operators asked for, and what goes without being asked.
+
+Owns these rows. What was accepted completes; what nobody asked for does not happen.
+"""
+
+from collections.abc import Iterator
+
+from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.record import bounds
+from fencepost.record.facts import Facts, Key, at
+from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.events import REPLICA_DELETED, Name
+
+
+def _deletions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """The deletion of a topic is done: its node is gone, where there is one."""
+    for topic, told in facts.deleted.items():
+        for place, asked in enumerate(told):
+            if asked.value:
+                yield Case(
+                    subject=(Subject.TOPIC, topic),
+                    since=asked.time,
+                    until=next((each.time for each in told[place:] if not each.value), FOR_EVER),
+                    expected=f"the deletion of topic {topic} to be done",
+                    seen="it was not",
+                    topic=topic,
+                    events=(asked.position,),
+                )
+
+
+def _created(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A partition that was assigned gets a state, and with it a leader."""
+    for key, told in facts.assigned.items():
+        for place, made in enumerate(told):
+            if not made.value or (place and told[place - 1].value):
+                continue
+            led = (each.time for each in facts.states.get(key, ()) if each.time >= made.time and each.isr)
+            gone = (each.time for each in facts.deleted.get(key[0], ()) if each.time >= made.time)
+            yield Case(
+                subject=(Subject.TOPIC, key[0]),
+                since=made.time,
+                until=min(next(led, FOR_EVER), next(gone, FOR_EVER)),
+                expected=f"partition {key[0]}-{key[1]}, which was created, to get a leader",
+                seen="nobody led it",
+                topic=key[0],
+                partition=key[1],
+                events=(made.position,),
+            )
+
+
+def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """Settings that one broker applied are applied by each that is registered."""
+    applied: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+    if not any(event.node >= 0 for _, event in facts.of(Name.TOPIC_CONFIGURED)):
+        return
+    for position, event in facts.of(Name.TOPIC_CONFIGURED):
+        place = event.topic or "", event.detail
+        applied.setdefault(place, []).append((event.time, event.node, position))
+    if len({node for all_ in applied.values() for _, node, _ in all_}) < 2:
+        return  # one source says it for all: the metadata log
+    for (topic, detail), found in applied.items():
+        first, _, position = found[0]
+        later = [time for (name, other), each in applied.items() for time, *_ in each if name == topic and other != detail and time >= first]
+        gone = [told.time for told in facts.deleted.get(topic, ()) if told.time >= first]
+        for broker in facts.brokers():
+            if not facts.is_registered(broker, first):
+                continue
+            mine = [time for time, node, _ in found if node == broker]
+            left = [told.time for told in facts.registered.get(broker, ()) if told.time > first]
+            yield Case(
+                subject=(Subject.BROKER, broker),
+                since=first,
+                until=min([*mine, *later, *gone, *left, FOR_EVER]),
+                expected=f"broker {broker} to apply {detail} to topic {topic}, as broker {found[0][1]} did",
+                seen="it did not",
+                topic=topic,
+                events=(position,),
+            )
+
+
+def _vanished(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A partition goes with its topic, whose deletion was asked for."""
+    for key, told in facts.assigned.items():
+        for gone in told:
+            if not gone.value:
+                asked = at(facts.deleted.get(key[0], ()), gone.time)
+                yield Case(
+                    subject=(Subject.TOPIC, key[0]),
+                    since=gone.time,
+                    fine=asked is not None or not facts.deleted,
+                    expected=f"partition {key[0]}-{key[1]} to stay, for nobody asked for its deletion",
+                    seen="it was gone",
+                    topic=key[0],
+                    partition=key[1],
+                    events=(gone.position,),
+                )
+
+
+def _dropped(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A broker deletes a replica that is not, or not any more, assigned to it."""
+    for position, event in facts.of(Name.MARK):
+        if event.cause != REPLICA_DELETED or event.topic is None:
+            continue
+        key = event.topic, event.partition
+        yield Case(
+            subject=(Subject.TOPIC, event.topic),
+            since=event.time,
+            fine=not _keeps(facts, key, event.node, event.time),
+            expected=f"broker {event.node} to keep its replica of {key[0]}-{key[1]}, for it is assigned to it",
+            seen="it deleted it",
+            topic=event.topic,
+            partition=event.partition,
+            events=(position,),
+        )
+
+
+def _keeps(facts: Facts, key: Key, broker: int, moment: int) -> bool:
+    """Whether no request, however old, can have let the broker delete its replica."""
+    assigned = facts.assigned.get(key, [])
+    if not assigned or facts.deleted.get(key[0]):
+        return False
+    asked = [*assigned, *facts.moving.get(key, ())]
+    return all(broker in told.value for told in asked if told.value and told.time <= moment)
+
+
+def _all_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """When an old replica goes, all of the target were in the ISR."""
+    for key, told in facts.assigned.items():
+        for before, now in zip(told, told[1:], strict=False):
+            if not now.value or not set(before.value) - set(now.value):
+                continue
+            state = at_state(facts, key, now.position)
+            if state is None:
+                continue
+            lacking = sorted(set(now.value) - set(state))
+            yield Case(
+                subject=(Subject.PARTITION, key),
+                since=now.time,
+                fine=not lacking,
+                expected=f"all of {list(now.value)} to be in the ISR before an old replica goes",
+                seen=f"the ISR was {list(state)}",
+                topic=key[0],
+                partition=key[1],
+                events=(before.position, now.position),
+            )
+
+
+def at_state(facts: Facts, key: Key, position: int) -> tuple[int, ...] | None:
+    """The widest ISR of a partition in its last two states before a position: the write that ends a
+    reassignment takes the old replicas out of the ISR in the same step or just before."""
+    found = [state.isr for state in facts.states.get(key, ()) if state.position < position][-2:]
+    return max(found, key=len) if found else None
+
+
+ROWS = (
+    Row(
+        name="late_topic_deletion",
+        form=Form.FOLLOW,
+        subject=Subject.TOPIC,
+        cases=_deletions,
+        bound=lambda of: bounds.led(of) + bounds.delivered(of),
+        through=frozenset({Kind.REQUEST}),
+        where="ZooKeeper's queue of deletions",
+    ),
+    Row(
+        name="late_topic_creation",
+        form=Form.FOLLOW,
+        subject=Subject.TOPIC,
+        cases=_created,
+        bound=bounds.led,
+        through=frozenset({Kind.REQUEST}),
+    ),
+    Row(
+        name="late_topic_settings",
+        form=Form.FOLLOW,
+        subject=Subject.BROKER,
+        cases=_configured,
+        bound=bounds.delivered,
+        where="brokers that say which settings they applied",
+    ),
+    Row(name="partition_vanished", form=Form.DONE, subject=Subject.TOPIC, cases=_vanished),
+    Row(
+        name="replica_deleted_early",
+        form=Form.DONE,
+        subject=Subject.TOPIC,
+        cases=_dropped,
+        where="brokers that say which replicas they delete",
+    ),
+    Row(name="reassigned_out_of_sync", form=Form.DONE, subject=Subject.PARTITION, cases=_all_in_sync),
+)
