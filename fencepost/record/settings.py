@@ -149,6 +149,21 @@ class Real(Struct, frozen=True, kw_only=True):
     slack_ms: int = 1_000
 
 
+class Planned(Struct, frozen=True, kw_only=True):
+    """What a client does, of a plan."""
+
+    function: str
+    at_ms: int
+    process: int = -1
+    # The group of a consumer.
+    key: str | None = None
+    # Of a pause, its length in units of PAUSE_MS.
+    records: int = 1
+
+
+PAUSE_MS = 100
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """The part of a plan from which bounds follow. `real` is None in virtual time."""
 
@@ -159,6 +174,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     consumer: Consumer = field(default_factory=Consumer)
     transform: Transform = field(default_factory=Transform)
     real: Real | None = None
+    operations: tuple[Planned, ...] = ()
 
     @property
     def noisy(self) -> bool:
@@ -167,6 +183,15 @@ class Settings(Struct, frozen=True, kw_only=True):
         net = self.network
         by_chance = net.loss_ppm or net.duplicate_ppm or net.reorder_ppm or net.late_ppm
         return bool(by_chance) or net.latency_max_us > FAR_US
+
+    @property
+    def hasty(self) -> bool:
+        """Whether members of groups have less patience than a step of theirs takes: with a commit that is
+        answered, or with a rebalance that they hear of after their work."""
+        consumer = self.consumer
+        wait_ms = consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms
+        step_ms = (self.trips(12) + self.syncs(10)) // MILLISECOND
+        return consumer.request_timeout_ms < step_ms + 200 or consumer.max_poll_interval_ms < wait_ms + 2 * step_ms
 
     def trips(self, messages: int) -> int:
         """How long a sequence of so many messages takes if each waits for the one before, nanoseconds."""

@@ -7,15 +7,16 @@ reaction that is owed for it: bounds.py says how long that may take. On what a s
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 
 from attrs import define, evolve, field, frozen
 
 from fencepost.record import bounds
 from fencepost.record.facts import ENDING, STOPPING, Facts, Key, Told, at, busy_since, fault_detail
-from fencepost.record.settings import Settings
+from fencepost.record.settings import MILLISECOND, PAUSE_MS, Planned
 from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function
 
 EVERYBODY: frozenset[int] = frozenset()
 """Instead of brokers: all of them."""
@@ -370,5 +371,39 @@ def _of_operators(facts: Facts) -> Iterator[Disturbance]:
             yield Disturbance(Kind.REQUEST, event.time, until, what, topic=event.topic, position=position)
 
 
-def _of_clients(facts: Facts) -> Iterable[Disturbance]:
-    return ()
+def _of_clients(facts: Facts) -> Iterator[Disturbance]:
+    """Members that come, go and stand still: as their clients did it, or as the plan has it."""
+    settings = facts.settings
+    if settings.hasty:
+        what = "members have less patience than a step of theirs takes"
+        yield Disturbance(Kind.MEMBER, 0, FOR_EVER, what)
+    seen: set[tuple[int, int]] = set()
+    groups: dict[int, str] = {}
+    for one in sorted(facts.operations, key=lambda one: one.invoke_time):
+        who = one.process, one.session
+        if one.group is not None and who not in seen:
+            seen.add(who)
+            groups[one.process] = one.group
+            what = f"process {one.process} became a member"
+            yield Disturbance(Kind.MEMBER, one.invoke_time, one.invoke_time, what, group=one.group)
+        elif one.function is Function.CRASH:
+            yield _gone(facts, one.process, one.invoke_time, groups.get(one.process))
+    for planned in settings.operations:
+        yield from _planned(facts, planned, groups)
+
+
+def _gone(facts: Facts, process: int, moment: int, group: str | None) -> Disturbance:
+    until = moment + bounds.expelled(facts.settings)
+    return Disturbance(Kind.MEMBER, moment, until, f"process {process} ended", group=group)
+
+
+def _planned(facts: Facts, planned: Planned, groups: dict[int, str]) -> Iterator[Disturbance]:
+    """A pause holds a member up for so long; who leaves is a member until its last commit is answered, and
+    gone at once if that takes too long."""
+    begin = facts.begun + planned.at_ms * MILLISECOND
+    group, process = groups.get(planned.process), planned.process
+    if planned.function == "pause":
+        end = begin + planned.records * PAUSE_MS * MILLISECOND
+        yield Disturbance(Kind.MEMBER, begin, end, f"process {process} stood still", group=group)
+    elif planned.function == "unsubscribe":
+        yield _gone(facts, process, begin, group)

@@ -113,6 +113,8 @@ class Profile:
     polls, so that others wait as long for them to join."""
     lone: int = 0
     """Plans in a hundred in which each fault comes when the cluster has got over the last one."""
+    rests: int = 0
+    """Plans in a hundred with stretches of calm between bursts of faults, or without any fault."""
     calm: int = 0
     """Plans in a hundred without faults, of a profile that is mixed."""
     other_ends: int = 0

@@ -16,6 +16,7 @@ from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.producers import with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.relays import with_relays
+from fencepost.campaign.swarm.rests import with_rests
 from fencepost.campaign.swarm.retries import with_retries
 from fencepost.campaign.swarm.silences import with_silences
 from fencepost.campaign.swarm.subset import subset_of
@@ -84,7 +85,8 @@ def swarm(
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
     plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
-    return with_transactions(with_groups(plan, draw, bounds), draw, bounds)
+    plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
+    return with_rests(plan, draw, bounds)
 
 
 def _topic(draw: Draws, bounds: Profile) -> TopicOptions:

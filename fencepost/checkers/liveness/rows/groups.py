@@ -238,7 +238,6 @@ ROWS = (
         subject=Subject.GROUP,
         cases=_late_joins,
         bound=bounds.rejoined,
-        through=MEMBERS,
     ),
     Row(
         name="needless_rebalance",
@@ -254,7 +253,6 @@ ROWS = (
         subject=Subject.GROUP,
         cases=_again,
         bound=_hand_over,
-        through=frozenset(),
     ),
     Row(
         name="late_delivery",
