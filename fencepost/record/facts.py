@@ -139,6 +139,17 @@ class Facts:
         """Whether the partition is being reassigned."""
         return self.holds(self.moving.get(key), moment)
 
+    def all_there(self, brokers: Iterable[int], since: int, until: int) -> int:
+        """From a moment on, when all of these brokers were registered and stayed so until another moment, or
+        the end; that later one if they never were."""
+        until = min(until, self.end)
+        for broker in brokers:
+            if not self.is_registered(broker, until):
+                return until
+            told = self.registered.get(broker, ())
+            since = max([since, *(each.time for each in told if each.value and since < each.time <= until)])
+        return since
+
     def is_degraded(self, begin: int, end: int) -> bool:
         """Whether any broker did not run at some moment from begin to end: a client may ask it, and waits for
         nothing until its request times out."""

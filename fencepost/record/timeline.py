@@ -79,6 +79,10 @@ DELAYING = frozenset({"slow_link", "slow_zookeeper"})
 after their end."""
 
 
+AT_ONCE = "expire_session"
+"""The kind of fault that is over when it begins, whatever its duration."""
+
+
 @frozen
 class Disturbance:
     """Something that disturbs, from `begin` to `end`, nanoseconds of the trace."""
@@ -276,6 +280,8 @@ def _fault(facts: Facts, position: int, event: Event, end: int) -> Iterator[Dist
         )
     if kind in ENDING or kind == STOPPING or kind.startswith(REQUESTS):
         return
+    if kind == AT_ONCE:
+        end = event.time
     late = facts.settings.trips(2)
     if kind in DELAYING:
         late += detail.parameter * 1_000

@@ -103,6 +103,8 @@ class Judging:
         count = self.counts.setdefault(row.name, Count())
         judge = _JUDGES[row.form]
         for case in row.cases(self.facts, self.timeline):
+            if (case.since if case.until == FOR_EVER else case.until) < self.facts.begun:
+                continue  # over before the run began
             wrong = judge(self, row, case)
             if wrong is None:
                 count.excused += 1

@@ -14,6 +14,12 @@ LIVENESS: tuple[Anomaly, ...] = (
     _row("session_lost", "a broker whose process ran lost its registration, and nothing explains it"),
     _row("no_controller", "for longer than an election takes there was no controller"),
     _row("controller_moved", "another broker became controller, and nothing explains it"),
+    _row("late_stop", "a broker that was asked to stop ran on for longer than a controlled shutdown takes"),
+    _row(
+        "stopped_as_leader",
+        "a broker that was asked to stop went as leader of a partition that another member of the ISR could "
+        "have led",
+    ),
     _row(
         "late_preferred_election",
         "a preferred replica was in the ISR for longer than the balance interval, and another one led",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, Told
+from fencepost.record.settings import MILLISECOND
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import Name
 
@@ -85,9 +86,59 @@ def _new_controllers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             subject=(Subject.BROKER, former),
             since=event.time,
             expected=f"broker {former} to stay controller",
+            fine=facts.is_stopping(former, event.time),
             seen=f"broker {event.node} became controller of epoch {event.controller_epoch}",
             events=(held[-1].position, position),
         )
+
+
+def _stops(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A broker that was asked to stop ends."""
+    for broker, told in facts.stopping.items():
+        for asked in told:
+            if not asked.value:
+                continue
+            ends = (each.time for each in facts.runs.get(broker, ()) if not each.value and each.time >= asked.time)
+            starts = (each.time for each in told if not each.value and each.time > asked.time)
+            yield Case(
+                subject=(Subject.CONTROLLER, None),
+                since=asked.time,
+                until=min(next(ends, FOR_EVER), next(starts, FOR_EVER)),
+                expected=f"broker {broker}, which was asked to stop, to end",
+                seen="it ran on",
+                events=(asked.position,),
+            )
+
+
+def _left_leading(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """When a broker that was asked to stop goes, it leads nothing that another member of the ISR could."""
+    for broker, told in facts.registered.items():
+        for gone, _ in _absences(told):
+            if not facts.is_stopping(broker, gone.time) or not facts.is_running(broker, gone.time - 1):
+                continue
+            for key, states in facts.states.items():
+                before = [state for state in states if state.position < gone.position]
+                if not before or facts.is_going(key[0], gone.time) or facts.is_moving(key, gone.time):
+                    continue
+                state = before[-1]
+                others = [
+                    member
+                    for member in state.isr
+                    if member != broker
+                    and facts.is_registered(member, gone.time)
+                    and not facts.is_stopping(member, gone.time)
+                ]
+                yield Case(
+                    subject=(Subject.PARTITION, key),
+                    since=gone.time,
+                    fine=state.leader != broker or not others,
+                    expected=f"broker {broker} to have handed {key[0]}-{key[1]} to broker {others[:1]}, which is "
+                    f"in the ISR, before it went",
+                    seen="it led to the end",
+                    topic=key[0],
+                    partition=key[1],
+                    events=(state.position, gone.position),
+                )
 
 
 TIME_OUTS = frozenset({Kind.NOISE, Kind.START, Kind.FAULT, Kind.BUSY, Kind.BACK})
@@ -124,5 +175,22 @@ ROWS = (
         cases=_new_controllers,
         bound=lambda of: bounds.session(of) + bounds.quorum(of),
         causes=TIME_OUTS | {Kind.AWAY, Kind.STOP},
+    ),
+    Row(
+        name="late_stop",
+        form=Form.FOLLOW,
+        subject=Subject.CONTROLLER,
+        cases=_stops,
+        bound=lambda of: 3 * of.cluster.controlled_shutdown_retry_backoff_ms * MILLISECOND
+        + 3 * bounds.led(of),
+        through=frozenset({Kind.STOP, Kind.REQUEST}),
+    ),
+    Row(
+        name="stopped_as_leader",
+        form=Form.NEVER,
+        subject=Subject.PARTITION,
+        cases=_left_leading,
+        bound=bounds.caught_up,
+        through=frozenset({Kind.STOP}),
     ),
 )

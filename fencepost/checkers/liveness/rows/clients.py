@@ -73,9 +73,12 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         excused = one.error == OUT_OF_RANGE or _small(facts, one) or one.error in WAITING
         if excused or _moved(facts, one, before.invoke_time):
             continue
+        if one.completion_time is None:
+            continue  # when it was refused is not known
         yield Case(
             subject=(Subject.CLIENT, one.process),
-            since=one.completion_time or one.invoke_time,
+            since=one.completion_time,
+            more=one.completion_time - before.invoke_time,
             fine=not wrong,
             expected=f"process {one.process} to be served at its first attempt, as it was before",
             seen=f"{one.outcome.value} after {one.attempts} attempts: {one.error or 'no error'}",
@@ -121,7 +124,7 @@ def _waited_for_nothing(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             yield Case(
                 subject=(Subject.CLIENT, one.process),
                 since=one.invoke_time,
-                fine=one.error not in WAITING or one.error is None,
+                fine=one.error not in WAITING or one.error is None or not one.attempts,
                 expected=f"process {one.process} to be done as soon as it has sent: acks=0 has no answer",
                 seen=f"{one.outcome.value} after {one.attempts} attempts: {one.error or 'no error'}",
                 topic=one.topic,

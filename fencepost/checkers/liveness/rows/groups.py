@@ -22,9 +22,12 @@ Place = tuple[str, str, int]
 
 
 def _plain(facts: Facts) -> frozenset[int]:
-    """Processes in groups that write in no transaction."""
+    """Processes of groups in which nobody writes in transactions: those commit offsets by themselves, and
+    begin again where one was aborted."""
     writing = {one.process for one in facts.operations if one.function is Function.TXN}
-    return frozenset({one.process for one in facts.operations if one.group} - writing)
+    of_groups = {(one.process, one.group) for one in facts.operations if one.group}
+    others = {group for process, group in of_groups if process in writing}
+    return frozenset(process for process, group in of_groups if group not in others)
 
 
 def _end(one: Operation) -> int:
@@ -53,18 +56,40 @@ def _late_joins(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=one.invoke_time,
-                until=FOR_EVER if one.completion_time is None else one.completion_time,
+                until=min(_calm_end(timeline, one), one.completion_time or _own_end(facts, one)),
                 expected=f"member {one.member or one.process} to be in the next generation of {one.group}",
                 seen=f"{one.outcome.value} {one.error or ''}".strip(),
                 operations=(one.op_id,),
             )
 
 
+def _calm_end(timeline: Timeline, one: Operation) -> int:
+    """When the calm ends in which a member asked: what disturbs its group later may take the answer."""
+    calm = timeline.calm_at((Subject.GROUP, one.group), one.invoke_time)
+    return one.invoke_time if calm is None else calm.end
+
+
+def _own_end(facts: Facts, one: Operation) -> int:
+    """When the process of an operation ended or left, after it began."""
+    ends = [
+        row.invoke_time for row in facts.operations if row.function is Function.CRASH and row.process == one.process
+    ]
+    ends += [
+        facts.begun + planned.at_ms * MILLISECOND
+        for planned in facts.settings.operations
+        if planned.function == "unsubscribe" and planned.process == one.process
+    ]
+    return min((end for end in ends if end >= one.invoke_time), default=FOR_EVER)
+
+
 def _rebalances(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """The first join of each generation."""
     first: dict[tuple[str, int], Operation] = {}
+    plain = _plain(facts)
     for one in facts.operations:
-        if one.function is Function.JOIN and one.group and one.generation is not None and one.generation >= 0:
+        if one.process not in plain or one.generation is None or one.generation < 0:
+            continue
+        if one.function is Function.JOIN and one.group:
             known = first.get((one.group, one.generation))
             if known is None or _end(one) < _end(known):
                 first[one.group, one.generation] = one

@@ -187,7 +187,7 @@ def _moves(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             gone = (each.time for each in facts.deleted.get(key[0], ()) if each.time >= asked.time)
             yield Case(
                 subject=(Subject.PARTITION, key),
-                since=asked.time,
+                since=facts.all_there(asked.value, asked.time, until),  # a dead target holds it up
                 until=min(until, next(gone, FOR_EVER)),
                 expected=f"the reassignment to {list(asked.value)} to be over",
                 seen="it was not",

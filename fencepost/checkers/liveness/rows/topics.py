@@ -17,10 +17,13 @@ def _deletions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     for topic, told in facts.deleted.items():
         for place, asked in enumerate(told):
             if asked.value:
+                done = next((each.time for each in told[place:] if not each.value), FOR_EVER)
+                keys = [key for key in facts.assigned if key[0] == topic]
+                holders = {broker for key in keys for broker in facts.replicas(key, asked.time - 1)}
                 yield Case(
                     subject=(Subject.TOPIC, topic),
-                    since=asked.time,
-                    until=next((each.time for each in told[place:] if not each.value), FOR_EVER),
+                    since=facts.all_there(holders, asked.time, done),  # a dead replica holds a deletion up
+                    until=done,
                     expected=f"the deletion of topic {topic} to be done",
                     seen="it was not",
                     topic=topic,
@@ -59,6 +62,9 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     if len({node for all_ in applied.values() for _, node, _ in all_}) < 2:
         return  # one source says it for all: the metadata log
     for (topic, detail), found in applied.items():
+        found = [one for one in found if facts.is_registered(one[1], one[0])]  # one that starts reads them all
+        if not found:
+            continue
         first, _, position = found[0]
         later = [time for (name, other), each in applied.items() for time, *_ in each if name == topic and other != detail and time >= first]
         gone = [told.time for told in facts.deleted.get(topic, ()) if told.time >= first]
