@@ -16,3 +16,21 @@ SHOWN_COLUMNS = (
 )
 """The columns of operations that the invariants read: log ends that clients were shown, and the keys of
 records."""
+
+LIVENESS_COLUMNS = (
+    *("trace_id", "op_id", "process", "session", "function", "outcome", "invoke_time", "completion_time"),
+    *(
+        "topic",
+        "partition",
+        "key",
+        "argument",
+        "error",
+        "acks",
+        "offset",
+        "producer_epoch",
+        "group",
+        "member",
+    ),
+    *("generation", "node", "attempts", "records", "positions"),
+)
+"""The columns of operations that the check of liveness reads."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from fencepost.checkers.columns_read import LOG_COLUMNS, SHOWN_COLUMNS
+from fencepost.checkers.columns_read import LIVENESS_COLUMNS, LOG_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.unjudged import data_of, with_lines
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError, unknown_name
@@ -140,16 +140,16 @@ def _conformance_of_events(events: "EventTables") -> dict[int, Verdict]:
     return judge_conformance(events)
 
 
-def _meantime(trace: Trace) -> Verdict:
-    from fencepost.checkers.meantime import judge as judge_events
+def _liveness(trace: Trace) -> Verdict:
+    from fencepost.checkers.liveness import judge as judge_trace
 
-    return judge_events(trace)
+    return judge_trace(trace)
 
 
-def _meantime_of_events(events: "EventTables") -> dict[int, Verdict]:
-    from fencepost.checkers.events import judge_meantime
+def _liveness_of_events(events: "EventTables") -> dict[int, Verdict]:
+    from fencepost.checkers.events import judge_liveness
 
-    return judge_meantime(events)
+    return judge_liveness(events)
 
 
 def event_tables(tables: "Tables", traces: Sequence[Trace]) -> "EventTables":
@@ -251,10 +251,11 @@ CHECKS: dict[str, Check] = {
             judge_events=_conformance_of_events,
         ),
         Check(
-            name="meantime",
-            judge=_meantime,
+            name="liveness",
+            judge=_liveness,
             reads_events=True,
-            judge_events=_meantime_of_events,
+            judge_events=_liveness_of_events,
+            operation_columns=LIVENESS_COLUMNS,
         ),
     )
 }

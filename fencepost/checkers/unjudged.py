@@ -83,7 +83,7 @@ _PROMISES: Mapping[str, tuple[_Promise, ...]] = {
         _BROKERS,
     ),
     "conformance": (_BROKERS,),
-    "meantime": (_BROKERS,),
+    "liveness": (_BROKERS,),
 }
 NOTHING = "nothing was judged: the trace has no client operation and no event of a broker"
 ONLY_A_MODEL = (

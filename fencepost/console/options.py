@@ -125,7 +125,7 @@ checks_option: Decorator = click.option(
     "--checks",
     metavar="LIST",
     help="Checks to run, separated by commas: log, kafka (runs log too), transactions, groups, exactly_once, "
-    "invariants, conformance, meantime."
+    "invariants, conformance, liveness."
     " [default: all; a check with nothing to look at returns Ok at once]",
 )
 

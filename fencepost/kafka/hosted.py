@@ -350,7 +350,7 @@ class HostedRun(Run):
         if self.ended is not None:
             return self.ended
         recorded = len(self.cluster.events)
-        self._dump_logs(over=False)
+        self._dump_logs()
         try:
             return self._named(self._trace())
         finally:

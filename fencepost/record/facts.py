@@ -166,7 +166,9 @@ class Facts:
         return tuple(range(1, self.settings.cluster.brokers + 1))
 
 
-def facts_of(events: Iterable[tuple[int, Event]], operations: Sequence[Operation], settings: Settings) -> Facts:
+def facts_of(
+    events: Iterable[tuple[int, Event]], operations: Sequence[Operation], settings: Settings
+) -> Facts:
     """The index of a trace.
 
     Args:
@@ -270,6 +272,11 @@ _LEARN = {
     Name.IMPLEMENTATION_ERROR: _failed,
     Name.PHASE: _phase,
 }
+
+
+def fault_of(event: Event) -> str:
+    """What tells a fault from others: the number at the beginning of its detail."""
+    return event.detail.split(",")[0].rstrip("}")
 
 
 def fault_detail(event: Event) -> FaultDetail:

@@ -1,4 +1,5 @@
-"""The numbers of a cluster and its clients that bounds follow from: of a plan, or as a real run recorded them.
+"""The numbers of a cluster and its clients that bounds follow from: of a plan, or as a real run recorded
+them.
 
 Owns which settings are read, and their defaults. They are decoded without the rest of a plan's JSON, because
 decoding a whole plan costs as much as judging a trace. Must not know rules.
@@ -75,6 +76,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     leader_imbalance_check_ms: int = 5_000
     leader_imbalance_interval_ms: int = 300_000
     controlled_shutdown_retry_backoff_ms: int = 5_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
     log_retention_check_interval_ms: int = 300_000
     log_cleaner_backoff_ms: int = 15_000
     groups: Groups = field(default_factory=Groups)
@@ -191,7 +193,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         consumer = self.consumer
         wait_ms = consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms
         step_ms = (self.trips(12) + self.syncs(10)) // MILLISECOND
-        return consumer.request_timeout_ms < step_ms + 200 or consumer.max_poll_interval_ms < wait_ms + 2 * step_ms
+        return (
+            consumer.request_timeout_ms < step_ms + 200
+            or consumer.max_poll_interval_ms < wait_ms + 2 * step_ms
+        )
 
     def trips(self, messages: int) -> int:
         """How long a sequence of so many messages takes if each waits for the one before, nanoseconds."""

@@ -66,7 +66,14 @@ class Kind(StrEnum):
 
 CLIENTS_ONLY = frozenset({"client_partition", "late_requests", "broken_request"})
 """Kinds of fault that no broker notices."""
-REQUESTS = ("reassign_", "create_topic", "delete_topic", "add_partitions", "preferred_election", "alter_topic")
+REQUESTS = (
+    "reassign_",
+    "create_topic",
+    "delete_topic",
+    "add_partitions",
+    "preferred_election",
+    "alter_topic",
+)
 """How the kinds of fault begin that are requests of operators."""
 LYING = frozenset({"lying_fsync", "bit_rot", "clock_jump", "clock_drift", "power_loss"})
 """Kinds of fault after which something of a host is wrong that nobody sees at once."""
@@ -140,9 +147,7 @@ class Timeline:
             known = self._calms[subject, through] = tuple(_gaps(touching, self.facts.end))
         return known
 
-    def calm_at(
-        self, subject: Named, moment: int, through: frozenset[Kind] = frozenset()
-    ) -> Calm | None:
+    def calm_at(self, subject: Named, moment: int, through: frozenset[Kind] = frozenset()) -> Calm | None:
         """The stretch of calm that a moment lies in; None in a disturbance."""
         calms = self.calms(subject, through)
         place = bisect_left(calms, moment + 1, key=lambda calm: calm.begin) - 1
@@ -276,7 +281,12 @@ def _fault(facts: Facts, position: int, event: Event, end: int) -> Iterator[Dist
     kind, detail = event.cause, fault_detail(event)
     if kind in LYING:
         yield Disturbance(
-            Kind.LATENT, event.time, FOR_EVER, f"{kind} of broker {event.node}", _one(event.node), position=position
+            Kind.LATENT,
+            event.time,
+            FOR_EVER,
+            f"{kind} of broker {event.node}",
+            _one(event.node),
+            position=position,
         )
     if kind in ENDING or kind == STOPPING or kind.startswith(REQUESTS):
         return

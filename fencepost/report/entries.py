@@ -56,7 +56,6 @@ ROUTINE = frozenset(
         Name.REQUEST,
         Name.CONNECTION,
         Name.REPLICA_LOG,
-        Name.BELIEF,
     }
 )
 """Events that fill a trace while nothing is the matter."""

@@ -205,10 +205,8 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.FETCH_REFUSED: lambda e: f"refuses a fetch of leader epoch {e.leader_epoch}: {printable(e.detail)}",
     Name.FOLLOWER_FAILED: lambda e: f"stops following broker {e.leader}: {printable(e.detail)}",
     Name.REPLICA_LOG: _replica_log,
-    Name.BELIEF: lambda e: (
-        f"believes ({printable(e.cause)}): leader {e.leader}, leader epoch {e.leader_epoch}"
-    ),
-    Name.ANSWERED: lambda e: f"{printable(e.cause)} answer: {printable(e.detail, 200)}",
+    Name.SETTINGS: lambda e: f"settings: {printable(e.detail, 200)}",
+    Name.BUSY: lambda e: f"was busy: {printable(e.detail, 60)}",
     **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
     Name.REQUEST: lambda e: f"request {printable(e.cause)}: {printable(e.detail, 200)}",
     Name.CONNECTION: lambda e: f"connection {printable(e.cause)}: {printable(e.detail, 200)}",

@@ -13,10 +13,8 @@ does not know. Final.
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 from typing import Any, Protocol
 
-from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     Begin,
@@ -69,55 +67,9 @@ class Sender(Protocol):
         ...
 
 
-class Tap(Protocol):
-    """Sees what clients ask a host, and what it answers."""
-
-    def received(self, source: int, message: Any) -> None:
-        """A client's `message` from the node `source` arrives."""
-
-    def answered(self, target: int, message: Any) -> None:
-        """A `message` leaves for the client `target`."""
-
-    def ended(self) -> None:
-        """The process is about to end."""
-
-
-class Peers(Protocol):
-    """Sees what other servers send to a host, and what it sends to them."""
-
-    def received(self, source: int, message: Any) -> None:
-        """A `message` from the server `source` arrives."""
-
-    def sent(self, target: int, message: Any) -> None:
-        """A `message` leaves for the server `target`."""
-
-    def ended(self) -> None:
-        """The process is about to end."""
-
-
 Invocation = Callable[[Any, int], list[Effect]]
 """call(core, now) returns effects: a request to the core by the harness, in addition to the inputs of the
 interface."""
-
-
-class Watch(Protocol):
-    """Steps a host's core, and looks at what each step does."""
-
-    def step(self, core: Any, input: Any, now: int) -> list[Effect]:
-        """Step it.
-
-        Args:
-            core: of the process.
-            input: of the step.
-            now: host time in nanoseconds.
-
-        Returns:
-            the effects of the step.
-        """
-        ...
-
-    def ended(self) -> None:
-        """The process is about to end."""
 
 
 class Observer:
@@ -183,9 +135,6 @@ class Host:
     ) -> None:
         self.node, self.disk, self.clock = node, disk, clock
         self.zookeeper: ZooKeeperClient | None = None
-        self.tap: Tap | None = None
-        self.peers: Peers | None = None
-        self.watch: Watch | None = None
         self.core: Any = None
         self.up = self.paused = False
         self.incarnation = 0
@@ -292,9 +241,6 @@ class Host:
         self._observer.failed(self.node, cause, happened)
 
     def _end_process(self) -> None:
-        for tap in (self.tap, self.peers, self.watch):
-            if tap is not None:
-                tap.ended()
         self.up = self.paused = self._engaged = self._step_is_over = False
         self.core = None
         self.incarnation += 1
@@ -315,9 +261,6 @@ class Host:
     def receive(self, source: int, message: Any) -> None:
         """A `message` from the node `source` arrives."""
         if self.up and len(self._queue) < MAXIMUM_WAITING_MESSAGES:
-            tap = self.tap if source >= FIRST_CLIENT else self.peers
-            if tap is not None:
-                tap.received(source, message)
             self._queue.append(MessageArrived(source, message))
             if not (self._engaged or self.paused):
                 self._drain()
@@ -339,16 +282,10 @@ class Host:
         """Release the effects of the previous step, then step waiting inputs until a step costs time."""
         core, queue, disk, clock = self.core, self._queue, self.disk, self.clock
         node, send, release = self.node, self._network.send, self._release
-        tap, peers, watch = self.tap, self.peers, self.watch
         self._engaged = True
         while True:
             for effect in effects:
                 if type(effect) is Send:
-                    if effect.target >= FIRST_CLIENT:
-                        if tap is not None:
-                            tap.answered(effect.target, effect.message)
-                    elif peers is not None:
-                        peers.sent(effect.target, effect.message)
                     send(node, effect.target, effect.message, effect.cause)
                 else:
                     release[type(effect)](effect)
@@ -360,8 +297,7 @@ class Host:
             try:
                 if type(input) in _USUAL_INPUTS:
                     self.steps += 1
-                    now = clock.now()
-                    effects = core.step(input, now) if watch is None else watch.step(core, input, now)
+                    effects = core.step(input, clock.now())
                 else:
                     effects = self._step(input)
             except PowerLoss:
@@ -390,8 +326,7 @@ class Host:
             effects: list[Effect] = input(self.core, self.clock.now())
             return effects
         self.steps += 1
-        step = self.core.step if self.watch is None else partial(self.watch.step, self.core)
-        stepped: list[Effect] = step(input, self.clock.now())
+        stepped: list[Effect] = self.core.step(input, self.clock.now())
         return stepped
 
     def _step_ended(self) -> None:

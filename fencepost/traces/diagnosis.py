@@ -71,20 +71,6 @@ class PartitionSeen:
 
 
 @frozen(kw_only=True)
-class PendingRequest:
-    """What a controller waits for."""
-
-    controller: int
-    """The broker that waits."""
-    broker: int
-    """Of whom."""
-    kind: str
-    """Of the request that was sent and not answered."""
-    queued: int
-    """Requests that wait for that answer."""
-
-
-@frozen(kw_only=True)
 class Refusal:
     """Refusals of one kind by one broker."""
 
@@ -136,8 +122,8 @@ class Diagnosis:
     """Of /controller_epoch."""
     acting: tuple[int, ...]
     """The brokers that act as controller."""
-    pending: tuple[PendingRequest, ...] = ()
-    """Control requests without an answer."""
+    waiting: tuple[str, ...] = ()
+    """Groups and transactions that are in the middle of something, a sentence each."""
     refusals: tuple[Refusal, ...] = ()
     """Since the faults ended, the latest last."""
     oldest: WaitingOperation | None = None

@@ -31,36 +31,6 @@ NOT_EVERYWHERE = "not_on_every_replica"
 topic, partition, offset; detail: JSON {says}. It convicts nobody."""
 
 
-class Belief(StrEnum):
-    """The cause of a BELIEF: what it is about, and which columns it fills."""
-
-    BROKER = "broker"
-    """A broker's own state. broker_epoch; controller_epoch: the latest obeyed; leader: the controller;
-    replicas: live brokers; isr: brokers about to stop; detail: JSON {configs: overrides by topic,
-    state}."""
-    METADATA = "metadata"
-    """A partition in the cache that clients are answered from. leader, leader_epoch, zk_version, isr,
-    replicas."""
-    REPLICA = "replica"
-    """A replica of this broker. leader, leader_epoch, controller_epoch, zk_version, isr, replicas,
-    high_watermark, log_start_offset, end_offset; detail: JSON {epochs: (epoch, start offset), producers:
-    (epoch, last sequence, last offset) by id, open: first offsets of open transactions by producer id,
-    followers: log end offsets by broker, of a leader}."""
-    CONTROLLER = "controller"
-    """The active controller. controller_epoch, zk_version: of that epoch; replicas: live brokers; isr: those
-    about to stop; detail: JSON of its channels, and of what it has not finished."""
-    CONTROLLED = "controlled"
-    """A partition as the active controller knows it. leader, leader_epoch, zk_version, isr, replicas; detail:
-    JSON of its states."""
-    GROUP = "group"
-    """A group at a broker. leader_epoch: the coordinator epoch; detail: JSON {group, phase, served, stored:
-    what its log says}."""
-    TRANSACTION = "transaction"
-    """A transactional id at a broker. leader_epoch: the coordinator epoch; detail: JSON {transactional_id,
-    settled: nothing of it is being written, decided: producer id, producer epoch, state, time-out, when it
-    began and changed in ms, partitions; logged: the same as its log says}."""
-
-
 class Name(StrEnum):
     """What an event is. Later work adds values, never columns."""
 
@@ -156,12 +126,6 @@ class Name(StrEnum):
     REPLICA_LOG = "replica_log"
     """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch;
     values; end_offset; high_watermark; log_start_offset."""
-    BELIEF = "belief"
-    """What a broker believes at the end of a run that went well. cause: about what (Belief)."""
-    ANSWERED = "answered"
-    """A broker answered a client wrongly (cause: wrong) or never (never), or the client asked for something
-    else than the plan says (unplanned); what is right is not recorded. node; topic, partition; detail: JSON
-    {request, correlation, since, expected, seen}."""
     # --- consumer groups (node, topic __consumer_offsets and its partition always; leader_epoch: the
     # coordinator epoch)
     GROUPS_LOADED = "groups_loaded"

@@ -19,15 +19,12 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
-from fencepost.checkers.meantime.placement import PLACES
+from fencepost.checkers.liveness.anytime.placement import PLACES
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 
-NO_STEP = (
-    *(Name.PHASE, Name.MARK, Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.LIVENESS_FAILED),
-    *(Name.BELIEF, Name.ANSWERED),
-)
+NO_STEP = (*(Name.PHASE, Name.MARK, Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.LIVENESS_FAILED),)
 """The run's own notes: they are no step of the protocol."""
 FAULTS = (Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED)
 """A plan without a fault lacks its events, which says nothing."""

@@ -18,12 +18,6 @@ from fencepost.campaign.faults.keeping import Keeping, reached_by
 from fencepost.campaign.faults.kind import Ask, FaultKind
 from fencepost.campaign.faults.roles import follows, resolve
 from fencepost.campaign.faults.table import FAULTS
-from fencepost.campaign.observed.answers import AnswerTap
-from fencepost.campaign.observed.consumers import ConsumerTap
-from fencepost.campaign.observed.peers import PeerTap
-from fencepost.campaign.observed.requested import Wishes
-from fencepost.campaign.observed.rows import RowTap
-from fencepost.campaign.observed.steps.tap import StepTap
 from fencepost.campaign.run.recorder import Recorder
 from fencepost.campaign.swarm.producers import make_client
 from fencepost.impl.broker.parts import Parts
@@ -35,13 +29,11 @@ from fencepost.impl.log.layout import CLEAN_SHUTDOWN
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
 from fencepost.sim.disk import PowerLossReport
-from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE, World
 from fencepost.systems.simulation import Simulation
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Fault, Plan, TopicOptions
 
 NOBODY = -1
@@ -65,12 +57,6 @@ class FaultyCluster(Recorder):
     simulation: Simulation = field(init=False)
     parts: Parts = field(init=False)
     broker_ids: tuple[int, ...] = field(init=False)
-    # What the plan says that clients ask for.
-    wishes: Wishes = field(init=False)
-    # By host: what clients are answered, and report.
-    rows: dict[int, RowTap | ConsumerTap] = field(factory=dict)
-    # Static members that a deposed coordinator fenced: their host and member id.
-    fenced_by_deposed: set[tuple[int, str]] = field(factory=set)
     active: dict[int, tuple[Fault, int]] = field(factory=dict)
     # Power losses that wait for file calls, by broker.
     armed: dict[int, Fault] = field(factory=dict)
@@ -95,27 +81,10 @@ class FaultyCluster(Recorder):
         self.parts = parts_with(self.plan.cluster.bugs)
         self.broker_ids = tuple(range(1, self.plan.cluster.brokers + 1))
         self.simulation = Simulation(world=self.world, options=self.plan.cluster, parts=self.parts)
-        self.wishes = Wishes(self.plan)
         for broker in self.broker_ids:
             self.simulation.add(broker)
-            self._tap(broker)
 
     # ---- assembly
-
-    def _tap(self, broker: int) -> None:
-        """Look at what clients and other brokers ask the broker, and at its answers."""
-        host = self.world.hosts[broker]
-        host.tap = AnswerTap(
-            broker,
-            lambda: host.core,
-            lambda: self.now,
-            self.recorded,
-            self.wishes,
-            state=self.observed_state,
-            fenced_by_deposed=self.fenced_by_deposed,
-        )
-        host.peers = PeerTap(broker, host, lambda: self.now, self.recorded)
-        host.watch = StepTap(host, lambda: self.now, self.recorded)
 
     def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
         return make_client(self.plan, self.parts, process, self.broker_ids, healing=self.healing)
@@ -123,39 +92,9 @@ class FaultyCluster(Recorder):
     def add_client(self, process: int) -> int:
         """A client host for this process; returns its node id."""
         node = FIRST_CLIENT_NODE + process
-        host = self.world.add_host(node, partial(self._make_client, process), zookeeper=False)
-        host.peers = self.rows[node] = RowTap(process, host, lambda: self.now, self.recorded, self.plan)
+        self.world.add_host(node, partial(self._make_client, process), zookeeper=False)
         self.world.start(node)
         return node
-
-    def watch_consumer(self, host: Host) -> None:
-        """Look at what the new consumer on `host` asks, and reports."""
-        tap = ConsumerTap(host, lambda: self.now, self.recorded)
-        host.peers = self.rows[host.node] = tap
-
-    def began(self, node: int, operation: Operation) -> None:
-        """A client began an operation by itself.
-
-        Args:
-            node: the client's host.
-            operation: the row so far.
-        """
-        tap = self.rows.get(node)
-        if isinstance(tap, ConsumerTap):
-            tap.began(operation)
-        super().began(node, operation)
-
-    def completed(self, node: int, operation: Operation) -> None:
-        """A client finished an operation: compare its row with what it was answered.
-
-        Args:
-            node: the client's host.
-            operation: the row.
-        """
-        rows = self.rows.get(node)
-        if rows is not None:
-            rows.completed(operation)
-        super().completed(node, operation)
 
     def create_topic(self, topic: TopicOptions) -> None:
         """Write the topic's assignment, as the admin tool does: round robin, each partition shifted by

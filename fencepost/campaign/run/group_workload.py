@@ -5,7 +5,6 @@ Owns the processes. Must not know the phases of a run. What consumers do is not 
 of the trace have op ids of their own.
 """
 
-from collections.abc import Callable, Collection
 from functools import partial
 
 from attrs import define, evolve, field
@@ -56,10 +55,6 @@ class GroupWorkload:
     world: World
     recorder: Recorder
     brokers: tuple[int, ...]
-    # Called with each process and its new host.
-    watch: Callable[[Host], None]
-    # Static members that a deposed coordinator fenced: their host and member id.
-    fenced_by_deposed: Collection[tuple[int, str]]
     # What processes that transform do.
     transform: TransformOptions = field(init=False)
     incarnations: dict[int, Incarnation] = field(factory=dict)
@@ -101,7 +96,7 @@ class GroupWorkload:
         session = 0 if before is None else before.session + 1
         self.incarnations[process] = Incarnation(session, group, topic, transactional_id)
         if before is None:
-            self.watch(self.world.add_host(node, partial(self._make, process), zookeeper=False))
+            self.world.add_host(node, partial(self._make, process), zookeeper=False)
         self.live[process] = None
         self.world.start(node)
 
@@ -146,26 +141,19 @@ class GroupWorkload:
     def _reach(self, key: tuple[str, str, int], offset: int) -> None:
         self.reached[key] = max(offset, self.reached.get(key, -1))
 
-    def failures(self) -> list[str]:
-        """Consumers that were fenced although nobody else has their instance, and their coordinator had told
-        them that they are known. A deposed coordinator may not know the id that a later one gave them."""
-        cores = [(process, self._host(process).core) for process in sorted(self.live)]
-        return [
-            f"{process} (fenced by itself)"
-            for process, core in cores
-            if isinstance(core, Consumer)
-            and core.coordinator.fenced_as
-            and (FIRST_CLIENT_NODE + process, core.coordinator.fenced_as) not in self.fenced_by_deposed
-        ]
-
     def heal(self, process: int) -> None:
-        """The faults are over: nobody is paused. In each group another consumer takes part from now on, with
-        process numbers from this one."""
+        """The faults are over: nobody is paused. A group that lives on is left to its own members; in one
+        that has none another consumer takes part from now on, with process numbers from this one."""
         for known in self.live:
             self.world.resume(FIRST_CLIENT_NODE + known)
         self._end_zombies()
+        alive = {(self.incarnations[known].group, self.incarnations[known].topic) for known in self.live}
         groups = sorted(
-            {(mine.group, mine.topic, bool(mine.transactional_id)) for mine in self.incarnations.values()}
+            {
+                (mine.group, mine.topic, bool(mine.transactional_id))
+                for mine in self.incarnations.values()
+                if (mine.group, mine.topic) not in alive
+            }
         )
         for number, (group, topic, transforms) in enumerate(groups, process):
             self._subscribe(number, group, topic, f"{group}-{number}" if transforms else "")

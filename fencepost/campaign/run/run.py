@@ -21,15 +21,11 @@ from attrs import define, evolve, field
 
 import fencepost
 from fencepost.campaign.observed.claims import derive_claims
-from fencepost.campaign.run.beliefs import beliefs_of
 from fencepost.campaign.run.cluster import FaultyCluster
 from fencepost.campaign.run.diagnosis import diagnose
 from fencepost.campaign.run.group_workload import CONSUMER_FUNCTIONS, uses_groups
 from fencepost.campaign.run.observed_groups import with_group_facts
-from fencepost.campaign.run.strays import stray_leaders
 from fencepost.campaign.run.workload import Workload
-from fencepost.checkers.meantime.beliefs import Known, contradictions, rest_ns
-from fencepost.checkers.meantime.options import options_of
 from fencepost.impl.client.attempt import READ_COMMITTED
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
 from fencepost.impl.log.values import runs_of
@@ -50,9 +46,6 @@ STABLE_STEP_MS = 500
 """How often the run looks whether transactions are decided."""
 STEP_MS = 50
 """How often a wait looks whether it is over."""
-REST_STEP_MS = 150
-"""How often a wait looks whether all beliefs agree: a look costs as much as ten milliseconds of a run, and
-followers take a fetch that waits."""
 FINAL_OPERATION = 1_000_000
 """Op ids above this and above those of the plan are the run's own: probes and final reads."""
 PROBE = "probe"
@@ -93,8 +86,6 @@ class Run:
     """What was waited for and never came, before the first fault or after the last."""
     settled: bool = False
     """Whether the network has stopped to lose, double and hold back messages by chance."""
-    rested: bool = False
-    """Whether it was waited for brokers that agree: only then what they believe is a matter for judges."""
     most_copied: int = 0
     """The most records that all replicas of all partitions held together, by their log end offsets."""
 
@@ -121,7 +112,6 @@ class Run:
         """The phases after the safety phase. Returns the whole run."""
         if self._heal_and_live():
             self._final_reads()
-        self._rest()
         self._dump_logs()
         return self._trace()
 
@@ -169,11 +159,6 @@ class Run:
         )
         if not self._waited(waits):
             return False
-        if strays := stray_leaders(self.cluster):
-            for broker in strays:
-                self.cluster.stop_cleanly(broker, 0)
-            if not self._waited(waits):
-                return False
         ends: dict[tuple[str, int], int] = {}
         for topic, partition in self._partitions_of_clients():
             done = self._do(topic, partition, "append")
@@ -183,8 +168,6 @@ class Run:
         if not self._caught_up(ends):
             late = self.workload.groups.lagging(ends, self._deleted())[0]
             return self._never(f"group {late} gets what is appended")
-        if failed := self.workload.groups.failures():
-            return self._never(f"consumer {failed[0]} goes on")
         return self._transactions_end()
 
     def _waited(self, waits: Iterable[tuple[str, Callable[[], bool]]]) -> bool:
@@ -286,47 +269,15 @@ class Run:
                 return True
         return False
 
-    def _rest(self) -> None:
-        """Wait until every broker believes what ZooKeeper holds, as long as for anything else; what disagrees
-        then is recorded for the judges. Groups may commit all the time: their replicas are alike only for
-        moments, and are not waited for any longer than followers take."""
-        options = options_of(plan_to_json(evolve(self.plan, operations=(), faults=())))
-        if self.stuck or options is None:
-            return
-        events, known, rest = self.cluster.events, Known(), rest_ns(options)
-        learnt, since = 0, self.cluster.now
-
-        def agreed() -> bool:
-            nonlocal learnt
-            for event in events[learnt:]:
-                known.learn(event)
-            learnt = len(events)
-            now = self.cluster.now
-            waited = rest if now > since + rest else 0
-            for with_files in (False, True):  # files say nothing before everything else agrees
-                beliefs = tuple(beliefs_of(self._cores(), now, with_files=with_files))
-                if next(contradictions(known, beliefs, waited), None) is not None:
-                    return False
-            return True
-
-        self._wait_live(agreed, lambda: None, REST_STEP_MS)
-        self.rested = True
-
     def _cores(self) -> dict[int, Any]:
         return {broker: self.cluster.world.hosts[broker].core for broker in self.cluster.broker_ids}
 
-    def _dump_logs(self, *, over: bool = True) -> None:
-        """Record what logs hold. over: the run is; otherwise it goes on, and requests are still answered."""
+    def _dump_logs(self) -> None:
+        """Record what logs hold."""
         self.cluster.note(Name.PHASE, cause="end")
         cores = self._cores()
-        for broker in self.cluster.broker_ids if over else ():
-            if (tap := self.cluster.world.hosts[broker].tap) is not None:
-                tap.ended()
         for event in replica_logs(cores, self.cluster.now):
             self.cluster.recorded(event)
-        if self.rested:
-            for event in beliefs_of(cores, self.cluster.now):
-                self.cluster.recorded(event)
 
     def _trace(self) -> Trace:
         operations = self.cluster.finished_operations(self.workload.undecided())

@@ -51,8 +51,6 @@ class Workload:
             cluster.world,
             cluster,
             cluster.broker_ids,
-            cluster.watch_consumer,
-            cluster.fenced_by_deposed,
         )
 
     def add_process(self, process: int) -> None:

@@ -3,7 +3,7 @@
 Owns the draws. Must not know bugs: nothing here is a scenario. Where faults overlap, nearly everything that
 happens has an excuse. Here each fault comes when the cluster has got over the last one, and lasts longer than
 a session and a lag: what the others do meanwhile, and how soon, is theirs alone to answer for
-(checkers/meantime). Messages are not lost by chance, and brokers are near.
+(checkers/liveness). Messages are not lost by chance, and brokers are near.
 """
 
 from attrs import evolve

@@ -107,9 +107,7 @@ def _bursts(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         if away and draw.chance(DEGRADED, "rests.degraded", number):
             faults.append(_away(plan, draw, away, number, begins[number] + lengths[number], rests[number]))
     safety_ms = begins[-1] + lengths[-1] + rests[-1]
-    operations = tuple(
-        evolve(one, at_ms=one.at_ms * safety_ms // plan.safety_ms) for one in plan.operations
-    )
+    operations = tuple(evolve(one, at_ms=one.at_ms * safety_ms // plan.safety_ms) for one in plan.operations)
     ordered = sorted(faults, key=lambda fault: (fault.at_ms, fault.fault_id))
     return evolve(plan, safety_ms=safety_ms, faults=tuple(ordered), operations=operations)
 

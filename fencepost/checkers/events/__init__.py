@@ -1,9 +1,9 @@
 """The event checks over the tables of a row group: columns are decoded, and the rules see traces.
 
 Owns how the tables become traces, and what is decoded at all. Must not know any rule: those are in
-checkers/invariants, checkers/conformance and checkers/meantime, once (docs/decisions/event-rules.md).
+checkers/invariants, checkers/conformance and checkers/liveness, once (docs/decisions/event-rules.md).
 """
 
-from fencepost.checkers.events.table import EventTables, judge_conformance, judge_invariants, judge_meantime
+from fencepost.checkers.events.table import EventTables, judge_conformance, judge_invariants, judge_liveness
 
-__all__ = ["EventTables", "judge_conformance", "judge_invariants", "judge_meantime"]
+__all__ = ["EventTables", "judge_conformance", "judge_invariants", "judge_liveness"]

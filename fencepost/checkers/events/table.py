@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, evolve, field
 
-from fencepost.checkers import conformance, invariants, meantime
-from fencepost.checkers.columns_read import SHOWN_COLUMNS
+from fencepost.checkers import conformance, invariants, liveness
+from fencepost.checkers.columns_read import LIVENESS_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.decoded import operations_of
 from fencepost.checkers.events.shown import shown_ends
 from fencepost.checkers.invariants.findings import CHECK
@@ -41,10 +41,12 @@ class EventTables:
             self._traces = [evolve(header, events=events.get(header.trace_id, ())) for header in self.headers]
         return self._traces
 
-    def with_operations(self, traces: Sequence[Trace]) -> list[Trace]:
-        """The same traces with what the invariants read of their operations."""
+    def with_operations(
+        self, traces: Sequence[Trace], columns: tuple[str, ...] = SHOWN_COLUMNS
+    ) -> list[Trace]:
+        """The same traces with what a check reads of their operations."""
         ids = [trace.trace_id for trace in traces]
-        found = operations_of(self.tables.operations, ids, SHOWN_COLUMNS) if ids else {}
+        found = operations_of(self.tables.operations, ids, columns) if ids else {}
         return [evolve(trace, operations=tuple(found.get(trace.trace_id, ()))) for trace in traces]
 
 
@@ -62,11 +64,10 @@ def judge_conformance(of: EventTables) -> dict[int, Verdict]:
     return _judged(of.traces, conformance.judge, conformance.CHECK)
 
 
-def judge_meantime(of: EventTables) -> dict[int, Verdict]:
+def judge_liveness(of: EventTables) -> dict[int, Verdict]:
     """The verdicts that are not a plain Ok, by trace id. Raises TraceError likewise."""
-    return _judged(
-        of.traces, lambda trace: meantime.judge_events(trace, enumerate(trace.events)), meantime.CHECK
-    )
+    traces = of.with_operations(of.traces, LIVENESS_COLUMNS)
+    return _judged(traces, liveness.judge, liveness.CHECK)
 
 
 def _judged(traces: Sequence[Trace], judge: Callable[[Trace], Verdict], check: str) -> dict[int, Verdict]:

@@ -1,7 +1,7 @@
 """Why nothing moves: what a diagnosis shows to be wrong, in sentences, the likeliest cause first.
 
-Owns the comparison of what ZooKeeper has, what each broker believes, and what the controller has still to
-say. Must not know how the state was read. Each sentence names a contradiction between two of these; that one
+Owns the comparison of what ZooKeeper has and what each broker said of itself.
+Must not know how the state was read. Each sentence names a contradiction between two of these; that one
 of them is the cause is for the reader to see.
 """
 
@@ -13,24 +13,15 @@ from fencepost.traces.diagnosis import Belief, BrokerSeen, Diagnosis, PartitionS
 def reasons(diagnosis: Diagnosis) -> list[str]:
     """What contradicts what. Nothing if everybody agrees on a state that would do."""
     found = [*_brokers(diagnosis), *_controller(diagnosis)]
-    behind: set[int] = set()
     for partition in diagnosis.partitions:
-        found += _leader(partition, behind)
-        found += _followers(partition, behind)
+        found += _leader(partition)
+        found += _followers(partition)
     found += [
         f"broker {refusal.broker}: {refusal.says}"
         + (f" ({refusal.count} times)" if refusal.count > 1 else "")
         for refusal in diagnosis.refusals
     ]
-    found += [
-        f"controller {pending.controller} waits for the answer of broker {pending.broker} to a {pending.kind}"
-        + (f", {pending.queued} more after it" if pending.queued else "")
-        for pending in diagnosis.pending
-    ]
-    untold = behind - {pending.broker for pending in diagnosis.pending}
-    if untold and diagnosis.controller in diagnosis.acting:
-        brokers = " and ".join(f"broker {broker}" for broker in sorted(untold))
-        found.append(f"controller {diagnosis.controller} has nothing left to send to {brokers}")
+    found += diagnosis.waiting
     return found
 
 
@@ -53,8 +44,7 @@ def _controller(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"broker {other} acts as controller, /controller names broker {named}"
 
 
-def _leader(partition: PartitionSeen, behind: set[int]) -> Iterator[str]:
-    """behind: takes the leader if it does not know what ZooKeeper has."""
+def _leader(partition: PartitionSeen) -> Iterator[str]:
     name, leader, epoch = f"{partition.topic}-{partition.partition}", partition.leader, partition.leader_epoch
     if leader < 0:
         yield f"{name} has no leader in ZooKeeper, ISR {_set(partition.isr)}, leader epoch {epoch}"
@@ -64,19 +54,15 @@ def _leader(partition: PartitionSeen, behind: set[int]) -> Iterator[str]:
         yield f"{name}: broker {leader} leads in ZooKeeper (epoch {epoch}), and has no replica"
     elif (belief.leader, belief.leader_epoch) != (leader, epoch):
         yield f"{name}: broker {leader} leads in ZooKeeper (epoch {epoch}), and itself {_role(belief)}"
-        behind.add(leader)
-    elif belief.zk_version != partition.zk_version:
+    elif 0 <= belief.zk_version != partition.zk_version:
         writer = "itself" if partition.written_by == leader else f"broker {partition.written_by}"
         yield (
             f"{name}: its leader, broker {leader}, knows version {belief.zk_version} of the state; ZooKeeper "
             f"has version {partition.zk_version}, written by {writer}: it can change the ISR no more"
         )
-        if partition.written_by != leader:
-            behind.add(leader)
 
 
-def _followers(partition: PartitionSeen, behind: set[int]) -> Iterator[str]:
-    """behind: takes the followers that do not know their leader."""
+def _followers(partition: PartitionSeen) -> Iterator[str]:
     name, leader, epoch = f"{partition.topic}-{partition.partition}", partition.leader, partition.leader_epoch
     leads = _belief(partition, leader)
     for replica in partition.replicas:
@@ -88,7 +74,6 @@ def _followers(partition: PartitionSeen, behind: set[int]) -> Iterator[str]:
         elif leader >= 0 and (belief.leader, belief.leader_epoch) != (leader, epoch):
             wanted = f"broker {leader} in epoch {epoch}"
             yield f"{name}: broker {replica} does not follow {wanted}: it {_role(belief)}"
-            behind.add(replica)
         elif leads is not None and belief.log_end_offset < leads.log_end_offset:
             ends = f"{belief.log_end_offset} of {leads.log_end_offset}"
             yield f"{name}: broker {replica} follows, and its log ends at {ends}"
@@ -132,8 +117,6 @@ def state_lines(diagnosis: Diagnosis) -> list[str]:
         ]
     if diagnosis.left_out:
         lines.append(f"and {diagnosis.left_out} more partitions")
-    if not diagnosis.pending:
-        lines.append("no control request waits for an answer")
     oldest = diagnosis.oldest
     if oldest is not None:
         asked = f", broker {oldest.asked} was asked last" if oldest.asked >= 0 else ""

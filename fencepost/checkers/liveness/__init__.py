@@ -8,6 +8,7 @@ knows no system: a row is asked wherever the trace has what it asks about.
 
 from collections.abc import Iterable
 
+from fencepost.checkers.liveness.anytime import judge_anytime
 from fencepost.checkers.liveness.forms import CHECK, Count, Judging, Row
 from fencepost.checkers.liveness.rows import ROWS
 from fencepost.checkers.verdict import Decision, Verdict
@@ -33,6 +34,8 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
     judging = _judged(trace, rows)
     if judging is None:
         return Verdict(decision=Decision.OK, check=CHECK)
+    if trace.plan:
+        judge_anytime(judging.findings, trace, judging.facts.settings)
     found = tuple(judging.findings.found.values())
     return Verdict(decision=Decision.ILLEGAL if found else Decision.OK, check=CHECK, findings=found)
 

@@ -26,9 +26,8 @@ TASK_LIMIT_S = 900
 """Real time of a run after which it is given up: the first one starts a cluster, which may take five
 minutes, and compiles the judges."""
 ONLY_REAL = ("kafka_home", "bootstrap", "script", "control", "runs_per_cluster", "links", "disks")
-CHECKS = ("log", "kafka", "invariants", "conformance")
-"""What judges a run against a real system, unless --checks says something else. The checks of the meantime
-know the reference brokers only."""
+CHECKS = ("log", "kafka", "invariants", "conformance", "liveness")
+"""What judges a run against a real system, unless --checks says something else."""
 OF_TRANSACTIONS = ("transactions", "exactly_once", "groups")
 """And these, where processes write in transactions."""
 OPTIONS = ("kafka_home", "bootstrap", "script", "links", "disks")

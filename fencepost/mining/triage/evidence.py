@@ -44,7 +44,7 @@ KEPT = ("step", "left", "again", "answer")
 """Kinds of feature that are evidence of a cause. Pairs and options say more of how a swarm got there."""
 COMMITTED = "read_committed"
 """The isolation that belongs to the words of an operation; the other is the usual one."""
-CONSEQUENCES = ("meantime",)
+CONSEQUENCES = ("liveness",)
 """Checks of how long something took: their findings are usually consequences of another bug."""
 NOTHING_CAME = (CODE_OF[Name.PHASE], CODE_OF[Name.LIVENESS_FAILED])
 """Events that convict by what is not there."""

@@ -4,7 +4,8 @@ Judges name their findings by this table only. When several anomalies hold for o
 lowest `rank` is the trace's name: shrinking keeps *that* anomaly.
 
 Rows are in files by family: cluster.py (brokers, controllers, replicas, files), control.py (ISR,
-assignments, deletions), liveness.py (what must come true), logs.py (one log), clients.py (consumers, producers, groups, models).
+assignments, deletions), liveness.py (what must come true), logs.py (one log), clients.py (consumers,
+producers, groups, models).
 """
 
 from fencepost.traces.anomalies.anomaly import Anomaly

@@ -127,27 +127,12 @@ CONTROL: tuple[Anomaly, ...] = (
         "and another leader",
     ),
     Anomaly(
-        name="slow_delivery",
-        rank=70,
-        breaks="MEANTIME",
-        definition="nothing was broken for longer than it takes, and a broker did not know the last state, "
-        "or had no role in "
-        "it",
-    ),
-    Anomaly(
         name="late_decision",
         rank=70,
         breaks="MEANTIME",
         definition="nothing was broken since a state was written, and after the bound a broker did not "
         "know it, or had no role in "
         "it",
-    ),
-    Anomaly(
-        name="late_election",
-        rank=70,
-        breaks="MEANTIME",
-        definition="nothing else was broken for longer than it takes, and a partition had no leader "
-        "although a member of its ISR was registered",
     ),
     Anomaly(
         name="late_removal",
@@ -162,81 +147,6 @@ CONTROL: tuple[Anomaly, ...] = (
         breaks="HW-KEPT",
         definition="a broker started with a lower high watermark than it had an interval of checkpoints "
         "before its end",
-    ),
-    Anomaly(
-        name="stale_belief",
-        rank=70,
-        breaks="AGREED",
-        definition="when a run that went well was over, a broker or the controller believed something else "
-        "than ZooKeeper held",
-    ),
-    Anomaly(
-        name="replicas_disagree",
-        rank=70,
-        breaks="AGREED",
-        definition="when a run that went well was over, a follower at rest had another end, high watermark, "
-        "log start or producer than its leader",
-    ),
-    Anomaly(
-        name="directory_disagrees",
-        rank=70,
-        breaks="AGREED",
-        definition="when a run that went well was over, a replica's directory had a file of none of its "
-        "segments, or an index entry that points at no batch",
-    ),
-    Anomaly(
-        name="group_not_stored",
-        rank=70,
-        breaks="AGREED",
-        definition="when a run that went well was over, a coordinator served a group that its log does not "
-        "hold as it is served",
-    ),
-    Anomaly(
-        name="transaction_not_stored",
-        rank=70,
-        breaks="AGREED",
-        definition="when a run that went well was over, a coordinator knew a transactional id otherwise than "
-        "its log says",
-    ),
-    Anomaly(
-        name="contradictory_state",
-        rank=70,
-        breaks="AGREED",
-        definition="a broker with nothing to do let somebody wait for what was there, or wait without a "
-        "timer, or its high watermark was below what its ISR has",
-    ),
-    Anomaly(
-        name="wrong_step",
-        rank=70,
-        breaks="ANSWERED",
-        definition="a request, a time-out or a finished append left a broker in another state than the model "
-        "of that part says, or made it answer, write or wait otherwise",
-    ),
-    Anomaly(
-        name="wrong_answer",
-        rank=70,
-        breaks="ANSWERED",
-        definition="a broker answered a client or a broker with something else than its own state says in "
-        "that moment",
-    ),
-    Anomaly(
-        name="wrong_request",
-        rank=70,
-        breaks="ANSWERED",
-        definition="a client asked for something else than its application did, or with other options than "
-        "the plan's; or a broker's request to another one contradicts its own state",
-    ),
-    Anomaly(
-        name="wrong_row",
-        rank=70,
-        breaks="ANSWERED",
-        definition="a client reported something else of an operation than its answers say",
-    ),
-    Anomaly(
-        name="unanswered_request",
-        rank=70,
-        breaks="ANSWERED",
-        definition="a broker that ran on never answered a client's request",
     ),
     Anomaly(
         name="needless_failure",
@@ -313,13 +223,6 @@ CONTROL: tuple[Anomaly, ...] = (
         breaks="MEANTIME",
         definition="nothing was broken for longer than it takes, and a leader did not commit what it had "
         "appended",
-    ),
-    Anomaly(
-        name="needless_expulsion",
-        rank=70,
-        breaks="JUSTIFIED",
-        definition="a coordinator ended a member's session although nothing was broken and no consumer had "
-        "stopped",
     ),
     Anomaly(
         name="needless_rebalance",

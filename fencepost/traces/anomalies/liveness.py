@@ -41,7 +41,9 @@ LIVENESS: tuple[Anomaly, ...] = (
         rank=14,
     ),
     _row("waited_for_no_answer", "a client waited for the answer to an append with acks=0, which has none"),
-    _row("late_delivery", "a record that was acknowledged did not reach the owner of its partition in a group"),
+    _row(
+        "late_delivery", "a record that was acknowledged did not reach the owner of its partition in a group"
+    ),
     _row("late_marker", "a decided transaction had no marker in one of its partitions within the bound"),
     _row("late_completion", "a decided transaction was not complete within the bound"),
     _row(
@@ -50,4 +52,10 @@ LIVENESS: tuple[Anomaly, ...] = (
         rank=30,
     ),
     _row("aborted_early", "a coordinator aborted a transaction whose time was not over, as timed out"),
+    _row(
+        "fenced_by_itself",
+        "a static member was fenced by its group's coordinator although no other process has its instance",
+        breaks="ONE-INSTANCE",
+        rank=60,
+    ),
 )

@@ -30,9 +30,8 @@ def _unregistered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             ended = next((each.time for each in starts[place:] if not each.value), FOR_EVER)
             told = facts.registered.get(broker, [])
             there = next((each for each in told if each.value and start.time <= each.time), None)
-            if there is None or there.time > ended:
-                if ended < FOR_EVER:
-                    continue
+            if ended < FOR_EVER and (there is None or there.time > ended):
+                continue
             until = FOR_EVER if there is None else there.time
             yield Case(
                 subject=(Subject.BROKER, broker),
@@ -98,7 +97,9 @@ def _stops(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         for asked in told:
             if not asked.value:
                 continue
-            ends = (each.time for each in facts.runs.get(broker, ()) if not each.value and each.time >= asked.time)
+            ends = (
+                each.time for each in facts.runs.get(broker, ()) if not each.value and each.time >= asked.time
+            )
             starts = (each.time for each in told if not each.value and each.time > asked.time)
             yield Case(
                 subject=(Subject.CONTROLLER, None),
@@ -132,7 +133,7 @@ def _left_leading(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                     subject=(Subject.PARTITION, key),
                     since=gone.time,
                     fine=state.leader != broker or not others,
-                    expected=f"broker {broker} to have handed {key[0]}-{key[1]} to broker {others[:1]}, which is "
+                    expected=f"broker {broker} to have handed {key[0]}-{key[1]} to one of {others}, which are "
                     f"in the ISR, before it went",
                     seen="it led to the end",
                     topic=key[0],
@@ -181,8 +182,9 @@ ROWS = (
         form=Form.FOLLOW,
         subject=Subject.CONTROLLER,
         cases=_stops,
-        bound=lambda of: 3 * of.cluster.controlled_shutdown_retry_backoff_ms * MILLISECOND
-        + 3 * bounds.led(of),
+        bound=lambda of: (
+            3 * of.cluster.controlled_shutdown_retry_backoff_ms * MILLISECOND + 3 * bounds.led(of)
+        ),
         through=frozenset({Kind.STOP, Kind.REQUEST}),
     ),
     Row(

@@ -22,7 +22,12 @@ def _alone(facts: Facts) -> Iterator[Operation]:
     """Operations of clients outside of groups and transactions that wait for an answer."""
     others = {one.process for one in facts.operations if one.function is Function.TXN}
     for one in facts.operations:
-        if one.function in ASKED and one.group is None and one.acks != ACKS_NONE and one.process not in others:
+        if (
+            one.function in ASKED
+            and one.group is None
+            and one.acks != ACKS_NONE
+            and one.process not in others
+        ):
             yield one
 
 
@@ -33,7 +38,11 @@ def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Opera
     for one in sorted(_alone(facts), key=lambda one: (one.invoke_time, one.op_id)):
         place = one.process, one.topic, one.partition
         before = last.get(place)
-        if before is not None and before.completion_time is not None and before.completion_time <= one.invoke_time:
+        if (
+            before is not None
+            and before.completion_time is not None
+            and before.completion_time <= one.invoke_time
+        ):
             calm = timeline.calm_at((Subject.CLIENT, one.process), before.completion_time)
             if calm is not None and one.invoke_time <= calm.end:
                 yield before, one, calm.end
@@ -42,7 +51,7 @@ def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Opera
 
 
 def _small(facts: Facts, one: Operation) -> bool:
-    """Whether fewer replicas than must be in sync were in the ISR: another row asks whether they had to be."""
+    """Whether the ISR was smaller than it must be: another row asks whether it had to be."""
     options = facts.settings.topic(one.topic)
     if options.min_insync_replicas > options.replication_factor:
         return True

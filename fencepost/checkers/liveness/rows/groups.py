@@ -3,8 +3,10 @@
 Owns these rows. They read what consumers recorded, so that they hold of every system with such clients.
 """
 
+import re
 from collections.abc import Iterator
 
+from fencepost.checkers.liveness.anytime.placement import place_of
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
 from fencepost.record.facts import Facts
@@ -19,6 +21,9 @@ KEPT = ("auto", "before", "sync")
 """Modes of a consumer that commits before it gives a partition up."""
 Place = tuple[str, str, int]
 """Group, topic and partition."""
+INSTANCE = re.compile(r"instance-\d+")
+FENCED = "FENCED_INSTANCE_ID"
+OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def _plain(facts: Facts) -> frozenset[int]:
@@ -72,7 +77,9 @@ def _calm_end(timeline: Timeline, one: Operation) -> int:
 def _own_end(facts: Facts, one: Operation) -> int:
     """When the process of an operation ended or left, after it began."""
     ends = [
-        row.invoke_time for row in facts.operations if row.function is Function.CRASH and row.process == one.process
+        row.invoke_time
+        for row in facts.operations
+        if row.function is Function.CRASH and row.process == one.process
     ]
     ends += [
         facts.begun + planned.at_ms * MILLISECOND
@@ -109,7 +116,11 @@ def _again(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     if facts.settings.consumer.commit not in KEPT:
         return
     plain = _plain(facts)
-    polls = [one for one in facts.operations if one.function is Function.POLL and one.group and one.records and one.process in plain]
+    polls = [
+        one
+        for one in facts.operations
+        if one.function is Function.POLL and one.group and one.records and one.process in plain
+    ]
     polls.sort(key=lambda one: (_end(one), one.op_id))
     got: dict[tuple[Place, int], Operation] = {}
     last: dict[tuple[Place, str | None, int | None], Operation] = {}
@@ -120,7 +131,10 @@ def _again(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if earlier is not None and (earlier.member, earlier.generation) != (poll.member, poll.generation):
                 owner = place, earlier.member, earlier.generation
                 kept = facts.settings.consumer.commit != "sync" or last.get(owner) is not earlier
-                if kept and timeline.calm_at((Subject.GROUP, place[0]), earlier.invoke_time, MEMBERS) is not None:
+                if (
+                    kept
+                    and timeline.calm_at((Subject.GROUP, place[0]), earlier.invoke_time, MEMBERS) is not None
+                ):
                     yield _repeated(place, earlier, poll, record.offset)
             got[place, record.offset] = poll
             last[place, poll.member, poll.generation] = poll
@@ -161,16 +175,22 @@ def _undelivered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         yield from _waiting(facts, place, polls, reached.get(place, []))
 
 
-def _waiting(facts: Facts, place: Place, polls: list[Operation], reached: list[tuple[int, int]]) -> Iterator[Case]:
+def _waiting(
+    facts: Facts, place: Place, polls: list[Operation], reached: list[tuple[int, int]]
+) -> Iterator[Case]:
     group, topic, partition = place
     began, stopped = polls[0].invoke_time, _end(polls[-1])
     work = facts.settings.consumer.processing_ms * MILLISECOND
     for one in facts.operations:
-        if (one.function, one.topic, one.partition, one.acks) != (Function.APPEND, topic, partition, ACKS_ALL):
+        if (one.function, one.topic, one.partition, one.acks) != (
+            Function.APPEND,
+            topic,
+            partition,
+            ACKS_ALL,
+        ):
             continue
-        if one.outcome is not Outcome.OK or one.offset is None or one.producer_epoch not in (None, -1):
-            if one.outcome is not Outcome.OK or one.offset is None:
-                continue
+        if one.outcome is not Outcome.OK or one.offset is None:
+            continue
         since = max(_end(one), began)
         until = next((time for time, offset in reached if offset >= one.offset), FOR_EVER)
         if until == FOR_EVER and stopped < facts.end:
@@ -211,7 +231,8 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             covering = (
                 one.invoke_time
                 for one in commits.get(owner, ())
-                if one.invoke_time >= poll.invoke_time and _covers(one, record.topic, record.partition, record.offset)
+                if one.invoke_time >= poll.invoke_time
+                and _covers(one, record.topic, record.partition, record.offset)
             )
             until = next(covering, FOR_EVER)
             if until == FOR_EVER:
@@ -233,19 +254,56 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 def _covers(commit: Operation, topic: str, partition: int, offset: int) -> bool:
     return any(
-        (place.topic, place.partition) == (topic, partition) and place.offset > offset for place in commit.positions
+        (place.topic, place.partition) == (topic, partition) and place.offset > offset
+        for place in commit.positions
     )
 
 
 def _commit_bound(of: Settings) -> int:
     consumer = of.consumer
     interval = consumer.auto_commit_interval_ms if consumer.commit == "auto" else 0
-    wait_ms = 2 * interval + consumer.processing_ms + 2 * consumer.poll_timeout_ms + consumer.request_timeout_ms
+    wait_ms = (
+        2 * interval + consumer.processing_ms + 2 * consumer.poll_timeout_ms + consumer.request_timeout_ms
+    )
     return wait_ms * MILLISECOND + bounds.answered(of)
 
 
 def _hand_over(of: Settings) -> int:
     return bounds.expelled(of) + bounds.rejoined(of)
+
+
+def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A static member is fenced when another process has its instance, or by a coordinator that is deposed
+    and does not know who is who. Only our own consumers name their instance in their member id."""
+    joined: dict[str, list[Operation]] = {}
+    for one in facts.operations:
+        instance = None if one.member is None else INSTANCE.match(one.member)
+        if instance is None:
+            continue
+        mine = joined.setdefault(instance[0], [])
+        if one.function is Function.JOIN and one.outcome is Outcome.OK:
+            mine.append(one)
+        elif one.error == FENCED and one.generation is not None and one.generation >= 0:
+            yield Case(
+                subject=(Subject.GROUP, one.group),
+                since=one.invoke_time,
+                fine=any(_who(other) != _who(one) for other in mine) or _deposed(facts, one) or not mine,
+                expected=f"member {one.member} to stay the one of its instance, as no other process has it",
+                seen=f"broker {one.node} fenced it",
+                operations=(mine[-1].op_id, one.op_id) if mine else (one.op_id,),
+            )
+
+
+def _who(one: Operation) -> tuple[int, int]:
+    return one.process, one.session
+
+
+def _deposed(facts: Facts, one: Operation) -> bool:
+    """Whether the broker that answered may not have led the group's partition."""
+    keys = [key for key in facts.states if key[0] == OFFSETS_TOPIC]
+    key = OFFSETS_TOPIC, place_of(one.group or "", len(keys)) if keys else 0
+    states = [state for state in facts.states.get(key, ()) if state.time <= one.invoke_time]
+    return not states or states[-1].leader != one.node
 
 
 MEMBERS = frozenset({Kind.MEMBER})
@@ -292,5 +350,13 @@ ROWS = (
         subject=Subject.GROUP,
         cases=_uncommitted,
         bound=_commit_bound,
+    ),
+    Row(
+        name="fenced_by_itself",
+        form=Form.NEVER,
+        subject=Subject.GROUP,
+        cases=_fenced,
+        through=frozenset(Kind) - {Kind.LATENT, Kind.START},  # an offsets topic that lost records forgets
+        where="our own consumers",
     ),
 )

@@ -107,7 +107,7 @@ def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 subject=(Subject.ID, decided.phase.transactional_id),
                 since=decided.time,
                 until=min(until, next(gone, FOR_EVER)),
-                expected=f"the decided transaction of {decided.phase.transactional_id} to be marked in {place}",
+                expected=f"the transaction of {decided.phase.transactional_id} to be marked in {place}",
                 seen="it was not",
                 topic=topic,
                 partition=int(number) if number.isdigit() else -1,
@@ -165,7 +165,7 @@ def _timed_out(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 since=event.time,
                 fine=event.time - since >= least * 3 // 4,
                 expected=f"the transaction of {name} to stay open for {least // MILLISECOND} ms",
-                seen=f"its coordinator aborted it after {(event.time - since) // MILLISECOND} ms: {phase.why}",
+                seen=f"it was aborted after {(event.time - since) // MILLISECOND} ms: {phase.why}",
                 events=(first, position),
             )
         if event.cause != ONGOING:

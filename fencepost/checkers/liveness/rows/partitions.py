@@ -5,6 +5,7 @@ says that it took.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from attrs import evolve
 
@@ -90,7 +91,9 @@ def _unled_of(facts: Facts, key: Key) -> Iterator[Case]:
         able = [member for member in state.isr if _able(facts, member, begin)]
         leads = state.leader >= 0 and facts.is_registered(state.leader, begin)
         if able and not leads and not facts.is_going(key[0], begin):
-            yield _case(key, state, begin, end, f"broker {able[0]}, which is in the ISR and registered, to lead")
+            yield _case(
+                key, state, begin, end, f"broker {able[0]}, which is in the ISR and registered, to lead"
+            )
 
 
 def _dead_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -120,7 +123,9 @@ def _out_of(facts: Facts, key: Key) -> Iterator[Case]:
             if broker not in state.isr and _able(facts, broker, begin)
         ]
         if lacking and not facts.is_moving(key, begin):
-            yield _case(key, state, begin, end, f"brokers {lacking}, which are replicas and run, to be in the ISR")
+            yield _case(
+                key, state, begin, end, f"brokers {lacking}, which are replicas and run, to be in the ISR"
+            )
 
 
 def _preferred(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -160,8 +165,12 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _role(facts: Facts, key: Key, state: State, broker: int, taken: list[tuple[int, int]]) -> Case:
-    until = next((time for time, epoch in taken if time >= state.time and epoch >= state.leader_epoch), FOR_EVER)
-    gone = [told.time for told in facts.registered.get(broker, ()) if not told.value and told.time > state.time]
+    until = next(
+        (time for time, epoch in taken if time >= state.time and epoch >= state.leader_epoch), FOR_EVER
+    )
+    gone = [
+        told.time for told in facts.registered.get(broker, ()) if not told.value and told.time > state.time
+    ]
     gone += [told.time for told in facts.runs.get(broker, ()) if not told.value and told.time > state.time]
     gone += [told.time for told in facts.deleted.get(key[0], ()) if told.time > state.time]
     gone += [told.time for told in facts.assigned.get(key, ()) if told.time > state.time]
@@ -218,7 +227,7 @@ def _cuts(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _shrinks(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A leader's own change of the ISR: the controller's begin an epoch."""
     for key, states in facts.states.items():
-        for before, state in zip(states, states[1:], strict=False):
+        for before, state in pairwise(states):
             if state.leader_epoch != before.leader_epoch or state.leader < 0:
                 continue
             for member in before.isr:

@@ -4,6 +4,7 @@ Owns these rows. What was accepted completes; what nobody asked for does not hap
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
@@ -62,11 +63,18 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     if len({node for all_ in applied.values() for _, node, _ in all_}) < 2:
         return  # one source says it for all: the metadata log
     for (topic, detail), found in applied.items():
-        found = [one for one in found if facts.is_registered(one[1], one[0])]  # one that starts reads them all
+        found = [
+            one for one in found if facts.is_registered(one[1], one[0])
+        ]  # one that starts reads them all
         if not found:
             continue
         first, _, position = found[0]
-        later = [time for (name, other), each in applied.items() for time, *_ in each if name == topic and other != detail and time >= first]
+        later = [
+            time
+            for (name, other), each in applied.items()
+            for time, *_ in each
+            if name == topic and other != detail and time >= first
+        ]
         gone = [told.time for told in facts.deleted.get(topic, ()) if told.time >= first]
         for broker in facts.brokers():
             if not facts.is_registered(broker, first):
@@ -112,7 +120,7 @@ def _dropped(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             subject=(Subject.TOPIC, event.topic),
             since=event.time,
             fine=not _keeps(facts, key, event.node, event.time),
-            expected=f"broker {event.node} to keep its replica of {key[0]}-{key[1]}, for it is assigned to it",
+            expected=f"broker {event.node} to keep its replica of {key[0]}-{key[1]}, which it is to have",
             seen="it deleted it",
             topic=event.topic,
             partition=event.partition,
@@ -132,7 +140,7 @@ def _keeps(facts: Facts, key: Key, broker: int, moment: int) -> bool:
 def _all_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """When an old replica goes, all of the target were in the ISR."""
     for key, told in facts.assigned.items():
-        for before, now in zip(told, told[1:], strict=False):
+        for before, now in pairwise(told):
             if not now.value or not set(before.value) - set(now.value):
                 continue
             state = at_state(facts, key, now.position)

@@ -397,6 +397,12 @@ class Consumer:
             self.coordinator.leave()
 
     def _fail(self, error: ErrorCode) -> None:
+        """The poll raises: the application hears of it, and so does the trace."""
         self._end_poll_row()
+        coordinator = self.coordinator
+        row = self.desk.begin(
+            Function.POLL, member=coordinator.member_id or None, generation=coordinator.generation
+        )
+        self.desk.end(row, Outcome.FAIL, error, node=coordinator.node)
         self.polling, self.dead = False, True
         self.application.failed(self, error)

@@ -92,9 +92,6 @@ class GroupMember:
     failed: ErrorCode = NO_ERROR
     # The id under which it last got an assignment, so this id is durable.
     synced_as: str = ""
-    # Such an id under which it was fenced; "" before. Only another process with its instance, or a deposed
-    # coordinator, can cause it.
-    fenced_as: str = ""
 
     @property
     def known_as(self) -> str:
@@ -243,8 +240,6 @@ class GroupMember:
         elif error is ErrorCode.REBALANCE_IN_PROGRESS:
             self.rejoin = True
         elif error in FATAL:
-            if error is ErrorCode.FENCED_INSTANCE_ID and self.member_id == self.synced_as:
-                self.fenced_as = self.member_id
             self.failed = error
 
     def start_over(self) -> None:

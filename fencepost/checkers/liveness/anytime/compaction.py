@@ -1,12 +1,7 @@
-"""JUSTIFIED and COMPACTION: refused requests of clients, and records that compaction removed. The only
-meantime rules that read operations.
+"""COMPACTION: records that compaction removed. Compaction may remove every record of a key except the last
+one (L4). So a topic that is only compacted keeps that record until the end.
 
-Owns needless_refusal and latest_value_lost. They run on single traces only; the form over tables has only
-events at this point.
-
-If all members of a group speak the same protocol, none is refused for its protocol. Compaction may remove
-every record of a key except the last one (L4). So a topic that is only compacted keeps that record until the
-end.
+Owns latest_value_lost.
 """
 
 from collections.abc import Iterable
@@ -16,30 +11,17 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
-NEVER_EARNED = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID"})
-"""Errors of group requests that say that the client asks for something impossible. Reason: all consumers of a
-plan are configured alike."""
 TOMBSTONE = "tombstone"
 
 
-def judge_answers(findings: Findings, trace: Trace, compacted: frozenset[str]) -> None:
-    """Check refusals and compaction.
+def judge_compaction(findings: Findings, trace: Trace, compacted: frozenset[str]) -> None:
+    """Look for the last record of each key.
 
     Args:
         findings: receives the findings.
         trace: the trace.
         compacted: topics that only compaction removes records from, by the plan.
     """
-    for operation in trace.operations:
-        if operation.function is Function.JOIN and operation.error in NEVER_EARNED:
-            findings.add(
-                "needless_refusal",
-                expected=f"process {operation.process} to join group {operation.group}: all consumers of "
-                f"the plan are alike",
-                seen=f"{operation.error}",
-                operations=(operation.op_id,),
-            )
-            break
     changed = {event.topic for event in trace.events if event.name is Name.TOPIC_CONFIGURED}
     deleted = {one.topic for one in trace.operations if one.function is Function.DELETE_RECORDS}
     kept = compacted - changed - deleted

@@ -14,8 +14,8 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
-from fencepost.checkers.meantime.calm import fault_of
-from fencepost.checkers.meantime.steps import Steps
+from fencepost.checkers.liveness.anytime.steps import Steps
+from fencepost.record.facts import fault_of
 from fencepost.traces.events import Event, Name
 
 SLOW = ("pause", "slow_fsync", "slow_host")

@@ -15,9 +15,9 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
-from fencepost.checkers.meantime.calm import fault_of, row_ns
-from fencepost.checkers.meantime.options import MILLISECOND, Options, Topic
-from fencepost.checkers.meantime.shrinks import CLOCKS
+from fencepost.checkers.liveness.anytime.shrinks import CLOCKS
+from fencepost.record.facts import fault_of
+from fencepost.record.settings import MILLISECOND, Settings, Topic
 from fencepost.traces.events import Event, Name
 
 RETENTION = "retention"
@@ -57,7 +57,7 @@ class Retention:
     """logs: by broker and partition."""
 
     findings: Findings
-    options: Options
+    options: Settings
     topics: dict[str, Topic] = field(init=False)
     """Those with a bound of age alone that a run may reach."""
     kept: set[str] = field(init=False)
@@ -252,7 +252,7 @@ class Retention:
     def kept_by_clients(self) -> int:
         """Nanoseconds between a record's timestamp and its first append, at most."""
         client = self.options.client
-        row = row_ns(self.options.network, 2)
+        row = self.options.trips(2)
         if client.producer.pipelined:
             return client.delivery_timeout_ms * MILLISECOND + row
         return client.request_timeout_ms * MILLISECOND + row

@@ -18,17 +18,17 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
-from fencepost.checkers.meantime.calm import STOPPING, STOPS, fault_of
-from fencepost.checkers.meantime.options import MILLISECOND, Options
-from fencepost.checkers.meantime.shrinks import CLOCKS
+from fencepost.checkers.liveness.anytime.elections import STOPPING
+from fencepost.checkers.liveness.anytime.shrinks import CLOCKS
+from fencepost.record.facts import ENDING as DEATHS
+from fencepost.record.facts import fault_of
+from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.traces.events import Event, Name
 
 SLACK_MS = 2_000
 """Time for disks: writing the checkpoint files, and other work of the host before it."""
 DELETED = "replica_deleted"
 LIES = "lying_fsync"
-DEATHS = STOPS | {"power_loss"}
-"""Kinds of fault that end a process. A checkpoint was synced, so it survives them."""
 
 
 @define
@@ -38,7 +38,7 @@ class Checkpoints:
     # The findings so far.
     findings: Findings
     # The options of the plan.
-    options: Options
+    options: Settings
     # By broker and replica: (time, high watermark, position), back to one interval ago.
     past: dict[int, dict[Key, deque[tuple[int, int, int]]]] = field(factory=dict)
     ends: dict[int, int] = field(factory=dict)

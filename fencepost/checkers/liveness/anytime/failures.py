@@ -9,8 +9,8 @@ of pipelined producers, whose time counts from the first append of their batch.
 """
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.checkers.meantime.options import MILLISECOND, Options
-from fencepost.checkers.meantime.shrinks import CLOCKS
+from fencepost.checkers.liveness.anytime.shrinks import CLOCKS
+from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -27,7 +27,7 @@ SLACK_MS = 50
 """A timer that falls due while the client is busy waits for a step."""
 
 
-def judge_failures(findings: Findings, trace: Trace, options: Options) -> None:
+def judge_failures(findings: Findings, trace: Trace, options: Settings) -> None:
     """Look for operations that ended too early or too late; at most one finding for each partition.
 
     Args:
@@ -59,7 +59,7 @@ def _took(one: Operation) -> int:
     return one.completion_time - one.invoke_time
 
 
-def _ends_wrongly(one: Operation, options: Options) -> bool:
+def _ends_wrongly(one: Operation, options: Settings) -> bool:
     """Whether it failed before its time without such an error, or took longer."""
     if one.completion_time is None or one.group is not None or one.function not in ASKED:
         return False

@@ -1,0 +1,51 @@
+"""Promises that need the settings of a run, and no calm: an early deletion is wrong in any trouble. Each has
+handlers of events; one pass asks them all.
+
+Owns the pass. Must not know rules.
+"""
+
+from collections.abc import Callable
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.liveness.anytime.checkpoints import Checkpoints
+from fencepost.checkers.liveness.anytime.compaction import judge_compaction
+from fencepost.checkers.liveness.anytime.elections import Elections
+from fencepost.checkers.liveness.anytime.failures import judge_failures
+from fencepost.checkers.liveness.anytime.placement import Placement
+from fencepost.checkers.liveness.anytime.retention import Retention
+from fencepost.checkers.liveness.anytime.shrinks import Shrinks
+from fencepost.checkers.liveness.anytime.steps import Steps
+from fencepost.record.settings import MILLISECOND, Settings
+from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import Trace
+
+Handler = Callable[[int, Event], None]
+
+
+def judge_anytime(findings: Findings, trace: Trace, settings: Settings) -> None:
+    """Ask all of them.
+
+    Args:
+        findings: receives the findings.
+        trace: of a run with a plan; what real systems record is too little for these.
+        settings: of the run.
+    """
+    cluster, steps = settings.cluster, Steps()
+    parts = (
+        steps,
+        Elections(findings, set(settings.unclean)),
+        Shrinks(findings, cluster.replica_lag_time_max_ms * MILLISECOND, settings.syncs(1), steps),
+        Checkpoints(findings, settings),
+        Retention(findings, settings),
+        Placement(findings),
+    )
+    handlers: dict[Name, list[Handler]] = {}
+    for part in parts:
+        for name, handler in part.handlers().items():
+            handlers.setdefault(name, []).append(handler)
+    for position, event in enumerate(trace.events):
+        for handler in handlers.get(event.name, ()):
+            handler(position, event)
+    compacted = {topic.name for topic in cluster.topics if topic.cleanup_policy == "compact"}
+    judge_compaction(findings, trace, frozenset(compacted))
+    judge_failures(findings, trace, settings)
