@@ -234,8 +234,8 @@ def _groups(events: Iterable[Event]) -> Iterator[str]:
             members = ", ".join(said.members) or "nobody"
             why = f" ({said.why})" if said.why else ""
             yield (
-                f"group {group} is in {event.cause} since {event.time / 1e9:.3f} s at broker {event.node}{why}; "
-                f"its members are {members}"
+                f"group {group} is in {event.cause} since {event.time / 1e9:.3f} s at broker "
+                f"{event.node}{why}; its members are {members}"
             )
 
 

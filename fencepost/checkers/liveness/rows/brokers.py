@@ -133,8 +133,8 @@ def _left_leading(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                     subject=(Subject.PARTITION, key),
                     since=gone.time,
                     fine=state.leader != broker or not others,
-                    expected=f"broker {broker} to have handed {key[0]}-{key[1]} to one of {others}, which are "
-                    f"in the ISR, before it went",
+                    expected=f"broker {broker} to have handed {key[0]}-{key[1]} to one of {others}, which "
+                    f"are in the ISR, before it went",
                     seen="it led to the end",
                     topic=key[0],
                     partition=key[1],

@@ -287,7 +287,7 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=one.invoke_time,
-                fine=any(_who(other) != _who(one) for other in mine) or _deposed(facts, one) or not mine,
+                fine=not mine or _who(mine[-1]) != _who(one) or _deposed(facts, one),
                 expected=f"member {one.member} to stay the one of its instance, as no other process has it",
                 seen=f"broker {one.node} fenced it",
                 operations=(mine[-1].op_id, one.op_id) if mine else (one.op_id,),
