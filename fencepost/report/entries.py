@@ -57,6 +57,7 @@ ROUTINE = frozenset(
         Name.CONNECTION,
         Name.REPLICA_LOG,
         Name.BELIEF,
+        Name.ASKED,
     }
 )
 """Events that fill a trace while nothing is the matter."""

@@ -208,6 +208,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.BELIEF: lambda e: (
         f"believes ({printable(e.cause)}): leader {e.leader}, leader epoch {e.leader_epoch}"
     ),
+    Name.ASKED: lambda e: f"is asked for {printable(e.cause)}: {printable(e.detail, 200)}",
     Name.ANSWERED: lambda e: f"{printable(e.cause)} answer: {printable(e.detail, 200)}",
     **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
     Name.REQUEST: lambda e: f"request {printable(e.cause)}: {printable(e.detail, 200)}",

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import define, field
 
+from fencepost.asked.simulated import ASKER_NODE
 from fencepost.campaign.observed import transactional
 from fencepost.campaign.observed.differences import Differences, place_of
 from fencepost.campaign.observed.justified import (
@@ -79,6 +80,8 @@ class AnswerTap:
         core = self.core()
         if core is None or core.broker_context.broker_epoch < 0 or core.shutdown.shutting_down:
             return  # it does not serve anybody
+        if source == ASKER_NODE:
+            return  # no plan says what the run itself asks
         member = type(message) in PATIENT and is_member(core, message)
         before = transactional.before(core, message)
         before = standing(core, message) if before is None else before
