@@ -33,8 +33,9 @@ LAYERS: dict[str, set[str]] = {
     "history": {"traces", "model", "checkers", "report", "viewer"},
 }
 LAYERS["blame"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
+LAYERS["asked"] = {"traces", "impl", "wire", "sim"}
 LAYERS["campaign"] = {
-    *("forking", "traces", "model", "checkers", "report", "viewer", "audit"),
+    *("asked", "forking", "traces", "model", "checkers", "report", "viewer", "audit"),
     *("impl", "sim", "wire", "proxy", "systems"),
 }
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}

@@ -49,7 +49,7 @@ OF_FUNCTION: Mapping[Function, Data] = {
     for function in Function
 }
 _OF_THE_RUN = (
-    *(Name.REQUEST, Name.CONNECTION, Name.PHASE, Name.MARK, Name.SETTINGS, Name.BUSY),
+    *(Name.REQUEST, Name.CONNECTION, Name.PHASE, Name.MARK, Name.SETTINGS, Name.BUSY, Name.ASKED),
     *(Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED),
 )
 OF_EVENT: Mapping[Name, Data] = {

@@ -56,6 +56,7 @@ ROUTINE = frozenset(
         Name.REQUEST,
         Name.CONNECTION,
         Name.REPLICA_LOG,
+        Name.ASKED,
     }
 )
 """Events that fill a trace while nothing is the matter."""

@@ -207,6 +207,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.REPLICA_LOG: _replica_log,
     Name.SETTINGS: lambda e: f"settings: {printable(e.detail, 200)}",
     Name.BUSY: lambda e: f"was busy: {printable(e.detail, 60)}",
+    Name.ASKED: lambda e: f"is asked for {printable(e.cause)}: {printable(e.detail, 200)}",
     **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
     Name.REQUEST: lambda e: f"request {printable(e.cause)}: {printable(e.detail, 200)}",
     Name.CONNECTION: lambda e: f"connection {printable(e.cause)}: {printable(e.detail, 200)}",

@@ -31,6 +31,85 @@ NOT_EVERYWHERE = "not_on_every_replica"
 topic, partition, offset; detail: JSON {says}. It convicts nobody."""
 
 
+class Question(StrEnum):
+    """The cause of an ASKED: what was asked, and which columns the answer fills. Names of topics are the
+    trace's.
+
+    Of every one: time: when the answer came, or when it was given up; node: the broker that was asked (-1:
+    none could be found); detail: JSON {asked: nanoseconds at which the question was sent; error: of the
+    answer, NO_ANSWER if none came in time, NO_COORDINATOR if nobody is known to be asked, left out if there
+    is none; filtered: true where access rules may have left something out in silence, or refused it, so that
+    nothing follows from what is missing}. With an error nothing else is filled but what was asked for.
+    `leader` is what the Metadata of the same round say, by the highest leader epoch, where the answer does
+    not say it.
+    """
+
+    BROKERS = "brokers"
+    """Metadata. replicas: the live brokers with the same listener, as this one knows them."""
+    PARTITION = "partition"
+    """Metadata of a partition. topic, partition, leader (-1: none), leader_epoch, isr, replicas. partition
+    -1: of a topic that is not known; detail.error. detail.same: other brokers with the same answer in this
+    round; asked and time then are those of the first question and the last answer, and each broker's own are
+    in its BROKERS."""
+    LOG = "log"
+    """ListOffsets of one replica, with replica id -2: the ends of its own log. topic, partition, leader;
+    log_start_offset, end_offset; leader_epoch: of the last answer, -1 if it says none. It is the replica's
+    leader epoch here, and that of the log's last record in Kafka. The leader is first asked as a client, too:
+    offset: the last stable offset; high_watermark: asked after it; then the log start, then the log end.
+    detail.errors: of these questions, by column; asked and time: of the first question and the last
+    answer."""
+    PRODUCERS = "producers"
+    """DescribeProducers of any replica. topic, partition, leader; detail: {producers: [producer id, epoch,
+    last sequence, coordinator epoch of the last marker, first offset of the open transaction] by producer
+    id, -1 for none; same: other replicas with the same answer, as above}."""
+    LOG_DIRECTORIES = "log_directories"
+    """DescribeLogDirs. detail.logs: [topic, partition, bytes, lag], all that the broker holds of the topics
+    of the run and of Kafka's own."""
+    GROUP = "group"
+    """DescribeGroups of the coordinator. topic, partition: of the group's records; detail: {group, state,
+    generation, protocol, members: [member id, group.instance.id or null, [topic, partition]...]}."""
+    CONSUMER_GROUP = "consumer_group"
+    """ConsumerGroupDescribe of the coordinator, of a broker that has it (KIP-848). As above; generation: the
+    group's epoch; a member's fourth value: its epoch."""
+    COMMITTED = "committed"
+    """OffsetFetch of the coordinator, unstable offsets included. topic, partition: as above; detail: {group,
+    offsets: [topic, partition, offset, leader epoch of the last record before it or -1]}."""
+    TRANSACTIONS = "transactions"
+    """ListTransactions. detail.transactions: [transactional id, producer id, state], of the ids of the
+    run."""
+    TRANSACTION = "transaction"
+    """DescribeTransactions of the coordinator. topic, partition: of the id's records; detail:
+    {transactional_id, state, producer_id, producer_epoch, started_ms, timeout_ms, partitions: [topic,
+    partition]}."""
+    REASSIGNMENTS = "reassignments"
+    """ListPartitionReassignments of a broker that is, or asks, the controller. detail.reassignments: [topic,
+    partition, replicas, adding, removing]."""
+    OFFSET_RECORDS = "offset_records"
+    """The records of one key of a group of the run in __consumer_offsets, read from its leader. topic,
+    partition, leader; offset: of the latest such record; end_offset: up to where records were read;
+    high_watermark: of the last answer; detail: {group, of: [topic, partition] or null for the group itself,
+    records: oldest first, the last ones: [offset, value or null for a tombstone, producer id of a record in a
+    transaction or -1, committed: true, false, null while it is not decided]}. value: a committed offset; of
+    the group itself {generation, leader, protocol, members: [member id, [topic, partition]...]}."""
+    TRANSACTION_RECORDS = "transaction_records"
+    """The same of a transactional id in __transaction_state. detail: {transactional_id, records: as above};
+    value: {state, producer_id, producer_epoch, started_ms, updated_ms, timeout_ms, partitions}."""
+    CONTENT = "content"
+    """Records of one replica by Fetch, from the start of its log to its high watermark; in the last round
+    only. topic, partition, leader, log_start_offset, high_watermark; end_offset: up to where records were
+    read; detail: {ranges: [first offset, offset after it, digest of (offset, leader epoch, key, value) of
+    its records], cut at the same multiples in all replicas; keys: {digest of a key: [offset, digest of its
+    last record]}, of records with a key; markers: [offset, producer id, epoch, committed]; cut: true if not
+    everything was read}. Control records are in no range."""
+    QUORUM = "quorum"
+    """DescribeQuorum, of a cluster with KRaft. leader, leader_epoch, high_watermark: of the metadata log;
+    replicas: the voters; detail.replicas: [id, log end, ms of its last fetch, ms when it was last caught
+    up]."""
+    ELIGIBLE = "eligible"
+    """DescribeTopicPartitions, of a broker that has it (KIP-966). topic, partition, leader, leader_epoch,
+    isr, replicas; detail: {eligible, last_known}: replicas that may lead although they are not in the ISR."""
+
+
 class Name(StrEnum):
     """What an event is. Later work adds values, never columns."""
 
@@ -126,6 +205,9 @@ class Name(StrEnum):
     REPLICA_LOG = "replica_log"
     """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch;
     values; end_offset; high_watermark; log_start_offset."""
+    ASKED = "asked"
+    """A client of the run's own asked a broker about state that no other client sees. cause: what it asked,
+    and what the columns mean (Question)."""
     # --- consumer groups (node, topic __consumer_offsets and its partition always; leader_epoch: the
     # coordinator epoch)
     GROUPS_LOADED = "groups_loaded"

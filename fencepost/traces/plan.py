@@ -466,6 +466,9 @@ class Plan:
     consumer: ConsumerOptions = Factory(ConsumerOptions)
     transform: TransformOptions = field(default=TransformOptions(), metadata=LATER)
     budget: BudgetOptions = Factory(BudgetOptions)
+    asking: bool = field(default=True, metadata=LATER)
+    """Whether a client of the run's own asks brokers about state that no other client sees
+    (fencepost/asked)."""
     # What the clients do. No op id or process is above MOST_ID - OWN_IDS.
     operations: tuple[PlannedOperation, ...] = field(default=())
     # Faults, each with its time.

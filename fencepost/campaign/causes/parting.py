@@ -24,7 +24,10 @@ from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 
-NO_STEP = (*(Name.PHASE, Name.MARK, Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.LIVENESS_FAILED),)
+NO_STEP = (
+    *(Name.PHASE, Name.MARK, Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.LIVENESS_FAILED),
+    Name.ASKED,
+)
 """The run's own notes: they are no step of the protocol."""
 FAULTS = (Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED)
 """A plan without a fault lacks its events, which says nothing."""

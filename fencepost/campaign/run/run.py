@@ -25,6 +25,7 @@ from fencepost.campaign.run.cluster import FaultyCluster
 from fencepost.campaign.run.diagnosis import diagnose
 from fencepost.campaign.run.group_workload import CONSUMER_FUNCTIONS, uses_groups
 from fencepost.campaign.run.observed_groups import with_group_facts
+from fencepost.campaign.run.rounds import Rounds
 from fencepost.campaign.run.workload import Workload
 from fencepost.impl.client.attempt import READ_COMMITTED
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
@@ -50,6 +51,8 @@ FINAL_OPERATION = 1_000_000
 """Op ids above this and above those of the plan are the run's own: probes and final reads."""
 PROBE = "probe"
 """The key of the run's own appends to a compacted topic."""
+MOST_ASKED_MS = 60_000
+"""Bound of the last round: brokers that run answer within milliseconds, the others are given up."""
 MAX_FINAL_READS = 10_000
 """Final reads of one partition: each returns at least one record or ends the reading."""
 
@@ -79,6 +82,7 @@ class Run:
     plan: Plan
     cluster: "WorkingCluster" = field(init=False)
     workload: Workload = field(init=False)
+    rounds: Rounds = field(init=False)
     reader: int = field(init=False)
     rows: Rows = field(init=False)
     next_op_id: int = FINAL_OPERATION
@@ -94,6 +98,7 @@ class Run:
         self.next_op_id = max(self.next_op_id, planned)
         self.cluster = self._make_cluster()
         self.workload = self.cluster.workload = Workload(self.cluster)
+        self.rounds = Rounds(self.cluster, self.workload.groups)
 
     def _make_cluster(self) -> "WorkingCluster":
         return WorkingCluster(plan=self.plan)
@@ -112,6 +117,8 @@ class Run:
         """The phases after the safety phase. Returns the whole run."""
         if self._heal_and_live():
             self._final_reads()
+        self.rounds.begin(last=True)
+        self._wait(self.rounds.over, MOST_ASKED_MS)
         self._dump_logs()
         return self._trace()
 
@@ -138,7 +145,9 @@ class Run:
         self.workload.schedule(self.plan.operations)
         for fault in self.plan.faults:
             scheduler.after(fault.at_ms * MILLISECOND, cluster.meet, fault)
+        self.rounds.schedule()
         cluster.world.run_until(start + self.plan.safety_ms * MILLISECOND)
+        self.rounds.in_calm()
 
     def _heal_and_live(self) -> bool:
         self.cluster.note(Name.PHASE, cause="heal")
@@ -159,6 +168,7 @@ class Run:
         )
         if not self._waited(waits):
             return False
+        self.rounds.begin()
         ends: dict[tuple[str, int], int] = {}
         for topic, partition in self._partitions_of_clients():
             done = self._do(topic, partition, "append")

@@ -18,6 +18,9 @@ from fencepost.traces.outcomes import ErrorCode
 NO_EPOCH = -1
 LATEST, EARLIEST = -1, -2
 """Timestamps of ListOffsets that ask for the end or the start of the log."""
+DEBUGGER = -2
+"""The replica id in ListOffsets of a client that asks any replica about its own log: the end is the log's,
+not the high watermark (Request.DebuggingConsumerId in Kafka)."""
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2
 """The leader in UpdateMetadata for a partition of a topic that is being deleted: the receiver forgets the
@@ -130,7 +133,7 @@ class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
     # LATEST for the latest offset that a client may read, EARLIEST for the first. Otherwise milliseconds: the
     # first record with this timestamp or a later one.
     timestamp: int = LATEST
-    # The follower, or -1 for a client.
+    # The follower, -1 for a client, DEBUGGER for one that asks about this replica.
     replica_id: int = -1
     read_committed: bool = False
     """LATEST means the last stable offset, and records at or after it are not found."""

@@ -182,7 +182,7 @@ class ListTransactionsResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DescribeProducersRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask a leader which producers its log remembers (KIP-664)."""
+    """Ask a replica which producers its log remembers (KIP-664)."""
 
     correlation_id: int
     partition: TopicPartition

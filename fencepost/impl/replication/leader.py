@@ -21,6 +21,7 @@ from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.log.validation import RefusedBatchError, validated
 from fencepost.impl.log.values import values_of
 from fencepost.impl.messages.broker_api import (
+    DEBUGGER,
     EARLIEST,
     NO_LEADER,
     DeleteRecordsRequest,
@@ -317,23 +318,26 @@ class LeaderRole:
 
     def list_offsets(self, source: int, request: ListOffsetsRequest) -> None:
         """Answer with the log start offset, the end that a client may see, or the first record with the
-        requested timestamp or a later one.
+        requested timestamp or a later one. A debugger is answered by any replica, about its own log.
 
         Args:
             source: the sender.
             request: the partition and the timestamp.
         """
         partition, error = self._led(request.partition, request.leader_epoch)
+        debugs = request.replica_id == DEBUGGER
+        if debugs and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            error = NO_ERROR
         offset, epoch, timestamp = -1, -1, -1
         if error is NO_ERROR and partition is not None and request.timestamp == EARLIEST:
             offset, epoch = partition.log.log_start_offset, partition.leader_epoch
         elif error is NO_ERROR and partition is not None:
-            end = partition.high_watermark
-            if request.read_committed:
+            end = partition.log.log_end_offset if debugs else partition.high_watermark
+            if request.read_committed and not debugs:
                 end = partition.log.last_stable_offset(end)
             if request.timestamp >= 0:
                 error, offset, epoch, timestamp = self._at_time(partition, request.timestamp, end)
-            if offset < 0 and error is NO_ERROR:
+            if offset < 0 and error is NO_ERROR and not debugs:
                 error = self.offset_not_available(partition)
             if error is NO_ERROR and request.timestamp < 0:
                 offset, epoch = end, partition.leader_epoch

@@ -106,20 +106,15 @@ class TransactionDescription:
         return request.longer_than_ms < 0 or lasted_ms > request.longer_than_ms
 
     def producers(self, source: int, request: kafka.DescribeProducersRequest) -> None:
-        """The producers of one log.
+        """The producers of one log, which any replica answers about its own, as in Kafka.
 
         Args:
             source: the node that asks.
             request: DescribeProducers.
         """
         partition = self.table.partitions.get(request.partition)
-        if partition is None:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            error = NO_ERROR if partition.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        known = (
-            () if partition is None or error is not NO_ERROR else partition.log.producers.producers.values()
-        )
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else NO_ERROR
+        known = () if partition is None else partition.log.producers.producers.values()
         answer = kafka.DescribeProducersResponse(
             correlation_id=request.correlation_id,
             error=error,

@@ -50,7 +50,7 @@ PLACES = r'(?s)^\{.*"at":\["[^"]* ([^" ]+)"(?:,"[^"]* ([^" ]+)")?(?:,"[^"]* ([^"
 too): two bugs may fail one assertion."""
 DOCUMENT = r"(?s)^\{.*$"
 """Any other JSON: how a cluster looked when a wait was given up is no part of the step's words."""
-RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION)
+RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.ASKED)
 """Rows that are no step of the protocol: final dumps, and what a proxy saw."""
 REPLICA = (
     *(Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED, Name.HIGH_WATERMARK),
