@@ -32,6 +32,7 @@ from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND
 from fencepost.sim.world import World
 from fencepost.sim.zookeeper import Commit
+from fencepost.systems.bounds import settings_of
 from fencepost.systems.disk.real_files import RealDisk
 from fencepost.systems.embedded_disks import EmbeddedDisks
 from fencepost.systems.gateway import Gateway
@@ -376,6 +377,7 @@ class Embedded:
             | {"cut", "administration"}
             | ({"transactions"} if self.options.has_transactions else set())
             | (set() if self.directory is not None else {"power_off", "disks"}),
+            settings=settings_of(self.options),
         )
 
     @property

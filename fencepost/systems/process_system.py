@@ -17,6 +17,7 @@ from fencepost.impl.runtime.addresses import parse_address
 from fencepost.impl.runtime.cluster_view import view
 from fencepost.impl.runtime.processes import send_signal, state
 from fencepost.impl.runtime.zookeeper.server import answers
+from fencepost.systems.bounds import settings_of
 from fencepost.systems.node import FILES
 from fencepost.systems.processes import ProcessCluster
 from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
@@ -164,6 +165,7 @@ class Processes:
             can=PROCESS_VERBS
             | ({"administration"} if self.listeners is not None else frozenset())
             | ({"transactions"} if self.options.has_transactions else frozenset()),
+            settings=settings_of(self.options),
         )
 
 

@@ -11,7 +11,7 @@ nothing. What it can carry out is in `inside().can`, which may be asked before i
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import frozen
 
@@ -51,6 +51,9 @@ class Inside:
     it takes the requests of operators (elections, reassignments) over the wire; `transactions` if it has
     them; `links` if `links_of_system` has them, `disks` if `disks_of_system` does, `requests` if
     `requests_of_system` does."""
+    settings: Mapping[str, Mapping[str, Any]] | None = None
+    """What bounds follow from, as a plan's fields `cluster` and `real` have it (record/settings.py); None: it
+    is not known."""
 
 
 class Links(Protocol):
