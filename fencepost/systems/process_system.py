@@ -17,10 +17,9 @@ from fencepost.impl.runtime.addresses import parse_address
 from fencepost.impl.runtime.cluster_view import view
 from fencepost.impl.runtime.processes import send_signal, state
 from fencepost.impl.runtime.zookeeper.server import answers
-from fencepost.systems.bounds import settings_of
 from fencepost.systems.node import FILES
 from fencepost.systems.processes import ProcessCluster
-from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError, settings_of
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import ClusterOptions
 

@@ -220,8 +220,8 @@ class Transforms:
 
     async def heal(self, process: int) -> None:
         """The faults are over: nobody is paused, and of those that share a transactional id one stays. A
-        group that lives on is left to its own members; in one that has none another process takes part from now
-        on. process: its number, and those after it."""
+        group that lives on is left to its own members; in one that has none another process takes part from
+        now on. process: its number, and those after it."""
         having: set[str] = set()
         for known in sorted(self.live):
             self.live[known].client.driver.go_on()
