@@ -6,17 +6,19 @@ Owns the questions. Must not know groups and transactions.
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from attrs import evolve
 
-from fencepost.asked.step import NO_ANSWER, Part, Reply, Scope, Step, alike, put, seen
+from fencepost.asked.step import NOBODY, Part, Reply, Scope, Step, alike, error_of, put, seen
 from fencepost.asked.survey import INTERNAL, Survey
 from fencepost.impl.messages.admin_api import DescribeLogDirsRequest
 from fencepost.impl.messages.broker_api import DEBUGGER, EARLIEST, LATEST, ListOffsetsRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import DescribeProducersRequest, DescribeProducersResponse
 from fencepost.traces.events import Question
-from fencepost.traces.outcomes import NO_ERROR
+
+LOG_START = "log_start_offset"
 
 
 def log_ends(scope: Scope, survey: Survey) -> Part:
@@ -28,13 +30,15 @@ def log_ends(scope: Scope, survey: Survey) -> Part:
     """
     for key in survey.of_interest():
         for replica in survey.replicas(key):
-            yield from _ends(scope, key, replica, survey.leader(key))
+            yield from _ends(scope, survey, key, replica)
 
 
-def _ends(scope: Scope, key: TopicPartition, replica: int, leader: int) -> Part:
-    """One replica's. What may only grow less than something else is asked for before it, so that offsets of
-    one answer are in their order although they are not of one moment."""
+def _ends(scope: Scope, survey: Survey, key: TopicPartition, replica: int) -> Part:
+    """One replica's. The last stable offset is asked for first and the log end last, so that they are in
+    order although they are not of one moment."""
+    leader = survey.leader(key)
     offsets: dict[str, int] = {}
+    epochs: dict[str, int] = {}
     errors: dict[str, str] = {}
     replies: list[Reply] = []
     for column, request in _questions(key, replica == leader):
@@ -44,21 +48,24 @@ def _ends(scope: Scope, key: TopicPartition, replica: int, leader: int) -> Part:
         if reply.skipped:
             continue
         replies.append(reply)
-        if reply.message is None:
-            errors[column] = NO_ANSWER
-        elif reply.message.error is not NO_ERROR:
-            errors[column] = str(reply.message.error)
+        if error := error_of(reply):
+            errors[column] = error
         else:
-            offsets |= {column: reply.message.offset, "leader_epoch": reply.message.leader_epoch}
+            offsets[column], epochs[column] = reply.message.offset, reply.message.leader_epoch
+    if LOG_START in offsets:
+        survey.log_starts[key, replica] = offsets[LOG_START]
     if replies:
         whole = evolve(replies[0], answered=replies[-1].answered)
-        error = "" if offsets else next(iter(errors.values()))
+        detail: dict[str, Any] = {"errors": errors} if errors and offsets else {}
+        if len(set(epochs.values())) > 1:
+            detail["epochs"] = epochs
         yield seen(
             scope,
             step,
             whole,
-            error=error,
-            detail={"errors": errors} if errors and offsets else {},
+            error="" if offsets else next(iter(errors.values())),
+            detail=detail,
+            leader_epoch=next(reversed(epochs.values()), NOBODY),
             **offsets,
         )
 
@@ -69,7 +76,7 @@ def _questions(key: TopicPartition, leads: bool) -> Iterator[tuple[str, ListOffs
     if leads:
         yield "offset", ask(timestamp=LATEST, read_committed=True)
         yield "high_watermark", ask(timestamp=LATEST)
-    yield "log_start_offset", ask(timestamp=EARLIEST, replica_id=DEBUGGER)
+    yield LOG_START, ask(timestamp=EARLIEST, replica_id=DEBUGGER)
     yield "end_offset", ask(timestamp=LATEST, replica_id=DEBUGGER)
 
 

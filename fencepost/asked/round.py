@@ -5,8 +5,12 @@ FindCoordinator (which creates Kafka's own topics), no creation by Metadata, no 
 fetch session, and never the controller's id, which is any broker's in each answer of Kafka with KRaft.
 """
 
+from fencepost.asked.contents import contents
+from fencepost.asked.coordinators import groups, reassignments, transactions
+from fencepost.asked.kraft import of_kraft
 from fencepost.asked.logs import log_directories, log_ends, producers
 from fencepost.asked.step import Round, Scope
+from fencepost.asked.stored import stored
 from fencepost.asked.survey import Survey
 
 
@@ -24,3 +28,10 @@ def round_of(scope: Scope) -> Round:
     yield from log_ends(scope, survey)
     yield from producers(scope, survey)
     yield from log_directories(scope)
+    yield from groups(scope, survey)
+    yield from transactions(scope, survey)
+    yield from reassignments(scope)
+    yield from stored(scope, survey)
+    yield from of_kraft(scope, survey)
+    if scope.last:
+        yield from contents(scope, survey)

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.asked.round import round_of
 from fencepost.asked.step import Conversation, Scope, Step
+from fencepost.asked.wire_only import WIRE_ONLY
 from fencepost.sim.network import Network
 from fencepost.sim.scheduler import MILLISECOND, Scheduler
 from fencepost.traces.events import Event
@@ -22,6 +23,10 @@ ASKER_NODE = (1 << 48) - 1
 PATIENCE_MS = 1_000
 """How long an answer is waited for: ten times the longest latency that plans draw, and far below an
 election."""
+
+
+def _is_simulated(broker: int, request: type) -> bool:
+    return request not in WIRE_ONLY
 
 
 @define(eq=False, kw_only=True)
@@ -61,7 +66,9 @@ class SimulatedAsker:
         self.conversation = None
         while self.waiting and self.conversation is None:
             self.conversation = Conversation(
-                round=round_of(self.waiting.popleft()), record=self.record, room=self.room
+                round=round_of(evolve(self.waiting.popleft(), speaks=_is_simulated)),
+                record=self.record,
+                room=self.room,
             )
             self._send(self.conversation.begin(self.scheduler.now))
 

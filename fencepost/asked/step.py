@@ -49,6 +49,8 @@ class Reply:
     answered: int
     # The broker had been silent before and was not asked.
     skipped: bool = False
+    # The error if there is no response.
+    why: str = NO_ANSWER
 
 
 Round = Generator[Step | Event, Reply | None, None]
@@ -145,11 +147,18 @@ def put(scope: Scope, step: Step) -> Part:
     assert reply is not None, "a step is answered by a reply"
     if reply.skipped:
         return None
-    error = NO_ANSWER if reply.message is None else getattr(reply.message, "error", ErrorCode.NONE)
-    if error is not ErrorCode.NONE:
-        yield seen(scope, step, reply, error=str(error))
+    if error := error_of(reply):
+        yield seen(scope, step, reply, error=error)
         return None
     return reply
+
+
+def error_of(reply: Reply) -> str:
+    """The error of a reply as a whole; empty if there is none."""
+    if reply.message is None:
+        return reply.why
+    error = getattr(reply.message, "error", ErrorCode.NONE)
+    return "" if error is ErrorCode.NONE else str(error)
 
 
 def alike(scope: Scope, answers: Iterable[tuple[Step, Reply, dict[str, Any]]]) -> Part:
@@ -216,6 +225,8 @@ class Conversation:
                 reply = None
                 if isinstance(given, Event):
                     self.record(given)
+                elif given.broker == NOBODY:
+                    reply = Reply(message=None, asked=now, answered=now, why=NO_COORDINATOR)
                 elif self.silences.get(given.broker, 0) >= MOST_SILENCES:
                     reply = Reply(message=None, asked=now, answered=now, skipped=True)
                 else:

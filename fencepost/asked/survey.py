@@ -27,6 +27,8 @@ class Survey:
     scope: Scope
     # Of every partition of the topics that were asked for.
     partitions: dict[TopicPartition, PartitionMetadata] = field(factory=dict)
+    # Where the log of a replica begins, as it said in this round.
+    log_starts: dict[tuple[TopicPartition, int], int] = field(factory=dict)
 
     def ask(self) -> Part:
         """Ask every broker."""

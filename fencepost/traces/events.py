@@ -56,8 +56,8 @@ class Question(StrEnum):
     log_start_offset, end_offset; leader_epoch: of the last answer, -1 if it says none. It is the replica's
     leader epoch here, and that of the log's last record in Kafka. The leader is first asked as a client, too:
     offset: the last stable offset; high_watermark: asked after it; then the log start, then the log end.
-    detail.errors: of these questions, by column; asked and time: of the first question and the last
-    answer."""
+    detail: epochs: leader epochs of these answers by column, where they differ; errors: of these questions,
+    by column; asked and time: of the first question and the last answer."""
     PRODUCERS = "producers"
     """DescribeProducers of any replica. topic, partition, leader; detail: {producers: [producer id, epoch,
     last sequence, coordinator epoch of the last marker, first offset of the open transaction] by producer
@@ -67,10 +67,11 @@ class Question(StrEnum):
     of the run and of Kafka's own."""
     GROUP = "group"
     """DescribeGroups of the coordinator. topic, partition: of the group's records; detail: {group, state,
-    generation, protocol, members: [member id, group.instance.id or null, [topic, partition]...]}."""
+    protocol, members: [member id, group.instance.id or null, its [topic, partition]s, or null for another
+    protocol than that of consumers]}. Kafka does not say the generation."""
     CONSUMER_GROUP = "consumer_group"
-    """ConsumerGroupDescribe of the coordinator, of a broker that has it (KIP-848). As above; generation: the
-    group's epoch; a member's fourth value: its epoch."""
+    """ConsumerGroupDescribe of the coordinator, of a broker that has it (KIP-848). topic, partition, group,
+    state, protocol: as above; detail: epoch: the group's; a member's fourth value: its epoch."""
     COMMITTED = "committed"
     """OffsetFetch of the coordinator, unstable offsets included. topic, partition: as above; detail: {group,
     offsets: [topic, partition, offset, leader epoch of the last record before it or -1]}."""

@@ -45,6 +45,8 @@ FOLLOWED = (
 """Protocol events that a fault can follow (traces/events.py says what they are)."""
 
 
+ASK_ALWAYS, ASK_HEALED, ASK_NEVER = ASKING = ("always", "healed", "never")
+"""When the run's own client asks: in its safety phase too, once faults are over, or never."""
 LATER = {"left_out": True}
 """Metadata of a field that plans did not have at first: JSON leaves it out while it has its default, so
 that older plans and digests stay the same."""
@@ -466,8 +468,8 @@ class Plan:
     consumer: ConsumerOptions = Factory(ConsumerOptions)
     transform: TransformOptions = field(default=TransformOptions(), metadata=LATER)
     budget: BudgetOptions = Factory(BudgetOptions)
-    asking: bool = field(default=True, metadata=LATER)
-    """Whether a client of the run's own asks brokers about state that no other client sees
+    asking: str = field(default=ASK_ALWAYS, validator=in_(ASKING), metadata=LATER)
+    """When a client of the run's own asks brokers about state that no other client sees
     (fencepost/asked)."""
     # What the clients do. No op id or process is above MOST_ID - OWN_IDS.
     operations: tuple[PlannedOperation, ...] = field(default=())

@@ -47,7 +47,7 @@ def test_an_answer_says_when_it_was_asked_for():
 
 def test_a_plan_can_leave_asking_out():
     """Nothing is asked then, and what clients see is the same."""
-    assert asked(evolve(PLAN, asking=False)) == []
+    assert asked(evolve(PLAN, asking="never")) == []
 
 
 def test_a_tenth_of_the_runs_is_not_asked_before_its_faults_are_over():

@@ -11,6 +11,8 @@ from fencepost.campaign.run.cluster import FaultyCluster
 from fencepost.campaign.run.group_workload import GroupWorkload
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
 from fencepost.sim.scheduler import MILLISECOND
+from fencepost.traces.events import Event
+from fencepost.traces.plan import ASK_ALWAYS, ASK_NEVER
 
 NOT_IN_SAFETY = 10
 """One of so many runs is not asked before its faults are over, so that asking cannot heal what it looks
@@ -38,7 +40,7 @@ class Rounds:
             scheduler=world.scheduler, network=world.network, record=self._record, room=self._has_room
         )
 
-    def _record(self, event) -> None:
+    def _record(self, event: Event) -> None:
         self.rows += 1
         self.cluster.recorded(event)
 
@@ -48,18 +50,23 @@ class Rounds:
 
     def schedule(self) -> None:
         """Ask in the middle of the safety phase, if no fault is active then."""
+        if self._in_safety:
+            middle = self.cluster.plan.safety_ms * MILLISECOND // 2
+            self.cluster.world.scheduler.after(middle, self.in_calm)
+
+    @property
+    def _in_safety(self) -> bool:
         plan = self.cluster.plan
-        if plan.seed % NOT_IN_SAFETY:
-            self.cluster.world.scheduler.after(plan.safety_ms * MILLISECOND // 2, self.in_calm)
+        return plan.asking == ASK_ALWAYS and plan.seed % NOT_IN_SAFETY != 0
 
     def in_calm(self) -> None:
         """Ask if no fault is active, and the run is one that is asked in its safety phase."""
-        if self.cluster.plan.seed % NOT_IN_SAFETY and not self.cluster.active:
+        if self._in_safety and not self.cluster.active:
             self.begin()
 
     def begin(self, *, last: bool = False) -> None:
         """Begin a round, unless the plan leaves asking out. last: it is the last one of the run."""
-        if self.cluster.plan.asking:
+        if self.cluster.plan.asking != ASK_NEVER:
             self.asker.begin(self._scope(last=last))
 
     def over(self) -> bool:

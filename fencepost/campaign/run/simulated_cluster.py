@@ -26,7 +26,7 @@ from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.errors import FencepostError, PlanError, unknown_name
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Operation
-from fencepost.traces.plan import Fault, Plan, PlannedOperation
+from fencepost.traces.plan import ASK_ALWAYS, ASK_HEALED, Fault, Plan, PlannedOperation
 from fencepost.traces.trace import Trace
 
 LONGEST_WAIT_MS = 600_000
@@ -60,6 +60,8 @@ class SimulatedCluster:
                 where="a simulated cluster",
                 hint="ask the cluster for them, or give the whole plan to fencepost.campaign.run.run",
             )
+        if plan.asking == ASK_ALWAYS:  # nobody knows where the middle of its safety phase is
+            plan = evolve(plan, asking=ASK_HEALED)
         cluster = cls(run=Run(plan))
         if not cluster.run._set_up():
             raise FencepostError(

@@ -1,0 +1,180 @@
+"""Groups and transactions as their coordinators know them, and reassignments as the controller does.
+
+Owns the questions. Must not know what is stored (stored.py). The coordinator of a group is the leader of the
+partition that the hash of its name gives: FindCoordinator would create Kafka's own topics.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from fencepost.asked.step import NOBODY, Part, Scope, Step, error_of, put, seen
+from fencepost.asked.survey import Survey
+from fencepost.asked.wire_only import ConsumerGroupDescribeRequest
+from fencepost.impl.coordinator.records import OFFSETS_TOPIC
+from fencepost.impl.messages.admin_api import ListPartitionReassignmentsRequest
+from fencepost.impl.messages.consumer_protocol import decode_assignment
+from fencepost.impl.messages.group_api import DescribeGroupRequest, OffsetFetchRequest
+from fencepost.impl.messages.transaction_api import DescribeTransactionRequest, ListTransactionsRequest
+from fencepost.traces.events import Question
+from fencepost.traces.outcomes import ErrorCode
+
+CONTROLLER_MS = 1_000
+"""How long a broker may wait for the controller's answer."""
+
+
+def groups(scope: Scope, survey: Survey) -> Part:
+    """Members, assignments and committed offsets of the run's groups.
+
+    Args:
+        scope: of the round.
+        survey: who leads.
+    """
+    for step in _of_coordinators(scope, survey, of_groups=True):
+        reply = yield from put(scope, step)
+        if reply is not None:
+            yield seen(scope, step, reply, detail=TOLD[step.question](scope, reply.message))
+
+
+def transactions(scope: Scope, survey: Survey) -> Part:
+    """What each broker lists of the run's transactional ids, and what their coordinators say of each.
+
+    Args:
+        scope: of the round.
+        survey: who leads.
+    """
+    for broker in scope.brokers if scope.transactional_ids else ():
+        step = Step(
+            broker=broker, question=Question.TRANSACTIONS, request=ListTransactionsRequest(correlation_id=0)
+        )
+        reply = yield from put(scope, step)
+        if reply is not None:
+            known = sorted(one for one in reply.message.transactions if one[0] in scope.transactional_ids)
+            yield seen(scope, step, reply, filtered=True, detail={"transactions": known})
+    for step in _of_coordinators(scope, survey, of_groups=False):
+        reply = yield from put(scope, step)
+        if reply is not None:
+            yield seen(scope, step, reply, detail=TOLD[step.question](scope, reply.message))
+
+
+def _of_coordinators(scope: Scope, survey: Survey, *, of_groups: bool) -> Iterator[Step]:
+    for key, names in survey.coordinated().items():
+        if (key.topic == OFFSETS_TOPIC) != of_groups:
+            continue
+        leader = survey.leader(key)
+        for name in names:
+            for question, request in _requests(scope, leader, name, of_groups=of_groups):
+                yield Step(
+                    broker=leader,
+                    question=question,
+                    request=request,
+                    key=key,
+                    leader=leader,
+                    about={"group" if of_groups else "transactional_id": name},
+                )
+
+
+def _requests(scope: Scope, leader: int, name: str, *, of_groups: bool) -> Iterator[tuple[Question, Any]]:
+    if not of_groups:
+        yield Question.TRANSACTION, DescribeTransactionRequest(correlation_id=0, transactional_id=name)
+        return
+    yield Question.GROUP, DescribeGroupRequest(correlation_id=0, group_id=name)
+    if leader != NOBODY and scope.speaks(leader, ConsumerGroupDescribeRequest):
+        yield Question.CONSUMER_GROUP, ConsumerGroupDescribeRequest(correlation_id=0, group_id=name)
+    yield Question.COMMITTED, OffsetFetchRequest(correlation_id=0, group_id=name)
+
+
+def reassignments(scope: Scope) -> Part:
+    """Reassignments in progress, of the first broker that is the controller, or asks it.
+
+    Args:
+        scope: of the round.
+    """
+    for broker in scope.brokers:
+        request = ListPartitionReassignmentsRequest(
+            correlation_id=0, partitions=None, timeout_ms=CONTROLLER_MS
+        )
+        step = Step(broker=broker, question=Question.REASSIGNMENTS, request=request)
+        reply = yield step
+        assert reply is not None, "a step is answered by a reply"
+        error = error_of(reply)
+        if not error and not reply.skipped:
+            yield seen(scope, step, reply, detail=_reassigned(scope, reply.message))
+            return
+        if not reply.skipped and error != ErrorCode.NOT_CONTROLLER:  # only ours do not pass it on
+            yield seen(scope, step, reply, error=error)
+
+
+def _reassigned(scope: Scope, answer: Any) -> dict[str, Any]:
+    return {
+        "reassignments": [
+            [*scope.place(one.partition), list(one.replicas), list(one.adding), list(one.removing)]
+            for one in sorted(answer.reassignments, key=lambda one: one.partition)
+            if one.partition.topic in scope.topics
+        ]
+    }
+
+
+# ---- what coordinators say
+
+
+def assigned(scope: Scope, data: bytes) -> list[list[Any]] | None:
+    """A member's partitions, from its assignment; None if that is none.
+
+    Args:
+        scope: of the round.
+        data: Kafka's consumer protocol.
+    """
+    partitions = decode_assignment(data)
+    return None if partitions is None else [scope.place(key) for key in sorted(partitions)]
+
+
+def _group(scope: Scope, answer: Any) -> dict[str, Any]:
+    members = sorted(answer.members, key=lambda one: one.member_id)
+    return {
+        "state": answer.state,
+        "protocol": answer.protocol_name,
+        "members": [
+            [one.member_id, one.group_instance_id, assigned(scope, one.assignment)] for one in members
+        ],
+    }
+
+
+def _consumer_group(scope: Scope, answer: Any) -> dict[str, Any]:
+    return {
+        "state": answer.state,
+        "epoch": answer.group_epoch,
+        "protocol": answer.assignor,
+        "members": [
+            [name, instance, [scope.place(key) for key in sorted(partitions)], epoch]
+            for name, instance, partitions, epoch in sorted(answer.members)
+        ],
+    }
+
+
+def _committed(scope: Scope, answer: Any) -> dict[str, Any]:
+    return {
+        "offsets": [
+            [*scope.place(one.partition), one.offset, one.leader_epoch]
+            for one in sorted(answer.offsets, key=lambda one: one.partition)
+        ]
+    }
+
+
+def _transaction(scope: Scope, answer: Any) -> dict[str, Any]:
+    return {
+        "state": answer.state,
+        "producer_id": answer.producer_id,
+        "producer_epoch": answer.producer_epoch,
+        "started_ms": answer.started_ms,
+        "timeout_ms": answer.timeout_ms,
+        "partitions": [scope.place(key) for key in sorted(answer.partitions)],
+    }
+
+
+TOLD = {
+    Question.GROUP: _group,
+    Question.CONSUMER_GROUP: _consumer_group,
+    Question.COMMITTED: _committed,
+    Question.TRANSACTION: _transaction,
+}
+"""The details of an answer."""
