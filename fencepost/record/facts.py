@@ -196,6 +196,24 @@ class Facts:
                 return True
         return False
 
+    def names_of(self, kind: str) -> Iterable[object]:
+        """All subjects of a kind.
+
+        Args:
+            kind: as in timeline.Subject.
+        """
+        if kind == "broker":
+            return self.brokers()
+        if kind == "controller":
+            return (None,)
+        if kind == "partition":
+            return self.states
+        if kind == "topic":
+            return {topic for topic, _ in self.assigned}
+        if kind == "group":
+            return {one.group for one in self.operations if one.group}
+        return {one.process for one in self.operations}
+
     def brokers(self) -> tuple[int, ...]:
         """All brokers of the run."""
         return tuple(range(1, self.settings.cluster.brokers + 1))

@@ -120,7 +120,7 @@ class Transforms:
             )
             self._soon(self._end(process))
         elif operation.function == "unsubscribe" and runs:
-            self._soon(self._leave(process))
+            self._soon(self._leave(operation))
         elif operation.function == "pause" and runs:
             driver = self.live[process].client.driver
             driver.hold()
@@ -175,12 +175,14 @@ class Transforms:
             found.client.driver.stop()
             await found.stack.aclose()
 
-    async def _leave(self, process: int) -> None:
+    async def _leave(self, operation: PlannedOperation) -> None:
         """It says so to its group, and ends a little later."""
-        mine = self.live[process]
+        process = operation.process
+        mine, session = self.live[process], self.incarnations[process].session
         mine.client.driver.accept(lambda now: mine.client.driver.core.use(Consumer.close, now))  # type: ignore[attr-defined]
         await asyncio.sleep(LEAVING_MS / SECOND)
         if self.live.get(process) is mine:
+            self.record.operations.append(crash_row(operation, session, self.now()))
             await self._end(process)
 
     async def close(self) -> None:

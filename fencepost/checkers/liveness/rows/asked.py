@@ -71,7 +71,9 @@ def _unknown_brokers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             detail,
             position,
             EVERYBODY,
-            fine=sorted(event.replicas) == there,
+            fine={one for one in there if not facts.is_stopping(one, detail.asked)}
+            <= set(event.replicas)
+            <= set(there),
             expected=f"broker {event.node} to know the brokers {there}, which are registered",
             seen=f"its Metadata name {sorted(event.replicas)}",
         )
@@ -138,7 +140,11 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         known = {key for key in facts.assigned if facts.replicas(key, detail.asked)}
         wanted = {key for key in known if event.node in facts.replicas(key, detail.asked)}
         named = {topic for topic, _ in facts.assigned}
-        foreign = sorted(key for key in held - wanted if key[0] in named)
+        foreign = sorted(
+            key
+            for key in held - wanted
+            if key[0] in named and _was_told(facts, key, event.node, detail.asked)
+        )
         lacking = sorted(wanted - held)
         yield _case(
             event,
@@ -149,6 +155,19 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             expected=f"broker {event.node} to hold exactly its replicas",
             seen=f"it holds {_names(foreign)} in addition, and lacks {_names(lacking)}",
         )
+
+
+def _was_told(facts: Facts, key: Key, broker: int, moment: int) -> bool:
+    """Whether a broker was registered all the time since a partition was taken from it. One that was not may
+    never hear of it (docs/explanation/zoo.md, "a stray replica")."""
+    since = 0
+    for told in facts.assigned[key]:
+        if told.time <= moment and broker in told.value:
+            since = told.time
+    taken = next((told.time for told in facts.assigned[key] if told.time > since), since)
+    if not facts.is_registered(broker, taken):
+        return False
+    return not any(taken <= told.time <= moment for told in facts.registered.get(broker, ()))
 
 
 def _names(keys: list[Key]) -> str:

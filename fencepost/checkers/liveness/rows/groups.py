@@ -339,6 +339,7 @@ ROWS = (
     Row(
         name="needless_reprocessing",
         form=Form.NEVER,
+        only_wrong=True,
         subject=Subject.GROUP,
         cases=_again,
         bound=_hand_over,
