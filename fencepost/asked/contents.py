@@ -5,6 +5,7 @@ one has deleted more than another.
 """
 
 import hashlib
+from bisect import bisect_right
 from typing import Any
 
 from fencepost.asked.reading import Extent, read
@@ -15,7 +16,7 @@ from fencepost.impl.log.batch.record_batch import Record
 from fencepost.traces.events import Question
 
 RANGE = 64
-"""Offsets of one range: all ranges but the first and the last of a replica begin and end at its multiples."""
+"""Offsets of one range: ranges end at its multiples."""
 DIGEST_BYTES = 6
 """A run compares a few thousand ranges: two that differ look alike once in 10^10 runs."""
 MOST_KEYS = 200
@@ -30,7 +31,10 @@ def contents(scope: Scope, survey: Survey) -> Part:
         survey: who has replicas, and where their logs begin.
     """
     for key in survey.of_interest():
-        for replica in survey.replicas(key) if key.topic not in INTERNAL else ():
+        if key.topic in INTERNAL:
+            continue
+        found: list[tuple[Step, Extent]] = []
+        for replica in survey.replicas(key):
             step = Step(
                 broker=replica,
                 question=Question.CONTENT,
@@ -39,23 +43,39 @@ def contents(scope: Scope, survey: Survey) -> Part:
                 leader=survey.leader(key),
             )
             extent = yield from read(scope, step, survey.log_starts.get((key, replica), 0))
-            if extent.whole is not None and not extent.batches and extent.error:
-                yield seen(scope, step, extent.whole, error=extent.error)
-            elif extent.whole is not None:
-                yield seen(
-                    scope,
-                    step,
-                    extent.whole,
-                    error=extent.error,
-                    detail=_digests(extent, survey.log_starts.get((key, replica), 0)),
-                    log_start_offset=extent.log_start_offset,
-                    high_watermark=extent.high_watermark,
-                    end_offset=extent.end_offset,
-                )
+            if extent.whole is not None:
+                found.append((step, extent))
+        yield from _told(scope, found)
 
 
-def _digests(extent: Extent, start: int) -> dict[str, Any]:
-    ranges: dict[int, Any] = {}
+def _told(scope: Scope, found: list[tuple[Step, Extent]]) -> Part:
+    """The events of one partition. Ranges are also cut where all replicas begin and where the first one
+    ends: a follower learns the high watermark later than its leader."""
+    read_ones = [extent for _, extent in found if not extent.error or extent.batches]
+    cuts = {max((one.start for one in read_ones), default=0)}
+    cuts.add(min((one.end_offset for one in read_ones), default=0))
+    for step, extent in found:
+        assert extent.whole is not None, "it was asked"
+        if extent.error and not extent.batches:
+            yield seen(scope, step, extent.whole, error=extent.error)
+            continue
+        yield seen(
+            scope,
+            step,
+            extent.whole,
+            error=extent.error,
+            detail=_digests(extent, cuts),
+            log_start_offset=extent.log_start_offset,
+            high_watermark=extent.high_watermark,
+            end_offset=extent.end_offset,
+        )
+
+
+def _digests(extent: Extent, cuts: set[int]) -> dict[str, Any]:
+    multiples = range((extent.start // RANGE + 1) * RANGE, extent.end_offset, RANGE)
+    inner = {cut for cut in (*cuts, *multiples) if extent.start < cut < extent.end_offset}
+    bounds = sorted({extent.start, extent.end_offset, *inner})
+    ranges = [hashlib.blake2b(digest_size=DIGEST_BYTES) for _ in bounds]
     keys: dict[str, list[Any]] = {}
     markers: list[list[Any]] = []
     for header, records in extent.batches:
@@ -63,10 +83,10 @@ def _digests(extent: Extent, start: int) -> dict[str, Any]:
             end = end_transaction_of(record) if header.is_control else None
             if end is not None:
                 markers.append([record.offset, header.producer_id, header.producer_epoch, end.commit])
-            if header.is_control or record.offset < start:
+            if header.is_control or record.offset < extent.start:
                 continue
             data = _bytes(record, header.leader_epoch)
-            ranges.setdefault(record.offset // RANGE, hashlib.blake2b(digest_size=DIGEST_BYTES)).update(data)
+            ranges[bisect_right(bounds, record.offset) - 1].update(data)
             if record.key is not None:
                 last = hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
                 keys[hashlib.blake2b(record.key, digest_size=DIGEST_BYTES).hexdigest()] = [
@@ -75,8 +95,8 @@ def _digests(extent: Extent, start: int) -> dict[str, Any]:
                 ]
     return {
         "ranges": [
-            [max(start, number * RANGE), min(extent.end_offset, (number + 1) * RANGE), one.hexdigest()]
-            for number, one in sorted(ranges.items())
+            [first, end, digest.hexdigest()]
+            for first, end, digest in zip(bounds, bounds[1:], ranges, strict=False)
         ],
         "keys": dict(sorted(keys.items())[:MOST_KEYS]),
         "markers": markers,

@@ -37,7 +37,7 @@ def _ends(scope: Scope, survey: Survey, key: TopicPartition, replica: int) -> Pa
     """One replica's. The last stable offset is asked for first and the log end last, so that they are in
     order although they are not of one moment."""
     leader = survey.leader(key)
-    offsets: dict[str, int] = {}
+    offsets: dict[str, Any] = {}
     epochs: dict[str, int] = {}
     errors: dict[str, str] = {}
     replies: list[Reply] = []

@@ -28,8 +28,9 @@ class Extent:
 
     # Batches with their records, in the order of offsets.
     batches: list[tuple[BatchHeader, tuple[Record, ...]]] = field(factory=list)
-    # Up to where: everything below it was read.
-    end_offset: int = -1
+    # From where, and up to where: everything between them was read.
+    start: int = 0
+    end_offset: int = 0
     high_watermark: int = -1
     log_start_offset: int = -1
     # Why reading ended before the high watermark; empty if it did not.
@@ -53,7 +54,7 @@ def read(scope: Scope, step: Step, start: int) -> Part:
         The extent.
     """
     assert step.key is not None, "a fetch is about a partition"
-    extent = Extent(end_offset=start)
+    extent = Extent(start=start, end_offset=start)
     for number in range(MOST_FETCHES):
         extent.cut = number == MOST_FETCHES - 1
         reply = yield evolve(step, request=_fetch(step.key, extent.end_offset))

@@ -60,9 +60,9 @@ class Shelf:
         """
         for record in records:
             if header.is_control:
-                end = end_transaction_of(record)
-                for kept in self.open.pop(header.producer_id, ()) if end is not None else ():
-                    kept.committed = end.commit
+                if (end := end_transaction_of(record)) is not None:
+                    for kept in self.open.pop(header.producer_id, ()):
+                        kept.committed = end.commit
                 continue
             key = self.key_of(record.key)
             if key is None:
@@ -105,7 +105,7 @@ def stored(scope: Scope, survey: Survey) -> Part:
 def _told(scope: Scope, step: Step, extent: Extent, shelf: Shelf) -> Part:
     if extent.whole is None:
         return
-    columns = {
+    columns: dict[str, Any] = {
         "end_offset": extent.end_offset,
         "high_watermark": extent.high_watermark,
         "log_start_offset": extent.log_start_offset,

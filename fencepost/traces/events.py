@@ -99,7 +99,8 @@ class Question(StrEnum):
     """Records of one replica by Fetch, from the start of its log to its high watermark; in the last round
     only. topic, partition, leader, log_start_offset, high_watermark; end_offset: up to where records were
     read; detail: {ranges: [first offset, offset after it, digest of (offset, leader epoch, key, value) of
-    its records], cut at the same multiples in all replicas; keys: {digest of a key: [offset, digest of its
+    its records], also cut where all replicas begin and the first one ends, so that ranges with the same
+    bounds can be compared; keys: {digest of a key: [offset, digest of its
     last record]}, of records with a key; markers: [offset, producer id, epoch, committed]; cut: true if not
     everything was read}. Control records are in no range."""
     QUORUM = "quorum"

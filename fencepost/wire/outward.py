@@ -14,7 +14,7 @@ from fencepost.impl.messages import group_api as groups
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.operations import ACKS_NONE
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
-from fencepost.wire import outward_transactions
+from fencepost.wire import outward_questions, outward_transactions
 from fencepost.wire.dialogue import Dialogue
 from fencepost.wire.handling import MILLISECOND, NANOSECONDS_PER_MS, grouped
 from fencepost.wire.translation import Translation, committed_topics, error_of, first_error
@@ -181,7 +181,7 @@ def _ask_list_offsets(to: Dialogue, request: core.ListOffsetsRequest) -> Any:
     return to.make(
         2,
         "ListOffsetsRequest",
-        replica_id=NO_ID,
+        replica_id=request.replica_id,
         isolation_level=READ_COMMITTED if request.read_committed else READ_UNCOMMITTED,
         topics=(to.make(2, "ListOffsetsTopic", name=request.partition.topic, partitions=(part,)),),
     )
@@ -371,6 +371,7 @@ TRANSLATIONS: dict[type, Translation] = {
     groups.OffsetCommitRequest: Translation(_ask_commit, _tell_commit, "group"),
     groups.OffsetFetchRequest: Translation(_ask_committed, _tell_committed, "group"),
     **outward_transactions.TRANSLATIONS,
+    **outward_questions.TRANSLATIONS,
 }
 """The translation of each request of the core. Requests of a group wait for each other anyway. A fetch that
 waits for records must not delay other requests."""

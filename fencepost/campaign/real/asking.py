@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
+from fencepost.asked.links import Links
 from fencepost.impl.messages.broker_api import MetadataRequest, PartitionMetadata
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import TopicOptions
-from fencepost.wire.client import Access, Address, Link
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.outward import TRANSLATIONS
 from fencepost.wire.plain import plain, request
@@ -44,60 +44,15 @@ class View:
 
 
 @define(eq=False)
-class Asking:
-    """Connections for questions, one to each broker, opened when needed."""
-
-    addresses: dict[int, Address]
-    """By broker."""
-    access: Access = field(factory=Access)
-    _links: dict[int, Link] = field(factory=dict)
-    _opening: dict[int, asyncio.Lock] = field(factory=dict)
-    """Held while a broker's connection is opened: two questions at once share it."""
-
-    async def _link(self, broker: int) -> Link:
-        async with self._opening.setdefault(broker, asyncio.Lock()):
-            return await self._opened(broker)
-
-    async def _opened(self, broker: int) -> Link:
-        link = self._links.get(broker)
-        if link is None or link.ended().done():
-            if broker not in self.addresses:  # it was away when somebody was asked who is there
-                raise OSError(f"nobody has named the address of broker {broker}")
-            link = Link(self.addresses[broker], self.access)
-            try:
-                await link.open()
-            except BaseException:
-                await link.close()  # a broker that accepts and says nothing: its reader would stay
-                raise
-            self._links[broker] = link
-        return link
-
-    async def _within(self, broker: int, body: Any, seconds: float) -> Any:
-        """The answer of a broker. Raises OSError, ProtocolError, TimeoutError."""
-        try:
-            async with asyncio.timeout(seconds):
-                link = await self._link(broker)
-                return await link.ask(body if not callable(body) else body(link))
-        except (OSError, ProtocolError, TimeoutError):
-            await self._forget(broker)
-            raise
-
-    async def _forget(self, broker: int) -> None:
-        link = self._links.pop(broker, None)
-        if link is not None:
-            await link.close()
-
-    async def close(self) -> None:
-        """End every connection."""
-        for broker in list(self._links):
-            await self._forget(broker)
+class Asking(Links):
+    """Questions, and the connections for them."""
 
     async def view(self, broker: int, *topics: str) -> View | None:
         """What a broker says of these topics; None if it does not answer."""
         asked = MetadataRequest(correlation_id=0, topics=topics)
         translation = TRANSLATIONS[MetadataRequest]
         try:
-            answer = await self._within(broker, lambda link: translation.ask(link.dialogue, asked), ANSWER_S)
+            answer = await self.within(broker, lambda link: translation.ask(link.dialogue, asked), ANSWER_S)
         except (OSError, ProtocolError, TimeoutError):
             return None
         self.addresses.update({each.node_id: (each.host, each.port) for each in answer.brokers})
@@ -115,12 +70,12 @@ class Asking:
         topics = [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
         try:
             async with asyncio.timeout(ANSWER_S):
-                link = await self._link(broker)
+                link = await self.link(broker)
             versions = link.dialogue.versions
             if versions is None or DESCRIBE_QUORUM not in versions.ranges:
                 return -1
             answer = plain(
-                await self._within(broker, request(DESCRIBE_QUORUM, 0, {"topics": topics}), ANSWER_S)
+                await self.within(broker, request(DESCRIBE_QUORUM, 0, {"topics": topics}), ANSWER_S)
             )
         except (OSError, ProtocolError, TimeoutError):
             return None
@@ -158,12 +113,12 @@ class Asking:
         as many partitions as it likes, when somebody wants to know about it."""
         try:
             async with asyncio.timeout(ANSWER_S):
-                versions = (await self._link(broker)).dialogue.versions
+                versions = (await self.link(broker)).dialogue.versions
             if versions is not None and CREATE_TOPICS not in versions.ranges:
                 wanted = {"topics": [{"name": name}], "allow_auto_topic_creation": True}
-                await self._within(broker, request(METADATA, 8, wanted), ANSWER_S)
+                await self.within(broker, request(METADATA, 8, wanted), ANSWER_S)
                 return "NONE"
-            answer = plain(await self._within(broker, request(CREATE_TOPICS, 4, body), 6.0))
+            answer = plain(await self.within(broker, request(CREATE_TOPICS, 4, body), 6.0))
             return str(answer["topics"][0]["error_code"])
         except (OSError, ProtocolError, TimeoutError) as error:
             return str(error) or type(error).__name__
@@ -200,7 +155,7 @@ class Asking:
         body = {"topic_names": [name], "timeout": 5_000}
         for broker in brokers:
             try:
-                answer = plain(await self._within(broker, request(DELETE_TOPICS, 3, body), 6.0))
+                answer = plain(await self.within(broker, request(DELETE_TOPICS, 3, body), 6.0))
             except (OSError, ProtocolError, TimeoutError):
                 continue
             if answer["responses"][0]["error_code"] in ("NONE", "UNKNOWN_TOPIC_OR_PARTITION"):

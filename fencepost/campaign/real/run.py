@@ -27,6 +27,7 @@ from fencepost.campaign.real.claims import acknowledged_by_all, claims_of_run, d
 from fencepost.campaign.real.inside import inside_of
 from fencepost.campaign.real.observer import Observer, nanoseconds_since
 from fencepost.campaign.real.record import RealRecord
+from fencepost.campaign.real.rounds import RealRounds
 from fencepost.campaign.real.starved import Sentinel
 from fencepost.campaign.real.striking import Striker
 from fencepost.campaign.real.transforming import FUNCTIONS, Transforms, consumes, transforms, version_of
@@ -87,6 +88,7 @@ class RealRun:
     """Kinds of fault that the system cannot carry out."""
     record: RealRecord = field(init=False)
     observer: Observer = field(init=False)
+    rounds: RealRounds = field(init=False)
     stuck: str = field(default="", init=False)
     """What never came after the faults; empty: everything did."""
     reader: int = field(default=0, init=False)
@@ -151,6 +153,7 @@ class RealRun:
                         healed = await self._heal()
                     if healed:
                         await self._final(stack)
+                    await self.rounds.ask(self._transforms, last=True)
                 finally:
                     self.observer.stop()
                     looking.cancel()
@@ -216,6 +219,14 @@ class RealRun:
                 now=nanoseconds_since(self._first),
                 record=self.record.recorded,
             )
+            self.rounds = RealRounds(
+                plan=self.plan,
+                record=self.record,
+                brokers=self.system.brokers,
+                now=nanoseconds_since(self._first),
+                addresses=self._addresses,
+            )
+            stack.push_async_callback(self.rounds.close)
             for topic in self.plan.cluster.topics:
                 await asking.create(self._names[topic.name], topic, self.system.brokers)
             await self.observer.look()
@@ -292,7 +303,9 @@ class RealRun:
             for fault in self.plan.faults
         ]
         try:
-            await asyncio.sleep(self.plan.safety_ms / MILLISECONDS)
+            for _ in range(2):  # in the middle and at the end
+                await asyncio.sleep(self.plan.safety_ms / MILLISECONDS / 2)
+                self.rounds.in_safety(calm=self._breaks.calm, transforms=self._transforms)
             await self._until(self._idle, self.plan.client.delivery_timeout_ms)
         finally:
             for timer in timers:
@@ -387,6 +400,7 @@ class RealRun:
         )
         places = self._places()
         async with self._phase("liveness"):
+            self.rounds.begin(self._transforms)
             ends: dict[Key, int] = {}
             for place in places:
                 written = await self._do("append", place)

@@ -78,6 +78,11 @@ class Striker:
     _waiting: list[_Waiting] = field(factory=list, init=False)
     """Faults that follow an append."""
 
+    @property
+    def calm(self) -> bool:
+        """Whether no fault has begun that has not ended."""
+        return not (self._held or self._lasting or self._beginning)
+
     def strike(self, fault: Fault) -> None:
         """Let a fault begin now, or after the next append that it follows; it ends by itself."""
         task = asyncio.ensure_future(self._after_append(fault) if fault.follows else self._carry_out(fault))

@@ -24,6 +24,16 @@ LEAST_ROWS = 500
 hardly any other rows."""
 
 
+def within_share(asked: int, rows: int) -> bool:
+    """Whether another row may come from asking.
+
+    Args:
+        asked: rows that came from it.
+        rows: all rows of the trace so far.
+    """
+    return asked < max(LEAST_ROWS, (rows - asked) // (SHARE - 1))
+
+
 @define(eq=False)
 class Rounds:
     """Of one run."""
@@ -45,8 +55,7 @@ class Rounds:
         self.cluster.recorded(event)
 
     def _has_room(self) -> bool:
-        others = len(self.cluster.events) - self.rows + len(self.cluster.operations)
-        return self.rows < max(LEAST_ROWS, others // (SHARE - 1))
+        return within_share(self.rows, len(self.cluster.events) + len(self.cluster.operations))
 
     def schedule(self) -> None:
         """Ask in the middle of the safety phase, if no fault is active then."""

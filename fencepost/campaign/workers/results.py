@@ -43,6 +43,8 @@ class Job:
     """Options of a system, by the names of systems/named.py."""
     control: str = ""
     """Of a real system: what the campaign has to find (swarm/real_systems.py: CONTROLS)."""
+    asking: bool = True
+    """Whether runs ask their brokers about state that no client sees (plan.asking)."""
     runs_per_cluster: int = 25
     """Of a real system: runs before it is started anew. A finding does that, too."""
 

@@ -84,6 +84,12 @@ MOST_NAMED = 5
     help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md), every 10 "
     "against a real system; --resume continues it.",
 )
+@click.option(
+    "--asking/--no-asking",
+    default=True,
+    show_default=True,
+    help="Ask the brokers in each run about state that no other client sees.",
+)
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
 @click.option(
     "--engine",
@@ -114,6 +120,7 @@ def command(
     resume: bool,
     shrink: bool,
     steer: bool,
+    asking: bool,
     list_marks: bool,
     engine: str,
     master: str | None,
@@ -163,11 +170,12 @@ def command(
         refuse_for_real(shrink=shrink, engine=engine != "local")
         steer_from = seeds.start if steer else -1
         asked = RealAsked(bugs, profile, split_names(faults), plan_file, split_names(checks), steer_from)
-        job = real_job(real, asked, output)
+        job = attrs.evolve(real_job(real, asked, output), asking=asking)
         campaign = real_campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     else:
         refuse_for_simulation(real)
         job = _job(bugs, profile, faults, plan_file, checks, steer_from=seeds.start if steer else -1)
+        job = attrs.evolve(job, asking=asking)
         campaign = Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     result = drive_with_bar(campaign, output, driver=driver_of(engine, master))
     show(result, out, output, checks=job.checks or (), real=job.real)

@@ -75,7 +75,7 @@ def fetch(call: Call, request: Any) -> Handling:
             min_bytes=min(request.min_bytes, call.limits.fetch_bytes),
             total_max_bytes=max(1, min(request.max_bytes, call.limits.fetch_bytes)),
             read_committed=committed,
-            from_follower=call.broker.racks and call.version >= FIRST_WITH_RACK,
+            from_follower=call.version >= FIRST_WITH_RACK,
         )
     ]
     elsewhere = yield from held_elsewhere(call, ((each.partition, each.error) for each in answer.partitions))

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from fencepost.impl.messages.broker_api import (
+    DEBUGGER,
     EARLIEST,
     EpochQuery,
     ListOffsetsRequest,
@@ -36,6 +37,7 @@ def list_offsets(call: Call, request: Any) -> Handling:
             partition=key,
             leader_epoch=each.current_leader_epoch if call.version >= FIRST_WITH_EPOCH else -1,
             timestamp=each.timestamp,
+            replica_id=DEBUGGER if request.replica_id == DEBUGGER else CLIENT,
             read_committed=committed,
         )
         for key, each in asked

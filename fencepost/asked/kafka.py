@@ -1,0 +1,140 @@
+"""Rounds over Kafka's wire, to any brokers.
+
+Owns the translation of a step into one message, and its time limit. Must not know any question.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attrs import define, evolve, field
+from msgspec import Struct
+
+from fencepost.asked.kafka_only import KAFKA_ONLY
+from fencepost.asked.links import Links
+from fencepost.asked.round import round_of
+from fencepost.asked.step import Conversation, Scope, Step
+from fencepost.impl.messages.broker_api import MetadataRequest
+from fencepost.traces.errors import PlanError
+from fencepost.traces.events import Event
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.wire.client import Access, Address, Link, look_around
+from fencepost.wire.frames import ProtocolError
+from fencepost.wire.outward import TRANSLATIONS
+
+PATIENCE_S = 2.0
+"""How long an answer is waited for: a busy machine takes a second now and then, and a paused broker must not
+hold a round up for long."""
+
+
+class Unspoken(Struct, frozen=True):
+    """In place of an answer: the broker does not know such a message."""
+
+    error: ErrorCode = ErrorCode.UNSUPPORTED_VERSION
+
+
+@define(eq=False, kw_only=True)
+class WireAsker:
+    """Carries rounds out, one after the other."""
+
+    links: Links
+    # Nanoseconds of the trace.
+    now: Callable[[], int]
+    record: Callable[[Event], None]
+    # Whether another row may be added to the trace.
+    room: Callable[[], bool] = lambda: True
+    _busy: asyncio.Lock = field(factory=asyncio.Lock)
+
+    async def ask(self, scope: Scope) -> None:
+        """One round. scope: what it asks about."""
+        async with self._busy:
+            conversation = Conversation(
+                round=round_of(evolve(scope, speaks=self._speaks)), record=self.record, room=self.room
+            )
+            step = conversation.begin(self.now())
+            while step is not None:
+                step = conversation.heard(await self._answer(step), self.now())
+
+    def _speaks(self, broker: int, request: type) -> bool:
+        versions = self.links.versions(broker)
+        return request not in KAFKA_ONLY or (
+            versions is not None and KAFKA_ONLY[request].key in versions.ranges
+        )
+
+    async def _answer(self, step: Step) -> Any:
+        """None: none came."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                link = await self.links.link(step.broker)
+            body, tell = _translated(link, step.request)
+        except (OSError, TimeoutError):
+            return None
+        except ProtocolError:
+            return Unspoken()
+        try:
+            answer = await self.links.within(step.broker, body, PATIENCE_S)
+        except (OSError, ProtocolError, TimeoutError):
+            return None
+        if isinstance(step.request, MetadataRequest):
+            self.links.addresses.update({one.node_id: (one.host, one.port) for one in answer.brokers})
+        return tell(step.request, answer)
+
+
+def _translated(link: Link, request: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
+    if type(request) in KAFKA_ONLY:
+        only = KAFKA_ONLY[type(request)]
+        return only.ask(link, request), only.tell
+    translation = TRANSLATIONS[type(request)]
+    return translation.ask(link.dialogue, request), translation.tell
+
+
+# ---- on its own
+
+
+def ask_cluster(
+    bootstrap: str,
+    topics: Iterable[str],
+    groups: Iterable[str],
+    transactional_ids: Iterable[str],
+    *,
+    access: Access,
+    guarded: bool,
+) -> tuple[Event, ...]:
+    """`fencepost.asked.ask`."""
+    scope = Scope(
+        brokers=(),
+        topics=tuple(sorted(set(topics))),
+        groups=tuple(sorted(set(groups))),
+        transactional_ids=tuple(sorted(set(transactional_ids))),
+        last=True,
+        guarded=guarded,
+    )
+    return asyncio.run(_ask_once(_addresses(bootstrap), scope, access))
+
+
+async def _ask_once(bootstrap: tuple[Address, ...], scope: Scope, access: Access) -> tuple[Event, ...]:
+    addresses, metadata = await look_around(bootstrap, access)
+    assigned = {replica for each in metadata.partitions for replica in each.replicas}  # some may be away
+    first, events = time.monotonic_ns(), list[Event]()
+    links = Links(dict(addresses), access)
+    try:
+        asker = WireAsker(links=links, now=lambda: time.monotonic_ns() - first, record=events.append)
+        await asker.ask(evolve(scope, brokers=tuple(sorted({*addresses, *assigned}))))
+    finally:
+        await links.close()
+    return tuple(events)
+
+
+def _addresses(bootstrap: str) -> tuple[Address, ...]:
+    found = []
+    for one in bootstrap.split(","):
+        host, _, port = one.strip().rpartition(":")
+        if not host or not port.isdecimal():
+            raise PlanError(
+                expected="host:port, several with commas between them",
+                seen=one,
+                where="the bootstrap servers",
+            )
+        found.append((host, int(port)))
+    return tuple(found)

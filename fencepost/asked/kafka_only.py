@@ -1,0 +1,155 @@
+"""The questions of wire_only.py in Kafka's messages, and the answers back.
+
+Owns the translation. Our own brokers have no such messages, so that the table of what they speak does not
+know them: the version is chosen here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.asked import wire_only as core
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.wire.client import Link
+from fencepost.wire.outward_questions import since_epoch_ms
+from fencepost.wire.plain import request
+from fencepost.wire.translation import Tell, error_of
+
+METADATA_TOPIC = "__cluster_metadata"
+MOST_PARTITIONS = 2_000
+"""Of an answer to DescribeTopicPartitions: Kafka's own default of the largest one."""
+
+
+@frozen
+class KafkaOnly:
+    """A message that only Kafka's brokers know."""
+
+    key: int
+    # The highest version that is spoken.
+    highest: int
+    # values(the request) -> the fields of kio's request.
+    values: Any
+    tell: Tell
+
+    def version(self, link: Link) -> int | None:
+        """The version to speak; None if the broker does not know the message."""
+        versions = link.dialogue.versions
+        low, high = (0, -1) if versions is None else versions.ranges.get(self.key, (0, -1))
+        version = min(self.highest, high)
+        return version if version >= low else None
+
+    def ask(self, link: Link, asked: Any) -> Any:
+        """kio's request.
+
+        Args:
+            link: to the broker, which knows the message.
+            asked: the core's.
+        """
+        version = self.version(link)
+        assert version is not None, "only a broker that speaks it is asked"
+        return request(self.key, version, self.values(asked))
+
+
+def _group_values(asked: core.ConsumerGroupDescribeRequest) -> Mapping[str, Any]:
+    return {"group_ids": [asked.group_id], "include_authorized_operations": False}
+
+
+def _tell_group(
+    asked: core.ConsumerGroupDescribeRequest, response: Any
+) -> core.ConsumerGroupDescribeResponse:
+    (group,) = response.groups
+    return core.ConsumerGroupDescribeResponse(
+        correlation_id=asked.correlation_id,
+        error=error_of(group.error_code),
+        state=group.group_state,
+        group_epoch=group.group_epoch,
+        assignor=group.assignor_name,
+        members=tuple(
+            (
+                each.member_id,
+                each.instance_id,
+                tuple(
+                    TopicPartition(topic.topic_name, number)
+                    for topic in each.assignment.topic_partitions
+                    for number in topic.partitions
+                ),
+                each.member_epoch,
+            )
+            for each in group.members
+        ),
+    )
+
+
+def _quorum_values(asked: core.DescribeQuorumRequest) -> Mapping[str, Any]:
+    return {"topics": [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]}
+
+
+def _tell_quorum(asked: core.DescribeQuorumRequest, response: Any) -> core.DescribeQuorumResponse:
+    parts = [each for topic in response.topics for each in topic.partitions]
+    error = error_of(response.error_code)
+    if error is ErrorCode.NONE and parts:
+        error = error_of(parts[0].error_code)
+    if error is not ErrorCode.NONE or not parts:
+        return core.DescribeQuorumResponse(correlation_id=asked.correlation_id, error=error)
+    (part,) = parts
+    return core.DescribeQuorumResponse(
+        correlation_id=asked.correlation_id,
+        error=error,
+        leader=part.leader_id,
+        leader_epoch=part.leader_epoch,
+        high_watermark=part.high_watermark,
+        voters=tuple(map(_replica, part.current_voters)),
+        observers=tuple(map(_replica, part.observers)),
+    )
+
+
+def _replica(state: Any) -> core.QuorumReplica:
+    return core.QuorumReplica(
+        node=state.replica_id,
+        log_end_offset=state.log_end_offset,
+        last_fetch_ms=_ms(getattr(state, "last_fetch_timestamp", None)),
+        last_caught_up_ms=_ms(getattr(state, "last_caught_up_timestamp", None)),
+    )
+
+
+def _ms(time: Any) -> int:
+    return int(time) if isinstance(time, int) else since_epoch_ms(time)
+
+
+def _topic_values(asked: core.DescribeTopicPartitionsRequest) -> Mapping[str, Any]:
+    return {
+        "topics": [{"name": name} for name in asked.topics],
+        "response_partition_limit": MOST_PARTITIONS,
+        "cursor": None,
+    }
+
+
+def _tell_topics(
+    asked: core.DescribeTopicPartitionsRequest, response: Any
+) -> core.DescribeTopicPartitionsResponse:
+    return core.DescribeTopicPartitionsResponse(
+        correlation_id=asked.correlation_id,
+        partitions=tuple(
+            core.EligiblePartition(
+                partition=TopicPartition(topic.name, each.partition_index),
+                leader=each.leader_id,
+                leader_epoch=each.leader_epoch,
+                replicas=tuple(each.replica_nodes),
+                isr=tuple(sorted(each.isr_nodes)),
+                eligible=tuple(each.eligible_leader_replicas or ()),
+                last_known=tuple(each.last_known_elr or ()),
+            )
+            for topic in response.topics
+            if error_of(topic.error_code) is ErrorCode.NONE
+            for each in topic.partitions
+        ),
+    )
+
+
+KAFKA_ONLY: dict[type, KafkaOnly] = {
+    core.ConsumerGroupDescribeRequest: KafkaOnly(69, 1, _group_values, _tell_group),
+    core.DescribeQuorumRequest: KafkaOnly(55, 2, _quorum_values, _tell_quorum),
+    core.DescribeTopicPartitionsRequest: KafkaOnly(75, 0, _topic_values, _tell_topics),
+}

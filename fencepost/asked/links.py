@@ -1,0 +1,82 @@
+"""Connections for questions, one to each broker.
+
+Owns when they are opened and given up. Must not know what is asked. Each question has a time limit, because
+a broker may be paused.
+"""
+
+import asyncio
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.wire.client import Access, Address, Link
+from fencepost.wire.dialogue import Versions
+from fencepost.wire.frames import ProtocolError
+
+
+@define(eq=False)
+class Links:
+    """Opened when needed."""
+
+    addresses: dict[int, Address]
+    """By broker."""
+    access: Access = field(factory=Access)
+    _links: dict[int, Link] = field(factory=dict)
+    _opening: dict[int, asyncio.Lock] = field(factory=dict)
+    """Held while a broker's connection is opened: two questions at once share it."""
+
+    async def link(self, broker: int) -> Link:
+        """The open connection to a broker. Raises OSError, ProtocolError."""
+        async with self._opening.setdefault(broker, asyncio.Lock()):
+            return await self._opened(broker)
+
+    async def _opened(self, broker: int) -> Link:
+        link = self._links.get(broker)
+        if link is None or link.ended().done():
+            if broker not in self.addresses:  # it was away when another one was asked who is there
+                raise OSError(f"no broker has named the address of broker {broker}")
+            link = Link(self.addresses[broker], self.access)
+            try:
+                await link.open()
+            except BaseException:
+                await link.close()  # a broker that accepts and says nothing: its reader would stay
+                raise
+            self._links[broker] = link
+        return link
+
+    async def within(self, broker: int, body: Any, seconds: float) -> Any:
+        """Ask a broker.
+
+        Args:
+            broker: its id.
+            body: kio's request, or a function that makes it from the link.
+            seconds: how long the answer is waited for, a new connection included.
+
+        Returns:
+            The answer.
+
+        Raises:
+            OSError, ProtocolError, TimeoutError: the connection is given up.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                link = await self.link(broker)
+                return await link.ask(body if not callable(body) else body(link))
+        except (OSError, ProtocolError, TimeoutError):
+            await self._forget(broker)
+            raise
+
+    def versions(self, broker: int) -> Versions | None:
+        """What a broker speaks; None if there is no connection to it."""
+        link = self._links.get(broker)
+        return None if link is None else link.dialogue.versions
+
+    async def _forget(self, broker: int) -> None:
+        link = self._links.pop(broker, None)
+        if link is not None:
+            await link.close()
+
+    async def close(self) -> None:
+        """End every connection."""
+        for broker in list(self._links):
+            await self._forget(broker)
