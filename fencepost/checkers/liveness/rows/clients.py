@@ -79,7 +79,8 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if pipelined and one.function is Function.APPEND:
             continue  # batches in flight together may overtake each other in the simulated network
         wrong = one.outcome is not Outcome.OK or one.attempts > 1
-        excused = one.error == OUT_OF_RANGE or _small(facts, one) or one.error in WAITING
+        waited = one.outcome is not Outcome.OK and one.error in WAITING  # another row asks about it
+        excused = one.error == OUT_OF_RANGE or _small(facts, one) or waited or _asks_the_dead(facts, one)
         if excused or _moved(facts, one, before.invoke_time):
             continue
         if one.completion_time is None:
