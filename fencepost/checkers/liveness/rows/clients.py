@@ -32,11 +32,11 @@ def _alone(facts: Facts) -> Iterator[Operation]:
 
 
 def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Operation, int]]:
-    """Operations that began after their process was served at the same place, in the same calm; and when that
-    ends."""
-    last: dict[tuple[int, str | None, int | None], Operation] = {}
+    """Operations that began after their process was served likewise at the same place, in the same calm; and
+    when that ends."""
+    last: dict[tuple[int, Function, str | None, int | None], Operation] = {}
     for one in sorted(_alone(facts), key=lambda one: (one.invoke_time, one.op_id)):
-        place = one.process, one.topic, one.partition
+        place = one.process, one.function, one.topic, one.partition
         before = last.get(place)
         if (
             before is not None
