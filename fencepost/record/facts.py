@@ -110,33 +110,68 @@ class Facts:
         return iter(sorted(found, key=lambda pair: pair[0]))
 
     def replicas(self, key: Key, moment: int) -> tuple[int, ...]:
-        """The replicas of a partition; () if there is none then."""
+        """The replicas of a partition; () if there is none then.
+
+        Args:
+            key: topic and partition.
+            moment: nanoseconds.
+        """
         told = at(self.assigned.get(key, ()), moment)
         return () if told is None else told.value
 
     def holds(self, told: Sequence[Told] | None, moment: int) -> bool:
-        """Whether the last of these values says yes."""
+        """Whether the last of these values says yes.
+
+        Args:
+            told: ascending by time.
+            moment: nanoseconds.
+        """
         found = at(told or (), moment)
         return found is not None and bool(found.value)
 
     def is_registered(self, broker: int, moment: int) -> bool:
-        """Whether the broker has its node, or is unfenced."""
+        """Whether the broker has its node, or is unfenced.
+
+        Args:
+            broker: its number.
+            moment: nanoseconds.
+        """
         return self.holds(self.registered.get(broker), moment)
 
     def is_running(self, broker: int, moment: int) -> bool:
-        """Whether its process is there, as far as faults and starts say."""
+        """Whether its process is there, as far as faults and starts say.
+
+        Args:
+            broker: its number.
+            moment: nanoseconds.
+        """
         return self.holds(self.runs.get(broker), moment)
 
     def is_stopping(self, broker: int, moment: int) -> bool:
-        """Whether it was asked to stop and not started since."""
+        """Whether it was asked to stop and not started since.
+
+        Args:
+            broker: its number.
+            moment: nanoseconds.
+        """
         return self.holds(self.stopping.get(broker), moment)
 
     def is_going(self, topic: str | None, moment: int) -> bool:
-        """Whether the deletion of the topic was asked for and is not done."""
+        """Whether the deletion of the topic was asked for and is not done.
+
+        Args:
+            topic: its name.
+            moment: nanoseconds.
+        """
         return topic is not None and self.holds(self.deleted.get(topic), moment)
 
     def is_moving(self, key: Key, moment: int) -> bool:
-        """Whether the partition is being reassigned."""
+        """Whether the partition is being reassigned.
+
+        Args:
+            key: topic and partition.
+            moment: nanoseconds.
+        """
         return self.holds(self.moving.get(key), moment)
 
     def all_there(self, brokers: Iterable[int], since: int, until: int) -> int:
@@ -160,6 +195,24 @@ class Facts:
             if any(begin <= each.time <= end and not each.value for each in told):
                 return True
         return False
+
+    def names_of(self, kind: str) -> Iterable[object]:
+        """All subjects of a kind.
+
+        Args:
+            kind: as in timeline.Subject.
+        """
+        if kind == "broker":
+            return self.brokers()
+        if kind == "controller":
+            return (None,)
+        if kind == "partition":
+            return self.states
+        if kind == "topic":
+            return {topic for topic, _ in self.assigned}
+        if kind == "group":
+            return {one.group for one in self.operations if one.group}
+        return {one.process for one in self.operations}
 
     def brokers(self) -> tuple[int, ...]:
         """All brokers of the run."""

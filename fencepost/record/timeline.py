@@ -258,10 +258,14 @@ def _of_the_run(facts: Facts) -> Iterator[Disturbance]:
             Kind.BUSY,
             since,
             event.time,
-            f"broker {event.node} did nothing else for {(event.time - since) // 1_000_000} ms",
-            frozenset({event.node}),
+            f"{_who(event.node)} did nothing else for {(event.time - since) // 1_000_000} ms",
+            _one(event.node),
             position=position,
         )
+
+
+def _who(node: int) -> str:
+    return f"broker {node}" if node >= 0 else "the machine"
 
 
 def _of_faults(facts: Facts) -> Iterator[Disturbance]:

@@ -38,7 +38,7 @@ from fencepost.systems.gateway import Gateway
 from fencepost.systems.loop_thread import LoopThread
 from fencepost.systems.pace import Pace
 from fencepost.systems.simulation import Simulation
-from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, settings_of
 from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_, PlanError, unknown_name
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
@@ -376,6 +376,7 @@ class Embedded:
             | {"cut", "administration"}
             | ({"transactions"} if self.options.has_transactions else set())
             | (set() if self.directory is not None else {"power_off", "disks"}),
+            settings=settings_of(self.options),
         )
 
     @property

@@ -17,9 +17,10 @@ SIMULATION = "simulation"
 """The one that needs no real time; campaigns run it by themselves (campaign/run/run.py)."""
 KAFKA = "apache-kafka"
 HOME, BOOTSTRAP, SCRIPT = "kafka_home", "bootstrap", "script"
-LINKS, DISKS = "links", "disks"
+LINKS, DISKS, PATIENT = "links", "disks", "patient"
 """Options of a system: an unpacked release of Apache Kafka; of `external`, where it is and what breaks it;
-whether the links of Apache Kafka's brokers can be cut, and whether their disks can lose power."""
+whether the links of Apache Kafka's brokers can be cut, whether their disks can lose power, and whether their
+time-outs are long enough for a machine with other work to do."""
 Options = Mapping[str, str]
 
 
@@ -57,6 +58,7 @@ def _apache_kafka(after: str, folder: Path, options: Options) -> System:
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
     from fencepost.systems.apache_kafka.disk import SETTINGS
     from fencepost.systems.apache_kafka.jars import KRAFT, Release
+    from fencepost.systems.apache_kafka.settings import PATIENT as LONG
 
     version, _, controllers = after.partition(":")
     home = Path(options[HOME]) if options.get(HOME) else None
@@ -68,7 +70,11 @@ def _apache_kafka(after: str, folder: Path, options: Options) -> System:
         release=release,
         proxied=_links(options),
         mounted=_disks(options),
-        settings={"auto.create.topics.enable": "false", **(SETTINGS if options.get(DISKS) else {})},
+        settings={
+            "auto.create.topics.enable": "false",
+            **(SETTINGS if options.get(DISKS) else {}),
+            **(LONG if options.get(PATIENT) else {}),
+        },
     )
 
 

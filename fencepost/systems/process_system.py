@@ -19,7 +19,7 @@ from fencepost.impl.runtime.processes import send_signal, state
 from fencepost.impl.runtime.zookeeper.server import answers
 from fencepost.systems.node import FILES
 from fencepost.systems.processes import ProcessCluster
-from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError, settings_of
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import ClusterOptions
 
@@ -164,6 +164,7 @@ class Processes:
             can=PROCESS_VERBS
             | ({"administration"} if self.listeners is not None else frozenset())
             | ({"transactions"} if self.options.has_transactions else frozenset()),
+            settings=settings_of(self.options),
         )
 
 

@@ -11,12 +11,15 @@ nothing. What it can carry out is in `inside().can`, which may be asked before i
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 from attrs import frozen
 
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.plan import ClusterOptions, Plan
+from fencepost.traces.plan_json import plan_to_json
 
 if TYPE_CHECKING:
     from fencepost.proxy.faults import RequestFault, Struck  # needs the extra kafka; other systems do not
@@ -51,6 +54,19 @@ class Inside:
     it takes the requests of operators (elections, reassignments) over the wire; `transactions` if it has
     them; `links` if `links_of_system` has them, `disks` if `disks_of_system` does, `requests` if
     `requests_of_system` does."""
+    settings: Mapping[str, Mapping[str, Any]] | None = None
+    """What bounds follow from, as a plan's fields `cluster` and `real` have it (record/settings.py); None: it
+    is not known."""
+
+
+START_MS, SLACK_MS = 20_000, 1_000
+"""Of a process of ours on a busy machine; and what scheduling adds to each step."""
+
+
+def settings_of(options: ClusterOptions) -> dict[str, dict[str, Any]]:
+    """The settings. options: of its brokers."""
+    plan = msgspec.json.decode(plan_to_json(Plan(seed=0, cluster=options)))
+    return {"cluster": plan["cluster"], "real": {"start_ms": START_MS, "slack_ms": SLACK_MS}}
 
 
 class Links(Protocol):

@@ -256,7 +256,8 @@ class Name(StrEnum):
     with the fields of a plan (record/settings.py)."""
     BUSY = "busy"
     """A process did nothing else for so long: a step of the simulated disk, or no processor on a real
-    machine. node: its broker; time: when that ended; detail: JSON {since: nanoseconds}."""
+    machine. node: its broker, -1 for every process of the machine; time: when that ended; detail:
+    JSON {since: nanoseconds}."""
     PHASE = "phase"
     """A phase of the run began. cause: safety, heal, liveness, final, end."""
     FAULT_BEGAN = "fault_began"

@@ -5,14 +5,13 @@ import pytest
 
 from fencepost.checkers.invariants.incarnation import SHUTDOWN
 from fencepost.checkers.judges import judge
-from fencepost.checkers.meantime.rebalances import EMPTY, PREPARING
 from fencepost.report.timeline import timeline
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
 DEEP = '{"x":' + "[" * 100_000 + "]" * 100_000 + "}"
 ODD = "\u202eevil\0\x1b[31m"
-CAUSES = ("", PREPARING, "CompletingRebalance", EMPTY, SHUTDOWN, ODD)
+CAUSES = ("", "PreparingRebalance", "CompletingRebalance", "Empty", SHUTDOWN, ODD)
 DETAILS = (
     *("", "x", "[]", "{}", "null", "3", '{"group":3}', '{"group":"g","why":null}', DEEP, ODD),
     *('{"known_broker_epoch":"x"}', '{"known_broker_epoch":1.5}', '{"known_broker_epoch":1' + "0" * 40 + "}"),
@@ -35,7 +34,7 @@ def test_any_detail_of_any_event_is_judged_and_shown(name: Name) -> None:
         for detail in DETAILS:
             for plan in PLANS if detail in ("x", DEEP) else PLANS[:2]:
                 trace = made(name, cause, detail, plan)
-                assert len(judge(trace, ("invariants", "conformance", "meantime", "groups"))) == 4
+                assert len(judge(trace, ("invariants", "conformance", "liveness", "groups"))) == 4
             said = "\n".join(str(line) for line in timeline(trace))
             assert not {"\u202e", "\0", "\x1b"} & set(said)
 

@@ -252,7 +252,7 @@ def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:
     with pytest.raises(
         FencepostError,
         match="expected checks out of log, kafka, transactions, groups, exactly_once, invariants, "
-        "conformance, meantime, "
+        "conformance, liveness, "
         "saw 'lgo'",
     ):
         judge_here(campaign, tmp_path, checks=("lgo",))

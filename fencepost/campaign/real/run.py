@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from attrs import define, evolve, field
 
 import fencepost
@@ -27,8 +28,9 @@ from fencepost.campaign.real.inside import inside_of
 from fencepost.campaign.real.observer import Observer, nanoseconds_since
 from fencepost.campaign.real.record import RealRecord
 from fencepost.campaign.real.rounds import RealRounds
+from fencepost.campaign.real.starved import Sentinel
 from fencepost.campaign.real.striking import Striker
-from fencepost.campaign.real.transforming import FUNCTIONS, Transforms, transforms, version_of
+from fencepost.campaign.real.transforming import FUNCTIONS, Transforms, consumes, transforms, version_of
 from fencepost.campaign.swarm.broken_requests import client_of
 from fencepost.campaign.swarm.producers import is_pipelined, make_client
 from fencepost.impl.broker.parts import Parts
@@ -44,6 +46,7 @@ from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import ClientOptions, Plan, PlannedOperation
+from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
 from fencepost.wire.client import Access, Address, KafkaNetwork, look_around
 
@@ -107,6 +110,8 @@ class RealRun:
     _striker: Striker | None = field(default=None, init=False)
     """Carries out the faults, once the topic is there."""
     _next_op_id: int = field(default=0, init=False)
+    _stretches: list[tuple[int, int]] = field(factory=list, init=False)
+    """When the machine stood still, nanoseconds of the trace."""
     _names: dict[str, str] = field(factory=dict, init=False)
     """The cluster's name of each topic, by the plan's."""
     _transforms: Transforms | None = field(default=None, init=False)
@@ -137,6 +142,8 @@ class RealRun:
         """The whole run. Raises FencepostError if the cluster is of no use before there is any fault."""
         try:
             async with AsyncExitStack() as stack:
+                stack.enter_context(Sentinel(self._starved))
+                self._note_settings()
                 await self._open(stack)
                 looking = asyncio.ensure_future(self.observer.look_on())
                 try:
@@ -165,6 +172,26 @@ class RealRun:
 
     def _note(self, name: Name, **fields: Any) -> None:
         self.record.note(self.now, name, **fields)
+
+    def _starved(self, begin: float, end: float) -> None:
+        first = self._first / 1e9
+        self._stretches.append((max(0, int((begin - first) * 1e9)), int((end - first) * 1e9)))
+
+    def _note_settings(self) -> None:
+        """What bounds follow from: of the system, of the plan's topics and clients."""
+        inside = self.system.inside()
+        if inside.settings is None:
+            return
+        plan = msgspec.json.decode(plan_to_json(evolve(self.plan, operations=(), faults=())))
+        cluster = {
+            **inside.settings["cluster"],
+            "brokers": len(self.system.brokers),
+            "topics": plan["cluster"]["topics"],
+        }
+        clients = {name: plan[name] for name in ("client", "consumer", "transform") if name in plan}
+        wire = {"network": {"latency_min_us": 1_000, "latency_tail_us": 1_000, "latency_max_us": 50_000}}
+        detail = {**clients, **wire, "cluster": cluster, "real": inside.settings.get("real", {})}
+        self._note(Name.SETTINGS, detail=detail)
 
     @contextlib.asynccontextmanager
     async def _phase(self, name: str) -> AsyncIterator[None]:
@@ -229,7 +256,7 @@ class RealRun:
             core = make_client(self.plan, Parts(), process, tuple(self._addresses), healing=False)
             await self._client(stack, process, core)
 
-        if transforms(self.plan):
+        if consumes(self.plan):
             self._transforms = Transforms(
                 plan=self.plan,
                 addresses=self._addresses,
@@ -384,7 +411,7 @@ class RealRun:
             if self._transforms is not None and not await self._decided(self._transforms, ends):
                 return
         async with self._phase("final"):
-            for isolation in ("", READ_COMMITTED) if self._transforms is not None else ("",):
+            for isolation in ("", READ_COMMITTED) if transforms(self.plan) else ("",):
                 for place in places:
                     if not await self._read_to_end(place, isolation):
                         await self._never(f"{place[0]}-{place[1]} is read to its end")
@@ -398,6 +425,8 @@ class RealRun:
         if not await self._until(lambda: not processes.lagging(ends), bound_ms):
             return await self._never(f"group {processes.lagging(ends)[0]} transforms what is appended")
         await processes.close()
+        if not transforms(self.plan):
+            return True
         deadline = time.monotonic() + (bound_ms + self.plan.transform.transaction_timeout_ms) / MILLISECONDS
         for place in ends:
             while not await self._stable(place):
@@ -512,11 +541,19 @@ class RealRun:
             concurrent_processes=self.plan.client.producer.pipelined,
             operations=operations,
             events=tuple(
-                sorted((*inside.events, *self.record.events, *self._hits()), key=lambda event: event.time)
+                sorted(
+                    (*inside.events, *self.record.events, *self._hits(), *self._still()),
+                    key=lambda event: event.time,
+                )
             )
             + stored,
         )
         return evolve(trace, digest=digest_of(trace))
+
+    def _still(self) -> Iterator[Event]:
+        """The stretches in which nobody got a processor."""
+        for since, until in self._stretches:
+            yield Event(time=until, name=Name.BUSY, detail=f'{{"since":{since}}}')
 
     def _hits(self) -> Iterator[Event]:
         """Requests that were broken."""

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import define, evolve, field
 
 from fencepost.campaign.real.record import RealRecord
-from fencepost.campaign.run.group_consumer import make_transformer
+from fencepost.campaign.run.group_consumer import make_consumer, make_transformer
 from fencepost.campaign.run.group_workload import LEAVING_MS, PAUSE_UNIT_MS, Incarnation
 from fencepost.campaign.run.recorder import crash_row
 from fencepost.campaign.swarm.broken_requests import client_of
@@ -28,7 +28,8 @@ from fencepost.wire.client import Access, Address, KafkaNetwork, Link
 from fencepost.wire.outward_transactions import FIRST_VERSION, transaction_version
 from fencepost.wire.plain import request
 
-FUNCTIONS = frozenset({"transform", "crash", "unsubscribe", "pause"})
+FUNCTIONS = frozenset({"transform", "subscribe", "crash", "unsubscribe", "pause"})
+BEGIN = ("transform", "subscribe")
 """What is asked of these processes, and not of the other clients."""
 API_VERSIONS, WITH_FEATURES = 18, 3
 SECOND = 1_000
@@ -40,6 +41,11 @@ the first may still be on its way. A member waits for a rebalance as long as it 
 def transforms(plan: Plan) -> bool:
     """Whether processes of this plan write in transactions."""
     return any(operation.function == "transform" for operation in plan.operations)
+
+
+def consumes(plan: Plan) -> bool:
+    """Whether processes of this plan are in groups, with transactions or without."""
+    return any(operation.function in BEGIN for operation in plan.operations)
 
 
 async def version_of(address: Address, access: Access) -> int:
@@ -106,13 +112,15 @@ class Transforms:
         if operation.function == "transform" and not runs:
             group = f"{operation.key}-{self.apart}"
             self._begin(process, group, operation.topic, f"{group}-{operation.partition}")
+        elif operation.function == "subscribe" and not runs:
+            self._begin(process, f"{operation.key}-{self.apart}", operation.topic, "")
         elif operation.function == "crash" and runs:
             self.record.operations.append(
                 crash_row(operation, self.incarnations[process].session, self.now())
             )
             self._soon(self._end(process))
         elif operation.function == "unsubscribe" and runs:
-            self._soon(self._leave(process))
+            self._soon(self._leave(operation))
         elif operation.function == "pause" and runs:
             driver = self.live[process].client.driver
             driver.hold()
@@ -128,10 +136,6 @@ class Transforms:
         before = self.incarnations.get(process)
         session = 0 if before is None else before.session + 1
         self.incarnations[process] = Incarnation(session, group, topic, transactional_id)
-        options = self.plan.transform
-        loop = TransformLoop(
-            transactional_id, evolve(options, output=self.names[options.output]), self.version
-        )
         identity = ConsumerIdentity(
             process=process,
             group=group,
@@ -139,7 +143,13 @@ class Transforms:
             session=session,
             instance_id=f"instance-{process}" if self.plan.consumer.static_members else None,
         )
-        core = make_transformer(identity, self.plan.consumer, tuple(self.addresses), loop)
+        brokers, options = tuple(self.addresses), self.plan.transform
+        if transactional_id:
+            options = evolve(options, output=self.names[options.output])
+            loop = TransformLoop(transactional_id, options, self.version)
+            core = make_transformer(identity, self.plan.consumer, brokers, loop)
+        else:
+            core = make_consumer(identity, self.plan.consumer, brokers)
         self._soon(self._start(process, core))
 
     async def _start(self, process: int, core: Consumer) -> None:
@@ -165,12 +175,14 @@ class Transforms:
             found.client.driver.stop()
             await found.stack.aclose()
 
-    async def _leave(self, process: int) -> None:
+    async def _leave(self, operation: PlannedOperation) -> None:
         """It says so to its group, and ends a little later."""
-        mine = self.live[process]
+        process = operation.process
+        mine, session = self.live[process], self.incarnations[process].session
         mine.client.driver.accept(lambda now: mine.client.driver.core.use(Consumer.close, now))  # type: ignore[attr-defined]
         await asyncio.sleep(LEAVING_MS / SECOND)
         if self.live.get(process) is mine:
+            self.record.operations.append(crash_row(operation, session, self.now()))
             await self._end(process)
 
     async def close(self) -> None:
@@ -196,23 +208,39 @@ class Transforms:
             for place in named.positions:
                 key = named.group, place.topic, place.partition
                 self.reached[key] = max(place.offset - 1, self.reached.get(key, -1))
+        elif named.function is Function.POLL and named.group is not None and not self._writes(named.process):
+            for record in named.records:
+                key = named.group, record.topic, record.partition
+                self.reached[key] = max(record.offset, self.reached.get(key, -1))
         self.changed()
+
+    def _writes(self, process: int) -> bool:
+        mine = self.incarnations.get(process)
+        return mine is not None and bool(mine.transactional_id)
 
     # ---- after the faults
 
     async def heal(self, process: int) -> None:
-        """The faults are over: nobody is paused, of those that share a transactional id one stays, and in
-        each group another process takes part from now on. process: its number, and those after it."""
+        """The faults are over: nobody is paused, and of those that share a transactional id one stays. A
+        group that lives on is left to its own members; in one that has none another process takes part from
+        now on. process: its number, and those after it."""
         having: set[str] = set()
         for known in sorted(self.live):
             self.live[known].client.driver.go_on()
             name = self.incarnations[known].transactional_id
-            if name in having:
+            if name and name in having:
                 await self._end(known)
             having.add(name)
-        groups = sorted({(mine.group, mine.topic) for mine in self.incarnations.values()})
-        for number, (group, topic) in enumerate(groups, process):
-            self._begin(number, group, topic, f"{group}-{number}")
+        alive = {self.incarnations[known].group for known in self.live}
+        groups = sorted(
+            {
+                (mine.group, mine.topic, bool(mine.transactional_id))
+                for mine in self.incarnations.values()
+                if mine.group not in alive
+            }
+        )
+        for number, (group, topic, writes) in enumerate(groups, process):
+            self._begin(number, group, topic, f"{group}-{number}" if writes else "")
 
     def lagging(self, ends: Mapping[tuple[str, int], int]) -> list[str]:
         """Groups that have not transformed the record at these offsets, by topic and partition."""

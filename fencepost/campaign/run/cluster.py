@@ -38,6 +38,8 @@ from fencepost.traces.plan import Fault, Plan, TopicOptions
 
 NOBODY = -1
 """The node of a fault that hits the whole cluster."""
+STRAY = 9_000_000
+"""Fault ids of restarts that the run makes itself begin here."""
 RESTART_AFTER_POWER_LOSS_MS = 500
 """When the power failed by a fault that is over by then."""
 RESTART_AFTER_HALT_MS = 500
@@ -342,6 +344,17 @@ class FaultyCluster(Recorder):
         """
         self.stopping[node] = delay_ms
         self.simulation.stop(node)
+
+    def restart_in_order(self, node: int) -> None:
+        """Do what an operator does with a broker that nobody told what it is to do.
+
+        Args:
+            node: the broker's number.
+        """
+        if self.world.hosts[node].up:
+            fault = Fault(fault_id=STRAY + node, kind="clean_restart", at_ms=0, target=f"broker {node}")
+            self._began(fault, node)
+            self.stop_cleanly(node, 0)
 
     def halted(self, node: int, reason: str) -> None:
         """A broker ended itself: it had been asked to, or its disk failed.

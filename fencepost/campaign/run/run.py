@@ -168,6 +168,11 @@ class Run:
         )
         if not self._waited(waits):
             return False
+        if strays := self._strays():
+            for broker in strays:
+                self.cluster.restart_in_order(broker)
+            if not self._waited(waits):
+                return False
         self.rounds.begin()
         ends: dict[tuple[str, int], int] = {}
         for topic, partition in self._partitions_of_clients():
@@ -179,6 +184,24 @@ class Run:
             late = self.workload.groups.lagging(ends, self._deleted())[0]
             return self._never(f"group {late} gets what is appended")
         return self._transactions_end()
+
+    def _strays(self) -> list[int]:
+        """Brokers of which ZooKeeper says that they were gone when a reassignment left them out, and whose
+        process has not ended since. As in Kafka, nobody ever tells them (docs/explanation/zoo.md, "a stray
+        replica"), so that operators restart them, and so does the run."""
+        left_out: dict[int, None] = {}
+        gone, replicas = set[int](), dict[tuple[str, int], tuple[int, ...]]()
+        for event in self.cluster.events:
+            if event.name is Name.BROKER_ZNODE:
+                (gone.add if event.broker_epoch < 0 else gone.discard)(event.node)
+            elif event.name is Name.BROKER_STARTED:
+                left_out.pop(event.node, None)
+            elif event.name is Name.ASSIGNMENT:
+                key = event.topic or "", event.partition
+                before, replicas[key] = replicas.get(key, ()), event.replicas
+                if event.replicas:
+                    left_out.update(dict.fromkeys(gone & (set(before) - set(event.replicas))))
+        return sorted(left_out)
 
     def _waited(self, waits: Iterable[tuple[str, Callable[[], bool]]]) -> bool:
         """Whether each of these came, in this order."""

@@ -26,6 +26,7 @@ from fencepost.campaign.swarm.late_requests import (
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
 from fencepost.campaign.swarm.producers import with_producers
 from fencepost.campaign.swarm.profiles import STEERED
+from fencepost.campaign.swarm.rolling import LONG_MS, with_rolling_restarts
 from fencepost.campaign.swarm.schedules import (
     FIRST_SCHEDULED,
     HOLD,
@@ -78,11 +79,22 @@ TRANSACTIONS = evolve(
     operations=(60, 200),
     transactions=100,
 )
-REAL_PROFILE, STRONG_PROFILE, TRANSACTIONS_PROFILE = "real", "strong", "transactions"
+ROLLING = evolve(
+    STRONG,
+    says="a minute with few faults: rolling restarts, plain groups, and what is owed must come true",
+    safety_ms=LONG_MS,
+)
+REAL_PROFILE, STRONG_PROFILE, TRANSACTIONS_PROFILE, ROLLING_PROFILE = (
+    "real",
+    "strong",
+    "transactions",
+    "rolling",
+)
 PROFILES: Mapping[str, Profile] = {
     REAL_PROFILE: REAL,
     STRONG_PROFILE: STRONG,
     TRANSACTIONS_PROFILE: TRANSACTIONS,
+    ROLLING_PROFILE: ROLLING,
 }
 """What a campaign against a real system draws from."""
 DISTURBED = {LATE_REQUESTS: 40, BROKEN_REQUEST: 70}
@@ -184,6 +196,8 @@ def swarm_for_real(
         operations=_operations(draw, bounds, topic, safety_ms),
         faults=faults,
     )
+    if profile == ROLLING_PROFILE:
+        return with_rolling_restarts(plan, draw, kinds)
     plan = with_producers(plan, draw, 0 if control else bounds.producers)
     if profile != REAL_PROFILE and not control:
         plan = _strong(plan)

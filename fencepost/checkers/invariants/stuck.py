@@ -51,7 +51,7 @@ def _leader(partition: PartitionSeen) -> Iterator[str]:
         return
     belief = _belief(partition, leader)
     if belief is None:
-        yield f"{name}: broker {leader} leads in ZooKeeper (epoch {epoch}), and has no replica"
+        yield f"{name}: broker {leader} leads in ZooKeeper (epoch {epoch}), and has taken no role"
     elif (belief.leader, belief.leader_epoch) != (leader, epoch):
         yield f"{name}: broker {leader} leads in ZooKeeper (epoch {epoch}), and itself {_role(belief)}"
     elif 0 <= belief.zk_version != partition.zk_version:
@@ -70,7 +70,7 @@ def _followers(partition: PartitionSeen) -> Iterator[str]:
             continue
         belief = _belief(partition, replica)
         if belief is None:
-            yield f"{name}: broker {replica} is assigned, and has no replica"
+            yield f"{name}: broker {replica} is assigned, and has taken no role"
         elif leader >= 0 and (belief.leader, belief.leader_epoch) != (leader, epoch):
             wanted = f"broker {leader} in epoch {epoch}"
             yield f"{name}: broker {replica} does not follow {wanted}: it {_role(belief)}"

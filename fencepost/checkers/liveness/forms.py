@@ -79,6 +79,8 @@ class Row:
     causes: frozenset[Kind] = frozenset()
     # Which systems answer it, and by what.
     where: str = "every system"
+    # Whether its cases are what is wrong only, so that each stretch of calm that is long enough is judged.
+    only_wrong: bool = False
 
 
 @define
@@ -102,6 +104,8 @@ class Judging:
         """Judge everything that a row is asked about."""
         count = self.counts.setdefault(row.name, Count())
         judge = _JUDGES[row.form]
+        if row.only_wrong:
+            count.judged += sum(self._rests(row))
         for case in row.cases(self.facts, self.timeline):
             if (case.since if case.until == FOR_EVER else case.until) < self.facts.begun:
                 continue  # over before the run began
@@ -109,9 +113,16 @@ class Judging:
             if wrong is None:
                 count.excused += 1
                 continue
-            count.judged += 1
+            count.judged += not row.only_wrong
             if wrong:
                 self._find(row, case, wrong)
+
+    def _rests(self, row: Row) -> Iterator[int]:
+        """The stretches of calm that are long enough, for each subject."""
+        bound = row.bound(self.facts.settings)
+        for name in self.facts.names_of(row.subject):
+            calms = self.timeline.calms((row.subject, name), row.through)
+            yield sum(calm.end - max(calm.begin, self.facts.begun) > bound for calm in calms)
 
     def _find(self, row: Row, case: Case, why: str) -> None:
         self.findings.add(

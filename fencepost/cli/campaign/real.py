@@ -135,10 +135,10 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
     """
     from fencepost.campaign.real.faults import kinds_for
     from fencepost.campaign.real.worker import checked
-    from fencepost.campaign.swarm.real_systems import PROFILES, REAL_PROFILE
+    from fencepost.campaign.swarm.real_systems import PROFILES, REAL_PROFILE, ROLLING_PROFILE
     from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
-    from fencepost.systems.named import make_system
+    from fencepost.systems.named import PATIENT, make_system
     from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
     if asked.bugs:
@@ -155,6 +155,8 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
             where=f"--profile with --system {given['system']}",
         )
     options = {name: str(given[name]) for name in OPTIONS if given[name]}
+    if profile == ROLLING_PROFILE:
+        options[PATIENT] = "1"
     system = make_system(given["system"], Path("unused"), options)
     if PROFILES[profile].transactions and "transactions" not in system.inside().can:
         raise FencepostError(
@@ -162,6 +164,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
             seen="one of which that is not known",
             where=f"--profile {profile} with --system {given['system']}",
         )
+    grouped = PROFILES[profile].transactions or profile == ROLLING_PROFILE
     able, unable = kinds_for(system.inside().can)
     for kind in asked.faults or ():
         if kind not in able:
@@ -179,7 +182,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
     return Job(
         profile=profile,
         plan=plan,
-        checks=asked.checks or (CHECKS + OF_TRANSACTIONS if PROFILES[profile].transactions else CHECKS),
+        checks=asked.checks or (CHECKS + OF_TRANSACTIONS if grouped else CHECKS),
         faults=asked.faults or able,
         steer_from=asked.steer_from,
         system=given["system"],

@@ -39,7 +39,7 @@ from fencepost.systems.apache_kafka.jars import SEPARATE, Release
 from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, host_name, listeners_of
 from fencepost.systems.apache_kafka.node_files import JVM, NodeFiles, random_id
 from fencepost.systems.apache_kafka.request_proxies import RequestProxies
-from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports
+from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports, bounds_of
 from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
@@ -332,6 +332,7 @@ class ApacheKafka:
             | {"administration", "transactions"}
             | ({"cut", "links", "requests"} if self.proxied else set())
             | ({"power_off", "disks"} if self.mounted else set()),
+            settings=bounds_of(self.release.kraft, self.settings),
         )
 
     # ---- brokers

@@ -31,6 +31,21 @@ QUICK: Mapping[str, str] = {
 """A dead or slow replica is noticed after two seconds; few threads, small buffers."""
 SESSION_MS = 2_000
 """A dead broker is noticed after this time."""
+STEP_MS, START_MS = 1_000, 30_000
+"""How long a request between brokers may take where no connection is cut; and from the start of a process to
+its registration: three times the slowest start on a quiet machine with two processors."""
+PATIENT: Mapping[str, str] = {
+    "replica.lag.time.max.ms": "5000",
+    "zookeeper.session.timeout.ms": "6000",
+    "broker.session.timeout.ms": "6000",
+    "controller.quorum.fetch.timeout.ms": "3000",
+    "controller.quorum.election.timeout.ms": "1500",
+    "file.delete.delay.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+    "auto.leader.rebalance.enable": "false",
+}
+"""Time-outs that a machine with other work to do keeps: of runs in which what begins without a cause is a
+finding. Nobody elects preferred leaders but on request."""
 
 
 @define
@@ -83,6 +98,46 @@ def with_kraft(broker: int, ports: Mapping[int, Ports], names: Names = DIRECT) -
         "controller.quorum.election.backoff.max.ms": "500",
         "broker.session.timeout.ms": str(SESSION_MS),
         "broker.heartbeat.interval.ms": "500",
+    }
+
+
+def bounds_of(kraft: bool, more: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """The settings that bounds follow from, as Inside has them.
+
+    Args:
+        kraft: whether there is no ZooKeeper.
+        more: settings of the caller, which win.
+    """
+    said = {
+        **QUICK,
+        **(with_kraft(1, {1: Ports(client=1, control=1)}) if kraft else with_zookeeper("")),
+        **more,
+    }
+
+    def number(name: str, default: int) -> int:
+        return int(said.get(name, default))
+
+    balances = said.get("auto.leader.rebalance.enable", "true") == "true"
+    interval_ms = 1_000 * number("leader.imbalance.check.interval.seconds", 300)
+    session = "broker.session.timeout.ms" if kraft else "zookeeper.session.timeout.ms"
+    quorum_ms = (
+        2 * number("controller.quorum.election.timeout.ms", 1_000)
+        + number("controller.quorum.election.backoff.max.ms", 1_000)
+        + number("controller.quorum.fetch.timeout.ms", 2_000)
+    )
+    return {
+        "cluster": {
+            "zookeeper_session_timeout_ms": number(session, 9_000),
+            "replica_lag_time_max_ms": number("replica.lag.time.max.ms", 30_000),
+            "replica_fetch_wait_max_ms": number("replica.fetch.wait.max.ms", 500),
+            "replica_fetch_backoff_ms": number("replica.fetch.backoff.ms", 1_000),
+            "controller_request_timeout_ms": STEP_MS,
+            "leader_imbalance_check_ms": interval_ms * balances,
+            "leader_imbalance_interval_ms": interval_ms,
+            "controlled_shutdown_retry_backoff_ms": number("controlled.shutdown.retry.backoff.ms", 5_000),
+            "log_retention_check_interval_ms": number("log.retention.check.interval.ms", 300_000),
+        },
+        "real": {"start_ms": START_MS, "quorum_ms": quorum_ms if kraft else 0, "slack_ms": 2 * STEP_MS},
     }
 
 

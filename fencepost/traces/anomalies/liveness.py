@@ -58,4 +58,18 @@ LIVENESS: tuple[Anomaly, ...] = (
         breaks="ONE-INSTANCE",
         rank=60,
     ),
+    _row("broker_not_known", "a broker's Metadata did not name the brokers that are registered"),
+    _row("stale_metadata", "a broker named another leader than the one that was decided, after the bound"),
+    _row(
+        "committed_record_missing",
+        "a member of the ISR did not have what its leader had shown as committed",
+        breaks="COMMIT-SAFE",
+        rank=22,
+    ),
+    _row("directory_not_as_assigned", "a broker held other replicas than those that are assigned to it"),
+    _row(
+        "last_stable_offset_stuck", "no transaction was open, and readers of committed records were held up"
+    ),
+    _row("group_not_stable", "a group was in the middle of a rebalance, or gave a partition to two members"),
+    _row("commit_not_served", "a coordinator served another offset than the last acknowledged commit"),
 )

@@ -164,4 +164,4 @@ def test_the_bugs_of_the_bounds_keep_their_verdict(bug, seed):
     verdict = verdict_of(trace)
     assert verdict.anomaly == "high_watermark_outside_log"
     assert "implementation_error" in {finding.anomaly for finding in verdict.findings}
-    assert {Name.REPLICA_LOG, Name.BELIEF} & {event.name for event in trace.events[-10:]}
+    assert {Name.REPLICA_LOG, Name.ASKED} & {event.name for event in trace.events[-10:]}

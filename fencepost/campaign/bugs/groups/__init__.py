@@ -18,6 +18,7 @@ OFFSET_SAFE = frozenset(
     }
 )
 LIVE = frozenset({"no_progress"})
+ONE_INSTANCE = frozenset({"fenced_by_itself"})
 SAFE, STUCK = "OFFSET-SAFE", "LIVE"
 """What clients see of it. ONE-COORDINATOR, ONE-INSTANCE and GENERATION-FENCE, which the model names, are what
 a broker can see."""
@@ -30,5 +31,5 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("KAFKA-8069", "group_offsets", commits.ExpiresAtOnce, OFFSET_SAFE, PROFILE, SAFE),
     ("P3", "group_offsets", commits.TakesAnyGeneration, OFFSET_SAFE, PROFILE, SAFE),
     ("P5", "consumer_coordinator", commits.RetriesAsyncCommits, OFFSET_SAFE, PROFILE, SAFE),
-    ("KAFKA-10284", "group_membership", members.KeepsNewIdsInMemory, LIVE, PROFILE, STUCK),
+    ("KAFKA-10284", "group_membership", members.KeepsNewIdsInMemory, ONE_INSTANCE, PROFILE, "ONE-INSTANCE"),
 )

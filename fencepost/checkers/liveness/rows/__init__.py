@@ -1,6 +1,6 @@
 """The rows of the check of liveness, by subject. Owns their order: that in which findings are named."""
 
-from fencepost.checkers.liveness.rows import brokers, clients, groups, ids, partitions, topics
+from fencepost.checkers.liveness.rows import asked, brokers, clients, groups, ids, partitions, topics
 
-ROWS = (*brokers.ROWS, *partitions.ROWS, *topics.ROWS, *clients.ROWS, *groups.ROWS, *ids.ROWS)
+ROWS = (*brokers.ROWS, *partitions.ROWS, *topics.ROWS, *clients.ROWS, *groups.ROWS, *ids.ROWS, *asked.ROWS)
 """All rows."""

@@ -148,6 +148,7 @@ ROWS = (
     Row(
         name="slow_registration",
         form=Form.HOLD,
+        only_wrong=True,
         subject=Subject.BROKER,
         cases=_unregistered,
         bound=bounds.registered,
@@ -164,6 +165,7 @@ ROWS = (
     Row(
         name="no_controller",
         form=Form.HOLD,
+        only_wrong=True,
         subject=Subject.CONTROLLER,
         cases=_no_controller,
         bound=bounds.quorum,

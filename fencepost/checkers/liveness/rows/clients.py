@@ -55,11 +55,11 @@ def _small(facts: Facts, one: Operation) -> bool:
     options = facts.settings.topic(one.topic)
     if options.min_insync_replicas > options.replication_factor:
         return True
-    state = at_state(facts, one)
+    state = _at_state(facts, one)
     return state is not None and len(state.isr) < options.min_insync_replicas
 
 
-def at_state(facts: Facts, one: Operation) -> State | None:
+def _at_state(facts: Facts, one: Operation) -> State | None:
     """The state of its partition when an operation began."""
     key = one.topic or "", -1 if one.partition is None else one.partition
     states = [state for state in facts.states.get(key, ()) if state.time <= one.invoke_time]

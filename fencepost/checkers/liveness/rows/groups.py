@@ -29,10 +29,16 @@ OFFSETS_TOPIC = "__consumer_offsets"
 def _plain(facts: Facts) -> frozenset[int]:
     """Processes of groups in which nobody writes in transactions: those commit offsets by themselves, and
     begin again where one was aborted."""
+    plain = plain_groups(facts)
+    return frozenset(one.process for one in facts.operations if one.group in plain)
+
+
+def plain_groups(facts: Facts) -> frozenset[str]:
+    """Groups in which nobody writes in transactions. facts: of the trace."""
     writing = {one.process for one in facts.operations if one.function is Function.TXN}
     of_groups = {(one.process, one.group) for one in facts.operations if one.group}
     others = {group for process, group in of_groups if process in writing}
-    return frozenset(process for process, group in of_groups if group not in others)
+    return frozenset(group for _, group in of_groups if group and group not in others)
 
 
 def _end(one: Operation) -> int:
@@ -333,6 +339,7 @@ ROWS = (
     Row(
         name="needless_reprocessing",
         form=Form.NEVER,
+        only_wrong=True,
         subject=Subject.GROUP,
         cases=_again,
         bound=_hand_over,

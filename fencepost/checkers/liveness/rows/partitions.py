@@ -249,6 +249,7 @@ ROWS = (
     Row(
         name="slow_election",
         form=Form.HOLD,
+        only_wrong=True,
         subject=Subject.PARTITION,
         cases=_unled,
         bound=bounds.led,
@@ -256,6 +257,7 @@ ROWS = (
     Row(
         name="late_removal",
         form=Form.HOLD,
+        only_wrong=True,
         subject=Subject.PARTITION,
         cases=_dead_in_sync,
         bound=bounds.led,
@@ -263,6 +265,7 @@ ROWS = (
     Row(
         name="slow_recovery",
         form=Form.HOLD,
+        only_wrong=True,
         subject=Subject.PARTITION,
         cases=_out_of_sync,
         bound=bounds.caught_up,
@@ -270,6 +273,7 @@ ROWS = (
     Row(
         name="late_preferred_election",
         form=Form.HOLD,
+        only_wrong=True,
         subject=Subject.PARTITION,
         cases=_preferred,
         bound=bounds.balanced,
@@ -280,7 +284,7 @@ ROWS = (
         subject=Subject.PARTITION,
         cases=_roles,
         bound=bounds.delivered,
-        through=frozenset({Kind.REQUEST}),
+        through=frozenset({Kind.REQUEST, Kind.STOP, Kind.AWAY, Kind.BACK}),
     ),
     Row(
         name="late_reassignment",
@@ -293,6 +297,7 @@ ROWS = (
     Row(
         name="needless_truncation",
         form=Form.NEVER,
+        only_wrong=True,
         subject=Subject.PARTITION,
         cases=_cuts,
         bound=bounds.caught_up,

@@ -13,7 +13,7 @@ from fencepost.impl.messages.group_api import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from fencepost.traces.operations import Function
+from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.outcomes import ErrorCode
 
 NONE = ErrorCode.NONE
@@ -251,16 +251,11 @@ def test_an_answer_of_an_earlier_life_neither_holds_nor_hurries_the_next_one() -
         assert len(lab.requests(JoinGroupRequest)) == 2  # without an id, and with it
 
 
-def test_it_is_fenced_as_known_only_under_an_id_that_brought_an_assignment() -> None:
-    """Rule (KIP-345, KAFKA-10284): a late request of an earlier process may take the instance from a process
-    that joins. An id with an assignment is in the log, so that no coordinator may refuse it."""
+def test_who_is_fenced_tells_its_application_and_the_trace() -> None:
+    """Rule (KIP-345): the poll raises; its row has the error, the member and who said so."""
     lab = ConsumerLab(heartbeat_interval_ms=300)
     lab.errors[HeartbeatRequest] = [ErrorCode.FENCED_INSTANCE_ID]
     lab.advance(700)
-    assert lab.consumer.coordinator.fenced_as == "m"
-
-    lab = ConsumerLab(silent=(JoinGroupRequest, 1), max_poll_interval_ms=1_000)
-    lab.errors[JoinGroupRequest] = [ErrorCode.FENCED_INSTANCE_ID]
-    lab.advance(10_000)
     assert ("failed", ErrorCode.FENCED_INSTANCE_ID) in lab.diary.entries
-    assert not lab.consumer.coordinator.fenced_as
+    (row,) = [row for row in lab.rows if row.error == "FENCED_INSTANCE_ID"]
+    assert (row.function, row.outcome, row.member) == (Function.POLL, Outcome.FAIL, "m")
