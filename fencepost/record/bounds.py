@@ -135,6 +135,7 @@ def marked(of: Settings) -> int:
     """From a transaction's decision to its marker in every partition."""
     cluster = of.cluster
     wait_ms = 2 * (cluster.transactions.marker_backoff_ms + cluster.controller_request_timeout_ms)
+    wait_ms += cluster.transactions.append_timeout_ms  # of the append that was under way
     return wait_ms * MILLISECOND + committed(of) + _slack(of)
 
 

@@ -185,6 +185,23 @@ class Facts:
             since = max([since, *(each.time for each in told if each.value and since < each.time <= until)])
         return since
 
+    def writable(self, key: Key, since: int, until: int) -> int:
+        """From a moment on, when the ISR of a partition was as large as it must be, and stayed so until
+        another moment, or the end; that later one if it was not.
+
+        Args:
+            key: topic and partition.
+            since, until: nanoseconds.
+        """
+        least, until = self.settings.topic(key[0]).min_insync_replicas, min(until, self.end)
+        for state in self.states.get(key, ()):
+            if state.time > until:
+                break
+            if state.leader < 0 or len(state.isr) < least:
+                later = (each.time for each in self.states[key] if each.time > state.time)
+                since = max(since, min(next(later, until), until))
+        return since
+
     def is_degraded(self, begin: int, end: int) -> bool:
         """Whether any broker did not run at some moment from begin to end: a client may ask it, and waits for
         nothing until its request times out."""

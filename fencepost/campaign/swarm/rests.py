@@ -51,8 +51,15 @@ def _quick(plan: Plan, draw: Draws) -> Plan:
             else 0,
             leader_imbalance_interval_ms=draw.between((1_000, 3_000), "rests.balances"),
             log_retention_check_interval_ms=min(plan.cluster.log_retention_check_interval_ms, 2_000),
+            transactions=evolve(
+                plan.cluster.transactions,
+                append_timeout_ms=min(plan.cluster.transactions.append_timeout_ms, 1_000),
+                marker_backoff_ms=min(plan.cluster.transactions.marker_backoff_ms, 100),
+                abort_check_ms=min(plan.cluster.transactions.abort_check_ms, 1_000),
+            ),
             groups=evolve(
                 plan.cluster.groups,
+                offsets_commit_timeout_ms=min(plan.cluster.groups.offsets_commit_timeout_ms, 1_000),
                 initial_rebalance_delay_ms=min(plan.cluster.groups.initial_rebalance_delay_ms, 500),
             ),
         ),

@@ -32,11 +32,11 @@ def _alone(facts: Facts) -> Iterator[Operation]:
 
 
 def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Operation, int]]:
-    """Operations that began after their process was served at the same place, in the same calm; and when that
-    ends."""
-    last: dict[tuple[int, str | None, int | None], Operation] = {}
+    """Operations that began after their process was served likewise at the same place, in the same calm; and
+    when that ends."""
+    last: dict[tuple[int, Function, str | None, int | None], Operation] = {}
     for one in sorted(_alone(facts), key=lambda one: (one.invoke_time, one.op_id)):
-        place = one.process, one.topic, one.partition
+        place = one.process, one.function, one.topic, one.partition
         before = last.get(place)
         if (
             before is not None
@@ -79,7 +79,8 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if pipelined and one.function is Function.APPEND:
             continue  # batches in flight together may overtake each other in the simulated network
         wrong = one.outcome is not Outcome.OK or one.attempts > 1
-        excused = one.error == OUT_OF_RANGE or _small(facts, one) or one.error in WAITING
+        waited = one.outcome is not Outcome.OK and one.error in WAITING  # another row asks about it
+        excused = one.error == OUT_OF_RANGE or _small(facts, one) or waited or _asks_the_dead(facts, one)
         if excused or _moved(facts, one, before.invoke_time):
             continue
         if one.completion_time is None:

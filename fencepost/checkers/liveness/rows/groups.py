@@ -229,7 +229,7 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if kept is not None and one.group and one.process in plain:
             kept.setdefault((one.process, one.member, one.generation), []).append(one)
     for owner, mine in polls.items():
-        last = _end(mine[-1])
+        last = max(_end(poll) for poll in mine)
         for poll in mine:
             if not poll.records or poll.completion_time is None:
                 continue

@@ -3,7 +3,7 @@
 Owns these rows. They read what a coordinator wrote into its log, and what leaders appended.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from attrs import define, field
@@ -16,7 +16,7 @@ from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
-PREPARED = {"PrepareCommit": True, "PrepareAbort": False}
+PREPARED = ("PrepareCommit", "PrepareAbort")
 COMPLETE = ("CompleteCommit", "CompleteAbort")
 ONGOING = "Ongoing"
 
@@ -46,7 +46,8 @@ class Decided:
     position: int
     time: int
     phase: Phase
-    commit: bool
+    # The partition of the coordinator's log.
+    coordinator: str
     # When each partition got its marker.
     marked: dict[str, int] = field(factory=dict)
     # When the coordinator wrote that it is complete, and where; FOR_EVER: it did not.
@@ -78,7 +79,7 @@ def _decisions(facts: Facts) -> list[Decided]:
         name, known = phase.transactional_id, open_.get(phase.transactional_id)
         if event.cause in PREPARED:
             if known is None:
-                known = Decided(position, event.time, phase, PREPARED[event.cause])
+                known = Decided(position, event.time, phase, f"{event.topic}-{event.partition}")
                 open_[name] = known
                 found.append(known)
                 of_producer.setdefault(phase.producer_id, []).append(known)
@@ -105,7 +106,7 @@ def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             until = decided.marked.get(place, FOR_EVER)
             yield Case(
                 subject=(Subject.ID, decided.phase.transactional_id),
-                since=decided.time,
+                since=_writable(facts, (place,), decided.time, until),
                 until=min(until, next(gone, FOR_EVER)),
                 expected=f"the transaction of {decided.phase.transactional_id} to be marked in {place}",
                 seen="it was not",
@@ -115,11 +116,21 @@ def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             )
 
 
+def _writable(facts: Facts, places: Iterable[str], since: int, until: int) -> int:
+    """Since when each of these partitions takes a marker."""
+    for place in places:
+        topic, _, number = place.rpartition("-")
+        if number.isdigit():
+            since = facts.writable((topic, int(number)), since, until)
+    return since
+
+
 def _incomplete(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     for decided in _decisions(facts):
+        places = (*decided.phase.partitions, decided.coordinator)
         yield Case(
             subject=(Subject.ID, decided.phase.transactional_id),
-            since=decided.time,
+            since=_writable(facts, places, decided.time, decided.complete),
             until=decided.complete,
             expected=f"the decided transaction of {decided.phase.transactional_id} to be complete",
             seen="it was not",

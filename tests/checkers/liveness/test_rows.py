@@ -1,0 +1,613 @@
+"""Each row of the check of liveness finds what it is for, passes its neighbour, and is excused by a
+disturbance of its subject."""
+
+import json
+from collections.abc import Sequence
+from itertools import count
+
+import pytest
+from attrs import evolve
+
+from fencepost.checkers.liveness import ROWS, counts_of, judge
+from fencepost.checkers.liveness.forms import Form
+from fencepost.record.timeline import Kind, Subject
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.events import REPLICA_DELETED, Event, Name, Question
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.plan import (
+    ClientOptions,
+    ClusterOptions,
+    ConsumerOptions,
+    GroupOptions,
+    Plan,
+    TopicOptions,
+    TransformOptions,
+)
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.trace import Trace
+
+SECOND = 1_000_000_000
+END = 100
+OFFSETS = "__consumer_offsets"
+PLAN = Plan(
+    seed=1,
+    cluster=ClusterOptions(
+        topics=(TopicOptions(),),
+        zookeeper_session_timeout_ms=1_000,
+        replica_lag_time_max_ms=1_000,
+        replica_fetch_wait_max_ms=100,
+        replica_fetch_backoff_ms=100,
+        controller_request_timeout_ms=200,
+        isr_change_propagation_ms=200,
+        leader_imbalance_check_ms=1_000,
+        leader_imbalance_interval_ms=1_000,
+        controlled_shutdown_retry_backoff_ms=200,
+        groups=GroupOptions(initial_rebalance_delay_ms=0),
+    ),
+    client=ClientOptions(request_timeout_ms=1_000, delivery_timeout_ms=3_000),
+    consumer=ConsumerOptions(
+        commit="auto",
+        session_timeout_ms=1_000,
+        heartbeat_interval_ms=200,
+        max_poll_interval_ms=3_000,
+        auto_commit_interval_ms=500,
+        poll_timeout_ms=200,
+        processing_ms=10,
+    ),
+    transform=TransformOptions(transaction_timeout_ms=20_000),
+)
+numbers = count(1)
+
+
+def event(at: float, name: Name, **fields) -> Event:
+    """An event at so many seconds; a dict as detail becomes JSON."""
+    detail = fields.pop("detail", "")
+    text = detail if isinstance(detail, str) else json.dumps(detail)
+    return Event(time=int(at * SECOND), name=name, detail=text, **fields)
+
+
+def state(
+    at: float, leader: int, epoch: int, isr: tuple[int, ...], topic: str = "t", writer: int = 1
+) -> Event:
+    """What was committed of partition 0."""
+    return event(
+        at,
+        Name.PARTITION_STATE,
+        node=writer,
+        topic=topic,
+        partition=0,
+        leader=leader,
+        leader_epoch=epoch,
+        isr=isr,
+    )
+
+
+def role(at: float, node: int, leader: int, epoch: int) -> Event:
+    """A broker took its role in partition t-0."""
+    name = Name.BECAME_LEADER if node == leader else Name.BECAME_FOLLOWER
+    return event(at, name, node=node, topic="t", partition=0, leader=leader, leader_epoch=epoch)
+
+
+def roles(at: float, leader: int, epoch: int, *nodes: int) -> list[Event]:
+    """Several of them."""
+    return [role(at, node, leader, epoch) for node in nodes or (1, 2, 3)]
+
+
+def znode(at: float, node: int, *, gone: bool = False) -> Event:
+    """A broker is registered, or not any more."""
+    return event(at, Name.BROKER_ZNODE, node=node, broker_epoch=-1 if gone else 1)
+
+
+def fault(at: float, kind: str, node: int, number: int = 0, **detail) -> Event:
+    """A fault begins."""
+    return event(at, Name.FAULT_BEGAN, node=node, cause=kind, detail={"fault": number, **detail})
+
+
+def over(at: float, kind: str, node: int, number: int = 0) -> Event:
+    """It ends."""
+    return event(at, Name.FAULT_ENDED, node=node, cause=kind, detail={"fault": number})
+
+
+def assigned(at: float, replicas: tuple[int, ...], topic: str = "t") -> Event:
+    """Replicas of partition 0."""
+    return event(at, Name.ASSIGNMENT, topic=topic, partition=0, replicas=replicas)
+
+
+def moving(at: float, replicas: tuple[int, ...]) -> Event:
+    """A reassignment of t-0 is asked for, or over."""
+    return event(at, Name.REASSIGNMENT, topic="t", partition=0, replicas=replicas)
+
+
+def deletion(at: float, cause: str, topic: str = "t") -> Event:
+    """The deletion of a topic is requested, or done."""
+    return event(at, Name.TOPIC_DELETION, topic=topic, cause=cause)
+
+
+def asked(at: float, question: Question, node: int, *, detail: dict | None = None, **fields) -> Event:
+    """An answer, asked for 10 ms before."""
+    said = {"asked": int((at - 0.01) * SECOND), **(detail or {})}
+    return event(at, Name.ASKED, node=node, cause=question, detail=said, **fields)
+
+
+def op(function: Function, begin: float, end: float | None, **fields) -> Operation:
+    """An operation of process 0 of t-0."""
+    fields = {"process": 0, "outcome": Outcome.OK, "topic": "t", "partition": 0, **fields}
+    return Operation(
+        op_id=next(numbers),
+        function=function,
+        invoke_time=int(begin * SECOND),
+        completion_time=None if end is None else int(end * SECOND),
+        **fields,
+    )
+
+
+def of_group(function: Function, begin: float, end: float | None, **fields) -> Operation:
+    """An operation of member m of group g."""
+    place = {"topic": None, "partition": None, "group": "g", "member": "m", "generation": 1}
+    return op(function, begin, end, **{**place, **fields})
+
+
+def record(offset: int) -> Record:
+    """Of t-0."""
+    return Record(topic="t", partition=0, offset=offset, value=offset)
+
+
+def place(offset: int) -> Position:
+    """Of t-0."""
+    return Position(topic="t", partition=0, offset=offset)
+
+
+def polls(*times: float, offset: int = 0, **fields) -> list[Operation]:
+    """Polls of a member that bring nothing."""
+    return [of_group(Function.POLL, at, at + 0.2, positions=(place(offset),), **fields) for at in times]
+
+
+START = (
+    *(event(0, Name.BROKER_STARTED, node=node) for node in (1, 2, 3)),
+    *(znode(0.1, node) for node in (1, 2, 3)),
+    event(0.2, Name.CONTROLLER_ZNODE, node=1, leader=1),
+    event(0.2, Name.CONTROLLER_EPOCH, node=1, controller_epoch=1),
+    assigned(0.3, (1, 2, 3)),
+    state(0.4, 1, 0, (1, 2, 3)),
+    *roles(0.5, 1, 0),
+    event(1, Name.PHASE, cause="safety"),
+)
+
+
+def trace_of(parts: Sequence[Event | Operation]) -> Trace:
+    """A healthy cluster to which this happens."""
+    events = [one for one in parts if isinstance(one, Event)]
+    end = event(END, Name.PHASE, cause="end")
+    return Trace(
+        trace_id=1,
+        plan=plan_to_json(PLAN),
+        seed=1,
+        software_version="",
+        events=tuple(sorted((*START, *events, end), key=lambda one: one.time)),
+        operations=tuple(one for one in parts if isinstance(one, Operation)),
+    )
+
+
+def found(parts: Sequence[Event | Operation]) -> set[str]:
+    """The anomalies."""
+    return {finding.anomaly for finding in judge(trace_of(parts)).findings}
+
+
+DEATH = (fault(30, "crash", 3), znode(31, 3, gone=True))
+NEW_LEADER = (state(50, 2, 1, (1, 2, 3)), *roles(50.1, 2, 1))
+MEMBER = [of_group(Function.JOIN, 20, 20.1, positions=(place(-1),)), *polls(*range(21, 95))]
+PREPARED = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "partitions": ["t-0"]}
+
+
+def phase(at: float, cause: str, **more) -> Event:
+    """A transaction of x comes into a state."""
+    return event(
+        at,
+        Name.TRANSACTION_PHASE,
+        node=1,
+        topic="__transaction_state",
+        partition=0,
+        cause=cause,
+        detail=PREPARED | more,
+    )
+
+
+def marker(at: float) -> Event:
+    """It is marked in t-0."""
+    return event(
+        at, Name.MARKER_WRITTEN, node=1, topic="t", partition=0, detail={"producer_id": 7, "commit": True}
+    )
+
+
+def configured(at: float, *nodes: int, value: str = "1") -> list[Event]:
+    """Brokers apply a setting."""
+    detail = {"retention.ms": value}
+    return [event(at, Name.TOPIC_CONFIGURED, node=node, topic="t", detail=detail) for node in nodes]
+
+
+# For each row: what it finds, and a neighbour that it passes.
+CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]] = {
+    "slow_registration": (
+        (*DEATH, event(40, Name.BROKER_STARTED, node=3)),
+        (
+            *DEATH,
+            event(40, Name.BROKER_STARTED, node=3),
+            znode(41, 3),
+            state(32, 1, 1, (1, 2)),
+            state(43, 1, 1, (1, 2, 3)),
+        ),
+    ),
+    "session_lost": (
+        (znode(50, 3, gone=True), znode(50.1, 3)),
+        (fault(48, "pause", 3), znode(49.5, 3, gone=True), over(50, "pause", 3), znode(50.1, 3)),
+    ),
+    "no_controller": (
+        (fault(30, "crash", 1), event(31, Name.CONTROLLER_ZNODE, leader=-1), znode(31, 1, gone=True)),
+        (
+            *(fault(30, "crash", 1), event(31, Name.CONTROLLER_ZNODE, leader=-1), znode(31, 1, gone=True)),
+            event(31.5, Name.CONTROLLER_ZNODE, node=2, leader=2),
+            event(31.5, Name.CONTROLLER_EPOCH, node=2, controller_epoch=2),
+        ),
+    ),
+    "controller_moved": (
+        (
+            event(50, Name.CONTROLLER_ZNODE, leader=2),
+            event(50, Name.CONTROLLER_EPOCH, node=2, controller_epoch=2),
+        ),
+        (
+            fault(49, "isolate_zookeeper", 1),
+            *(
+                event(50, Name.CONTROLLER_ZNODE, leader=2),
+                event(50, Name.CONTROLLER_EPOCH, node=2, controller_epoch=2),
+            ),
+            over(51, "isolate_zookeeper", 1),
+        ),
+    ),
+    "late_stop": (
+        (fault(30, "clean_restart", 3),),
+        (fault(30, "clean_restart", 3), event(31, Name.BROKER_STATE, node=3, cause="NotRunning")),
+    ),
+    "stopped_as_leader": (
+        (fault(50, "clean_restart", 1), znode(51, 1, gone=True)),
+        (
+            fault(50, "clean_restart", 1),
+            state(50.5, 2, 1, (2, 3)),
+            *roles(50.6, 2, 1),
+            znode(51, 1, gone=True),
+        ),
+    ),
+    "slow_election": (
+        (fault(30, "crash", 1), znode(31, 1, gone=True)),
+        (
+            fault(30, "crash", 1),
+            znode(31, 1, gone=True),
+            state(32, 2, 1, (2, 3), writer=2),
+            *roles(32.1, 2, 1, 2, 3),
+        ),
+    ),
+    "late_removal": (DEATH, (*DEATH, state(32, 1, 1, (1, 2)), *roles(32.1, 1, 1, 1, 2))),
+    "slow_recovery": (
+        (state(50, 1, 0, (1, 2)),),
+        (
+            fault(50, "partition", 3),
+            state(52, 1, 0, (1, 2)),
+            over(53, "partition", 3),
+            state(55, 1, 0, (1, 2, 3)),
+        ),
+    ),
+    "late_preferred_election": (NEW_LEADER, (*NEW_LEADER, state(52, 1, 2, (1, 2, 3)), *roles(52.1, 1, 2))),
+    "late_decision": ((state(50, 2, 1, (1, 2, 3)), *roles(50.1, 2, 1, 1, 2)), NEW_LEADER),
+    "late_reassignment": (
+        (moving(40, (1, 2)),),
+        (
+            moving(40, (1, 2)),
+            state(41, 1, 1, (1, 2)),
+            assigned(41.1, (1, 2)),
+            moving(41.2, ()),
+            *roles(41.3, 1, 1, 1, 2),
+        ),
+    ),
+    "needless_truncation": (
+        (
+            event(
+                50,
+                Name.TRUNCATED,
+                node=3,
+                topic="t",
+                partition=0,
+                offset=5,
+                end_offset=9,
+                cause="leader_epoch",
+            ),
+        ),
+        (
+            *NEW_LEADER,
+            fault(49, "crash", 1),
+            event(
+                50.2,
+                Name.TRUNCATED,
+                node=3,
+                topic="t",
+                partition=0,
+                offset=5,
+                end_offset=9,
+                cause="leader_epoch",
+            ),
+        ),
+    ),
+    "needless_shrink": (
+        (state(50, 1, 0, (1, 2)), state(51, 1, 0, (1, 2, 3))),
+        (fault(48, "pause", 3), state(50, 1, 0, (1, 2)), over(50.5, "pause", 3), state(51, 1, 0, (1, 2, 3))),
+    ),
+    "late_topic_deletion": ((deletion(40, "requested"),), (deletion(40, "requested"), deletion(42, "done"))),
+    "late_topic_creation": (
+        (assigned(40, (1, 2, 3), "u"),),
+        (assigned(40, (1, 2, 3), "u"), state(41, 1, 0, (1, 2, 3), "u")),
+    ),
+    "late_topic_settings": (configured(40, 1, 2), configured(40, 1, 2, 3)),
+    "partition_vanished": (
+        (deletion(30, "requested", "other"), assigned(40, ())),
+        (
+            deletion(30, "requested", "other"),
+            deletion(39, "requested"),
+            assigned(40, ()),
+            deletion(40.1, "done"),
+        ),
+    ),
+    "replica_deleted_early": (
+        (event(40, Name.MARK, node=3, topic="t", partition=0, cause=REPLICA_DELETED),),
+        (
+            *(
+                moving(38, (1, 2)),
+                state(39, 1, 1, (1, 2)),
+                assigned(39.5, (1, 2)),
+                moving(39.6, ()),
+                *roles(39.6, 1, 1, 1, 2),
+            ),
+            event(40, Name.MARK, node=3, topic="t", partition=0, cause=REPLICA_DELETED),
+        ),
+    ),
+    "reassigned_out_of_sync": (
+        (moving(40, (1, 2, 4)), assigned(41, (1, 2, 4)), moving(41.1, ())),
+        (moving(40, (1, 2, 4)), state(40.5, 1, 1, (1, 2, 3, 4)), assigned(41, (1, 2, 4)), moving(41.1, ())),
+    ),
+    "needless_retry": (
+        [
+            op(Function.APPEND, 40, 40.1, offset=1),
+            op(Function.APPEND, 41, 41.2, offset=2, attempts=2),
+        ],
+        [
+            op(Function.APPEND, 40, 40.1, offset=1),
+            op(Function.APPEND, 41, 41.2, offset=2),
+            op(Function.APPEND, 44.9, 45.2, offset=3, attempts=2),
+            *(state(45, 2, 1, (1, 2, 3)), *roles(45.1, 2, 1), state(46, 1, 2, (1, 2, 3)), *roles(46.1, 1, 2)),
+        ],
+    ),
+    "needless_timeout": (
+        [op(Function.POLL, 40, 40.1, offset=0), op(Function.POLL, 41, 47, offset=0)],
+        [op(Function.POLL, 40, 40.1, offset=0), op(Function.POLL, 41, 41.5, offset=0)],
+    ),
+    "waited_for_no_answer": (
+        [op(Function.APPEND, 40, 41, acks=0, outcome=Outcome.UNKNOWN, error="NETWORK_EXCEPTION")],
+        [op(Function.APPEND, 40, 40.1, acks=0)],
+    ),
+    "needless_refusal": (
+        [*MEMBER, of_group(Function.COMMIT, 60, 60.1, outcome=Outcome.FAIL, error="UNKNOWN_MEMBER_ID")],
+        [*MEMBER, of_group(Function.COMMIT, 60, 60.1, outcome=Outcome.FAIL, error="REBALANCE_IN_PROGRESS")],
+    ),
+    "slow_rebalance": (
+        [*MEMBER, of_group(Function.JOIN, 60, 70, generation=2, process=0)],
+        [*MEMBER, of_group(Function.JOIN, 60, 60.5, generation=1, process=0)],
+    ),
+    "needless_rebalance": (
+        [*MEMBER, of_group(Function.JOIN, 60, 60.2, generation=2)],
+        [
+            *MEMBER,
+            of_group(Function.JOIN, 60, 60.2, generation=2),
+            of_group(Function.JOIN, 59.9, 60.2, generation=2, process=5, member="n"),
+        ],
+    ),
+    "needless_reprocessing": (
+        [
+            *MEMBER,
+            of_group(Function.POLL, 60, 60.1, records=(record(5),)),
+            of_group(Function.COMMIT, 60.5, 60.6, positions=(place(6),)),
+            of_group(Function.POLL, 61, 61.1, records=(record(5),), member="n", generation=2),
+        ],
+        [
+            *MEMBER,
+            of_group(Function.POLL, 60, 60.1, records=(record(5),)),
+            of_group(Function.COMMIT, 60.5, 60.6, positions=(place(6),)),
+            of_group(Function.POLL, 61, 61.1, records=(record(6),), member="n", generation=2),
+            of_group(Function.COMMIT, 61.5, 61.6, positions=(place(7),), member="n", generation=2),
+        ],
+    ),
+    "late_delivery": (
+        [*MEMBER, op(Function.APPEND, 50, 50.1, process=9, acks=-1, offset=5)],
+        [
+            *MEMBER,
+            op(Function.APPEND, 50, 50.1, process=9, acks=-1, offset=5),
+            of_group(Function.POLL, 50.2, 50.3, records=(record(5),)),
+            of_group(Function.COMMIT, 50.8, 50.9, positions=(place(6),)),
+        ],
+    ),
+    "missing_commit": (
+        [*MEMBER, of_group(Function.POLL, 50, 50.1, records=(record(5),))],
+        [
+            *MEMBER,
+            of_group(Function.POLL, 50, 50.1, records=(record(5),)),
+            of_group(Function.COMMIT, 51, 51.1, positions=(place(6),)),
+        ],
+    ),
+    "fenced_by_itself": (
+        [
+            *(assigned(0.3, (1, 2, 3), OFFSETS), state(0.4, 1, 0, (1, 2, 3), OFFSETS)),
+            of_group(Function.JOIN, 20, 20.1, member="instance-0"),
+            of_group(
+                Function.POLL,
+                60,
+                60,
+                member="instance-0-a",
+                outcome=Outcome.FAIL,
+                error="FENCED_INSTANCE_ID",
+                node=1,
+            ),
+        ],
+        [
+            *(assigned(0.3, (1, 2, 3), OFFSETS), state(0.4, 1, 0, (1, 2, 3), OFFSETS)),
+            of_group(Function.JOIN, 20, 20.1, member="instance-0"),
+            of_group(Function.JOIN, 59, 59.1, member="instance-0", session=1),
+            of_group(
+                Function.POLL,
+                60,
+                60,
+                member="instance-0-a",
+                outcome=Outcome.FAIL,
+                error="FENCED_INSTANCE_ID",
+                node=1,
+            ),
+        ],
+    ),
+    "late_marker": (
+        (phase(40, "PrepareCommit"),),
+        (phase(40, "PrepareCommit"), marker(41), phase(41.1, "CompleteCommit")),
+    ),
+    "late_completion": (
+        (phase(40, "PrepareCommit"), marker(41)),
+        (phase(40, "PrepareCommit"), marker(41), phase(41.1, "CompleteCommit")),
+    ),
+    "completed_without_marker": (
+        (phase(40, "PrepareCommit"), phase(41, "CompleteCommit"), marker(41.5)),
+        (phase(40, "PrepareCommit"), marker(40.5), phase(41, "CompleteCommit")),
+    ),
+    "aborted_early": (
+        (
+            phase(40, "Ongoing"),
+            phase(45, "PrepareAbort", why="its time is over"),
+            marker(45.1),
+            phase(45.2, "CompleteAbort"),
+        ),
+        (
+            phase(40, "Ongoing"),
+            phase(61, "PrepareAbort", why="its time is over"),
+            marker(61.1),
+            phase(61.2, "CompleteAbort"),
+        ),
+    ),
+    "broker_not_known": (
+        (asked(50, Question.BROKERS, 1, replicas=(1, 2)),),
+        (asked(50, Question.BROKERS, 1, replicas=(1, 2, 3)),),
+    ),
+    "stale_metadata": (
+        (asked(50, Question.PARTITION, 1, topic="t", partition=0, leader=2, leader_epoch=1),),
+        (asked(50, Question.PARTITION, 1, topic="t", partition=0, leader=1, leader_epoch=0),),
+    ),
+    "committed_record_missing": (
+        (
+            asked(50, Question.LOG, 1, topic="t", partition=0, high_watermark=9, end_offset=9, offset=9),
+            asked(50.1, Question.LOG, 3, topic="t", partition=0, end_offset=7),
+        ),
+        (
+            asked(50, Question.LOG, 1, topic="t", partition=0, high_watermark=9, end_offset=9, offset=9),
+            asked(50.1, Question.LOG, 3, topic="t", partition=0, end_offset=9),
+        ),
+    ),
+    "directory_not_as_assigned": (
+        (asked(50, Question.LOG_DIRECTORIES, 1, detail={"logs": []}),),
+        (asked(50, Question.LOG_DIRECTORIES, 1, detail={"logs": [["t", 0, 10, 0]]}),),
+    ),
+    "last_stable_offset_stuck": (
+        (
+            asked(50, Question.LOG, 1, topic="t", partition=0, high_watermark=9, end_offset=9, offset=7),
+            asked(50.1, Question.PRODUCERS, 1, topic="t", partition=0, leader=1, detail={"producers": []}),
+            asked(60, Question.LOG, 1, topic="t", partition=0, high_watermark=9, end_offset=9, offset=7),
+        ),
+        (
+            asked(50, Question.LOG, 1, topic="t", partition=0, high_watermark=9, end_offset=9, offset=7),
+            asked(
+                *(50.1, Question.PRODUCERS, 1),
+                topic="t",
+                partition=0,
+                leader=1,
+                detail={"producers": [[7, 0, 0, 0, 7]]},
+            ),
+            asked(60, Question.LOG, 1, topic="t", partition=0, high_watermark=9, end_offset=9, offset=7),
+        ),
+    ),
+    "group_not_stable": (
+        [
+            *MEMBER,
+            asked(
+                *(60, Question.GROUP, 1),
+                detail={"group": "g", "state": "PreparingRebalance", "members": [["m", None, ["t", 0]]]},
+            ),
+        ],
+        [
+            *MEMBER,
+            asked(
+                60,
+                Question.GROUP,
+                1,
+                detail={"group": "g", "state": "Stable", "members": [["m", None, ["t", 0]]]},
+            ),
+        ],
+    ),
+    "commit_not_served": (
+        [
+            *MEMBER,
+            of_group(Function.COMMIT, 40, 40.1, positions=(place(6),)),
+            asked(60, Question.COMMITTED, 1, detail={"group": "g", "offsets": [["t", 0, 4, -1]]}),
+        ],
+        [
+            *MEMBER,
+            of_group(Function.COMMIT, 40, 40.1, positions=(place(6),)),
+            asked(60, Question.COMMITTED, 1, detail={"group": "g", "offsets": [["t", 0, 6, -1]]}),
+        ],
+    ),
+}
+
+
+IN_CALM = [
+    row.name
+    for row in ROWS
+    if row.form in (Form.HOLD, Form.FOLLOW, Form.NEVER) and Kind.FAULT not in row.through
+]
+
+
+@pytest.mark.parametrize("row", IN_CALM)
+def test_a_disturbance_of_its_subject_excuses_it(row: str) -> None:
+    """Rule: what is asked of calm is not asked where a link, a process and the machine never come to rest."""
+    wrong, _ = CASES[row]
+    trouble = [fault(1 + number, "zookeeper_unreachable", 1, 900 + number) for number in range(2)]
+    busy = event(END - 0.1, Name.BUSY, detail={"since": 0})
+    assert row not in found([*wrong, *trouble, busy])
+
+
+def test_a_healthy_cluster_is_passed() -> None:
+    """The control: nothing happens, and the states that must hold are judged."""
+    assert found(()) == set()
+    counts = counts_of(trace_of(()))
+    assert all(counts[row.name].judged for row in ROWS if row.form is Form.HOLD)
+
+
+def test_the_forms_and_the_subjects_are_covered() -> None:
+    """Rule: three rows of each form, two for each kind of subject; each is an anomaly with a definition."""
+    for form in Form:
+        assert sum(row.form is form for row in ROWS) >= 3
+    for subject in Subject:
+        assert sum(row.subject is subject for row in ROWS) >= 2
+    assert set(CASES) == {row.name for row in ROWS} <= set(BY_NAME)
+
+
+def test_nothing_is_judged_without_settings() -> None:
+    """Rule: a trace whose settings nobody recorded has no bounds."""
+    trace = evolve(trace_of(DEATH), plan="")
+    assert not judge(trace).findings and not counts_of(trace)
+
+
+def test_a_real_run_says_its_settings_itself() -> None:
+    """Rule: a trace without a plan has them in an event, and is judged by them."""
+    detail = json.loads(plan_to_json(PLAN)) | {"real": {"start_ms": 5_000, "quorum_ms": 0, "slack_ms": 1_000}}
+    settings = event(0, Name.SETTINGS, detail={name: detail[name] for name in ("cluster", "client", "real")})
+    trace = evolve(trace_of([*DEATH, settings]), plan="")
+    assert {finding.anomaly for finding in judge(trace).findings} == {"late_removal"}
