@@ -18,6 +18,8 @@ from fencepost.impl.messages.transaction_api import DescribeTransactionRequest, 
 from fencepost.traces.events import Question
 from fencepost.traces.outcomes import ErrorCode
 
+NOT_OF_THAT_KIND = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+"""How a coordinator answers ConsumerGroupDescribe of a classic group, or without the consumer protocol."""
 CONTROLLER_MS = 1_000
 """How long a broker may wait for the controller's answer."""
 
@@ -30,9 +32,13 @@ def groups(scope: Scope, survey: Survey) -> Part:
         survey: who leads.
     """
     for step in _of_coordinators(scope, survey, of_groups=True):
-        reply = yield from put(scope, step)
-        if reply is not None:
-            yield seen(scope, step, reply, detail=TOLD[step.question](scope, reply.message))
+        reply = yield step
+        assert reply is not None, "a step is answered by a reply"
+        error = error_of(reply)
+        if reply.skipped or (step.question is Question.CONSUMER_GROUP and error in NOT_OF_THAT_KIND):
+            continue
+        told = {} if error else TOLD[step.question](scope, reply.message)
+        yield seen(scope, step, reply, error=error, detail=told)
 
 
 def transactions(scope: Scope, survey: Survey) -> Part:

@@ -101,7 +101,19 @@ def ask_cluster(
     access: Access,
     guarded: bool,
 ) -> tuple[Event, ...]:
-    """`fencepost.asked.ask`."""
+    """`fencepost.asked.ask`, with its parameters and its errors.
+
+    Args:
+        bootstrap: host:port, several with commas between them.
+        topics: to ask about.
+        groups: of consumers.
+        transactional_ids: of producers.
+        access: TLS and login.
+        guarded: whether access rules may hide something.
+
+    Returns:
+        What was seen.
+    """
     scope = Scope(
         brokers=(),
         topics=tuple(sorted(set(topics))),

@@ -132,6 +132,11 @@ def _about(scope: Scope, key: Key) -> dict[str, Any]:
 # ---- the two topics
 
 
+def unread(data: bytes) -> dict[str, Any]:
+    """In place of a value that is not known here: it is no tombstone. data: its bytes."""
+    return {"version": int.from_bytes(data[:2], "big", signed=True), "bytes": len(data)}
+
+
 def _groups(scope: Scope, names: list[str]) -> Shelf:
     def key_of(data: bytes | None) -> Key | None:
         key = of_groups.decode_key(data)
@@ -140,10 +145,10 @@ def _groups(scope: Scope, names: list[str]) -> Shelf:
     def value_of(key: Key, data: bytes) -> Any:
         if isinstance(key, of_groups.OffsetKey):
             offset = of_groups.decode_offset(data)
-            return None if offset is None else offset.offset
+            return unread(data) if offset is None else offset.offset
         group = of_groups.decode_group(data)
         if group is None:
-            return None
+            return unread(data)
         return {
             "generation": group.generation,
             "leader": group.leader,
@@ -162,7 +167,7 @@ def _transactions(scope: Scope, names: list[str]) -> Shelf:
     def value_of(key: Key, data: bytes) -> Any:
         value = of_transactions.decode_value(data)
         if value is None:
-            return None
+            return unread(data)
         return {
             "state": value.phase.value,
             "producer_id": value.producer_id,

@@ -87,11 +87,13 @@ class Question(StrEnum):
     partition, replicas, adding, removing]."""
     OFFSET_RECORDS = "offset_records"
     """The records of one key of a group of the run in __consumer_offsets, read from its leader. topic,
-    partition, leader; offset: of the latest such record; end_offset: up to where records were read;
-    high_watermark: of the last answer; detail: {group, of: [topic, partition] or null for the group itself,
-    records: oldest first, the last ones: [offset, value or null for a tombstone, producer id of a record in a
-    transaction or -1, committed: true, false, null while it is not decided]}. value: a committed offset; of
-    the group itself {generation, leader, protocol, members: [member id, [topic, partition]...]}."""
+    partition, leader; offset: of the latest such record; log_start_offset, high_watermark: of the last
+    answer; end_offset: up to where records were read; detail: {group, of: [topic, partition], or null for
+    the group itself, records: the last 20, oldest first, cut: true if not everything was read}. A record is
+    [offset, value, producer id of a record in a transaction or -1, committed: true, false, or null while it
+    is not decided]. value: null for a tombstone; a committed offset; of the group itself {generation, leader,
+    protocol, members: [member id, its [topic, partition]s]}; {version, bytes} of one that is not
+    understood."""
     TRANSACTION_RECORDS = "transaction_records"
     """The same of a transactional id in __transaction_state. detail: {transactional_id, records: as above};
     value: {state, producer_id, producer_epoch, started_ms, updated_ms, timeout_ms, partitions}."""

@@ -461,6 +461,9 @@ class Plan:
     safety_ms: int = _bounded(1, LONGEST_PHASE_MS, 60_000)
     liveness_ms: int = _bounded(1, LONGEST_PHASE_MS, 60_000)
     """Bound on the virtual time that the healed cluster gets for progress and for the final reads."""
+    asking: str = field(default=ASK_ALWAYS, validator=in_(ASKING), metadata=LATER)
+    """When a client of the run's own asks brokers about state that no other client sees
+    (fencepost/asked)."""
     cluster: ClusterOptions = Factory(ClusterOptions)
     network: NetworkOptions = Factory(NetworkOptions)
     disk: DiskOptions = Factory(DiskOptions)
@@ -468,9 +471,6 @@ class Plan:
     consumer: ConsumerOptions = Factory(ConsumerOptions)
     transform: TransformOptions = field(default=TransformOptions(), metadata=LATER)
     budget: BudgetOptions = Factory(BudgetOptions)
-    asking: str = field(default=ASK_ALWAYS, validator=in_(ASKING), metadata=LATER)
-    """When a client of the run's own asks brokers about state that no other client sees
-    (fencepost/asked)."""
     # What the clients do. No op id or process is above MOST_ID - OWN_IDS.
     operations: tuple[PlannedOperation, ...] = field(default=())
     # Faults, each with its time.

@@ -2,8 +2,8 @@
 
 Owns the bytes (Kafka's message definitions OffsetCommitKey, OffsetCommitValue, GroupMetadataKey,
 GroupMetadataValue; all numbers big-endian, strings after an int16 length, bytes after an int32 length). Must
-not know logs. Written: keys 1 and 2, values 3; read: values 0 to 3. A key or value of an unknown version is
-decoded as None and skipped, as in Kafka.
+not know logs. Written: keys 1 and 2, values 3; read: values 0 to 3, and offsets of version 4, in which Kafka
+4 writes them. A key or value of an unknown version is decoded as None and skipped, as in Kafka.
 """
 
 import struct
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
+from fencepost.impl.log.batch.varint import decode_unsigned
 from fencepost.impl.messages.group_api import CommittedOffset
 from fencepost.impl.messages.topic_partition import TopicPartition
 
@@ -19,6 +20,8 @@ NO_EXPIRY = -1
 """An offset without an expiry time of its own: the retention decides."""
 OFFSET_KEY, GROUP_KEY, VALUE = 1, 2, 3
 KNOWN_VALUES = range(4)
+FLEXIBLE_OFFSET = 4
+"""The first version of an offset with a compact string and tags (the id of its topic), which are not read."""
 LONGEST_STRING = (1 << 15) - 1
 """The longest string of a record in bytes: its length is an int16."""
 
@@ -208,6 +211,13 @@ class _Reader:
     def string(self) -> str:
         return self.nullable() or ""
 
+    def compact_string(self) -> str:
+        try:
+            size, self._at = decode_unsigned(self._data, self._at)
+        except (IndexError, ValueError) as error:
+            raise struct.error(str(error)) from None
+        return self.take(max(0, size - 1)).decode()
+
     def bytes(self) -> bytes:
         size = self.number("i")
         return b"" if size < 0 else self.take(size)
@@ -233,11 +243,12 @@ def decode_offset(data: bytes) -> OffsetValue | None:
     try:
         reader = _Reader(data)
         version = reader.number("h")
-        if version not in KNOWN_VALUES:
+        if version not in KNOWN_VALUES and version != FLEXIBLE_OFFSET:
             return None
         offset = reader.number("q")
         leader_epoch = reader.number("i") if version >= 3 else -1
-        metadata, committed = reader.string(), reader.number("q")
+        metadata = reader.compact_string() if version == FLEXIBLE_OFFSET else reader.string()
+        committed = reader.number("q")
         expires = reader.number("q") if version == 1 else NO_EXPIRY
     except (struct.error, UnicodeDecodeError):
         return None

@@ -49,6 +49,17 @@ def test_older_versions_are_read() -> None:
     assert decode_offset(b"\x00\x09rest") is None
 
 
+def test_the_version_of_kafka_4_is_read() -> None:
+    """Rule (P4): version 4 is the first flexible one: a compact string, and tags, of which the topic's id is
+    one."""
+    start = "0004" + f"{5:016x}" + f"{2:08x}"
+    expected = OffsetValue(offset=5, leader_epoch=2, metadata="m", commit_timestamp_ms=9)
+    for tags in ("00", "01" + "00" + "10" + "ab" * 16):
+        assert decode_offset(bytes.fromhex(start + "026d" + f"{9:016x}" + tags)) == expected
+    empty = decode_offset(bytes.fromhex(start + "01" + f"{9:016x}" + "00"))
+    assert empty is not None and empty.metadata == ""
+
+
 MEMBERS = st.builds(
     MemberValue,
     member_id=st.text(max_size=8),
