@@ -18,7 +18,8 @@ from fencepost.traces.events import Event, Name
 DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""
 REFUSED = "reassignment_refused"
-"""The mark of a controller that removes an entry because it is impossible."""
+"""The mark of a controller that removes an entry because it is impossible. It excuses nothing by itself:
+what is registered and assigned has to say so, too."""
 NEVER_ENDED = "every reassignment has ended"
 """The condition that the liveness phase waits for."""
 
@@ -45,12 +46,16 @@ class Assign:
     holders: dict[Key, set[int]] = field(factory=dict)
     # Partitions with an entry that a controller called impossible.
     refused: set[Key] = field(factory=set)
+    # Brokers with a node, each with the position of its registration; and where the reign began.
+    registered: dict[int, int] = field(factory=dict)
+    reign: int = -1
     # Topics that are being deleted.
     deleting: set[str | None] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Requests to ZooKeeper, its state, and the end of the run."""
         return {
+            Name.BROKER_ZNODE: self._broker_znode,
             Name.CONTROLLER_EPOCH: self._controller_epoch,
             Name.ASSIGNMENT: self._assignment,
             Name.REASSIGNMENT: self._reassignment,
@@ -60,15 +65,33 @@ class Assign:
             Name.LIVENESS_FAILED: self._liveness_failed,
         }
 
+    def _broker_znode(self, position: int, event: Event) -> None:
+        if event.broker_epoch < 0:
+            self.registered.pop(event.node, None)
+        else:
+            self.registered[event.node] = position
+
     def _controller_epoch(self, position: int, event: Event) -> None:
+        self.reign = position
         self.asked = {key: [target] for key, (target, _) in self.pending.items()}
 
     def _mark(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
         if event.cause == REFUSED:
-            self.refused.add(key)
+            if self._is_impossible(key):
+                self.refused.add(key)
         elif event.cause == DELETED and event.topic not in self.deleting:
             self._deleted(position, event, key)
+
+    def _is_impossible(self, key: Key) -> bool:
+        """Whether a reassignment may be refused: the partition is gone or about to be, the target says nothing
+        new or names a broker twice, or one of its brokers was away in this reign."""
+        target, _ = self.pending.get(key, ((), -1))
+        replicas, _ = self.assigned.get(key, ((), -1))
+        if not replicas or key[0] in self.deleting or not target or len(set(target)) < len(target):
+            return True
+        away = [broker for broker in target if self.registered.get(broker, self.reign + 1) > self.reign]
+        return replicas == target or bool(away)
 
     def _deletion(self, position: int, event: Event) -> None:
         self.deleting.add(event.topic)
