@@ -84,8 +84,8 @@ class Assign:
             self._deleted(position, event, key)
 
     def _is_impossible(self, key: Key) -> bool:
-        """Whether a reassignment may be refused: the partition is gone or about to be, the target says nothing
-        new or names a broker twice, or one of its brokers was away in this reign."""
+        """Whether a reassignment may be refused: the partition is gone or about to be, the target says
+        nothing new or names a broker twice, or one of its brokers was away in this reign."""
         target, _ = self.pending.get(key, ((), -1))
         replicas, _ = self.assigned.get(key, ((), -1))
         if not replicas or key[0] in self.deleting or not target or len(set(target)) < len(target):
