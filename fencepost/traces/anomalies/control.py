@@ -129,7 +129,7 @@ CONTROL: tuple[Anomaly, ...] = (
     Anomaly(
         name="late_decision",
         rank=70,
-        breaks="MEANTIME",
+        breaks="LIVENESS",
         definition="nothing was broken since a state was written, and after the bound a broker did not "
         "know it, or had no role in "
         "it",
@@ -137,7 +137,7 @@ CONTROL: tuple[Anomaly, ...] = (
     Anomaly(
         name="late_removal",
         rank=70,
-        breaks="MEANTIME",
+        breaks="LIVENESS",
         definition="nothing else was broken for longer than it takes, and a broker that was gone was in an "
         "ISR that another one led",
     ),
@@ -199,7 +199,7 @@ CONTROL: tuple[Anomaly, ...] = (
     Anomaly(
         name="missing_commit",
         rank=70,
-        breaks="MEANTIME",
+        breaks="LIVENESS",
         definition="a consumer did not commit what its poll returned when its mode says so, and nothing was "
         "broken",
     ),
@@ -220,7 +220,7 @@ CONTROL: tuple[Anomaly, ...] = (
     Anomaly(
         name="slow_commit",
         rank=70,
-        breaks="MEANTIME",
+        breaks="LIVENESS",
         definition="nothing was broken for longer than it takes, and a leader did not commit what it had "
         "appended",
     ),
@@ -233,7 +233,7 @@ CONTROL: tuple[Anomaly, ...] = (
     Anomaly(
         name="slow_rebalance",
         rank=70,
-        breaks="MEANTIME",
+        breaks="LIVENESS",
         definition="nothing was broken, and members took longer to join a rebalance than it takes to learn "
         "of "
         "it",
@@ -241,19 +241,19 @@ CONTROL: tuple[Anomaly, ...] = (
     Anomaly(
         name="slow_registration",
         rank=70,
-        breaks="MEANTIME",
+        breaks="LIVENESS",
         definition="nothing was broken for longer than it takes, and a broker was not registered",
     ),
     Anomaly(
         name="slow_election",
         rank=70,
-        breaks="MEANTIME",
+        breaks="LIVENESS",
         definition="nothing was broken for longer than it takes, and a partition's leader did not lead",
     ),
     Anomaly(
         name="slow_recovery",
         rank=70,
-        breaks="MEANTIME",
+        breaks="LIVENESS",
         definition="nothing was broken for longer than it takes, and a replica was not in the ISR",
     ),
     Anomaly(

@@ -339,6 +339,13 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
         (state(50, 1, 0, (1, 2)), state(51, 1, 0, (1, 2, 3))),
         (fault(48, "pause", 3), state(50, 1, 0, (1, 2)), over(50.5, "pause", 3), state(51, 1, 0, (1, 2, 3))),
     ),
+    "slow_commit": (
+        (event(50, Name.APPENDED, node=1, topic="t", partition=0, offset=0, values=(1,)),),
+        (
+            event(50, Name.APPENDED, node=1, topic="t", partition=0, offset=0, values=(1,)),
+            event(51, Name.HIGH_WATERMARK, node=1, topic="t", partition=0, high_watermark=1),
+        ),
+    ),
     "late_topic_deletion": ((deletion(40, "requested"),), (deletion(40, "requested"), deletion(42, "done"))),
     "late_topic_creation": (
         (assigned(40, (1, 2, 3), "u"),),

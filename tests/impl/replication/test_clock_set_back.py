@@ -27,7 +27,7 @@ def longest_gap(trace: Trace) -> int:
 
 
 def test_a_follower_whose_clock_is_set_back_goes_on_fetching() -> None:
-    """Rule (MEANTIME, found by seed 0 of chaos): a wait is no longer than its back-off, whatever the time of
+    """Rule (LIVENESS, found by seed 0 of chaos): a wait is no longer than its back-off, whatever the time of
     day was when it began. The follower's clock went back beyond the moment until which it was to wait, so it
     did not fetch for as long as the clock had gone back, and nothing was committed meanwhile."""
     fault = Fault(

@@ -1,6 +1,15 @@
 """The rows of the check of liveness, by subject. Owns their order: that in which findings are named."""
 
-from fencepost.checkers.liveness.rows import asked, brokers, clients, groups, ids, partitions, topics
+from fencepost.checkers.liveness.rows import asked, brokers, clients, groups, ids, logs, partitions, topics
 
-ROWS = (*brokers.ROWS, *partitions.ROWS, *topics.ROWS, *clients.ROWS, *groups.ROWS, *ids.ROWS, *asked.ROWS)
+ROWS = (
+    *brokers.ROWS,
+    *partitions.ROWS,
+    *logs.ROWS,
+    *topics.ROWS,
+    *clients.ROWS,
+    *groups.ROWS,
+    *ids.ROWS,
+    *asked.ROWS,
+)
 """All rows."""

@@ -1,0 +1,100 @@
+"""Rows about what a leader has appended: it is committed while enough replicas are in sync.
+
+Owns these rows. They read what leaders append and which high watermarks they have.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.record import bounds
+from fencepost.record.facts import Facts, Key
+from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.events import Event, Name
+
+
+@define
+class Reign:
+    """A leader's appends that are not committed: end offset, time and position of each, in order."""
+
+    leader: int
+    epoch: int
+    open: deque[tuple[int, int, int]] = field(factory=deque)
+
+
+def _commits(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """An append is committed, unless its leader is replaced, ends or loses it."""
+    reigns: dict[Key, Reign] = {}
+    names = (Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.HIGH_WATERMARK, Name.TRUNCATED)
+    ends = (Name.PARTITION_STATE, Name.BROKER_STARTED, Name.TOPIC_DELETION)
+    for position, event in facts.of(*names, *ends):
+        key = event.topic or "", event.partition
+        if event.name in (Name.BROKER_STARTED, Name.TOPIC_DELETION):
+            for of in [
+                of for of, reign in reigns.items() if event.node == reign.leader or event.topic == of[0]
+            ]:
+                yield from _closed(facts, of, reigns.pop(of), event.time)
+            continue
+        reign = reigns.get(key)
+        if event.name is Name.BECAME_LEADER:
+            if reign is not None:
+                yield from _closed(facts, key, reign, event.time)
+            reigns[key] = Reign(event.node, event.leader_epoch)
+        elif reign is None:
+            continue
+        elif event.name is Name.PARTITION_STATE:
+            if event.leader_epoch > reign.epoch:
+                yield from _closed(facts, key, reigns.pop(key), event.time)
+        elif event.node == reign.leader:
+            yield from _of_leader(facts, key, reign, position, event)
+    for key, reign in reigns.items():
+        yield from _closed(facts, key, reign, FOR_EVER)
+
+
+def _of_leader(facts: Facts, key: Key, reign: Reign, position: int, event: Event) -> Iterator[Case]:
+    if event.name is Name.APPENDED:
+        end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
+        reign.open.append((end, event.time, position))
+    elif event.name is Name.HIGH_WATERMARK:
+        while reign.open and reign.open[0][0] <= event.high_watermark:
+            yield _case(facts, key, reign, event.time)
+            reign.open.popleft()
+    else:
+        yield from _closed(facts, key, reign, event.time)
+
+
+def _closed(facts: Facts, key: Key, reign: Reign, until: int) -> Iterator[Case]:
+    """The reign is over: the first of what is open has waited longest."""
+    if reign.open:
+        yield _case(facts, key, reign, until)
+    reign.open.clear()
+
+
+def _case(facts: Facts, key: Key, reign: Reign, until: int) -> Case:
+    end, appended, position = reign.open[0]
+    return Case(
+        subject=(Subject.PARTITION, key),
+        since=facts.writable(key, appended, until),
+        until=until,
+        expected=f"leader {reign.leader} to commit up to {end}",
+        seen="it did not" if until == FOR_EVER else "it took longer",
+        topic=key[0],
+        partition=key[1],
+        offset=end,
+        events=(position,),
+    )
+
+
+ROWS = (
+    Row(
+        name="slow_commit",
+        form=Form.FOLLOW,
+        subject=Subject.PARTITION,
+        cases=_commits,
+        bound=bounds.committed,
+        through=frozenset({Kind.REQUEST, Kind.BACK}),
+        where="brokers that say what they append",
+    ),
+)

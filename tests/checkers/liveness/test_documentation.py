@@ -1,0 +1,19 @@
+"""docs/reference/liveness.md has the rows and the bounds that the code has."""
+
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.swarm import swarm
+from tools.liveness_rows import PAGE, counted, page, rows_table
+
+
+def test_the_tables_are_the_codes() -> None:
+    """Rule: `python -m tools.liveness_rows` writes them; a row that differs is seen."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text
+    assert page(text.replace("| `no_controller` |", "| `nobody` |")) == text
+    assert rows_table() in text
+
+
+def test_the_report_counts_each_row() -> None:
+    """Rule: how often each row was judged, excused, and found something."""
+    said = counted([run(swarm(1, "everything"))])
+    assert said.startswith("1 traces") and "| `slow_election` |" in said

@@ -1,0 +1,100 @@
+"""`python -m tools.liveness_rows [FOLDER | PROFILE A:B]...`: the rows of the check of liveness.
+
+Without arguments it writes the two generated tables of docs/reference/liveness.md. With folders of traces, or
+a profile of the swarm and a range of seeds, it prints how often each row was judged there, and how often a
+disturbance excused it: a row that is judged in fewer than 50 of 1,000 seeds, or excused in over half, is
+blind.
+"""
+
+import inspect
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.profiles import PROFILES
+from fencepost.campaign.swarm.swarm import swarm
+from fencepost.checkers.liveness import ROWS, counts_of, judge
+from fencepost.record import bounds
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.store import TraceStore
+from fencepost.traces.trace import Trace
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "liveness.md"
+ROWS_FROM, BOUNDS_FROM = "<!-- rows -->\n", "<!-- bounds -->\n"
+END = "<!-- end -->\n"
+LEAST_PER_THOUSAND = 50
+
+
+def rows_table() -> str:
+    """The rows as the page has them."""
+    lines = ["| anomaly | form | subject | what breaks it | judged through | asked of |"]
+    lines.append("|---|---|---|---|---|---|")
+    for row in ROWS:
+        through = ", ".join(sorted(row.through)) if len(row.through) < 5 else "all but latent damage"
+        says = BY_NAME[row.name].definition
+        cells = (f"`{row.name}`", row.form, row.subject, says, through, row.where)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def bounds_table() -> str:
+    """The bounds as the page has them."""
+    lines = ["| bound | how long |", "|---|---|"]
+    for name, function in sorted(vars(bounds).items()):
+        if (
+            inspect.isfunction(function)
+            and function.__module__ == bounds.__name__
+            and not name.startswith("_")
+        ):
+            says = " ".join((function.__doc__ or "").split())
+            lines.append(f"| `{name}` | {says} |")
+    return "\n".join(lines) + "\n"
+
+
+def page(text: str) -> str:
+    """The page with its tables as the code has them. text: of the page."""
+    for begin, table in ((ROWS_FROM, rows_table()), (BOUNDS_FROM, bounds_table())):
+        head, _, rest = text.partition(begin)
+        text = head + begin + table + END + rest.partition(END)[2]
+    return text
+
+
+def traces_of(arguments: Iterable[str]) -> Iterator[Trace]:
+    """The traces that the arguments name."""
+    words = iter(arguments)
+    for word in words:
+        if word in PROFILES:
+            first, _, last = next(words).partition(":")
+            for seed in range(int(first), int(last)):
+                yield run(swarm(seed, word))
+        else:
+            yield from TraceStore.open(Path(word))
+
+
+def counted(traces: Iterable[Trace]) -> str:
+    """How often each row was judged."""
+    judged, excused, seeds, found, total = Counter(), Counter(), Counter(), Counter(), 0
+    for trace in traces:
+        total += 1
+        for name, count in counts_of(trace).items():
+            judged[name] += count.judged
+            excused[name] += count.excused
+            seeds[name] += count.judged > 0
+        found.update(finding.anomaly for finding in judge(trace).findings)
+    lines = [f"{total} traces", "", "| anomaly | judged | in traces | excused | findings | |"]
+    lines.append("|---|---:|---:|---:|---:|---|")
+    for row in ROWS:
+        blind = seeds[row.name] * 1_000 < LEAST_PER_THOUSAND * total or excused[row.name] > judged[row.name]
+        counts = (judged, seeds, excused, found)
+        cells = (f"`{row.name}`", *(str(of[row.name]) for of in counts), "blind" if blind else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        sys.stdout.write(counted(traces_of(sys.argv[1:])) + "\n")
+    else:
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
