@@ -42,7 +42,7 @@ def contents(scope: Scope, survey: Survey) -> Part:
                 key=key,
                 leader=survey.leader(key),
             )
-            extent = yield from read(scope, step, survey.log_starts.get((key, replica), 0))
+            extent = yield from read(step, survey.log_starts.get((key, replica), 0))
             if extent.whole is not None:
                 found.append((step, extent))
         yield from _told(scope, found)

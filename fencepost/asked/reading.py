@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from attrs import define, evolve, field
 
-from fencepost.asked.step import Part, Reply, Scope, Step, error_of
+from fencepost.asked.step import Part, Reply, Step, error_of
 from fencepost.impl.log.batch.batch_file import whole_batches
 from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError, read_headers
 from fencepost.impl.log.batch.record_batch import Record, each_record
-from fencepost.impl.messages.broker_api import FetchPartition, FetchRequest
+from fencepost.impl.messages.broker_api import NO_EPOCH, FetchPartition, FetchRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 
 FETCH_BYTES = 1024 * 1024
@@ -42,13 +42,13 @@ class Extent:
     cut: bool = False
 
 
-def read(scope: Scope, step: Step, start: int) -> Part:
+def read(step: Step, start: int, leader_epoch: int = NO_EPOCH) -> Part:
     """Read from an offset up to the replica's high watermark, as it is in the answers.
 
     Args:
-        scope: of the round.
         step: whom is asked about which partition; its request does not count.
         start: the first offset.
+        leader_epoch: in which the leader is asked; NO_EPOCH for any replica.
 
     Returns:
         The extent.
@@ -57,7 +57,7 @@ def read(scope: Scope, step: Step, start: int) -> Part:
     extent = Extent(start=start, end_offset=start)
     for number in range(MOST_FETCHES):
         extent.cut = number == MOST_FETCHES - 1
-        reply = yield evolve(step, request=_fetch(step.key, extent.end_offset))
+        reply = yield evolve(step, request=_fetch(step.key, extent.end_offset, leader_epoch))
         assert reply is not None, "a step is answered by a reply"
         if reply.skipped:
             extent.cut = extent.whole is not None
@@ -69,14 +69,14 @@ def read(scope: Scope, step: Step, start: int) -> Part:
     return extent
 
 
-def _fetch(key: TopicPartition, offset: int) -> FetchRequest:
+def _fetch(key: TopicPartition, offset: int, leader_epoch: int) -> FetchRequest:
     return FetchRequest(
         correlation_id=0,
         replica_id=-1,
         max_wait=0,
         max_bytes=FETCH_BYTES,
-        partitions=(FetchPartition(partition=key, offset=offset),),
-        from_follower=True,
+        partitions=(FetchPartition(partition=key, offset=offset, leader_epoch=leader_epoch),),
+        from_follower=leader_epoch == NO_EPOCH,
     )
 
 

@@ -95,7 +95,7 @@ def stored(scope: Scope, survey: Survey) -> Part:
             yield from put(scope, step)
             continue
         start = survey.log_starts.get((key, step.broker), 0)
-        extent = yield from read(scope, step, start)
+        extent = yield from read(step, start, survey.partitions[key].leader_epoch)
         shelf = _groups(scope, names) if groups else _transactions(scope, names)
         for header, records in extent.batches:
             shelf.put(header, records)
