@@ -12,7 +12,7 @@ LOG_COLUMNS = (
 SHOWN_COLUMNS = (
     *("trace_id", "op_id", "process", "clock_id", "function", "outcome", "invoke_time", "completion_time"),
     *("topic", "partition", "key", "argument", "offset", "end_offset", "leader_epoch", "records"),
-    *("positions", "isolation", "acks", "node"),
+    *("positions", "isolation", "acks", "node", "attempts"),
 )
 """The columns of operations that the invariants read: log ends that clients were shown, and the keys of
 records."""

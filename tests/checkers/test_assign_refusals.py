@@ -26,8 +26,8 @@ DELETION = Event(time=4, name=Name.TOPIC_DELETION, topic="t", cause="requested")
     ("before", "forgotten"), [((), True), ((GONE,), False), ((GONE, BACK), False), ((DELETION,), False)]
 )
 def test_a_refusal_needs_a_fact(before, forgotten) -> None:
-    """Rule: every broker of the target was there all the time, and the topic stays, so that dropping the entry is
-    a finding; a broker that was away in this reign explains it."""
+    """Rule: every broker of the target was there all the time, and the topic stays, so that dropping the
+    entry is a finding; a broker that was away in this reign explains it."""
     events = (*START, *before, ASKED, *REFUSED)
     verdict = judge(Trace(trace_id=1, plan="", seed=1, software_version="", events=events))
     assert ("reassignment_forgotten" in {finding.anomaly for finding in verdict.findings}) is forgotten

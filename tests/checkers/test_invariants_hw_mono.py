@@ -135,6 +135,16 @@ def test_an_acknowledgement_in_a_known_epoch_binds_other_brokers() -> None:
     assert not findings(before, evolve(asked(2, 20, 277, node=8), leader_epoch=0))
 
 
+def test_a_batch_that_was_sent_again_binds_who_answered_alone() -> None:
+    """Rule: its epoch is that of the append; who answers may lead in a later one, while the deposed leader of
+    that epoch still shows what it has (found by the profile everything, seeds 11 and 27)."""
+    again = acknowledged(1, 0, 5, node=1, leader_epoch=14, attempts=5)
+    deposed = evolve(read(2, LIST, 11, 20, end=5, epoch=14), node=2)
+    assert not findings(again, deposed)
+    assert findings(evolve(again, attempts=1), deposed)
+    assert findings(again, evolve(deposed, node=1))
+
+
 def test_a_deposed_leader_may_show_less() -> None:
     """Rule: an end of a lower epoch owes nothing to a higher one: a deposed leader that has not heard yet
     still answers."""

@@ -29,7 +29,7 @@ from fencepost.traces.operations import ACKS_ALL, Function, Outcome
 COLUMNS = (
     *("trace_id", "op_id", "clock_id", "function", "outcome", "invoke_time", "completion_time", "topic"),
     *("partition", "offset", "end_offset", "leader_epoch", "positions", "isolation"),
-    *("acks", "argument", "records", "node"),
+    *("acks", "argument", "records", "node", "attempts"),
 )
 _MISSING = int(np.iinfo(np.int64).min)
 
@@ -109,7 +109,8 @@ def shown_ends(table: pa.Table, ids: Collection[int]) -> dict[int, list[Shown]]:
         raise TraceError(
             expected="a completion time of each successful operation", seen="none", where="operations"
         )
-    node, epoch = rows.own("node"), np.maximum(epoch, NONE)
+    again = _is(table, "function", Function.APPEND.value)[row] & (rows.own("attempts", 1) > 1)  # is_of_retry
+    node, epoch = rows.own("node"), np.where(again, NONE, np.maximum(epoch, NONE))
     names, functions = string_codes(table_column(table, "function"))
     columns = (
         *(rows.own("trace_id"), np.where(partition == _MISSING, NONE, partition)),

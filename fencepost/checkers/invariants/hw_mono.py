@@ -8,8 +8,10 @@ none is below an end that the same broker had shown: a broker leads in ever high
 lower end there: after an election the new leader's high watermark lags, and only ListOffsets is guarded
 (KIP-207). "Before" is real time: completed before the other was invoked; equal times are concurrent.
 
-Three cases are no regression:
+Four cases are no regression:
 
+- an acknowledgement of a batch that was sent again: its epoch is that of the append, and who answers may
+  lead in a later one; it counts for that broker alone;
 - an end that went back over offsets that may be lost by the claims;
 - within an epoch, a poll after its leader restarted and led that epoch again from its checkpointed high
   watermark: no new leader was elected;
@@ -200,7 +202,8 @@ def _shown(operation: Operation) -> Iterator[Shown]:
         partition = operation.partition if operation.partition is not None else -1
         ends = [((operation.topic, partition), _own_end(operation), operation.leader_epoch)]
     for key, end, epoch in ends:
-        epoch = -1 if epoch is None else epoch
+        if epoch is None or is_of_retry(operation.function, operation.attempts):
+            epoch = -1
         if end is not None and (epoch >= 0 or operation.node >= 0):
             yield (
                 key,
@@ -215,6 +218,17 @@ def _shown(operation: Operation) -> Iterator[Shown]:
                     operation.node,
                 ),
             )
+
+
+def is_of_retry(function: Function, attempts: int) -> bool:
+    """Whether the epoch of an operation is not that of who answered: a batch that was sent again is answered
+    as it was appended, by whoever leads then.
+
+    Args:
+        function: of the operation.
+        attempts: requests sent for it.
+    """
+    return function is Function.APPEND and attempts > 1
 
 
 def _own_end(operation: Operation) -> int | None:
