@@ -193,7 +193,8 @@ class Check:
     operation_columns: tuple[str, ...] = ()
     # Checks that always run together with this one, because it relies on them for some decisions.
     beside: tuple[str, ...] = ()
-    # Whether a topic that was deleted and created again has another name for it (model/lives).
+    # Whether a topic that was deleted and created again has another name for it (model/lives). Not for one
+    # that compares with what a broker was asked, where the topic has its own name.
     by_lives: bool = True
 
 
@@ -258,6 +259,7 @@ CHECKS: dict[str, Check] = {
             judge=_liveness,
             reads_events=True,
             judge_events=_liveness_of_events,
+            by_lives=False,
             operation_columns=LIVENESS_COLUMNS,
         ),
     )

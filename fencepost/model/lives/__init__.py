@@ -5,15 +5,16 @@ Owns the whole: a trace in, the same trace with other names out. Must not know j
 forget anything: each begins anew with a name that it does not know. Most traces come back as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attrs import evolve, frozen
 
 from fencepost.model.lives.cutting import Cutting
 from fencepost.model.lives.endings import ENDING, Endings, endings_of, name_of, plain
+from fencepost.traces.events import Event
 from fencepost.traces.trace import Claims, Trace
 
-__all__ = ["ENDING", "Lived", "plain", "with_lives"]
+__all__ = ["ENDING", "Lived", "plain", "used_again", "with_lives"]
 
 SIMULATED = "simulated"
 """The target of runs that name their groups themselves (docs/reference/traces.md)."""
@@ -36,6 +37,17 @@ class Lived:
     def stands_for(self, op_id: int) -> int:
         """The operation of the trace."""
         return self.of.get(op_id, op_id)
+
+
+def used_again(events: Sequence[Event]) -> list[str]:
+    """The names of the topics and groups that ended and may have begun again, sorted.
+
+    Args:
+        events: of a trace, in order.
+    """
+    endings = endings_of(events)[0]
+    again = (name for name, of in endings.topics.items() if of[0].again is not None)
+    return sorted({*again, *endings.groups})
 
 
 def with_lives(trace: Trace) -> Lived:

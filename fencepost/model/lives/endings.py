@@ -17,6 +17,8 @@ from fencepost.traces.events import OFFSET_DELETED, REPLICA_DELETED, Event, Name
 DEAD = "Dead"
 """The state of a group that is being removed."""
 _ROLES = frozenset({Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.ISR_UPDATED, Name.ISR_PROPOSED})
+_OF_NO_REPLICA = frozenset({Name.FETCH_REFUSED, Name.ASKED, Name.CONTROL_REQUEST_REFUSED})
+"""Events of a broker that need not have a replica."""
 _OF_CLUSTER = frozenset(
     {Name.PARTITION_STATE, Name.ASSIGNMENT, Name.REASSIGNMENT, Name.TOPIC_CONFIGURED, Name.LIVENESS_FAILED}
 )
@@ -172,9 +174,10 @@ class Endings:
             now = next(fitting, topic.life)
             self._leaves(topic, life, now, event.time)
             life = now
-        topic.held[place] = life
+        if event.name not in _OF_NO_REPLICA:
+            topic.held[place] = life
         if event.name is Name.MARK and event.cause == REPLICA_DELETED:
-            del topic.held[place]
+            topic.held.pop(place, None)
             self._leaves(topic, life, topic.life, event.time)
         return life
 
