@@ -12,8 +12,12 @@ import msgspec
 from attrs import Factory, define, evolve, frozen
 
 from fencepost.traces.decoding import from_json
-from fencepost.traces.events import OFFSET_DELETED, REPLICA_DELETED, Event, Name
+from fencepost.traces.events import DELETION_ANSWERED, OFFSET_DELETED, REPLICA_DELETED, Event, Name
 
+SETTLING_NS = 9_000_000_000
+"""After the answer to a client a broker may not have heard of the deletion. Kafka's
+broker.session.timeout.ms: one that hears nothing for so long is fenced. It was not tuned. Half of it may
+convict a slow broker; with twice as much less is judged."""
 DEAD = "Dead"
 """The state of a group that is being removed."""
 _ROLES = frozenset({Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.ISR_UPDATED, Name.ISR_PROPOSED})
@@ -64,6 +68,10 @@ class _Detail(msgspec.Struct, frozen=True):
     group: str
     topic: str = ""
     partition: int = -1
+
+
+class _Since(msgspec.Struct, frozen=True):
+    since: int = -1
 
 
 @define
@@ -127,7 +135,10 @@ class Endings:
     # ---- topics
 
     def _deletion(self, topic: _Topic, event: Event) -> int:
-        if event.cause == "requested":
+        if event.cause == DELETION_ANSWERED:
+            if not topic.known:
+                self._answered(topic, event)
+        elif event.cause == "requested":
             topic.asked = event.time
         elif topic.unfinished:
             topic.unfinished = False
@@ -139,6 +150,16 @@ class Endings:
                 topic.unfinished = False
             topic.asked = None
         return topic.life
+
+    def _answered(self, topic: _Topic, event: Event) -> None:
+        """The only ones to say so are the clients."""
+        try:
+            since = from_json(event.detail or "{}", _Since).since
+        except msgspec.DecodeError:
+            since = event.time
+        self._ends(topic, since if since >= 0 else event.time)
+        self._begins(topic, event.time)
+        topic.endings[-1].settled += SETTLING_NS
 
     def _ends(self, topic: _Topic, asked: int) -> None:
         topic.gone = True
