@@ -12,6 +12,7 @@ Of its events only those are judged that need no log (model/refinement/decisions
 """
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.model.lives import plain
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import APPENDS_UNKNOWN, UNCLEAN_REQUESTED, Event, Name
@@ -32,7 +33,7 @@ def judge(trace: Trace) -> Verdict:
     if not claims or why_undecided(trace):
         return of_unmapped(trace, claims=claims)
     refinement = Refinement(
-        allows_unclean=lambda topic: topic in unclean_topics(trace),
+        allows_unclean=lambda topic: not unclean_topics(trace).isdisjoint((topic, plain(topic))),
         compacted=frozenset(trace.claims.compacted),
         logs_known=not any(map(_is_silent, trace.events)),
     )

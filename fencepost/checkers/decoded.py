@@ -1,17 +1,23 @@
 """Operations of a table as values, for the checks that look at traces one by one.
 
-Owns the decoding of rows and which traces of a table are asked. Must not know any rule.
+Owns the decoding of rows and which traces of a table are asked. Must not know any rule. Traces with a name
+that is used again are cut as values (model/lives), all others stay columns.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from attrs import evolve
 
-from fencepost.checkers.arrow_arrays import Arrow, arrow, table_column
+from fencepost.checkers.arrow_arrays import Arrow, arrow, string_codes, table_column
 from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.model.lives import ENDING, Lived, with_lives
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.rows import rows_of
+from fencepost.traces.schema import EVENT_COLUMNS
+from fencepost.traces.tables import Tables, events_of_table, tables_of
 from fencepost.traces.trace import Trace
 
 
@@ -76,3 +82,70 @@ def judge_decoded(
             if verdict.decision is not Decision.OK:
                 verdicts[trace.trace_id] = verdict
     return verdicts
+
+
+def tables_with_lives(
+    tables: Tables, headers: Sequence[Trace]
+) -> tuple[Tables, list[Trace], dict[int, Lived]]:
+    """Give each topic and group a name of its own.
+
+    Args:
+        tables: whole traces, perhaps without some columns.
+        headers: the traces without operations and events.
+
+    Returns:
+        the tables and headers, the same ones if no name was used again; and by trace id those that changed.
+
+    Raises:
+        TraceError: for rows that make no trace.
+    """
+    lives = {one.trace.trace_id: one for one in _lived(tables, headers) if one.changed}
+    if not lives:
+        return tables, list(headers), {}
+    ids = pa.array(sorted(lives), pa.int64())
+    cut = tables_of(rows_of(lives[number].trace) for number in sorted(lives))
+
+    def joined(whole: pa.Table, some: pa.Table) -> pa.Table:
+        others = whole.filter(arrow.invert(arrow.is_in(table_column(whole, "trace_id"), value_set=ids)))
+        names = whole.column_names
+        rows = pa.concat_tables([others.select(names), some.select(names).cast(others.schema)])
+        order = np.argsort(rows.column("trace_id").to_numpy(), kind="stable")
+        return rows.take(order)
+
+    bare = [
+        evolve(header, claims=lives[header.trace_id].trace.claims) if header.trace_id in lives else header
+        for header in headers
+    ]
+    lived = Tables(
+        traces=tables.traces,
+        operations=joined(tables.operations, cut.operations),
+        events=joined(tables.events, cut.events),
+    )
+    return lived, bare, lives
+
+
+def _lived(tables: Tables, headers: Sequence[Trace]) -> list[Lived]:
+    """The traces with an event that may end a name's use."""
+    events = tables.events
+    if set(events.column_names) < set(EVENT_COLUMNS):
+        return []  # no check reads them, and none of operations is asked
+    words, codes = string_codes(table_column(events, "name"))
+    ending = np.isin(codes, [code for code, word in enumerate(words) if word in ENDING])
+    numbers = set(np.unique(table_column(events, "trace_id").to_numpy()[ending]).tolist())
+    if not numbers:
+        return []
+    wanted = pa.array(sorted(numbers), pa.int64())
+    of_them = events.filter(arrow.is_in(table_column(events, "trace_id"), value_set=wanted))
+    found = events_of_table(of_them, numbers)
+    operations = operations_of(tables.operations, numbers, tables.operations.column_names)
+    return [
+        with_lives(
+            evolve(
+                header,
+                events=found[header.trace_id],
+                operations=tuple(operations.get(header.trace_id, ())),
+            )
+        )
+        for header in headers
+        if header.trace_id in numbers
+    ]

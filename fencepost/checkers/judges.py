@@ -16,7 +16,8 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.columns_read import LIVENESS_COLUMNS, LOG_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.unjudged import data_of, with_lines
-from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.model.lives import Lived, plain, with_lives
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.trace import Trace
 
@@ -192,6 +193,9 @@ class Check:
     operation_columns: tuple[str, ...] = ()
     # Checks that always run together with this one, because it relies on them for some decisions.
     beside: tuple[str, ...] = ()
+    # Whether a topic that was deleted and created again has another name for it (model/lives). Not for one
+    # that compares with what a broker was asked, where the topic has its own name.
+    by_lives: bool = True
 
 
 CHECKS: dict[str, Check] = {
@@ -255,6 +259,7 @@ CHECKS: dict[str, Check] = {
             judge=_liveness,
             reads_events=True,
             judge_events=_liveness_of_events,
+            by_lives=False,
             operation_columns=LIVENESS_COLUMNS,
         ),
     )
@@ -298,7 +303,27 @@ def under_profile(trace: Trace, profile: str | None) -> Trace:
 def guarded(check: Check, trace: Trace) -> Verdict:
     """The verdict of one check. If the check cannot interpret the trace, the verdict is Assumption broken,
     not an exception."""
-    return _guarded(check, lambda: check.judge(trace))
+    return _guarded(check, lambda: _of_lives(check, trace, with_lives(trace)))
+
+
+def _of_lives(check: Check, trace: Trace, lived: Lived) -> Verdict:
+    return named_back(check.judge(lived.trace), lived) if check.by_lives else check.judge(trace)
+
+
+def named_back(verdict: Verdict, lived: Lived) -> Verdict:
+    """The verdict with the names and operations of the trace itself."""
+    if not lived.changed:
+        return verdict
+    return evolve(verdict, findings=tuple(_named_back(finding, lived) for finding in verdict.findings))
+
+
+def _named_back(finding: Finding, lived: Lived) -> Finding:
+    operations, excluded = (
+        tuple(dict.fromkeys(map(lived.stands_for, filter(lived.is_known, some))))
+        for some in (finding.operations, finding.excluded)
+    )
+    topic = None if finding.topic is None else plain(finding.topic)
+    return evolve(finding, topic=topic, operations=operations, excluded=excluded)
 
 
 def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdict, ...]:
@@ -315,16 +340,19 @@ def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdi
         FencepostError: only for an unknown check.
     """
     columns: list[OperationColumns] = []
+    lived = with_lives(trace)
 
     def shared() -> "OperationColumns":
         if not columns:
             from fencepost.checkers.operation_columns import columns_of_traces
 
-            columns.append(columns_of_traces((trace,)))
+            columns.append(columns_of_traces((lived.trace,)))
         return columns[0]
 
     def answer(check: Check) -> Verdict:
-        return check.judge(trace) if check.judge_columns is None else check.judge_columns(shared(), trace)
+        if check.judge_columns is None:
+            return _of_lives(check, trace, lived)
+        return named_back(check.judge_columns(shared(), lived.trace), lived)
 
     verdicts = tuple(_guarded(check, partial(answer, check)) for check in checks_by_name(checks))
     return with_lines(verdicts, data_of(trace))

@@ -18,7 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import define, evolve, field, frozen
 
-from fencepost.checkers.judges import LOG, Check, checks_by_name, event_tables, guarded, under_profile
+from fencepost.checkers.decoded import tables_with_lives
+from fencepost.checkers.judges import (
+    LOG,
+    Check,
+    checks_by_name,
+    event_tables,
+    guarded,
+    named_back,
+    under_profile,
+)
 from fencepost.checkers.log.accounts import LogCounts, counts_of_trace
 from fencepost.checkers.unjudged import Data, data_of, data_of_tables, with_lines
 from fencepost.checkers.verdict import Decision, Verdict
@@ -41,6 +50,7 @@ from fencepost.mining.results.checkpoint import TaskResult, keep, key_of
 from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row, replay_command
 from fencepost.mining.triage.compared import Compared
 from fencepost.mining.triage.rows import TaskTriage, TriagedTrace
+from fencepost.model.lives import with_lives
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.parquet.row_groups import read_tables
@@ -122,17 +132,24 @@ def judge_tables(
     """Every trace of the tables with its verdicts, in order. complete: whether all rows of the traces are
     there, so that what is not there was not judged. Raises TraceError for rows that make no trace."""
     headers = headers_of(tables.traces, profile, where)
+    lived, cut, lives = tables_with_lives(tables, headers)
     by_table = {
-        check.name: check.judge_table(tables.operations, headers)
+        check.name: check.judge_table(lived.operations, cut)
         for check in checks
         if check.judge_table is not None and check.name != LOG
     }
     records: dict[int, LogCounts] = {}
     if any(check.name == LOG for check in checks):
-        by_table[LOG], records = _log(tables.operations, headers)
+        by_table[LOG], records = _log(lived.operations, cut)
     if any(check.judge_events for check in checks):
-        events = event_tables(tables, headers)
-        by_table |= {check.name: check.judge_events(events) for check in checks if check.judge_events}
+        events, recorded = event_tables(lived, cut), event_tables(tables, headers)
+        by_table |= {
+            check.name: check.judge_events(events if check.by_lives or not lives else recorded)
+            for check in checks
+            if check.judge_events
+        }
+    for found in by_table.values():
+        found |= {number: named_back(found[number], one) for number, one in lives.items() if number in found}
     one_by_one = tuple(check for check in checks if not has_columns(check))
     whole: dict[int, dict[str, Verdict]] = {}
     if one_by_one:
@@ -235,7 +252,7 @@ def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judge
     records = None
     if any(check.name == LOG for check in checks):
         with contextlib.suppress(FencepostError):  # its verdict says why
-            records = counts_of_trace(trace)
+            records = counts_of_trace(with_lives(trace).trace)
     return Judged(trace, len(trace.operations), kinds, tuple(verdicts), records)
 
 

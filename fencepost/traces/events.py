@@ -18,6 +18,8 @@ OFFSET_DELETED = "Deleted"
 """The cause of a group_offset_expired that a client requested, with OffsetDelete or DeleteGroups."""
 
 
+DELETION_ANSWERED = "answered"
+"""The cause of a topic_deletion that a client asked for, seen on its connection."""
 APPENDS_UNKNOWN = "appends_unknown"
 """The cause of a mark: the brokers of this trace do not say what they append, so that nothing follows from
 what is not in it."""
@@ -135,7 +137,8 @@ class Name(StrEnum):
     for an operator; replicas: the target."""
     TOPIC_DELETION = "topic_deletion"
     """/admin/delete_topics/T was created or removed. topic; partition -1; node: the writer; cause: requested,
-    done."""
+    done; or a broker answered a client that the topic is deleted (cause: answered; detail: JSON {since: when
+    it was asked, nanoseconds})."""
     # --- brokers
     BROKER_STARTED = "broker_started"
     """The process is up, its logs are not yet recovered. node."""

@@ -6,6 +6,8 @@ from pathlib import Path
 import attrs
 import pyarrow.parquet as pq
 import pytest
+from log_histories import append, read
+from log_histories import trace as history
 from mining_results import findings_in, judge_here, plain, verdicts_in
 
 from fencepost.checkers import judges
@@ -18,6 +20,7 @@ from fencepost.mining.results.proofs import proven
 from fencepost.mining.results.rows import SCHEMAS, bugs_of
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import FencepostError, TraceError
+from fencepost.traces.events import Event, Name
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
 
@@ -270,3 +273,23 @@ def test_the_collector_waits_while_a_split_is_judged() -> None:
     with pytest.raises(ValueError, match="broken"), without_collector():
         raise ValueError("broken")
     assert gc.isenabled()
+
+
+def test_operations_are_cut_where_events_say_that_a_topic_was_deleted(tmp_path: Path) -> None:
+    """Events are read where a topic was deleted, although the log check does not ask for them."""
+    operations = (
+        *(append(1, [1], 0, 10, 0), read(2, 0, [(0, 1)], 20, 30)),
+        *(append(3, [3], 900, 910, 0), read(4, 0, [(0, 3)], 950, 960)),
+    )
+    gone = tuple(
+        Event(time=time, name=Name.TOPIC_DELETION, topic="t", cause=cause)
+        for time, cause in ((500, "requested"), (510, "done"))
+    )
+    for events, wanted in ((gone, "ok"), ((), "illegal")):
+        path = tmp_path / wanted
+        store = TraceStore.create(path)
+        with store.writer() as writer:
+            writer.append(attrs.evolve(history(*operations), events=events))
+        seal(store)
+        judge_here(path, tmp_path / f"{wanted} out", checks=("log",))
+        assert verdicts_in(tmp_path / f"{wanted} out")[1, "log"][0] == wanted

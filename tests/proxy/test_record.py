@@ -11,7 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import confluent_kafka as ck
+import confluent_kafka.admin
 import pytest
+from attrs import evolve
 from disk_bound import judged_at_the_bound
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
@@ -156,6 +158,28 @@ def test_an_application_is_recorded_and_nothing_is_found(lab, tmp_path, kept):
     assert SECRET not in everything
     contents = list(tmp_path.rglob("*.records"))
     assert bool(contents) is (kept is Kept.FULL)
+
+
+def test_what_a_client_deletes_is_recorded_and_its_names_are_used_again(lab, tmp_path):
+    """A topic and a group that were deleted begin anew: the same offsets, generations from 1, and nothing
+    committed."""
+    topic, group = "again", "g"
+    with proxy_lab(lab.address, tmp_path) as proxy:
+        admin = ck.admin.AdminClient({"bootstrap.servers": proxy.bootstrap, "log_level": 0})
+        for start, count in ((0, 30), (100, 10)):
+            admin.create_topics([ck.admin.NewTopic(topic, 1, 1)])[topic].result(PATIENCE_S)
+            assert produce(proxy.bootstrap, topic, count, start) == count
+            assert consume(proxy.bootstrap, topic, count) >= count
+            admin.delete_consumer_groups([group])[group].result(PATIENCE_S)
+            admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    trace = proxy.trace()
+    names = [event.name for event in trace.events]
+    assert names.count(Name.TOPIC_DELETION) == names.count(Name.GROUP_REMOVED) == 2
+    assert ok(trace)
+    kept = {Name.TOPIC_DELETION, Name.GROUP_REMOVED, Name.GROUP_PHASE}
+    forgotten = evolve(trace, events=tuple(one for one in trace.events if one.name not in kept))
+    names = {one.anomaly for verdict in judge(forgotten, DEFAULT_CHECKS) for one in verdict.findings}
+    assert {"inconsistent_offsets", "generation_regressed"} & names, names
 
 
 def test_many_records_of_a_batch_or_a_fetch_become_several_rows(lab, tmp_path, monkeypatch):

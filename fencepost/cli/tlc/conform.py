@@ -11,6 +11,7 @@ from fencepost.cli.tlc.words import progress_words, tell_toolbox
 from fencepost.console.options import LARGEST_SEED, NumberRange, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.conform import Recorded, ReplayAnswer, recorded, validate
+from fencepost.model.lives import plain, with_lives
 from fencepost.model.tlc import RunLimits, RunOptions
 from fencepost.report.words import event_in_words, partition_name
 from fencepost.traces.errors import ExitCode, FencepostError, PlanError, strongest
@@ -153,6 +154,7 @@ def _add(read: Cases, source: str, trace: Trace, partition: str | None) -> None:
     from fencepost.checkers.conformance import has_replica_events, unclean_topics, why_undecided
 
     read.traces.add((source, trace.trace_id))
+    trace = with_lives(trace).trace
     if not has_replica_events(trace):
         return
     try:
@@ -163,7 +165,7 @@ def _add(read: Cases, source: str, trace: Trace, partition: str | None) -> None:
         read.undecided.append((source, trace.trace_id, reason))
         return
     for run in recorded(trace, unclean, trace.claims.compacted):
-        if partition is None or partition_name(run.topic, run.partition) == partition:
+        if partition is None or partition_name(plain(run.topic), run.partition) == partition:
             read.cases.append(Case(source=source, run=run, trace=trace))
 
 

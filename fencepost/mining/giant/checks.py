@@ -30,10 +30,11 @@ from fencepost.mining.giant.rows import CODED, COLUMNS, Spread, own_batches
 from fencepost.mining.inputs.reading import known_event_rows
 from fencepost.mining.inputs.ungrouped_parts import Giant, batches_of
 from fencepost.mining.judge import judge_tables
+from fencepost.model.lives import ENDING, used_again
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.schema import SCHEMAS, Table
-from fencepost.traces.tables import Tables
+from fencepost.traces.tables import Tables, events_of_table
 from fencepost.traces.trace import Trace
 
 WHOLE_OPERATIONS = 2_000_000
@@ -153,7 +154,7 @@ class Whole:
     def __call__(self, asked: tuple[Check, ...]) -> tuple[Verdict, ...]:
         """The verdicts of these checks. Raises TraceError."""
         names = [check.name for check in asked]
-        events = any(check.reads_events for check in asked)
+        events = any(check.reads_events for check in asked) or names_again(self.giant)
         verdicts_so_far = rows_of(self.giant, "events") if events else SCHEMAS["events"].empty_table()
         known, _ = known_event_rows(verdicts_so_far, self.giant.source, self.giant.place)
         tables = Tables(
@@ -224,6 +225,18 @@ def data_of_giant(giant: Giant, spread: Spread) -> Data:
     found = reduce(or_, spread(DataOf(giant=giant), range(len(giant.places))), Data(0))
     names = set(rows_of(giant, "events", ["trace_id", "name"]).column("name").unique().to_pylist())
     return reduce(or_, (OF_EVENT[name] for name in Name if name.value in names), found)
+
+
+def names_again(giant: Giant) -> str:
+    """Why the logs cannot be judged range by range: topics that were deleted and created again. "" if there
+    are none. Raises TraceError."""
+    names = set(rows_of(giant, "events", ["trace_id", "name"]).column("name").unique().to_pylist())
+    if not names & ENDING:
+        return ""
+    known, _ = known_event_rows(rows_of(giant, "events"), giant.source, giant.place)
+    events = events_of_table(known, {giant.trace_id}).get(giant.trace_id, ())
+    again = used_again(events)
+    return f"deleted and created again, so that the history is to be cut: {', '.join(again)}" if again else ""
 
 
 def _unknown(check: str, reason: str) -> Verdict:

@@ -23,6 +23,7 @@ from fencepost.mining.giant.checks import (
     CountRecords,
     data_of_giant,
     judge_rest,
+    names_again,
     rows_of,
 )
 from fencepost.mining.giant.closer import look
@@ -126,6 +127,9 @@ class Judging:
         refused = check.judge_table(SCHEMAS["operations"].empty_table(), [header])
         if refused:
             return refused[giant.trace_id]
+        if again := names_again(giant):
+            large = Verdict(decision=Decision.UNKNOWN, check=LOG, reason=again)
+            return None if giant.weight <= self.closer else large
         found = judge_ranges(giant, header, folder, self.spread)
         if found.broken:
             raise ContradictionError(found.broken)

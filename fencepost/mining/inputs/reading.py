@@ -17,6 +17,7 @@ from fencepost.checkers.judges import Check, under_profile
 from fencepost.mining.inputs.contradictions import COLUMNS, contradictions, contradictions_of_events
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.triage.features import OPERATION_COLUMNS
+from fencepost.model.lives import ENDING
 from fencepost.traces.digest import check_digest
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
@@ -29,6 +30,7 @@ from fencepost.traces.tables import Tables, place_of, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
 AS_WRITTEN = "as many rows as were written"
+_ENDING = pa.array(sorted(ENDING))
 FAULT_COLUMNS = ["trace_id", "name", "cause"]
 """Columns of events that identify the kinds of fault in a trace."""
 
@@ -65,10 +67,13 @@ def read_split(
     def of(table: Table, columns: list[str] | None) -> pa.Table:
         return read_group(part.of(table), table, index, columns=columns, dictionary=STRINGS[table])
 
+    events = of("events", None if whole else FAULT_COLUMNS)
+    if not whole and pc.any(pc.is_in(events.column("name").cast(pa.string()), value_set=_ENDING)).as_py():
+        events = of("events", None)  # operations are cut where a topic was deleted
     return Tables(
         traces=of("traces", None),
         operations=of("operations", None if rows_needed else columns),
-        events=of("events", None if whole else FAULT_COLUMNS),
+        events=events,
     )
 
 

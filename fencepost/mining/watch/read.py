@@ -23,25 +23,27 @@ from zlib import crc32
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import evolve, frozen
 
 from fencepost.checkers.transactions.streaming.window import JUDGED
 from fencepost.mining.inputs.contradictions import contradictions
-from fencepost.mining.inputs.reading import sound, sound_rows, unread
+from fencepost.mining.inputs.reading import known_event_rows, sound, sound_rows, unread
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.inputs.walk import Walk, has_links, identity
 from fencepost.mining.results.rows import replay_command
 from fencepost.mining.watch_rows import form_of_row, packed, read_quickly, rows_form
+from fencepost.model.lives import ENDING, used_again
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import TraceError
-from fencepost.traces.events import Name
+from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.operations import Function, Operation, Position, Record
 from fencepost.traces.parquet.row_groups import groups_of, read_group
 from fencepost.traces.rows import Rows, rows_of, trace_of, trace_row
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.store import JOURNAL_FOLDER, part_at
-from fencepost.traces.tables import Tables, rows_of_tables, tables_of
+from fencepost.traces.tables import Tables, events_of_table, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
 SHARDS = 8
@@ -210,7 +212,10 @@ class Folder:
             quickly = read_quickly(file)
             if quickly is not None:
                 for under_way in quickly:
-                    yield from self._told(source, place, modified_us, under_way.trace, under_way.operations)
+                    gap = _names_again(place, under_way.trace.events, under_way=True)
+                    yield from self._told(
+                        source, place, modified_us, under_way.trace, under_way.operations, gap=gap
+                    )
                 count = sum(len(one.operations) for one in quickly)
                 yield FileRead(place=place, modified_us=modified_us, operations=count, traces=len(quickly))
                 return
@@ -230,8 +235,9 @@ class Folder:
                 continue
             part = f"{place}:{number}" if trace.digest else ""
             yield from self._told(
-                source, place, modified_us, trace, rows_form(trace.operations), part=part, number=number
-            )
+                source, place, modified_us, trace, rows_form(trace.operations), part=part, number=number,
+                gap=_names_again(place, trace.events, under_way=not part),
+            )  # fmt: skip
         operations = sum(len(trace.operations) for trace in traces)
         yield FileRead(place=place, modified_us=modified_us, operations=operations, traces=len(traces))
 
@@ -256,6 +262,7 @@ class Folder:
                 split = Split(source=source, place=at, size_bytes=group.size_bytes, group=group)
                 whole: list[tuple[Rows, Trace]] = []
                 try:
+                    again = _again_in_group(split)
                     for one in _rows_of_group(split):
                         if isinstance(one, Unreadable):
                             yield _refused(one, at)
@@ -270,6 +277,7 @@ class Folder:
                     yield from self._told(
                         source, place, modified_us, trace, list(map(form_of_row, rows.operations)), part=at,
                         number=number, replay=replay_command(source, trace),
+                        gap=_names_again(at, again.get(trace.trace_id, ()), under_way=False),
                     )  # fmt: skip
         yield FileRead(place=place, modified_us=modified_us, operations=operations, traces=traces)
 
@@ -294,6 +302,32 @@ def _rows_of_group(split: Split) -> Iterator[Rows | Unreadable]:
     kept, strange = sound(tables, split)
     yield from strange
     yield from rows_of_tables(kept, where=split.place)
+
+
+def _again_in_group(split: Split) -> dict[int, tuple[Event, ...]]:
+    """The events of the traces of a row group in which a name may be used again."""
+    assert split.group is not None
+    events, index = split.group.part.events, split.group.index
+    named = read_group(events, "events", index, columns=["trace_id", "name"])
+    ending = named.filter(pc.is_in(named.column("name"), value_set=pa.array(sorted(ENDING))))
+    ids = set(ending.column("trace_id").to_numpy().tolist())
+    if not ids:
+        return {}
+    every = read_group(events, "events", index)
+    some = every.filter(pc.is_in(every.column("trace_id"), value_set=pa.array(sorted(ids), pa.int64())))
+    return events_of_table(known_event_rows(some, split.source, split.place)[0], ids)
+
+
+def _names_again(place: str, events: Sequence[Event], *, under_way: bool) -> str:
+    """Why logs are not judged here: a topic was deleted and created again; of a trace under way, deleted.
+    "" if none was."""
+    names = used_again(events)
+    if under_way:
+        names = sorted({event.topic or "" for event in events if event.name is Name.TOPIC_DELETION})
+    if not names:
+        return ""
+    what = "deleted" if under_way else "deleted and created again"
+    return f"{place}: {', '.join(names)} {what}; `fencepost check` and `mine` judge such a history"
 
 
 def _refused(one: Unreadable, place: str) -> Unread:

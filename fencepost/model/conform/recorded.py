@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from attrs import define, field, frozen
 
+from fencepost.model.lives import plain
 from fencepost.model.refinement import ACTIONS, INTERRUPTING, LOSING
 from fencepost.model.refinement.state import POWER_LOSS
 from fencepost.model.tlc.values import Value, record
@@ -127,7 +128,7 @@ def recorded(
             positions=tuple(partition.positions),
             stutters=len(trace.events) - len(set(partition.positions)),
             brokers=len(partition.brokers.known),
-            unclean=topic in unclean,
+            unclean=topic in unclean or plain(topic) in unclean,
             compacted=topic in compacted,
         )
         for (topic, number), partition in partitions.items()

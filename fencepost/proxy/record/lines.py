@@ -38,19 +38,24 @@ class Lines:
         self.operations += 1
         self.emit(_encode({"type": "operation", **values}) + b"\n")
 
-    def event(self, time: int, name: str, detail: dict[str, Any] | None = None, **values: Any) -> None:
+    def event(
+        self, time: int, name: str, detail: dict[str, Any] | None = None, text: str = "", **values: Any
+    ) -> None:
         """Write the row of an event.
 
         Args:
             time: nanoseconds.
             name: of the event.
             detail: further values.
+            text: the detail, if it is no JSON.
             values: columns of the row.
         """
         self.events += 1
         row = {"type": "event", "time": time, "name": name, **values}
         if detail is not None:
-            row["detail"] = _encode(detail).decode()
+            text = _encode(detail).decode()
+        if text:
+            row["detail"] = text
         self.emit(_encode(row) + b"\n")
 
 

@@ -19,6 +19,7 @@ from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, Corrupt
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
+from fencepost.proxy.record.deletions import DELETE_GROUPS, DELETE_TOPICS, OFFSET_DELETE, deleted
 from fencepost.proxy.record.earlier import NOBODY, Earlier
 from fencepost.proxy.record.groups import Groups
 from fencepost.proxy.record.kernels import Ids
@@ -59,7 +60,7 @@ class Recorder:
     wanted: frozenset[int] = frozenset(
         {PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP}
         | {SYNC_GROUP, INIT_PRODUCER_ID, EPOCH_END, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_COMMIT}
-        | {GROUP_HEARTBEAT}
+        | {GROUP_HEARTBEAT, DELETE_TOPICS, DELETE_GROUPS, OFFSET_DELETE}
     )
     stopped: bool = False
     """Whether nothing is recorded any more."""
@@ -145,6 +146,9 @@ class Recorder:
             error = self.polls.listed(pipe, exchange, body, time, process)
         elif key in (JOIN_GROUP, SYNC_GROUP, OFFSET_COMMIT, OFFSET_FETCH, GROUP_HEARTBEAT):
             error = self.groups.answered(key, exchange, body, time, process, node, pipe.cluster.name_of)
+        elif key in (DELETE_TOPICS, DELETE_GROUPS, OFFSET_DELETE):
+            name_of = pipe.cluster.name_of
+            error = deleted(self.lines, key, exchange, body, time, process, node, name_of)
         elif key in (END_TXN, TXN_COMMIT, ADD_PARTITIONS, ADD_OFFSETS):
             error = self.transactions.answered(self._producer, pipe, exchange, body, time, node)
         else:

@@ -27,6 +27,7 @@ from fencepost.mining.inputs.splits import work_of
 from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import mine
 from fencepost.report.records import MOST_LOST, LogReport, LogTotals
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Outcome
 from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import TABLES
@@ -92,6 +93,26 @@ def test_records_of_giants_are_counted_as_those_of_small_ones(tmp_path: Path, mi
     write_loose(tmp_path / "one", mixed[:1], Random(5), parts=1, rows=8)
     _, results = judge_loose(tmp_path / "one", tmp_path / "large", giant=3, closer=2)
     assert not any(result.counts.records.as_dict()["acknowledged"]["all"] for result in results)
+
+
+def test_a_giant_is_cut_where_its_topic_was_deleted(tmp_path: Path) -> None:
+    """Rule: a topic that was created again begins anew; what is too large to be taken whole is undecided."""
+    before = [append(1, [1], 0, 10, 0), read(2, 0, [(0, 1)], 20, 30)]
+    after = [append(3, [3], 900, 910, 0), read(4, 0, [(0, 3)], 950, 960)]
+    gone = tuple(
+        Event(time=time, name=Name.TOPIC_DELETION, topic="t", cause=cause)
+        for time, cause in ((500, "requested"), (510, "done"))
+    )
+    for name, events, closer, wanted in (
+        ("again", gone, 100, "ok"),
+        ("large", gone, 2, "unknown"),
+        ("same", (), 100, "illegal"),
+    ):
+        history = attrs.evolve(trace(*before, *after), events=events)
+        write_loose(tmp_path / name, [history], Random(5), parts=2, rows=2)
+        judge_loose(tmp_path / name, tmp_path / f"{name} out", giant=3, checks=("log",), closer=closer)
+        verdicts = verdicts_in(tmp_path / f"{name} out")
+        assert verdicts[history.trace_id, "log"][0] == wanted, verdicts
 
 
 SENT = [append(n, [n], 0, 1, n) for n in range(10)]

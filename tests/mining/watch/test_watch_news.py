@@ -12,6 +12,8 @@ from fencepost.checkers.verdict import Decision
 from fencepost.mining.watch.out import LOGS
 from fencepost.mining.watch.read import SHARDS, Addressed, Folder, Unread, shard_of
 from fencepost.mining.watch.shard import ShardLimits
+from fencepost.traces.digest import digest_of
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Outcome
 from tests.mining.watch.watch_by_hand import END, Watch, append, low_watermark, plain, read, trace
 
@@ -244,3 +246,24 @@ def _flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[column.data_page_offset - 12] ^= 4
     path.write_bytes(data)
+
+
+def test_a_topic_that_is_deleted_in_a_stream_convicts_nobody(tmp_path: Path) -> None:
+    """What follows a deletion may be of another topic of the name; a whole trace is undecided if there was
+    one, and judged if the topic was only deleted."""
+    before, after = append(1, [1], 0, 10, 0), read(2, 0, [(0, 9)], 950, 960)
+    gone = [
+        Event(time=time, name=Name.TOPIC_DELETION, topic="t", cause=cause)
+        for time, cause in ((500, "requested"), (510, "done"))
+    ]
+    watch = Watch(tmp_path)
+    watch.batch([watch.write(evolve(trace(before), events=tuple(gone)))])
+    watch.batch([watch.write(evolve(trace(after), events=(END,)))])
+    ((*_, decision, _, findings, reason),) = watch.reported["log"]
+    assert (decision, findings) == ("unknown", 0) and "t deleted" in reason
+    for events, decided in ((gone[:1], "illegal"), (gone, "unknown")):
+        whole = evolve(trace(before, after), events=tuple(events))
+        (tmp_path / decided).mkdir()
+        watch = Watch(tmp_path / decided)
+        watch.batch([watch.write(evolve(whole, digest=digest_of(whole)))])
+        assert [row[4] for row in watch.reported["log"]] == [decided]

@@ -1,0 +1,94 @@
+"""Names that are used again: a topic or group that was deleted and created again is another one, with another
+name (`orders#2`), before a judge sees it (docs/decisions/names-used-again.md).
+
+Owns the whole: a trace in, the same trace with other names out. Must not know judges. So no judge has to
+forget anything: each begins anew with a name that it does not know. Most traces come back as they are.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from fencepost.model.lives.cutting import Cutting
+from fencepost.model.lives.endings import ENDING, Endings, endings_of, name_of, plain
+from fencepost.traces.events import Event
+from fencepost.traces.trace import Claims, Trace
+
+__all__ = ["ENDING", "Lived", "plain", "used_again", "with_lives"]
+
+SIMULATED = "simulated"
+"""The target of runs that name their groups themselves (docs/reference/traces.md)."""
+
+
+@frozen
+class Lived:
+    """A trace with a name for each topic and group. changed: whether it is another one than was given; added:
+    op ids that its operations did not have; of: for those that stand for one of the trace's, which."""
+
+    trace: Trace
+    changed: bool = False
+    added: frozenset[int] = frozenset()
+    of: Mapping[int, int] = {}
+
+    def is_known(self, op_id: int) -> bool:
+        """Whether it is an operation of the trace, or stands for one."""
+        return op_id in self.of or op_id not in self.added
+
+    def stands_for(self, op_id: int) -> int:
+        """The operation of the trace."""
+        return self.of.get(op_id, op_id)
+
+
+def used_again(events: Sequence[Event]) -> list[str]:
+    """The names of the topics and groups that ended and may have begun again, sorted.
+
+    Args:
+        events: of a trace, in order.
+    """
+    endings = endings_of(events)[0]
+    again = (name for name, of in endings.topics.items() if of[0].again is not None)
+    return sorted({*again, *endings.groups})
+
+
+def with_lives(trace: Trace) -> Lived:
+    """Give each topic and group a name of its own.
+
+    Args:
+        trace: the trace, perhaps without some columns of its operations.
+
+    Returns:
+        the trace, which is the same value where no name was used again and nothing was deleted.
+    """
+    if not any(event.name in ENDING for event in trace.events):
+        return Lived(trace)
+    endings, events = endings_of(trace.events)
+    if trace.target == SIMULATED:
+        endings.groups, endings.offsets = {}, []
+    if not (endings.topics or endings.groups or endings.offsets):
+        return Lived(trace)
+    began: dict[int, int] = {}
+    for operation in trace.operations:
+        time = began.setdefault(operation.process, operation.invoke_time)
+        began[operation.process] = min(time, operation.invoke_time)
+    cutting = Cutting(
+        endings=endings,
+        slack=2 * trace.claims.clock_uncertainty_ns,
+        op_id=1 + max((operation.op_id for operation in trace.operations), default=0),
+        process=1 + max(began, default=0),
+        began=began,
+    )
+    operations = tuple(cutting.cut(trace.operations))
+    claims = _claims(trace.claims, endings)
+    lived = evolve(trace, operations=operations, events=events, claims=claims)
+    return Lived(lived, True, frozenset(cutting.added), cutting.of)
+
+
+def _claims(claims: Claims, endings: Endings) -> Claims:
+    """What is claimed of a topic is claimed of each of its name: nobody says of which."""
+    later = {
+        topic: [name_of(topic, life + 1) for life, each in enumerate(of) if each.again is not None]
+        for topic, of in endings.topics.items()
+    }
+    loss = [evolve(one, topic=name) for one in claims.loss for name in later.get(one.topic, ())]
+    compacted = [name for topic in claims.compacted for name in later.get(topic, ())]
+    return evolve(claims, loss=(*claims.loss, *loss), compacted=(*claims.compacted, *compacted))
