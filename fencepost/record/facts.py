@@ -11,9 +11,9 @@ from operator import attrgetter
 import msgspec
 from attrs import define, field, frozen
 
-from fencepost.record.settings import Settings
+from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.traces.decoding import from_json
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import MEMBER_LEFT, Event, Name
 from fencepost.traces.operations import Operation
 
 Key = tuple[str, int]
@@ -33,6 +33,12 @@ class FaultDetail(msgspec.Struct, frozen=True):
     target: str = ""
     parameter: int = 0
     other: int | None = None
+
+
+class Left(msgspec.Struct, frozen=True):
+    """The detail of a member that left."""
+
+    process: int = -1
 
 
 class Since(msgspec.Struct, frozen=True):
@@ -184,6 +190,18 @@ class Facts:
             told = self.registered.get(broker, ())
             since = max([since, *(each.time for each in told if each.value and since < each.time <= until)])
         return since
+
+    def leavings(self) -> Iterator[tuple[int, int]]:
+        """Who left a group because its run wanted it to: process and moment."""
+        for planned in self.settings.operations:
+            if planned.function == "unsubscribe":
+                yield planned.process, self.begun + planned.at_ms * MILLISECOND
+        for _, event in self.of(Name.MARK):
+            if event.cause == MEMBER_LEFT:
+                try:
+                    yield from_json(event.detail or "{}", Left).process, event.time
+                except msgspec.DecodeError:
+                    continue
 
     def writable(self, key: Key, since: int, until: int) -> int:
         """From a moment on, when the ISR of a partition was as large as it must be, and stayed so until

@@ -14,7 +14,7 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.record import bounds
 from fencepost.record.facts import ENDING, STOPPING, Facts, Key, Told, at, busy_since, fault_detail
-from fencepost.record.settings import MILLISECOND, PAUSE_MS, Planned
+from fencepost.record.settings import MILLISECOND, PAUSE_MS
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function
 
@@ -408,22 +408,16 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
             yield Disturbance(Kind.MEMBER, one.invoke_time, one.invoke_time, what, group=one.group)
         elif one.function is Function.CRASH:
             yield _gone(facts, one.process, one.invoke_time, groups.get(one.process))
+    for process, moment in facts.leavings():  # gone at once, if its last commit takes too long
+        yield _gone(facts, process, moment, groups.get(process))
     for planned in settings.operations:
-        yield from _planned(facts, planned, groups)
+        if planned.function == "pause":
+            begin = facts.begun + planned.at_ms * MILLISECOND
+            end = begin + planned.records * PAUSE_MS * MILLISECOND
+            what = f"process {planned.process} stood still"
+            yield Disturbance(Kind.MEMBER, begin, end, what, group=groups.get(planned.process))
 
 
 def _gone(facts: Facts, process: int, moment: int, group: str | None) -> Disturbance:
     until = moment + bounds.expelled(facts.settings)
     return Disturbance(Kind.MEMBER, moment, until, f"process {process} ended", group=group)
-
-
-def _planned(facts: Facts, planned: Planned, groups: dict[int, str]) -> Iterator[Disturbance]:
-    """A pause holds a member up for so long; who leaves is a member until its last commit is answered, and
-    gone at once if that takes too long."""
-    begin = facts.begun + planned.at_ms * MILLISECOND
-    group, process = groups.get(planned.process), planned.process
-    if planned.function == "pause":
-        end = begin + planned.records * PAUSE_MS * MILLISECOND
-        yield Disturbance(Kind.MEMBER, begin, end, f"process {process} stood still", group=group)
-    elif planned.function == "unsubscribe":
-        yield _gone(facts, process, begin, group)

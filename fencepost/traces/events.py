@@ -25,6 +25,8 @@ APPENDS_UNKNOWN = "appends_unknown"
 what is not in it."""
 REPLICA_DELETED = "replica_deleted"
 """The cause of a mark: a broker deleted its replica. node; topic, partition."""
+MEMBER_LEFT = "member_left"
+"""The cause of a mark: a process left its group, because its run wanted it to. detail: JSON {process}."""
 AUDIT_FOUND = "audit_found"
 """The cause of a mark: an audit of copies of the brokers' directories found something wrong. topic,
 partition, offset; detail: JSON {anomaly, expected, seen}."""

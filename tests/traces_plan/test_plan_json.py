@@ -112,7 +112,7 @@ def test_defaults_are_filled_in() -> None:
 
 
 @given(
-    seed=st.integers(0, 2**63),
+    seed=st.integers(0, 2**63 - 1),
     operations=st.lists(
         st.builds(
             PlannedOperation,

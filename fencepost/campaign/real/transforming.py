@@ -22,6 +22,7 @@ from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
 from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.runtime.client import RunningClient, running
+from fencepost.traces.events import MEMBER_LEFT, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import Plan, PlannedOperation
 from fencepost.wire.client import Access, Address, KafkaNetwork, Link
@@ -120,7 +121,7 @@ class Transforms:
             )
             self._soon(self._end(process))
         elif operation.function == "unsubscribe" and runs:
-            self._soon(self._leave(operation))
+            self._soon(self._leave(process))
         elif operation.function == "pause" and runs:
             driver = self.live[process].client.driver
             driver.hold()
@@ -175,14 +176,13 @@ class Transforms:
             found.client.driver.stop()
             await found.stack.aclose()
 
-    async def _leave(self, operation: PlannedOperation) -> None:
+    async def _leave(self, process: int) -> None:
         """It says so to its group, and ends a little later."""
-        process = operation.process
-        mine, session = self.live[process], self.incarnations[process].session
+        mine = self.live[process]
         mine.client.driver.accept(lambda now: mine.client.driver.core.use(Consumer.close, now))  # type: ignore[attr-defined]
         await asyncio.sleep(LEAVING_MS / SECOND)
         if self.live.get(process) is mine:
-            self.record.operations.append(crash_row(operation, session, self.now()))
+            self.record.note(self.now(), Name.MARK, cause=MEMBER_LEFT, detail={"process": process})
             await self._end(process)
 
     async def close(self) -> None:

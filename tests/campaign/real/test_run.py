@@ -173,9 +173,12 @@ def test_a_plan_that_real_systems_cannot_run_is_refused():
     """In one sentence, before anything starts."""
     with pytest.raises(PlanError, match="faults of a real system"):
         checked(Plan(seed=1, faults=(Fault(fault_id=1, kind="bit_rot", at_ms=0),)))
-    with pytest.raises(PlanError, match="subscribe"):
+    with pytest.raises(PlanError, match="delete_records"):
         checked(
-            Plan(seed=1, operations=(PlannedOperation(op_id=1, process=0, at_ms=0, function="subscribe"),))
+            Plan(
+                seed=1,
+                operations=(PlannedOperation(op_id=1, process=0, at_ms=0, function="delete_records"),),
+            )
         )
 
 

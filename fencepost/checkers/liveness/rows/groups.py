@@ -87,11 +87,7 @@ def _own_end(facts: Facts, one: Operation) -> int:
         for row in facts.operations
         if row.function is Function.CRASH and row.process == one.process
     ]
-    ends += [
-        facts.begun + planned.at_ms * MILLISECOND
-        for planned in facts.settings.operations
-        if planned.function == "unsubscribe" and planned.process == one.process
-    ]
+    ends += [moment for process, moment in facts.leavings() if process == one.process]
     return min((end for end in ends if end >= one.invoke_time), default=FOR_EVER)
 
 
