@@ -85,7 +85,7 @@ class OpenFile:
         del file.content[size:]
         file.unsynced.append(size)
         file.syncs.changed(size)
-        self._disk._cut = True
+        self._disk._changed[self._path] = None
         if failing:
             raise PowerLoss
 
@@ -148,8 +148,8 @@ class Disk:
     _look: Callable[[int], None] | None = None
     # The faults that are set; None without any.
     _faults: DiskFaults | None = None
-    # Whether the step that is under way changed a name or cut a file.
-    _cut: bool = False
+    # Paths whose names changed, or that were cut, in the step that is under way.
+    _changed: dict[str, None] = field(init=False, factory=dict)
     _struck: int = 0
     """Faults that drew a random number so far: part of the cause of the next draw."""
 
@@ -232,7 +232,7 @@ class Disk:
         if not failing:
             self._refuse(DiskCall.WRITE, path)
         self._names.take(step)
-        self._cut = True
+        self._changed[path] = None
         if failing:
             raise PowerLoss
 
@@ -241,7 +241,7 @@ class Disk:
     def take_cost(self) -> int:
         """Virtual nanoseconds of the calls since the last `take_cost`."""
         cost, self.cost = self.cost, 0
-        self._cut = False
+        self._changed.clear()
         return cost
 
     def arm_power_loss(self, calls: int) -> None:
@@ -377,7 +377,7 @@ class Disk:
     def crash(self) -> None:
         """The process dies; the page cache survives, so nothing is lost."""
         self.cost = 0
-        self._cut = False
+        self._changed.clear()
         self._calls_left = 0
 
     def power_loss(self) -> PowerLossReport:
@@ -395,7 +395,7 @@ class Disk:
 
     def logs(self) -> tuple[LogOnDisk, ...]:
         """What a power loss now could not take from the replicas' logs on this disk."""
-        return logs_on(self._names, judged=not (self._power_is_off and self._cut))
+        return logs_on(self._names, under_way=self._changed if self._power_is_off else ())
 
     def _contents(self) -> dict[str, bytes]:
         return {path: bytes(file.content) for path, file in self._names.files()}

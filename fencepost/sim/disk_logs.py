@@ -139,14 +139,14 @@ def end_of(segments: Iterable[_Segment], *, gaps: bool) -> int:
 
 
 def logs_on(
-    names: Names[F], *, judged: bool = True, syncs: int = 1, folders: bool = True
+    names: Names[F], *, under_way: Iterable[str] = (), syncs: int = 1, folders: bool = True
 ) -> tuple[LogOnDisk, ...]:
     """The logs in the directories at the top of a disk.
 
     Args:
         names: of the disk.
-        judged: whether what was asked and written can be said: not if the power failed inside a step that had
-            cut a file or changed a name.
+        under_way: paths that were cut, or got another name, in the step in which the power failed. Of a log
+            with such a segment it is not known what was asked.
         syncs: after how many syncs of a file a broker should have synced the directory of its name: 1 if each
             step is done before the power fails, 2 if the second may still be between the two calls of the
             first one (a process with threads).
@@ -161,6 +161,7 @@ def logs_on(
     assert isinstance(top, Directory)
     points = parse_offsets(_shown(top, RECOVERY_POINTS))
     clean = CLEAN_SHUTDOWN in top.names
+    unknown = {path.rpartition("/")[0] for path in under_way if _is_of_batches(path.rpartition("/")[2])}
 
     def owed(step: Step) -> bool:
         return any(
@@ -185,7 +186,7 @@ def logs_on(
             ends = [min(_end_of_sure(state, gaps=gaps) for state in states) for gaps in (False, True)]
         asked = [reader.below(base, file, file.syncs.asked) for base, file in shown.items()]
         said = -1
-        if judged and None not in asked:
+        if name not in unknown and None not in asked:
             said = end_of((segment for segment in asked if segment is not None), gaps=True)
         written = end_of((reader.written(base, file) for base, file in shown.items()), gaps=True)
         found.append(
@@ -231,10 +232,15 @@ def _is_file(thing: object) -> TypeGuard[KeptFile]:
     return thing is not None and not isinstance(thing, Directory)
 
 
+def _is_of_batches(name: str, *suffixes: str) -> bool:
+    """Whether this is the name of a file of batches, with one of these suffixes if there are any."""
+    parsed = parse_segment_name(name)
+    return parsed is not None and parsed.kind == LOG and (not suffixes or parsed.suffix in suffixes)
+
+
 def _synced_since(thing: object | None, name: str, moment: int, syncs: int) -> bool:
     """Whether a file of batches was synced so often after this moment."""
-    parsed = parse_segment_name(name)
-    if parsed is None or parsed.kind != LOG or parsed.suffix or not _is_file(thing):
+    if not _is_of_batches(name, "") or not _is_file(thing):
         return False
     return (thing.syncs.last if syncs == 1 else thing.syncs.before_last) > moment
 
