@@ -57,7 +57,7 @@ class LogOnDisk:
     end_over_gaps: int
     # The end of what the broker had asked the disk to sync, whether the disk obeyed or not; -1: not known.
     asked: int = -1
-    # The end of what the broker had written before the step in which the power failed. At least `asked`.
+    # The end of what the broker had written; -1: not known, because bytes before that are damaged.
     written: int = -1
     # The log's recovery point in the broker's checkpoint; -1: it has none.
     recovery_point: int = -1
@@ -111,7 +111,10 @@ class _Reader:
 
     def written(self, base: int, file: KeptFile) -> _Segment:
         """The whole batches of a file, as a process sees it."""
-        return _Segment(base, tuple(batch[1:] for batch in self.batches(file.shown())), True)
+        data = file.shown()
+        found = self.batches(data)
+        whole = (found[-1][0] if found else 0) == len(data)
+        return _Segment(base, tuple(batch[1:] for batch in found), whole)
 
 
 def end_of(segments: Iterable[_Segment], *, gaps: bool) -> int:
@@ -139,7 +142,7 @@ def end_of(segments: Iterable[_Segment], *, gaps: bool) -> int:
 
 
 def logs_on(
-    names: Names[F], *, under_way: Iterable[str] = (), syncs: int = 1, folders: bool = True
+    names: Names[F], *, under_way: Iterable[str] = (), threads: bool = False
 ) -> tuple[LogOnDisk, ...]:
     """The logs in the directories at the top of a disk.
 
@@ -147,11 +150,10 @@ def logs_on(
         names: of the disk.
         under_way: paths that were cut, or got another name, in the step in which the power failed. Of a log
             with such a segment it is not known what was asked.
-        syncs: after how many syncs of a file a broker should have synced the directory of its name: 1 if each
-            step is done before the power fails, 2 if the second may still be between the two calls of the
-            first one (a process with threads).
-        folders: whether it should have synced the top, too, in which the directories have their names. Kafka
-            never does.
+        threads: whether the power may fail between any two calls of the broker. Then a name should have been
+            synced only after a second sync of its file: a flush of Kafka syncs the file first, then the
+            directory. The top, in which the directories have their names, is never synced by Kafka, so that
+            it is demanded only of a broker without threads. What was asked is not known.
 
     Returns:
         one for each directory with segments, by name.
@@ -165,11 +167,13 @@ def logs_on(
 
     def owed(step: Step) -> bool:
         return any(
-            _synced_since(thing, name, step.taken, syncs)
+            _synced_since(thing, name, step.taken, threads=threads)
             or (
-                folders
+                not threads
                 and isinstance(thing, Directory)
-                and any(_synced_since(file, at, step.taken, syncs) for at, file in thing.names.items())
+                and any(
+                    _synced_since(file, at, step.taken, threads=False) for at, file in thing.names.items()
+                )
             )
             for _, name, thing in step.changes
         )
@@ -185,10 +189,11 @@ def logs_on(
             states = [_sure(reader, outcome) for outcome in names.outcomes(name, owed)]
             ends = [min(_end_of_sure(state, gaps=gaps) for state in states) for gaps in (False, True)]
         asked = [reader.below(base, file, file.syncs.asked) for base, file in shown.items()]
-        said = -1
-        if name not in unknown and None not in asked:
+        said = written = -1
+        if None not in asked:
+            written = end_of((reader.written(base, file) for base, file in shown.items()), gaps=True)
+        if written >= 0 and name not in unknown and not threads:
             said = end_of((segment for segment in asked if segment is not None), gaps=True)
-        written = end_of((reader.written(base, file) for base, file in shown.items()), gaps=True)
         found.append(
             LogOnDisk(
                 topic=key.topic,
@@ -196,7 +201,7 @@ def logs_on(
                 end=ends[0],
                 end_over_gaps=ends[1],
                 asked=said,
-                written=written if said >= 0 else -1,
+                written=written,
                 recovery_point=points.get(key, -1),
                 clean=clean,
             )
@@ -238,11 +243,11 @@ def _is_of_batches(name: str, *suffixes: str) -> bool:
     return parsed is not None and parsed.kind == LOG and (not suffixes or parsed.suffix in suffixes)
 
 
-def _synced_since(thing: object | None, name: str, moment: int, syncs: int) -> bool:
-    """Whether a file of batches was synced so often after this moment."""
+def _synced_since(thing: object | None, name: str, moment: int, *, threads: bool) -> bool:
+    """Whether a file of batches was synced after this moment; threads: twice."""
     if not _is_of_batches(name, "") or not _is_file(thing):
         return False
-    return (thing.syncs.last if syncs == 1 else thing.syncs.before_last) > moment
+    return (thing.syncs.before_last if threads else thing.syncs.last) > moment
 
 
 def _partition_of(name: str) -> TopicPartition | None:
