@@ -30,6 +30,7 @@ class Topic(Struct, frozen=True, kw_only=True):
     replication_factor: int = 3
     min_insync_replicas: int = 1
     unclean_leader_election: bool = False
+    flush_messages: int = 0
     cleanup_policy: str = "delete"
     retention_ms: int = 7 * 86_400_000
     retention_bytes: int = -1

@@ -176,6 +176,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.LOG_RECOVERED: lambda e: (
         f"opens its log: end {e.offset}, high watermark {e.high_watermark} from the checkpoint"
     ),
+    Name.DURABLE: lambda e: f"its disk surely holds the log below {e.end_offset} ({printable(e.cause)})",
     Name.CONTROLLER_ELECTED: lambda e: f"is the controller of epoch {e.controller_epoch}",
     Name.CONTROLLER_RESIGNED: lambda e: (
         f"resigns as controller of epoch {e.controller_epoch}: {printable(e.cause)}"

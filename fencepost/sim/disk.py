@@ -34,6 +34,7 @@ from attrs import Factory, define, field, frozen
 
 from fencepost.sim.disk_content import FileContent
 from fencepost.sim.disk_faults import ArmedError, DiskCall, DiskFaults, input_output_error
+from fencepost.sim.disk_logs import LogOnDisk, logs_on
 from fencepost.sim.disk_loss import FileLoss, PowerLoss, PowerLossReport, file_losses
 from fencepost.sim.disk_names import Directory, Names, Step
 from fencepost.sim.randomness import Randomness
@@ -83,16 +84,22 @@ class OpenFile:
             self._disk._refuse(DiskCall.WRITE, self._path)
         del file.content[size:]
         file.unsynced.append(size)
+        file.syncs.changed(size)
+        self._disk._changed[self._path] = None
         if failing:
             raise PowerLoss
 
     def sync(self) -> None:
         """Make the content durable."""
-        disk = self._disk
-        if disk._syncing(self._path):
-            disk._fail_sync(self._file, self._path)
+        disk, file = self._disk, self._file
+        failing = disk._syncing(self._path)
+        file.syncs.called(len(file.content))
+        if failing:
+            disk._fail_sync(file, self._path)
         elif not disk._lying():
-            self._file.sync()
+            if file.unsynced:
+                file.syncs.obeyed(disk._names.tick())
+            file.sync()
 
     def size(self) -> int:
         """The size of the file in bytes."""
@@ -141,6 +148,8 @@ class Disk:
     _look: Callable[[int], None] | None = None
     # The faults that are set; None without any.
     _faults: DiskFaults | None = None
+    # Paths whose names changed, or that were cut, in the step that is under way.
+    _changed: dict[str, None] = field(init=False, factory=dict)
     _struck: int = 0
     """Faults that drew a random number so far: part of the cause of the next draw."""
 
@@ -210,16 +219,20 @@ class Disk:
 
     def sync_directory(self, path: str) -> None:
         """Make the steps of this directory durable."""
-        if self._syncing(path):
-            raise input_output_error(path)
-        if not self._lying():
+        failing = self._syncing(path)
+        if failing or self._lying():
+            self._names.refuse(path)
+        else:
             self._names.sync(path)
+        if failing:
+            raise input_output_error(path)
 
     def _take(self, step: Step, path: str) -> None:
         failing = self._mutating(self.write_cost)
         if not failing:
             self._refuse(DiskCall.WRITE, path)
         self._names.take(step)
+        self._changed[path] = None
         if failing:
             raise PowerLoss
 
@@ -228,6 +241,7 @@ class Disk:
     def take_cost(self) -> int:
         """Virtual nanoseconds of the calls since the last `take_cost`."""
         cost, self.cost = self.cost, 0
+        self._changed.clear()
         return cost
 
     def arm_power_loss(self, calls: int) -> None:
@@ -363,11 +377,13 @@ class Disk:
     def crash(self) -> None:
         """The process dies; the page cache survives, so nothing is lost."""
         self.cost = 0
+        self._changed.clear()
         self._calls_left = 0
 
     def power_loss(self) -> PowerLossReport:
         """Lose what was not synced, and restart. Keyed by the host, the number of its power losses, and the
         path."""
+        logs = self.logs()
         self.crash()
         self._power_losses += 1
         before = self._contents()
@@ -375,7 +391,11 @@ class Disk:
         for path, file in self._names.files():
             self._settle(path, file)
         self._power_is_off = False
-        return PowerLossReport(files=file_losses(before, self._contents()), steps_lost=steps_lost)
+        return PowerLossReport(files=file_losses(before, self._contents()), steps_lost=steps_lost, logs=logs)
+
+    def logs(self) -> tuple[LogOnDisk, ...]:
+        """What a power loss now could not take from the replicas' logs on this disk."""
+        return logs_on(self._names, under_way=self._changed if self._power_is_off else ())
 
     def _contents(self) -> dict[str, bytes]:
         return {path: bytes(file.content) for path, file in self._names.files()}

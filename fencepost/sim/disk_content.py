@@ -6,6 +6,8 @@ sim/disk.py has the rules.
 
 from attrs import Factory, define, frozen
 
+from fencepost.sim.disk_syncs import Syncs
+
 
 @frozen
 class LostWrite:
@@ -24,12 +26,21 @@ class FileContent:
     """A file without its name.
 
     content: as a process sees it. durable: what is certainly on the disk. unsynced: the writes since then, in
-    order. content = durable with all of unsynced applied, unless some are lost.
+    order. content = durable with all of unsynced applied, unless some are lost. syncs: that were called.
     """
 
     content: bytearray = Factory(bytearray)
     durable: bytearray = Factory(bytearray)
     unsynced: list[Write] = Factory(list)
+    syncs: Syncs = Factory(Syncs)
+
+    def shown(self) -> bytes:
+        """The content, as a process sees it."""
+        return bytes(self.content)
+
+    def sure(self) -> bytes:
+        """The bytes at the beginning that no power loss changes."""
+        return bytes(self.durable[: self.rottable()])
 
     def sync(self) -> None:
         """Make all content durable, except what an earlier sync lost: that becomes a hole of zeros before
@@ -54,6 +65,7 @@ class FileContent:
         self._write_back(writes)
         self.content = bytearray(self.durable)
         self.unsynced.clear()
+        self.syncs.settled(len(self.content))
 
     def flip(self, position: int, bit: int) -> None:
         """Flip the bit `bit` of the byte at `position`, which is below `rottable`."""

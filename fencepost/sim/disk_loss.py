@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from fencepost.sim.disk_logs import LogOnDisk
+
 
 class PowerLoss(BaseException):
     """The power failed inside a file call: the step aborts, its effects are dropped."""
@@ -31,10 +33,11 @@ class FileLoss:
 @frozen(kw_only=True)
 class PowerLossReport:
     """files: those that changed, by path. steps_lost: creations, renames and removals of names that were
-    undone."""
+    undone. logs: what no power loss could have taken."""
 
     files: tuple[FileLoss, ...] = ()
     steps_lost: int = 0
+    logs: tuple[LogOnDisk, ...] = ()
 
 
 def file_losses(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[FileLoss, ...]:

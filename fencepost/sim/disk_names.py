@@ -8,7 +8,7 @@ import errno
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define
 
 F = TypeVar("F")
 
@@ -25,11 +25,14 @@ class Directory:
     """Inside `Names.settle` only: how many more steps survive."""
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Step:
-    """One atomic change: in each of these directories, a name gets an object or (None) is removed."""
+    """One atomic change: in each of these directories, a name gets an object or (None) is removed. taken: the
+    moment of the disk. refused: a process asked to sync it, and the disk lied or failed."""
 
     changes: tuple[tuple[Directory, str, object | None], ...]
+    taken: int = 0
+    refused: bool = False
 
     def touches(self, directories: list[Directory]) -> bool:
         """Whether it changes one of these directories."""
@@ -42,12 +45,19 @@ class Step:
 
 
 class Names(Generic[F]):
-    """The tree. unsynced: the steps that are not durable, oldest first."""
+    """The tree. unsynced: the steps that are not durable, oldest first. moment: counts steps, and the syncs
+    of files, in the order in which they happened."""
 
     def __init__(self, file_type: type[F]) -> None:
         self._file_type = file_type
         self._root = Directory("")
         self.unsynced: list[Step] = []
+        self.moment = 0
+
+    def tick(self) -> int:
+        """The next moment."""
+        self.moment += 1
+        return self.moment
 
     # ---- looking
 
@@ -155,21 +165,62 @@ class Names(Generic[F]):
 
     def take(self, step: Step) -> None:
         """Apply a step, not yet durably."""
+        step.taken = self.tick()
         for directory, name, thing in step.changes:
             _put(directory.names, name, thing)
         self.unsynced.append(step)
 
-    def sync(self, path: str) -> None:
-        """Make this directory's steps durable, and the earlier steps of directories that renames tie to
-        it."""
+    def _synced_with(self, path: str) -> list[Step]:
+        """This directory's steps, and the earlier steps of directories that renames tie to it, the latest
+        first."""
         place = self.find(path)
         if not isinstance(place, Directory):
             raise FileNotFoundError(path)
-        directories, durable = [place], []
+        directories, found = [place], []
         for step in reversed(self.unsynced):
             if step.touches(directories):
                 directories += [change[0] for change in step.changes]
-                durable.append(step)
+                found.append(step)
+        return found
+
+    def refuse(self, path: str) -> None:
+        """A process asked to sync this directory, and the disk lied or failed: what that sync would have made
+        durable is not the process's fault."""
+        for step in self._synced_with(path):
+            step.refused = True
+
+    def outcomes(self, path: str, owed: Callable[[Step], bool]) -> Iterator[dict[str, object]]:
+        """What the names of a directory could be after a power loss now, if the process had synced what it
+        should have.
+
+        Args:
+            path: the directory.
+            owed: whether the process should have synced the directory after this step.
+
+        Yields:
+            the things by name: a prefix of the unsynced steps is kept.
+        """
+        place = self.find(path)
+        if not isinstance(place, Directory):
+            raise FileNotFoundError(path)
+        steps, kept = [step for step in self.unsynced if step.touches([place])], 0
+        for number, step in enumerate(steps, 1):
+            if step.refused:
+                break
+            if owed(step):
+                kept = number
+        names = dict(place.durable)
+        for number in range(len(steps) + 1):
+            if number >= kept:
+                yield dict(names)
+            for directory, name, thing in steps[number].changes if number < len(steps) else ():
+                if directory is place:
+                    _put(names, name, thing)
+
+    def sync(self, path: str) -> None:
+        """Make this directory's steps durable, and the earlier steps of directories that renames tie to
+        it."""
+        durable = self._synced_with(path)
         for step in reversed(durable):
             self._make_durable(step)
         if len(durable) == len(self.unsynced):

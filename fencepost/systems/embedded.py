@@ -28,6 +28,7 @@ from fencepost import __version__
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.runtime.machine_code import load_when_due
+from fencepost.sim.disk_loss import PowerLossReport
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND
 from fencepost.sim.world import World
@@ -38,7 +39,7 @@ from fencepost.systems.gateway import Gateway
 from fencepost.systems.loop_thread import LoopThread
 from fencepost.systems.pace import Pace
 from fencepost.systems.simulation import Simulation
-from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, settings_of
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, PowerLost, System, settings_of
 from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_, PlanError, unknown_name
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
@@ -144,6 +145,8 @@ class Embedded:
     """Rounds of housekeeping so far."""
     _full: bool = field(default=False, init=False)
     """Whether the simulated disks have met their bound."""
+    _power_lost: list[PowerLost] = field(factory=list, init=False)
+    """Every power loss so far."""
 
     def __attrs_post_init__(self) -> None:
         self._refuse_used_directory()
@@ -384,7 +387,9 @@ class Embedded:
         """The simulated disks; None where files are real."""
         if self.directory is not None:
             return None
-        return EmbeddedDisks(world=self.simulation.world, do=self.do, brokers=self.brokers)
+        return EmbeddedDisks(
+            world=self.simulation.world, do=self.do, brokers=self.brokers, lost=self._power_lost
+        )
 
     # ---- brokers
 
@@ -414,7 +419,12 @@ class Embedded:
 
     def power_off(self, broker: int) -> None:
         """Its host loses power. Raises UnsupportedError on real files."""
-        self.do(self.simulation.power_off, broker)
+        report = self.do(self._power_off, broker)
+        self._power_lost.append(PowerLost(time=time.time_ns(), broker=broker, logs=report.logs))
+
+    def _power_off(self, broker: int) -> PowerLossReport:
+        self.simulation.host(broker)
+        return self.simulation.world.power_loss(broker)
 
     def cut(self, name: str, pairs: Iterable[Pair]) -> None:
         """Nothing gets over these directed links until `heal(name)`."""

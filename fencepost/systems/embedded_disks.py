@@ -3,13 +3,13 @@
 Owns the translation to the simulated world. Must not know what a disk keeps (sim/disk.py).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from fencepost.sim.disk_faults import DiskCall
-from fencepost.systems.system import FaultyDisks
+from fencepost.systems.system import FaultyDisks, PowerLost
 
 if TYPE_CHECKING:
     from fencepost.sim.world import World
@@ -26,6 +26,8 @@ class EmbeddedDisks:
     do: Callable[..., Any]
     """Calls something in the thread of the world."""
     brokers: tuple[int, ...]
+    lost: Sequence[PowerLost]
+    """Grows with each power loss."""
 
     def lie(self, broker: int, below: str = "") -> None:
         """Syncs of a broker return and make nothing durable. below: of no account: of the whole disk."""
@@ -53,6 +55,10 @@ class EmbeddedDisks:
         """End the faults of one disk or of all."""
         for each in self.brokers if broker is None else (broker,):
             self.do(self.world.heal_disk, each)
+
+    def power_losses(self) -> Sequence[PowerLost]:
+        """Every power loss so far."""
+        return tuple(self.lost)
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ show later. A call that the system cannot carry out raises `UnsupportedError` wi
 nothing. What it can carry out is in `inside().can`, which may be asked before it is started.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +17,7 @@ import msgspec
 from attrs import frozen
 
 from fencepost.sim.disk_faults import DiskCall
+from fencepost.sim.disk_logs import LogOnDisk
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import ClusterOptions, Plan
 from fencepost.traces.plan_json import plan_to_json
@@ -113,6 +114,15 @@ class Requests(Protocol):
         ...
 
 
+@frozen(kw_only=True)
+class PowerLost:
+    """A broker's host lost power. time: nanoseconds of the wall clock; logs: what its disk surely held."""
+
+    time: int
+    broker: int
+    logs: tuple[LogOnDisk, ...]
+
+
 class FaultyDisks(Protocol):
     """Disks that do not only lose power. broker: the one with the disk."""
 
@@ -140,6 +150,10 @@ class FaultyDisks(Protocol):
 
     def heal(self, broker: int | None = None) -> None:
         """End the faults of one disk or of all; their effects stay."""
+        ...
+
+    def power_losses(self) -> Sequence[PowerLost]:
+        """Every power loss so far, in order."""
         ...
 
 

@@ -160,6 +160,12 @@ class Name(StrEnum):
     LOG_RECOVERED = "log_recovered"
     """A replica's log was opened at start-up. offset: log end offset; high_watermark: from the checkpoint;
     log_start_offset; leader_epoch: of its last record."""
+    DURABLE = "durable"
+    """What a host's disk holds of a replica's log, said by the disk when the power failed or a bit rotted.
+    end_offset: the end of what no power loss takes; cause: power_loss, bit_rot; detail: JSON {asked: the end
+    of what the broker had asked to sync, written: of what it had written, recovery_point: its checkpoint's,
+    -1 if not known; clean: whether it had left the marker of a clean stop}. A name that the broker never
+    asked to sync counts as durable, one that the disk refused does not."""
     TOPIC_CONFIGURED = "topic_configured"
     """A broker applied a changed configuration of a topic. node; topic; partition -1; detail: JSON of the
     overrides, {} when they are gone."""
@@ -338,8 +344,15 @@ class EventColumns(TypedDict, total=False):
 
 OF_A_TOPIC = (
     *(Name.PARTITION_STATE, Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED),
-    *(Name.HIGH_WATERMARK, Name.ISR_UPDATED, Name.LOG_RECOVERED, Name.LOG_START, Name.REPLICA_LOG),
-    *(Name.TOPIC_DELETION, Name.ASSIGNMENT),
+    *(
+        Name.HIGH_WATERMARK,
+        Name.ISR_UPDATED,
+        Name.LOG_RECOVERED,
+        Name.LOG_START,
+        Name.REPLICA_LOG,
+        Name.DURABLE,
+    ),
+    *(Name.TOPIC_DELETION, Name.ASSIGNMENT, Name.DURABLE),
 )
 """Events that mean nothing without a topic; a mark of REPLICA_DELETED is one, too."""
 

@@ -21,7 +21,8 @@ POWER_LOSS = "a power loss"
 RETENTION = "retention"
 UNHEARD = "retention at another leader"
 UNCUT = "retention at its leader"
-LOSING = {"power_loss": POWER_LOSS, "bit_rot": "bit rot"}
+BIT_ROT = "bit_rot"
+LOSING = {"power_loss": POWER_LOSS, BIT_ROT: "bit rot"}
 """The faults after which a log may be shorter than it was, in words."""
 
 
@@ -32,6 +33,11 @@ NOTHING = (0, 0)
 def _below(offsets: tuple[int, int], end: int) -> tuple[int, int]:
     """The part of a range below `end`."""
     return (offsets[0], min(offsets[1], end)) if offsets[0] < end else NOTHING
+
+
+def _from(offsets: tuple[int, int], start: int) -> tuple[int, int]:
+    """The part of a range from `start` on."""
+    return (max(offsets[0], start), offsets[1]) if start < offsets[1] else NOTHING
 
 
 def _around(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
@@ -61,6 +67,9 @@ class ObservedReplica:
     lost_from: int = -1
     # High watermark that had been exposed before that loss.
     lost_to: int = -1
+    # First offset that its disk does not surely hold, as the disk said since the log was last opened; -1: it
+    # said nothing.
+    durable: int = -1
     # Offsets [start, end) inside of the log that a power loss may have taken, whatever its end is.
     hollow: tuple[int, int] = NOTHING
     # Offsets [start, end) below its leader's log start that it kept when it cut its log.
@@ -81,14 +90,24 @@ class ObservedReplica:
             self.rewritten = NOTHING
 
     def recover(self, end: int) -> int:
-        """The log was opened again, and ends at `end`. Returns where what it surely holds ends, but for
-        `hollow`."""
+        """The log was opened again, and ends at `end`. Returns where the loss that is excused begins, but for
+        `hollow`: where the log ends, or the lies of its disk began, and never below what the disk held."""
+        durable, self.durable = self.durable, -1
         if not self.power_failed:
-            return end
+            return max(end, durable)
         held = min(end, self.floor) if self.floor >= 0 else end
-        self.hollow = _below(_around(self.hollow, self.rewritten), end)
+        at_risk = _from(self.rewritten, durable)
+        self.hollow = _below(_around(self.hollow, at_risk), end)
         self.floor, self.rewritten, self.power_failed = -1, NOTHING, False
-        return held
+        return max(held, durable)
+
+    def told_durable(self, end: int, *, rotten: bool) -> None:
+        """Its disk says that it surely holds everything below `end`: after a power loss, or when a bit
+        rotted, which may take what an earlier power loss had left."""
+        if rotten and self.durable >= 0:
+            self.durable = min(self.durable, end)
+        else:
+            self.durable = max(self.durable, end)
 
 
 @define
@@ -299,6 +318,10 @@ class ObservedState:
             replica.floor = event.offset if replica.floor < 0 else min(replica.floor, event.offset)
         self._look_for_loss(event, facts)
 
+    def _durable(self, event: Event) -> None:
+        replica = self._of(event).replica(event.node)
+        replica.told_durable(event.end_offset, rotten=event.cause == BIT_ROT)
+
     def _look_for_forgotten(self, event: Event, facts: ObservedPartition) -> None:
         """Retention takes a leader's epochs away with its records, so that a follower with others in their
         place is no longer sent to cut its log: it is in the ISR as soon as its log ends where the leader's
@@ -351,4 +374,5 @@ _LEARN = {
     Name.TRUNCATED: ObservedState._truncated,
     Name.HIGH_WATERMARK: ObservedState._high_watermark,
     Name.LOG_RECOVERED: ObservedState._log_recovered,
+    Name.DURABLE: ObservedState._durable,
 }

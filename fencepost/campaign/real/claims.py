@@ -7,7 +7,7 @@ on. If it also has records of an epoch that others had cut off, loss begins earl
 its last one and its own had put other records.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
@@ -58,7 +58,7 @@ def claims_of_run(
     reader: int,
     stuck: bool,
     may_repeat: bool,
-    power_lost: Mapping[Key, frozenset[int]] = MappingProxyType({}),
+    power_lost: Mapping[Key, Mapping[int, tuple[int, int]]] = MappingProxyType({}),
 ) -> Claims:
     """The claims.
 
@@ -68,9 +68,10 @@ def claims_of_run(
       elections: that were recorded.
       reader: the process of the final reads.
       stuck: whether the cluster made no progress after the faults.
-      power_lost: the replicas that lost power, and with it what was not synced, by partition. Kafka relies
-        on replication, not on fsync: what was acknowledged is on `min.insync.replicas` brokers, so that it
-        may be lost if so many lost power.
+      power_lost: the offsets [start, end) that replicas which lost power may have lost, by partition and
+        broker: what they had written, and no sync had made durable. Kafka relies on replication, not on
+        fsync: what was acknowledged is on `min.insync.replicas` brokers, so that it may be lost if so many
+        lost power.
       may_repeat: whether a producer without idempotence sent something again whose outcome it did not know.
     """
     claims = derive_claims(plan, ObservedState(), operations, stuck=stuck)
@@ -83,13 +84,13 @@ def claims_of_run(
         LossRange(
             topic=topic,
             partition=partition,
-            start=0,
-            end=EVERYTHING,
+            start=min(start for start, _ in nodes.values()),
+            end=max(end for _, end in nodes.values()),
             reason=f"{_brokers(nodes)} lost power with records that were not synced, and "
             f"min.insync.replicas is {copies[topic]}",
         )
         for (topic, partition), nodes in sorted(power_lost.items())
-        if len(nodes) >= copies[topic]
+        if len(nodes) >= copies[topic] and any(start < end for start, end in nodes.values())
     )
     duplicates = claims.duplicates and may_repeat
     reasons = claims.reasons if duplicates == claims.duplicates else ()
@@ -106,7 +107,7 @@ def claims_of_run(
     )
 
 
-def _brokers(nodes: frozenset[int]) -> str:
+def _brokers(nodes: Collection[int]) -> str:
     return ("broker " if len(nodes) == 1 else "brokers ") + ", ".join(map(str, sorted(nodes)))
 
 

@@ -21,6 +21,7 @@ from attrs import define, evolve, field
 
 import fencepost
 from fencepost.campaign.observed.observed_state import Key
+from fencepost.campaign.real import power
 from fencepost.campaign.real.asking import Asking
 from fencepost.campaign.real.audited import Audit
 from fencepost.campaign.real.claims import acknowledged_by_all, claims_of_run, demanded
@@ -63,8 +64,6 @@ time for anybody: three minutes of sixty busy processes looked like a cluster th
 NEVER_HEALED = "every broker is back, every partition has a leader and a full ISR"
 """What did not come where the cluster did not heal."""
 MILLISECONDS = 1_000
-POWER_LOSS, REASSIGN = "power_loss", "reassign_"
-"""The kind of fault, and how the kinds begin that move replicas."""
 
 
 @define(eq=False, kw_only=True)
@@ -496,17 +495,12 @@ class RealRun:
 
     # ---- the trace
 
-    def _power_lost(self) -> dict[Key, frozenset[int]]:
-        """The replicas of each partition that lost power in this run. Where operators moved replicas, every
-        broker may have been one."""
-        hit = {
-            event.node
-            for event in self.record.events
-            if event.name is Name.FAULT_BEGAN and event.cause == POWER_LOSS
-        }
-        moved = any(fault.kind.startswith(REASSIGN) for fault in self.plan.faults)
-        assigned = self.observer.state.assignments.items()
-        return {key: frozenset(hit if moved else hit & set(replicas)) for key, replicas in assigned}
+    def _said(self) -> tuple[tuple[int, Event], ...]:
+        """What the disks said when the power failed."""
+        if "disks" not in self.system.inside().can:
+            return ()
+        losses = disks_of_system(self.system).power_losses()
+        return tuple(power.of_run(losses, self._began, self.record.names))
 
     def _trace(self) -> Trace:
         cores = [client.driver.core for client in self._clients.values()]
@@ -517,7 +511,7 @@ class RealRun:
         inside = inside_of(self.system, self._began, self.record.names)
         if inside.missing:
             self.record.note(self.now, Name.MARK, cause="inside_unknown", detail={"why": inside.missing})
-        stored = self._stored(operations)
+        stored, said = self._stored(operations), self._said()
         seen = self.observer.elections
         claims = claims_of_run(
             self.plan,
@@ -526,7 +520,7 @@ class RealRun:
             reader=self.reader,
             stuck=bool(self.stuck),
             may_repeat=any(one.attempts > 1 for one in operations if one.function is Function.APPEND),
-            power_lost=self._power_lost(),
+            power_lost=power.lost_power(self.plan, self.record.events, said, self.observer.state.assignments),
         )
         if self.control == "acks-1":
             operations = acknowledged_by_all(operations)
@@ -542,7 +536,10 @@ class RealRun:
             operations=operations,
             events=tuple(
                 sorted(
-                    (*inside.events, *self.record.events, *self._hits(), *self._still()),
+                    (
+                        *(*inside.events, *self.record.events, *self._hits(), *self._still()),
+                        *(event for _, event in said),
+                    ),
                     key=lambda event: event.time,
                 )
             )

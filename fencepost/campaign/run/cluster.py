@@ -18,9 +18,11 @@ from fencepost.campaign.faults.keeping import Keeping, reached_by
 from fencepost.campaign.faults.kind import Ask, FaultKind
 from fencepost.campaign.faults.roles import follows, resolve
 from fencepost.campaign.faults.table import FAULTS
+from fencepost.campaign.observed.durable import durable_event
 from fencepost.campaign.run.recorder import Recorder
 from fencepost.campaign.swarm.producers import make_client
 from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.broker_context import INTERNAL_TOPICS
 from fencepost.impl.core.core_interface import Core
 from fencepost.impl.core.files import FileSystem
 from fencepost.impl.log.batch.batch_file import frames
@@ -29,6 +31,7 @@ from fencepost.impl.log.layout import CLEAN_SHUTDOWN
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
 from fencepost.sim.disk import PowerLossReport
+from fencepost.sim.disk_logs import LogOnDisk
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE, World
 from fencepost.systems.simulation import Simulation
@@ -328,7 +331,15 @@ class FaultyCluster(Recorder):
             self.restart_later(node, RESTART_AFTER_POWER_LOSS_MS)
             return
         self._began(fault, node)
+        self._kept(node, report.logs, "power_loss")
         self.restart_later(node, fault.duration_ms)
+
+    def _kept(self, node: int, logs: tuple[LogOnDisk, ...], cause: str) -> None:
+        """Record what the disk says of its logs. A topic that was always compacted may have gaps."""
+        compacted = {topic.name for topic in self.plan.cluster.topics if "compact" in topic.cleanup_policy}
+        for log in logs:
+            gaps = log.topic in compacted or log.topic in INTERNAL_TOPICS
+            self.recorded(durable_event(log, self.now, node, cause, gaps=gaps))
 
     # ---- stops and disks
 
@@ -409,7 +420,8 @@ class FaultyCluster(Recorder):
         with suppress(CorruptBatchError):
             for frame in frames(file, 0, file.size()):
                 covered.append(range(frame.position + CRC_START, frame.position + frame.size))
-        disk.rot_bit_within(path, tuple(covered))
+        if disk.rot_bit_within(path, tuple(covered)) is not None:
+            self._kept(node, disk.logs(), "bit_rot")
 
     def heal(self) -> None:
         """End every fault, and let every broker run."""

@@ -11,14 +11,17 @@ A flush syncs the folder of a partition, not the log directory in which that fol
 journals it within seconds, which is `write_back` here.
 """
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 
 from fencepost.sim.disk_faults import DiskCall
+from fencepost.sim.disk_logs import LogOnDisk
 from fencepost.systems.disk.mounted import MountedDisk, missing
+from fencepost.systems.system import PowerLost
 from fencepost.traces.errors import FencepostError
 
 SETTINGS: Mapping[str, str] = {"log.index.size.max.bytes": "65536"}
@@ -32,6 +35,7 @@ class Disks:
     """The disks of a cluster, by broker."""
 
     disks: dict[int, MountedDisk] = field(factory=dict)
+    _lost: list[PowerLost] = field(factory=list)
 
     @classmethod
     def open(cls, folders: Mapping[int, Path], seed: int = 0) -> "Disks":
@@ -48,9 +52,17 @@ class Disks:
         return made
 
     def power_loss(self, brokers: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """These brokers, which are dead, lose what was not synced. Returns what each lost: files (path,
-        size_before, size_after, writes, kept) and steps."""
-        return {broker: self._of(broker).power_loss() for broker in brokers}
+        """These brokers, which are dead, lose what was not synced. Returns what each lost: files
+        (path, size_before, size_after, writes, kept), steps and logs (sim/disk_logs.py)."""
+        lost = {broker: self._of(broker).power_loss() for broker in brokers}
+        for broker, report in lost.items():
+            logs = tuple(LogOnDisk(**log) for log in report["logs"])
+            self._lost.append(PowerLost(time=time.time_ns(), broker=broker, logs=logs))
+        return lost
+
+    def power_losses(self) -> Sequence[PowerLost]:
+        """Every power loss so far, in order."""
+        return tuple(self._lost)
 
     def lie(self, broker: int, below: str = "") -> None:
         """Syncs return and make nothing durable. below: only of this folder, such as `t-0`."""

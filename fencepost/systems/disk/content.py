@@ -9,6 +9,8 @@ mapped into memory), so that a write has a position here, and content is kept in
 
 from attrs import Factory, define
 
+from fencepost.sim.disk_syncs import Syncs
+
 PAGE = 4096
 Write = tuple[int, bytes] | int
 """The position and bytes of a write, or the new size of a truncation."""
@@ -71,12 +73,14 @@ class StoredFile:
     """A file without its name.
 
     content: as processes see it. durable: what is certainly on the disk. unsynced: the writes since then, in
-    order. content = durable with all of unsynced applied, unless a failed sync lost some.
+    order. content = durable with all of unsynced applied, unless a failed sync lost some. syncs: that were
+    called.
     """
 
     content: Pages = Factory(Pages)
     durable: Pages = Factory(Pages)
     unsynced: list[Write] = Factory(list)
+    syncs: Syncs = Factory(Syncs)
     mtime_ns: int = 0
     mode: int = 0o644
 
@@ -84,6 +88,16 @@ class StoredFile:
         """A process writes."""
         self.content.apply(write)
         self.unsynced.append(write)
+        self.syncs.changed(write if isinstance(write, int) else write[0])
+
+    def shown(self) -> bytes:
+        """The content, as a process sees it."""
+        return self.content.read(0, self.content.size)
+
+    def sure(self) -> bytes:
+        """The bytes at the beginning that no power loss changes."""
+        touched = (write if isinstance(write, int) else write[0] for write in self.unsynced)
+        return self.durable.read(0, min([self.durable.size, *touched]))
 
     def sync(self) -> None:
         """Make all content durable, except what an earlier sync lost."""
@@ -106,6 +120,7 @@ class StoredFile:
             self.durable.apply((torn[0], torn[1][:torn_to]))
         self.content = self.durable.copy()
         self.unsynced.clear()
+        self.syncs.settled(self.content.size)
 
     def _write_back(self, writes: int) -> None:
         for write in self.unsynced[:writes]:

@@ -127,8 +127,8 @@ class MountedDisk:
 
     def power_loss(self) -> dict[str, Any]:
         """Lose what was not synced. No process may use the disk: the caller has killed it. What it changed in
-        memory and nobody had written yet is unsynced, too. Returns what was lost: files (path, size_before,
-        size_after, writes, kept) and steps."""
+        memory and nobody had written yet is unsynced, too. Returns what was lost: files (path,
+        size_before, size_after, writes, kept), steps, and logs: what was surely held."""
         with contextlib.suppress(OSError):  # a full or failing disk takes nothing: that is lost, too
             write_dirty_pages(self.folder)
         lost: dict[str, Any] = self.ask("power_loss")["lost"]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from attrs import define, field, frozen
 
 from fencepost.sim.disk_faults import ArmedError, DiskCall, DiskFaults, input_output_error, no_space_error
+from fencepost.sim.disk_logs import LogOnDisk, logs_on
 from fencepost.sim.disk_names import Directory, Names, Step
 from fencepost.sim.randomness import Randomness
 from fencepost.systems.disk.content import Pages, StoredFile, Write
@@ -45,6 +46,8 @@ class Loss:
     """Those with unsynced writes that did not all survive, and those whose name is gone."""
     steps: int = 0
     """Creations, renames and removals of names that were undone."""
+    logs: tuple[LogOnDisk, ...] = ()
+    """What no power loss could have taken."""
 
 
 @define(eq=False, kw_only=True)
@@ -122,10 +125,13 @@ class Volume:
     def sync(self, file: StoredFile, path: str) -> None:
         """fsync of a file. path: its name. Raises OSError."""
         self._slow()
+        file.syncs.called(file.content.size)
         if self._fails(DiskCall.SYNC, path):
             file.fail_sync(self._draw_fault(len(file.unsynced) + 1, f"sync {path}"))
             raise input_output_error(path)
         if not self._lying(path):
+            if file.unsynced:
+                file.syncs.obeyed(self._names.tick())
             file.sync()
 
     # ---- names
@@ -156,10 +162,13 @@ class Volume:
     def sync_directory(self, path: str) -> None:
         """Make the names in it durable. Raises OSError."""
         self._slow()
-        if self._fails(DiskCall.SYNC, path):
-            raise input_output_error(path)
-        if not self._lying(path):
+        failing = self._fails(DiskCall.SYNC, path)
+        if failing or self._lying(path):
+            self._names.refuse(path)
+        else:
             self._names.sync(path)
+        if failing:
+            raise input_output_error(path)
 
     def _step(self, make: Callable[..., Step], *args: object) -> Step:
         """The step; its errors get the number that a system call has."""
@@ -211,11 +220,12 @@ class Volume:
     def power_loss(self) -> Loss:
         """Lose what was not synced. Files that are open elsewhere must not be used any more."""
         self._losses += 1
+        logs = logs_on(self._names, threads=True)
         before = {path: (file, file.content.size, len(file.unsynced)) for path, file in self._names.files()}
         steps = self._names.settle(lambda path, count: self._draw(count + 1, "names", path))
         kept = {path: self._settle(path, file) for path, file in self._names.files()}
         self._dirty = 0
-        return Loss(files=tuple(self._lost(before, kept)), steps=steps)
+        return Loss(files=tuple(self._lost(before, kept)), steps=steps, logs=logs)
 
     def _settle(self, path: str, file: StoredFile) -> int:
         writes, torn_to = len(file.unsynced), 0

@@ -86,6 +86,20 @@ CLUSTER: tuple[Anomaly, ...] = (
         definition="compaction removed the latest record of a key from one replica",
     ),
     Anomaly(
+        name="sync_not_asked",
+        rank=29,
+        breaks="SYNCED",
+        definition="when the power failed, a broker had not asked its disk to sync what its flush.messages, "
+        "its recovery point or its marker of a clean stop says is synced",
+    ),
+    Anomaly(
+        name="synced_record_lost",
+        rank=29,
+        breaks="SYNCED",
+        definition="after a power loss or bit rot a replica opened a shorter log than its disk surely held: "
+        "the content synced, and its name too or never asked for",
+    ),
+    Anomaly(
         name="implementation_error",
         rank=49,
         breaks="NO-CRASH",

@@ -161,6 +161,37 @@ def test_nothing_that_a_sync_has_reached_is_at_risk():
     assert rewritten(honest) == []
 
 
+def held(end: int, cause: str = "power_loss") -> Event:
+    """The disk of broker 2 surely holds everything below this offset."""
+    return event(Name.DURABLE, 2, end_offset=end, cause=cause)
+
+
+def test_what_the_disk_held_when_the_power_failed_is_not_excused():
+    """Rule: a log that comes back shorter than its disk surely held lost more than the power loss explains;
+    only the rest of its loss is allowed. Where the log is longer, it ends where it ends."""
+    isr = state(1, 0, (1, 2))
+    assert [(loss.start, loss.end) for loss in story(isr, held(8), RECOVERED).losses] == [(8, 10)]
+    assert [(loss.start, loss.end) for loss in story(isr, held(5), RECOVERED).losses] == [(6, 10)]
+    assert story(isr, held(10), RECOVERED).losses == []
+    again = story(isr, held(8), POWER_LOSS, held(6), RECOVERED)
+    assert [(loss.start, loss.end) for loss in again.losses] == [(8, 10)], "nothing was opened in between"
+    rotten = Event(time=0, name=Name.FAULT_BEGAN, node=2, cause="bit_rot")
+    rotted = story(isr, held(8), rotten, held(7, "bit_rot"), RECOVERED)
+    assert [(loss.start, loss.end) for loss in rotted.losses] == [(7, 10)]
+
+
+def test_a_lie_costs_nothing_that_a_later_sync_made_durable():
+    """Rule: the disk says what it holds when the power fails, whatever it had lied about before; the same
+    fact counts for what a compaction wrote anew."""
+    assert lied_about(LIE_ENDED, POWER_LOSS, held(12), WHOLE).losses == []
+    partly = lied_about(LIE_ENDED, POWER_LOSS, held(11), WHOLE).losses
+    assert [(loss.start, loss.end) for loss in partly] == [(11, 12)]
+    assert rewritten(lied_about(compacted(8), LIE_ENDED, POWER_LOSS, held(12), WHOLE)) == []
+    assert rewritten(lied_about(compacted(8), POWER_LOSS, held(3), WHOLE)) == [(3, 8)]
+    hole = lied_about(compacted(8), POWER_LOSS, held(3), WHOLE, LIE_ENDED, POWER_LOSS, held(12), WHOLE)
+    assert rewritten(hole)[-1] == (3, 8), "no later sync brings back what is gone"
+
+
 def test_a_lie_excuses_the_power_loss_that_followed_it_and_no_later_restart():
     """What is recovered is durable: a process that dies after that loses nothing by a lie of long ago. A log
     that was made under a lie is at risk whole."""

@@ -24,12 +24,17 @@ from tests.checkers.traces_by_hand import trace as trace_by_hand
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "real-kafka.md"
 CHECKERS = Path(invariants.__file__).parent
-STORIES = ("", "_control", "_edges", "_hw_kept", "_hw_mono")
+STORIES = ("", "_control", "_edges", "_hw_kept", "_hw_mono", "_synced")
 """Modules of tests/checkers with stories."""
 INSIDE, REAL = "fencepost.systems.apache_kafka.inside", "fencepost.campaign.real"
 RUN = (f"{REAL}.run", f"{REAL}.striking", f"{REAL}.observer")
 FILES = ("fencepost.audit.runs", f"{REAL}.audited")
-BROKERS = (f"{INSIDE}.broker_log", f"{INSIDE}.states", f"{INSIDE}.together")
+BROKERS = (
+    f"{INSIDE}.broker_log",
+    f"{INSIDE}.states",
+    f"{INSIDE}.together",
+    "fencepost.campaign.observed.durable",
+)
 SOURCES = {
     "KRaft": (*RUN, *FILES, *BROKERS, f"{INSIDE}.metadata_log"),
     "ZooKeeper": (*RUN, *FILES, *BROKERS, f"{INSIDE}.zookeeper_log"),
@@ -44,6 +49,8 @@ NEVER = {
     ("high_watermark_forgotten", "KRaft"): "a broker that loads a log names its start",
     ("high_watermark_forgotten", "ZooKeeper"): "a broker that loads a log names its start",
     ("deletion_incomplete", "KRaft"): "one record is the request and its end",
+    ("sync_not_asked", "KRaft"): "between a write and its sync other threads run",
+    ("sync_not_asked", "ZooKeeper"): "between a write and its sync other threads run",
 }
 """What a source says, but never so that the rule can be broken."""
 

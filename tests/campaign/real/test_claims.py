@@ -4,6 +4,10 @@ from attrs import evolve, frozen
 
 from fencepost.campaign.observed.claims import EVERYTHING
 from fencepost.campaign.real.claims import claims_of_run, demanded, loss_of
+from fencepost.campaign.real.power import lost_power, of_run
+from fencepost.sim.disk_logs import LogOnDisk
+from fencepost.systems.system import PowerLost
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.plan import ClientOptions, ClusterOptions, Plan, TopicOptions
 
@@ -104,16 +108,41 @@ def test_power_losses_excuse_the_partitions_that_lost_as_many_replicas_as_acknow
     what is acknowledged is kept (KIP-966)."""
     history = [append(), read(READER, (0, 1))]
 
-    def losses(copies, *nodes):
+    def losses(copies, nodes):
         topic = TopicOptions(min_insync_replicas=copies)
         plan = Plan(seed=1, cluster=ClusterOptions(topics=(topic,)))
-        return claims(plan, history, [], power_lost={("t", 0): frozenset(nodes)}).loss
+        return claims(plan, history, [], power_lost={("t", 0): nodes}).loss
 
-    (loss,) = losses(1, 2)
+    (loss,) = losses(1, {2: (0, EVERYTHING)})
     assert (loss.topic, loss.partition, loss.start) == ("t", 0, 0) and "broker 2 lost power" in loss.reason
-    assert not losses(2, 2) and not losses(1)
-    (loss,) = losses(2, 3, 2)
-    assert "brokers 2, 3 lost power" in loss.reason
+    assert not losses(2, {2: (0, EVERYTHING)}) and not losses(1, {})
+    (loss,) = losses(2, {3: (4, 9), 2: (6, 7)})
+    assert "brokers 2, 3 lost power" in loss.reason and (loss.start, loss.end) == (4, 9)
+
+
+def test_what_a_disk_held_when_the_power_failed_is_not_excused():
+    """Rule: everything that was written had been synced, so that nothing may be lost; where a disk said
+    nothing of a loss, everything may."""
+    topic = TopicOptions(min_insync_replicas=1)
+    plan = Plan(seed=1, cluster=ClusterOptions(topics=(topic,)))
+    history = [append(), read(READER, (0, 1))]
+    off = [Event(time=5, name=Name.FAULT_BEGAN, node=2, cause="power_loss")]
+
+    def lost(*logs):
+        said = tuple(of_run([PowerLost(time=12, broker=2, logs=logs)], 10, {"run-t": "t"}))
+        assert [event.time for _, event in said] == [2] * len(said)
+        return claims(plan, history, [], power_lost=lost_power(plan, off, said, {("t", 0): (1, 2, 3)})).loss
+
+    def log(end, written, name="run-t"):
+        return LogOnDisk(topic=name, partition=0, end=end, end_over_gaps=end, written=written)
+
+    assert lost(log(7, 7)) == ()
+    (loss,) = lost(log(4, 7))
+    assert (loss.start, loss.end) == (4, 7)
+    (loss,) = lost(log(4, -1))
+    assert (loss.start, loss.end) == (4, EVERYTHING)
+    (loss,) = lost(log(7, 7, "other"))
+    assert (loss.start, loss.end) == (0, EVERYTHING)
 
 
 def test_duplicates_are_allowed_only_where_something_was_sent_again():

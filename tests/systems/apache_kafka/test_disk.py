@@ -36,6 +36,12 @@ def off_and_on(cluster):
     cluster.wait_until_healthy()
 
 
+def held(cluster, topic):
+    """The ends of what the disks surely held of a topic when the power failed."""
+    logs = [log for loss in cluster.disks.power_losses() for log in loss.logs]
+    return {log.end for log in logs if log.topic == topic}
+
+
 def test_without_a_lie_nothing_acknowledged_is_lost(cluster):
     """The control: synced before it was acknowledged, and there after the loss of power."""
     lab = Lab(cluster, "honest", **{"flush.messages": "1"})
@@ -44,6 +50,7 @@ def test_without_a_lie_nothing_acknowledged_is_lost(cluster):
     off_and_on(cluster)
     assert lab.read() == list(range(1, COUNT + 1))
     assert lab.verdict() == []
+    assert held(cluster, "honest") == {COUNT}, "each append was synced, and its file has a name"
 
 
 def test_lying_syncs_and_a_loss_of_power_of_all_lose_acknowledged_records(cluster):
@@ -56,6 +63,7 @@ def test_lying_syncs_and_a_loss_of_power_of_all_lose_acknowledged_records(cluste
     off_and_on(cluster)
     assert len(lab.read()) < COUNT
     assert "lost_write" in lab.verdict()
+    assert held(cluster, "liar") == {0}
 
 
 def test_a_broker_ends_where_its_disk_fails_and_the_others_go_on(cluster):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.randomness import Randomness
 from fencepost.systems.disk.content import PAGE, Pages, StoredFile
@@ -98,6 +99,45 @@ def test_power_loss_keeps_synced_files_with_synced_names(seed):
     assert {each.path for each in report.files} <= {"d/lost", "d/late"}
     again = volume(seed)
     assert again.power_loss().files == ()
+
+
+def batch(value):
+    """One record, as the first one of a log."""
+    record = Record(value, -1, None, b"%d" % value)
+    return encode_batch([record], base_offset=value, leader_epoch=0)
+
+
+def log_of(calls, *, lies=False):
+    """What the disk says of a log after these calls: append, sync, names, at the file that they name."""
+    disk, number = volume(1), 0
+    disk.make_directory("t-0")
+    disk.sync_directory("")
+    path = "t-0/00000000000000000000.log"
+    file = disk.create(path)
+    if lies:
+        disk.lie_about_syncs(times=1)
+    for call in calls:
+        if call == "append":
+            disk.write(file, path, file.content.size, batch(number))
+            number += 1
+        elif call == "sync":
+            disk.sync(file, path)
+        else:
+            disk.sync_directory("t-0")
+    (log,) = disk.power_loss().logs
+    return log
+
+
+def test_a_power_loss_says_what_the_disk_surely_held():
+    """Rule: the content that a sync made durable, if its name is durable too. A process with threads may be
+    between the sync of a file and that of its directory; it is not after a second sync of the file."""
+    named = log_of(("names", "append", "sync", "append"))
+    assert (named.topic, named.partition, named.end, named.written, named.asked) == ("t", 0, 1, 2, -1)
+    assert log_of(("append", "sync")).end == 0
+    assert log_of(("append", "sync", "sync")).end == 0, "nothing new was synced"
+    assert log_of(("append", "sync", "append", "sync")).end == 2
+    assert log_of(("names", "append", "sync", "append", "sync"), lies=True).end == 0, "a lie about the name"
+    assert log_of(("append", "sync", "names"), lies=True).end == 0, "a lie about the content"
 
 
 def test_the_loss_depends_on_the_seed_alone():

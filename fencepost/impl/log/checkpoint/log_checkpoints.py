@@ -39,7 +39,19 @@ def read_offsets(files: FileSystem, name: str) -> dict[TopicPartition, int]:
         offsets by partition; empty if the file is missing or bad (it is a hint, and an empty one only costs
         time).
     """
-    return dict(parse_lines(read_file(files, name), _decode))
+    return parse_offsets(read_file(files, name))
+
+
+def parse_offsets(content: bytes) -> dict[TopicPartition, int]:
+    """The offsets of a checkpoint that was read; empty for a bad one.
+
+    Args:
+        content: the bytes of the file.
+
+    Returns:
+        offsets by partition.
+    """
+    return dict(parse_lines(content, _decode))
 
 
 def _decode(words: list[str]) -> tuple[TopicPartition, int]:
