@@ -12,10 +12,10 @@ LOG_COLUMNS = (
 SHOWN_COLUMNS = (
     *("trace_id", "op_id", "process", "clock_id", "function", "outcome", "invoke_time", "completion_time"),
     *("topic", "partition", "key", "argument", "offset", "end_offset", "leader_epoch", "records"),
-    *("positions", "isolation", "acks", "node", "attempts"),
+    *("positions", "isolation", "acks", "node", "attempts", "last_stable_offset"),
 )
-"""The columns of operations that the invariants read: log ends that clients were shown, and the keys of
-records."""
+"""The columns of operations that the invariants read: log ends that clients were shown, the keys of records,
+and the bounds of reads."""
 
 LIVENESS_COLUMNS = (
     *("trace_id", "op_id", "process", "session", "function", "outcome", "invoke_time", "completion_time"),

@@ -3,9 +3,10 @@ only what a rule has to see.
 
 Owns which operations are decoded. Must not know rules.
 
-The invariants read operations for two rules. HW-MONO asks which ends clients were shown; these are decoded
+The invariants read operations for three rules. HW-MONO asks which ends clients were shown; these are decoded
 column by column (shown.py). Compaction asks for the keys of records, where the claims say that a topic is
-compacted. All other traces are judged without their operations.
+compacted. HW-READ asks for reads with a record at or above a bound of their answer (beyond.py). All other
+traces are judged without their operations.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from attrs import define, evolve, field
 from fencepost.checkers import conformance, invariants, liveness
 from fencepost.checkers.columns_read import LIVENESS_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.decoded import operations_of
+from fencepost.checkers.events.beyond import traces_beyond
 from fencepost.checkers.events.shown import shown_ends
 from fencepost.checkers.invariants.findings import CHECK
 from fencepost.checkers.verdict import Decision, Verdict
@@ -53,8 +55,13 @@ class EventTables:
 def judge_invariants(of: EventTables) -> dict[int, Verdict]:
     """The verdicts that are not a plain Ok, by trace id. Raises TraceError for rows that make no trace."""
     shown = shown_ends(of.tables.operations, {header.trace_id for header in of.headers})
-    keyed = iter(of.with_operations([trace for trace in of.traces if trace.claims.compacted]))
-    traces = [next(keyed) if trace.claims.compacted else trace for trace in of.traces]
+    beyond = traces_beyond(of.tables.operations)
+
+    def asked(trace: Trace) -> bool:
+        return bool(trace.claims.compacted) or trace.trace_id in beyond
+
+    whole = iter(of.with_operations([trace for trace in of.traces if asked(trace)]))
+    traces = [next(whole) if asked(trace) else trace for trace in of.traces]
     return _judged(traces, lambda trace: invariants.judge(trace, shown.get(trace.trace_id, ())), CHECK)
 
 

@@ -11,6 +11,7 @@ contradict each other.
 
 from collections.abc import Callable, Iterable
 
+from fencepost.checkers.invariants import hw_read
 from fencepost.checkers.invariants.assign import Assign
 from fencepost.checkers.invariants.commit_safe import CommitSafe, keys_of
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
@@ -82,5 +83,6 @@ def judge(trace: Trace, shown: Iterable[Shown] | None = None) -> Verdict:
     commit_safe.at_the_end()
     log_match.at_the_end()
     high_watermark_mono.judge(shown_by(trace.operations) if shown is None else shown)
+    hw_read.judge(trace, high_watermark_mono, findings)
     decision = Decision.ILLEGAL if findings.found else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings.found.values()))

@@ -87,6 +87,10 @@ class HighWatermarkMono:
             self.led_again.setdefault(term, []).append(event.time)
         self.led.add(term)
 
+    def took_over_again(self, key: Key, epoch: int) -> bool:
+        """Whether the leader of this epoch ever led it again after a restart."""
+        return (key, epoch) in self.led_again
+
     def judge(self, ends: Iterable[Shown]) -> None:
         """Check all ends that clients of the trace were shown."""
         partitions: dict[Key, list[ShownEnd]] = {}
