@@ -344,14 +344,7 @@ class EventColumns(TypedDict, total=False):
 
 OF_A_TOPIC = (
     *(Name.PARTITION_STATE, Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED),
-    *(
-        Name.HIGH_WATERMARK,
-        Name.ISR_UPDATED,
-        Name.LOG_RECOVERED,
-        Name.LOG_START,
-        Name.REPLICA_LOG,
-        Name.DURABLE,
-    ),
+    *(Name.HIGH_WATERMARK, Name.ISR_UPDATED, Name.LOG_RECOVERED, Name.LOG_START, Name.REPLICA_LOG),
     *(Name.TOPIC_DELETION, Name.ASSIGNMENT, Name.DURABLE),
 )
 """Events that mean nothing without a topic; a mark of REPLICA_DELETED is one, too."""
