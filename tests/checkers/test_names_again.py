@@ -239,8 +239,8 @@ def joined(op_id: int, invoke: int, generation: int, member: str) -> Operation:
 
 
 def real(*events: Event, operations: tuple[Operation, ...]) -> Trace:
-    """A trace of a system that is not simulated: there the run itself says which group is which."""
-    return evolve(trace(*events, operations=operations), target="embedded")
+    """A trace without a plan: a simulated run says itself which group is which."""
+    return trace(*events, operations=operations)
 
 
 COMMITTED = of_group(1, Function.COMMIT, 100, 7)
@@ -291,6 +291,8 @@ def test_a_group_that_was_deleted_begins_anew() -> None:
     assert not found(real(group_removed(300), operations=(*first, *second)))
     wrong = found(real(group_removed(300), operations=(*first, *second, joined(6, 700, 1, "b"))))
     assert [finding.anomaly for finding in wrong] == ["generation_regressed"]
+    planned = evolve(real(group_removed(300), operations=(*first, *second)), plan="{}")
+    assert "generation_regressed" in {one.anomaly for verdict in judge(planned) for one in verdict.findings}
 
 
 def test_offsets_of_a_topic_that_was_deleted_are_not_lost() -> None:

@@ -277,9 +277,7 @@ class LeaderRole:
         if not log.log_start_offset <= offset <= log.log_end_offset:
             return self._refused(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         stable = -1 if follower else log.last_stable_offset(partition.high_watermark)
-        end = log.log_end_offset if follower else partition.high_watermark
-        if request.read_committed:
-            end = min(end, stable)
+        end = log.log_end_offset if follower else self.readable_end(partition, request, stable)
         limit = wanted.max_bytes or request.max_bytes
         total = min(request.total_max_bytes or MOST_FETCHED_BYTES, MOST_FETCHED_BYTES)
         limit = min(limit, total - before)
@@ -303,6 +301,21 @@ class LeaderRole:
             last_stable_offset=stable,
             aborted=self._aborted(partition, offset, records) if request.read_committed and records else (),
         )
+
+    def readable_end(self, partition: Partition, request: FetchRequest, stable: int) -> int:
+        """Protection of what is not committed: a client reads below the high watermark, under read_committed
+        below the last stable offset too.
+
+        Args:
+            partition: what is read.
+            request: the fetch of a client.
+            stable: the last stable offset.
+
+        Returns:
+            The first offset that it may not read.
+        """
+        committed = partition.high_watermark
+        return min(committed, stable) if request.read_committed else committed
 
     def _aborted(self, partition: Partition, offset: int, records: bytes) -> tuple[tuple[int, int], ...]:
         """The aborted transactions that a reader of these records skips, sorted by first offset."""

@@ -17,7 +17,7 @@ from fencepost.traces.trace import Claims, Trace
 __all__ = ["ENDING", "Lived", "plain", "used_again", "with_lives"]
 
 SIMULATED = "simulated"
-"""The target of runs that name their groups themselves (docs/reference/traces.md)."""
+"""The target of runs with a plan, which name their groups themselves (docs/reference/traces.md)."""
 
 
 @frozen
@@ -62,7 +62,7 @@ def with_lives(trace: Trace) -> Lived:
     if not any(event.name in ENDING for event in trace.events):
         return Lived(trace)
     endings, events = endings_of(trace.events)
-    if trace.target == SIMULATED:
+    if trace.target == SIMULATED and trace.plan:
         endings.groups, endings.offsets = {}, []
     if not (endings.topics or endings.groups or endings.offsets):
         return Lived(trace)
