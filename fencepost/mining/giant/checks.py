@@ -92,6 +92,11 @@ def _of_invariants(rows: pa.Table, header: Trace) -> Array:
     return shows
 
 
+def _of_liveness(rows: pa.Table, header: Trace) -> Array:
+    """None: of a giant, the rows of liveness that events answer are judged."""
+    return np.zeros(rows.num_rows, np.bool_)
+
+
 @frozen(kw_only=True)
 class _Bearing:
     """rows: the operations that bear on a check; they do so alone, or only with the whole history; what: they
@@ -114,6 +119,7 @@ BEARING = {
     "invariants": _Bearing(
         rows=_of_invariants, alone=True, what="replies that show an end with its leader epoch or broker"
     ),
+    "liveness": _Bearing(rows=_of_liveness, alone=True, what="none"),
 }
 
 
