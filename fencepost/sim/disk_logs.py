@@ -12,6 +12,7 @@ it synced the file later, unless it called for that sync and the disk lied or fa
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Protocol, TypeGuard, TypeVar
 
 from attrs import define, field, frozen
@@ -165,19 +166,7 @@ def logs_on(
     clean = CLEAN_SHUTDOWN in top.names
     unknown = {path.rpartition("/")[0] for path in under_way if _is_of_batches(path.rpartition("/")[2])}
 
-    def owed(step: Step) -> bool:
-        return any(
-            _synced_since(thing, name, step.taken, threads=threads)
-            or (
-                not threads
-                and isinstance(thing, Directory)
-                and any(
-                    _synced_since(file, at, step.taken, threads=False) for at, file in thing.names.items()
-                )
-            )
-            for _, name, thing in step.changes
-        )
-
+    owed = partial(_owed, threads=threads)
     tops = list(names.outcomes("", owed))
     for name, directory in sorted(top.names.items()):
         key = _partition_of(name)
@@ -188,25 +177,47 @@ def logs_on(
         if all(outcome.get(name) is directory for outcome in tops):
             states = [_sure(reader, outcome) for outcome in names.outcomes(name, owed)]
             ends = [min(_end_of_sure(state, gaps=gaps) for state in states) for gaps in (False, True)]
-        asked = [reader.below(base, file, file.syncs.asked) for base, file in shown.items()]
-        said = written = -1
-        if None not in asked:
-            written = end_of((reader.written(base, file) for base, file in shown.items()), gaps=True)
-        if written >= 0 and name not in unknown and not threads:
-            said = end_of((segment for segment in asked if segment is not None), gaps=True)
+        asked, written = _calls(reader, shown)
+        if threads or name in unknown:
+            asked = -1
         found.append(
             LogOnDisk(
                 topic=key.topic,
                 partition=key.partition,
                 end=ends[0],
                 end_over_gaps=ends[1],
-                asked=said,
+                asked=asked,
                 written=written,
                 recovery_point=points.get(key, -1),
                 clean=clean,
             )
         )
     return tuple(found)
+
+
+def _owed(step: Step, *, threads: bool) -> bool:
+    """Whether a broker should have synced the directory after this step."""
+    for _, name, thing in step.changes:
+        if _synced_since(thing, name, step.taken, threads=threads):
+            return True
+        if isinstance(thing, Directory) and not threads:
+            inside = thing.names.items()
+            if any(_synced_since(file, at, step.taken, threads=False) for at, file in inside):
+                return True
+    return False
+
+
+def _calls(reader: _Reader, shown: Mapping[int, KeptFile]) -> tuple[int, int]:
+    """The ends of what was asked for and of what was written; -1, -1 if bytes that were asked for are
+    damaged."""
+    asked = []
+    for base, file in shown.items():
+        segment = reader.below(base, file, file.syncs.asked)
+        if segment is None:
+            return -1, -1
+        asked.append(segment)
+    written = [reader.written(base, file) for base, file in shown.items()]
+    return end_of(asked, gaps=True), end_of(written, gaps=True)
 
 
 def _sure(reader: _Reader, outcome: Mapping[str, object]) -> tuple[list[_Segment], list[_Segment]]:
