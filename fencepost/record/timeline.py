@@ -305,6 +305,8 @@ def _fault(facts: Facts, position: int, event: Event, end: int) -> Iterator[Dist
     late = facts.settings.trips(2)
     if kind in DELAYING:
         late += detail.parameter * 1_000
+    if "zookeeper" in kind:  # whose connection broke looks for another one within its session
+        late += bounds.session(facts.settings)
     brokers = _one(event.node)
     if kind in WIDE:
         brokers = EVERYBODY
@@ -407,7 +409,7 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
     groups: dict[int, str] = {}
     for one in sorted(facts.operations, key=lambda one: one.invoke_time):
         who = one.process, one.session
-        if one.group is not None and who not in seen:
+        if one.group is not None and (one.member or one.function is Function.JOIN) and who not in seen:
             seen.add(who)
             groups[one.process] = one.group
             what = f"process {one.process} became a member"

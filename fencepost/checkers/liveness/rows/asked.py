@@ -89,7 +89,7 @@ def _stale_partitions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         late = [state for state in held if state.time > detail.asked]
         possible = {(state.leader, state.leader_epoch) for state in (*held[-1 - len(late) :],)}
         who = [broker for broker in (event.node, *detail.same) if facts.is_registered(broker, detail.asked)]
-        if not held or not who:
+        if not held or not who or held[-1].leader_epoch < 0:
             continue
         last = held[-1]
         yield _case(

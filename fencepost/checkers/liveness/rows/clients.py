@@ -109,6 +109,8 @@ def _late(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if (pipelined and one.function is Function.APPEND) or _moved(facts, one, before.invoke_time):
             continue
         well = one.outcome is Outcome.OK or one.error not in WAITING
+        if well and one.completion_time is None:
+            continue  # it was answered, and what came of it is not known
         if one.function is Function.APPEND and _small(facts, one):
             continue
         ended = one.completion_time if well and one.completion_time is not None else FOR_EVER

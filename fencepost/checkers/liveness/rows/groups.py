@@ -216,8 +216,8 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """What a poll returned is committed, as the mode says: with each poll, or with the first one after the
     interval."""
     mode, plain = facts.settings.consumer.commit, _plain(facts)
-    if mode == "none":
-        return
+    if mode not in KEPT:
+        return  # an asynchronous commit is not repeated, nor made while the coordinator is not known
     commits: dict[tuple[int, str | None, int | None], list[Operation]] = {}
     polls: dict[tuple[int, str | None, int | None], list[Operation]] = {}
     for one in facts.operations:

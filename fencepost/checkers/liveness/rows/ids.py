@@ -67,11 +67,12 @@ def _decisions(facts: Facts) -> list[Decided]:
     """The transactions that were decided, with what came of each."""
     open_: dict[str, Decided] = {}
     found: list[Decided] = []
-    of_producer: dict[int, list[Decided]] = {}
+    of_producer: dict[int, Decided] = {}
+    early: dict[int, dict[str, int]] = {}
     phases = {position: (event, phase) for position, event, phase in _phases(facts)}
     for position, event in facts.of(Name.TRANSACTION_PHASE, Name.MARKER_WRITTEN):
         if event.name is Name.MARKER_WRITTEN:
-            _mark(of_producer, event)
+            _mark(of_producer, early, event)
             continue
         if position not in phases:
             continue
@@ -82,20 +83,26 @@ def _decisions(facts: Facts) -> list[Decided]:
                 known = Decided(position, event.time, phase, f"{event.topic}-{event.partition}")
                 open_[name] = known
                 found.append(known)
-                of_producer.setdefault(phase.producer_id, []).append(known)
+                of_producer[phase.producer_id] = known
+                known.marked.update(early.get(phase.producer_id, {}))
         elif known is not None:
             del open_[name]
+            early.pop(phase.producer_id, None)
             known.complete, known.completed_at = event.time, position
     return found
 
 
-def _mark(of_producer: dict[int, list[Decided]], event: Event) -> None:
+def _mark(of_producer: dict[int, Decided], early: dict[int, dict[str, int]], event: Event) -> None:
+    """A later coordinator may announce a decision whose markers an earlier one has sent."""
     try:
         marker = from_json(event.detail, Marker)
     except msgspec.DecodeError:
         return
-    for decided in of_producer.get(marker.producer_id, ())[-1:]:
-        decided.marked.setdefault(f"{event.topic}-{event.partition}", event.time)
+    place = f"{event.topic}-{event.partition}"
+    early.setdefault(marker.producer_id, {}).setdefault(place, event.time)
+    decided = of_producer.get(marker.producer_id)
+    if decided is not None:
+        decided.marked.setdefault(place, event.time)
 
 
 def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:

@@ -77,10 +77,11 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         ]
         gone = [told.time for told in facts.deleted.get(topic, ()) if told.time >= first]
         for broker in facts.brokers():
-            if not facts.is_registered(broker, first):
+            if not facts.is_registered(broker, first) or facts.is_stopping(broker, first):
                 continue
             mine = [time for time, node, _ in found if node == broker]
-            left = [told.time for told in facts.registered.get(broker, ()) if told.time > first]
+            changes = (*facts.registered.get(broker, ()), *facts.stopping.get(broker, ()))
+            left = [told.time for told in changes if told.time > first]
             yield Case(
                 subject=(Subject.BROKER, broker),
                 since=first,
