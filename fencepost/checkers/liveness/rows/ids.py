@@ -56,7 +56,12 @@ class Decided:
 
 
 def _phases(facts: Facts) -> Iterator[tuple[int, Event, Phase]]:
+    """What coordinators said, without those that were deposed and did not know it."""
+    epochs: dict[int, int] = {}
     for position, event in facts.of(Name.TRANSACTION_PHASE):
+        if event.leader_epoch < epochs.setdefault(event.partition, event.leader_epoch):
+            continue
+        epochs[event.partition] = event.leader_epoch
         try:
             yield position, event, from_json(event.detail, Phase)
         except msgspec.DecodeError:

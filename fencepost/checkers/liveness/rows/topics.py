@@ -69,6 +69,8 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if not found:
             continue
         first, _, position = found[0]
+        if any(told.time <= first for told in facts.deleted.get(topic, ())):
+            continue  # its settings go with it
         later = [
             time
             for (name, other), each in applied.items()
