@@ -83,9 +83,13 @@ class Row:
     only_wrong: bool = False
 
 
+IN_TROUBLE = "in trouble"
+"""What came true or did not happen in a disturbance: nothing was judged, and nothing had to be excused."""
+
+
 @define
 class Count:
-    """How often a row was judged, and how often something excused it."""
+    """How often a row was judged, and how often a disturbance excused what would have been a finding."""
 
     judged: int = 0
     excused: int = 0
@@ -99,6 +103,8 @@ class Judging:
     timeline: Timeline
     findings: Findings = field(factory=lambda: Findings(CHECK))
     counts: dict[str, Count] = field(factory=dict)
+    # Causes that explained a reaction: row, subject, who decided, cause.
+    used: set[tuple[str, Named, object, Disturbance]] = field(factory=set)
 
     def ask(self, row: Row) -> None:
         """Judge everything that a row is asked about."""
@@ -112,6 +118,7 @@ class Judging:
             wrong = judge(self, row, case)
             if wrong is None:
                 count.excused += 1
+            if wrong is None or wrong == IN_TROUBLE:
                 continue
             count.judged += not row.only_wrong
             if wrong:
@@ -150,7 +157,9 @@ class Judging:
                 judged = judged or case.until <= calm.end
             elif due < calm.end:
                 return f" within {bound // MILLISECOND} ms{_since(calm, case)}"
-        return "" if judged else None
+        if judged:
+            return ""
+        return IN_TROUBLE if until - case.since <= bound else None
 
     def _calms(self, row: Row, case: Case) -> Iterator[Calm]:
         for calm in self.timeline.calms(case.subject, row.through):
@@ -160,7 +169,7 @@ class Judging:
     def _sudden(self, row: Row, case: Case) -> str | None:
         calm = self.timeline.calm_at(case.subject, case.since, row.through)
         if calm is None or case.since - calm.begin < row.bound(self.facts.settings) + case.more:
-            return None
+            return IN_TROUBLE if case.fine else None
         return "" if case.fine else _since(calm, case)
 
     def _caused(self, row: Row, case: Case) -> str | None:
@@ -172,13 +181,20 @@ class Judging:
         return None if cause.kind in LASTING else ""
 
     def _cause(self, row: Row, case: Case) -> Disturbance | None:
+        """What explains a reaction. A lasting cause explains any number until its end and bound; another one
+        is used up: it explains one reaction of each subject and each incarnation of who decides."""
         late = row.bound(self.facts.settings) + case.more
-        found = [
-            one
-            for one in self.timeline.touching(case.subject)
-            if one.kind in row.causes and one.begin <= case.since <= one.end + late
-        ]
-        return found[0] if found else None
+        once: Disturbance | None = None
+        for one in self.timeline.touching(case.subject):
+            if one.kind not in row.causes or not one.begin <= case.since <= one.end + late:
+                continue
+            if one.kind in LASTING:
+                return one
+            if once is None and (row.name, case.subject, case.decider, one) not in self.used:
+                once = one
+        if once is not None:
+            self.used.add((row.name, case.subject, case.decider, once))
+        return once
 
     def _done(self, row: Row, case: Case) -> str | None:
         return "" if case.fine else " by then"
