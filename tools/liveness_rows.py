@@ -6,6 +6,7 @@ disturbance excused it: a row that is judged in fewer than 50 of 1,000 seeds, or
 blind.
 """
 
+import argparse
 import inspect
 import sys
 from collections import Counter
@@ -93,8 +94,18 @@ def counted(traces: Iterable[Trace]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    if sys.argv[1:]:
-        sys.stdout.write(counted(traces_of(sys.argv[1:])) + "\n")
+def main() -> None:
+    """Write the tables, or count."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="*", metavar="FOLDER | PROFILE A:B", help="none: write the page")
+    what = parser.parse_args().what
+    if what:
+        sys.stdout.write(counted(traces_of(what)) + "\n")
     else:
         PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

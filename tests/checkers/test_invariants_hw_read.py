@@ -2,8 +2,8 @@
 
 from attrs import evolve
 
+from fencepost.checkers import invariants
 from fencepost.checkers.events import EventTables, judge_invariants
-from fencepost.checkers.invariants import judge
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import rows_of
@@ -34,7 +34,7 @@ def poll(op_id: int, *offsets: int, end: int, time: int = 0, **columns: object) 
 
 def found(whole: Trace) -> list[Finding]:
     """The findings, which are the same over tables."""
-    verdict = judge(whole)
+    verdict = invariants.judge(whole)
     tables = tables_of([rows_of(whole)])
     header = evolve(whole, operations=(), events=())
     by_table = judge_invariants(EventTables(tables=tables, headers=[header])).get(whole.trace_id)

@@ -24,7 +24,7 @@ from tests.checkers.traces_by_hand import trace as trace_by_hand
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "real-kafka.md"
 CHECKERS = Path(invariants.__file__).parent
-STORIES = ("", "_control", "_edges", "_hw_kept", "_hw_mono", "_synced")
+STORIES = ("", "_control", "_edges", "_hw_kept", "_hw_mono", "_hw_read", "_synced")
 """Modules of tests/checkers with stories."""
 INSIDE, REAL = "fencepost.systems.apache_kafka.inside", "fencepost.campaign.real"
 RUN = (f"{REAL}.run", f"{REAL}.striking", f"{REAL}.observer")
@@ -186,4 +186,4 @@ def test_a_source_that_says_nothing_convicts_nobody(stories, monkeypatch):
     """Planted: without the events of decisions and brokers only the history is left."""
     monkeypatch.setitem(SOURCES, "KRaft", (f"{REAL}.rates",))
     found = {anomaly for anomaly in stories if applies(stories, anomaly, "KRaft")}
-    assert found == {"high_watermark_regressed"}
+    assert found == {"high_watermark_regressed", "read_outside_bounds"}
