@@ -55,11 +55,6 @@ def delivered(of: Settings) -> int:
     return wait + of.trips(40) + of.syncs(20) + _slack(of)
 
 
-def published(of: Settings) -> int:
-    """From a leader's own change of the ISR to every broker's metadata."""
-    return delivered(of) + of.cluster.isr_change_propagation_ms * MILLISECOND
-
-
 def fetched(of: Settings) -> int:
     """From a record at the leader to its followers' next fetch: one that waits, one that timed out, and the
     pause after it."""
@@ -137,8 +132,3 @@ def marked(of: Settings) -> int:
     wait_ms = 2 * (cluster.transactions.marker_backoff_ms + cluster.controller_request_timeout_ms)
     wait_ms += cluster.transactions.append_timeout_ms  # of the append that was under way
     return wait_ms * MILLISECOND + committed(of) + _slack(of)
-
-
-def retained(of: Settings) -> int:
-    """From a segment's age to its deletion: two searches."""
-    return 2 * of.cluster.log_retention_check_interval_ms * MILLISECOND + _slack(of)

@@ -39,22 +39,14 @@ class Topic(Struct, frozen=True, kw_only=True):
 class Groups(Struct, frozen=True, kw_only=True):
     """The coordinators of groups; milliseconds."""
 
-    offsets_topic_partitions: int = 0
     initial_rebalance_delay_ms: int = 3_000
-    offsets_retention_ms: int = 7 * 86_400_000
-    offsets_retention_check_ms: int = 600_000
-    load_step_ms: int = 0
 
 
 class Transactions(Struct, frozen=True, kw_only=True):
     """The coordinators of transactions; milliseconds."""
 
-    state_topic_partitions: int = 0
-    version: int = 1
-    abort_check_ms: int = 10_000
     append_timeout_ms: int = 5_000
     marker_backoff_ms: int = 100
-    load_step_ms: int = 0
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -79,7 +71,6 @@ class Cluster(Struct, frozen=True, kw_only=True):
     controlled_shutdown_retry_backoff_ms: int = 5_000
     high_watermark_checkpoint_interval_ms: int = 5_000
     log_retention_check_interval_ms: int = 300_000
-    log_cleaner_backoff_ms: int = 15_000
     groups: Groups = field(default_factory=Groups)
     transactions: Transactions = field(default_factory=Transactions)
 
@@ -101,7 +92,6 @@ class Producer(Struct, frozen=True, kw_only=True):
     """The pipelined producers."""
 
     pipelined: bool = False
-    linger_ms: int = 0
 
 
 class Client(Struct, frozen=True, kw_only=True):
@@ -132,7 +122,6 @@ class Transform(Struct, frozen=True, kw_only=True):
     """The processes that write in transactions; milliseconds."""
 
     transaction_timeout_ms: int = 60_000
-    pause_ms: int = 0
 
 
 class Disk(Struct, frozen=True, kw_only=True):

@@ -159,7 +159,8 @@ CONTROL: tuple[Anomaly, ...] = (
         name="needless_refusal",
         rank=70,
         breaks="JUSTIFIED",
-        definition="a consumer was refused for its protocol, although all consumers of the plan are alike",
+        definition="a member of a group was refused with an error that no step of the protocol explains, in "
+        "calm",
     ),
     Anomaly(
         name="misplaced_group",
