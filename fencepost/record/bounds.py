@@ -5,10 +5,11 @@ finding, not still disturbed. All results are nanoseconds. Where a real machine 
 slack that its scheduling needs, unless somebody was starved, which is recorded (timeline.py).
 """
 
-from fencepost.record.settings import MILLISECOND, Settings
+from fencepost.record.settings import MILLISECOND, OFFSETS_TOPIC, Settings
 
-SLACK_MS = 1_000
-"""Steps that wait at a busy host, and disks, in each reaction."""
+SLACK_MS = 200
+"""Steps that wait for others at their host in each reaction; a host without a free moment for half as long is
+recorded, and disturbs."""
 
 
 def _slack(of: Settings) -> int:
@@ -19,14 +20,14 @@ def session(of: Settings) -> int:
     """Until the others know that a broker is gone: ZooKeeper's session, or that of KRaft, which a controller
     checks eight times in its length, one broker a time."""
     length = of.cluster.zookeeper_session_timeout_ms * MILLISECOND
-    eighth = 0 if of.real is None or not of.real.quorum_ms else length // 8 * of.cluster.brokers
+    eighth = length // 8 * of.cluster.brokers if of.has_quorum else 0
     return length + eighth + of.trips(4)
 
 
 def quorum(of: Settings) -> int:
     """Until there is a controller after one has gone: its session, or four rounds of the quorum's election
     and the sessions that the new one counts anew."""
-    if of.real is not None and of.real.quorum_ms:
+    if of.real is not None and of.has_quorum:
         return 8 * of.real.quorum_ms * MILLISECOND
     return session(of)
 
@@ -132,3 +133,10 @@ def marked(of: Settings) -> int:
     wait_ms = 2 * (cluster.transactions.marker_backoff_ms + cluster.controller_request_timeout_ms)
     wait_ms += cluster.transactions.append_timeout_ms  # of the append that was under way
     return wait_ms * MILLISECOND + committed(of) + _slack(of)
+
+
+def loaded(of: Settings, topic: str, records: int) -> int:
+    """From the election of a coordinator's partition to the end of its loading, by the records that it has:
+    one step for each at most, after what it had of them before has gone."""
+    options = of.cluster.groups if topic == OFFSETS_TOPIC else of.cluster.transactions
+    return (options.unload_ms + (records + 1) * options.load_step_ms) * MILLISECOND + _slack(of)

@@ -24,6 +24,10 @@ STOPPING = "clean_restart"
 """The kind of fault that asks a process to stop."""
 NOT_RUNNING = "NotRunning"
 NOBODY = -1
+JOIN_LAPSE_MS = 5_000
+"""How much longer than its poll interval a member waits for the answer to its JoinGroup, as Kafka's does."""
+SMALLEST = 1 << 31
+"""The absolute value of the smallest integer of 32 bits, which Utils.abs makes 0."""
 
 
 class FaultDetail(msgspec.Struct, frozen=True):
@@ -107,6 +111,7 @@ class Facts:
     stopping: dict[int, list[Told]] = field(factory=dict)
     # By topic: when its deletion was asked for (1,), and done ().
     deleted: dict[str, list[Told]] = field(factory=dict)
+    _read: dict[str, frozenset[Key]] = field(factory=dict)
 
     def of(self, *names: Name) -> Iterator[tuple[int, Event]]:
         """The events of these names with their positions, in the order of the trace."""
@@ -143,6 +148,39 @@ class Facts:
             moment: nanoseconds.
         """
         return self.holds(self.registered.get(broker), moment)
+
+    def has_joined(self, broker: int, moment: int) -> bool:
+        """Whether its process, not only a former one of it, is registered.
+
+        Args:
+            broker: its number.
+            moment: nanoseconds.
+        """
+        registered, run = at(self.registered.get(broker, ()), moment), at(self.runs.get(broker, ()), moment)
+        return (
+            registered is not None and bool(registered.value) and (run is None or run.time <= registered.time)
+        )
+
+    def candidates(self, brokers: Iterable[int], since: int, until: int) -> Iterator[tuple[int, int]]:
+        """The stretches of time in which one of these brokers or more was registered.
+
+        Args:
+            brokers: their numbers.
+            since, until: nanoseconds.
+        """
+        brokers = tuple(brokers)
+        changes = sorted({each.time for broker in brokers for each in self.registered.get(broker, ())})
+        moments = [since, *(moment for moment in changes if since < moment < until), until]
+        begin = -1
+        for moment in moments[:-1]:
+            there = any(self.is_registered(broker, moment) for broker in brokers)
+            if there and begin < 0:
+                begin = moment
+            elif not there and begin >= 0:
+                yield begin, moment
+                begin = -1
+        if begin >= 0:
+            yield begin, until
 
     def is_running(self, broker: int, moment: int) -> bool:
         """Whether its process is there, as far as faults and starts say.
@@ -203,6 +241,38 @@ class Facts:
                 except msgspec.DecodeError:
                     continue
 
+    def read_by(self, group: str) -> frozenset[Key]:
+        """The partitions that members of a group polled."""
+        known = self._read.get(group)
+        if known is None:
+            polls = (one for one in self.operations if one.group == group)
+            known = frozenset((place.topic, place.partition) for one in polls for place in one.positions)
+            self._read[group] = known
+        return known
+
+    def useless(self, key: Key) -> Iterator[tuple[int, int]]:
+        """The stretches in which a partition took no records: its leader did not run, or there was none, or
+        its ISR was smaller than it must be."""
+        states, begin = self.states.get(key, []), -1
+        least = self.settings.topic(key[0]).min_insync_replicas
+        leaders = {state.leader for state in states}
+        moments = {state.time for state in states}
+        moments |= {each.time for broker in leaders for each in self.runs.get(broker, ())}
+        at_first = states[0].time if states else 0
+        place = 0
+        for moment in sorted(moments):
+            while place + 1 < len(states) and states[place + 1].time <= moment:
+                place += 1
+            state = states[place]
+            useful = self.is_running(state.leader, moment) and len(state.isr) >= least
+            if moment >= at_first and not useful and begin < 0:
+                begin = moment
+            elif useful and begin >= 0:
+                yield begin, moment
+                begin = -1
+        if begin >= 0:
+            yield begin, self.end
+
     def writable(self, key: Key, since: int, until: int) -> int:
         """From a moment on, when the ISR of a partition was as large as it must be, and stayed so until
         another moment, or the end; that later one if it was not.
@@ -231,13 +301,23 @@ class Facts:
                 return True
         return False
 
+    def asks_the_dead(self, begin: int, end: int) -> int:
+        """The time that a member of a group waits for a broker that does not run, or has started since, if
+        there may be one: for the answer to a JoinGroup.
+
+        Args:
+            begin, end: nanoseconds.
+        """
+        patience = (self.settings.consumer.max_poll_interval_ms + JOIN_LAPSE_MS) * MILLISECOND
+        return patience if self.is_degraded(begin - patience, end) else 0
+
     def names_of(self, kind: str) -> Iterable[object]:
         """All subjects of a kind.
 
         Args:
             kind: as in timeline.Subject.
         """
-        if kind == "broker":
+        if kind in ("broker", "session"):
             return self.brokers()
         if kind == "controller":
             return (None,)
@@ -360,6 +440,15 @@ _LEARN = {
     Name.IMPLEMENTATION_ERROR: _failed,
     Name.PHASE: _phase,
 }
+
+
+def place_of(name: str, partitions: int) -> int:
+    """The partition of this name. String.hashCode: the sum of the UTF-16 units, each times a power of 31."""
+    encoded = name.encode("utf-16-be")
+    units = [int.from_bytes(encoded[at : at + 2], "big") for at in range(0, len(encoded), 2)]
+    number: int = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % (2 * SMALLEST)
+    positive = number if number < SMALLEST else 2 * SMALLEST - number
+    return positive % SMALLEST % partitions
 
 
 def fault_of(event: Event) -> str:

@@ -15,6 +15,7 @@ from fencepost.traces.events import Event, Name
 
 MILLISECOND = 1_000_000
 """In nanoseconds, as all times of a trace."""
+OFFSETS_TOPIC, IDS_TOPIC = "__consumer_offsets", "__transaction_state"
 SLOWEST = 3
 """This many messages of a sequence may take the longest time that the network allows. The others take its
 latency plus twice its tail."""
@@ -40,6 +41,9 @@ class Groups(Struct, frozen=True, kw_only=True):
     """The coordinators of groups; milliseconds."""
 
     initial_rebalance_delay_ms: int = 3_000
+    # Pauses of a simulated coordinator: before it forgets a partition, and after each buffer that it reads.
+    unload_ms: int = 0
+    load_step_ms: int = 0
 
 
 class Transactions(Struct, frozen=True, kw_only=True):
@@ -47,6 +51,9 @@ class Transactions(Struct, frozen=True, kw_only=True):
 
     append_timeout_ms: int = 5_000
     marker_backoff_ms: int = 100
+    # As for groups.
+    unload_ms: int = 0
+    load_step_ms: int = 0
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -175,6 +182,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         net = self.network
         by_chance = net.loss_ppm or net.duplicate_ppm or net.reorder_ppm or net.late_ppm
         return bool(by_chance) or net.latency_max_us > FAR_US
+
+    @property
+    def has_quorum(self) -> bool:
+        """Whether brokers elect the controller among themselves: KRaft."""
+        return self.real is not None and self.real.quorum_ms > 0
 
     @property
     def hasty(self) -> bool:

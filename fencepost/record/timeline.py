@@ -13,8 +13,18 @@ from enum import StrEnum
 from attrs import define, evolve, field, frozen
 
 from fencepost.record import bounds
-from fencepost.record.facts import ENDING, STOPPING, Facts, Key, Told, at, busy_since, fault_detail
-from fencepost.record.settings import MILLISECOND, PAUSE_MS
+from fencepost.record.facts import (
+    ENDING,
+    STOPPING,
+    Facts,
+    Key,
+    Told,
+    at,
+    busy_since,
+    fault_detail,
+    place_of,
+)
+from fencepost.record.settings import IDS_TOPIC, MILLISECOND, OFFSETS_TOPIC, PAUSE_MS
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function
 
@@ -27,6 +37,8 @@ class Subject(StrEnum):
     """What a promise is about. A subject is a pair of this and its name."""
 
     BROKER = "broker"
+    SESSION = "session"
+    """Of a broker, with ZooKeeper or with the quorum."""
     CONTROLLER = "controller"
     PARTITION = "partition"
     TOPIC = "topic"
@@ -60,6 +72,9 @@ class Kind(StrEnum):
     """A disk or a clock is not what it was, whatever is seen of it."""
     BUSY = "busy"
     """A process did nothing else: a long step of its disk, or no processor."""
+    UNLED = "unled"
+    """A partition takes no records, because its leader or too much of its ISR is away; or a coordinator reads
+    its records."""
     MEMBER = "member"
     """A member of a group came, went or stood still."""
 
@@ -86,6 +101,7 @@ DELAYING = frozenset({"slow_link", "slow_zookeeper"})
 after their end."""
 
 
+RING = "ring_partition"
 AT_ONCE = "expire_session"
 """The kind of fault that is over when it begins, whatever its duration."""
 
@@ -101,13 +117,16 @@ class Disturbance:
     what: str
     # Which brokers; EVERYBODY: all.
     brokers: frozenset[int] = EVERYBODY
-    # What else it names: a topic of an operator's request, a group of a member.
+    # What else it names: a topic of an operator's request, a partition, a group of a member.
     topic: str | None = None
+    partition: int = -1
     group: str | None = None
     # The event that it began with, as a position in the trace.
     position: int = -1
     # Whether one of the brokers was the controller meanwhile.
     decides: bool = False
+    # Whether it is between brokers, each of which is well.
+    between: bool = False
 
 
 @frozen
@@ -120,6 +139,8 @@ class Calm:
 
 
 Named = tuple[Subject, object]
+OF_BROKERS = frozenset({Subject.BROKER, Subject.SESSION, Subject.CONTROLLER})
+"""Subjects that no topic has to do with."""
 
 
 @define
@@ -135,14 +156,14 @@ class Timeline:
 
         Args:
             subject: its kind and name.
-            through: disturbances that do not count.
+            through: disturbances that do not count, unless it was the controller that went away.
         """
         known = self._calms.get((subject, through))
         if known is None:
             touching = [
                 one
                 for one in self.disturbances
-                if one.kind not in through and touches(self.facts, one, subject)
+                if not _passes(one, subject, through) and touches(self.facts, one, subject)
             ]
             known = self._calms[subject, through] = tuple(_gaps(touching, self.facts.end))
         return known
@@ -158,6 +179,13 @@ class Timeline:
     def touching(self, subject: Named) -> Iterator[Disturbance]:
         """The disturbances of a subject, by their beginning."""
         return (one for one in self.disturbances if touches(self.facts, one, subject))
+
+
+def _passes(one: Disturbance, subject: Named, through: frozenset[Kind]) -> bool:
+    """Whether a disturbance does not count for a row: who decides may be replaced, but somebody must."""
+    return one.kind in through and not (
+        one.decides and one.kind is Kind.AWAY and subject[0] not in OF_BROKERS
+    )
 
 
 def _gaps(touching: list[Disturbance], end: int) -> Iterator[Calm]:
@@ -177,7 +205,8 @@ def _gaps(touching: list[Disturbance], end: int) -> Iterator[Calm]:
 def touches(facts: Facts, one: Disturbance, subject: Named) -> bool:
     """Whether a disturbance touches a subject: one of the things on which it depends.
 
-    A broker depends on itself; the controller on every broker that is one; a partition on the brokers of its
+    A broker depends on itself; its session on itself and on the way to ZooKeeper, or to the brokers that are
+    the quorum; the controller on every broker that is one; a partition on the brokers of its
     replicas, and on who decides; a topic on its partitions; a group on its partition of the offsets topic and
     on its members; a transactional id on its coordinator's partition and on what it writes; a client on
     every broker.
@@ -187,16 +216,20 @@ def touches(facts: Facts, one: Disturbance, subject: Named) -> bool:
         if kind is Subject.GROUP:
             return one.group is None or _group(one.group) == _group(str(name))
         return kind in (Subject.CLIENT, Subject.ID)
+    if one.kind is Kind.UNLED:
+        return _needs(facts, subject, (one.topic or "", one.partition))
     if one.kind is Kind.LINKS:
         return kind in (Subject.GROUP, Subject.CLIENT, Subject.ID)
     if one.kind is Kind.REQUEST and one.topic is not None:
         return _about(subject, one.topic)
     if one.kind is Kind.CONTROLLER:
-        return kind is not Subject.BROKER
+        return kind not in (Subject.BROKER, Subject.SESSION)
+    if kind is Subject.SESSION and one.between and not facts.settings.has_quorum:
+        return False
     if not one.brokers:
         return True
-    if kind is Subject.BROKER:
-        return name in one.brokers
+    if kind in (Subject.BROKER, Subject.SESSION):
+        return name in one.brokers or (one.decides and one.between)
     if one.decides:
         return True
     if kind is Subject.PARTITION:
@@ -213,11 +246,21 @@ def _group(name: str) -> str:
     return name.partition("#")[0]
 
 
+def _needs(facts: Facts, subject: Named, key: Key) -> bool:
+    """Whether a group or an id needs this partition: its coordinator's, or one that it reads or may write."""
+    kind, name = subject
+    coordinators = {Subject.GROUP: OFFSETS_TOPIC, Subject.ID: IDS_TOPIC}.get(kind)
+    if key[0] != coordinators:
+        return kind is Subject.ID or (kind is Subject.GROUP and key in facts.read_by(str(name)))
+    partitions = sum(each[0] == coordinators for each in facts.states)
+    return key[1] == place_of(_group(str(name)), partitions)
+
+
 def _about(subject: Named, topic: str) -> bool:
     kind, name = subject
     if kind is Subject.PARTITION:
         return isinstance(name, tuple) and name[0] == topic
-    return name == topic if kind is Subject.TOPIC else kind not in (Subject.BROKER, Subject.CONTROLLER)
+    return name == topic if kind is Subject.TOPIC else kind not in OF_BROKERS
 
 
 def _replicas(facts: Facts, key: Key, one: Disturbance) -> set[int]:
@@ -240,7 +283,16 @@ def timeline_of(facts: Facts) -> Timeline:
         facts: of the trace.
     """
     found: list[Disturbance] = []
-    for source in (_of_the_run, _of_faults, _of_processes, _of_controllers, _of_operators, _of_clients):
+    sources = (
+        _of_the_run,
+        _of_faults,
+        _of_processes,
+        _of_controllers,
+        _of_leaders,
+        _of_operators,
+        _of_clients,
+    )
+    for source in sources:
         found.extend(source(facts))
     found.sort(key=lambda one: (one.begin, one.end))
     return Timeline(facts, tuple(evolve(one, decides=_decides(facts, one)) for one in found))
@@ -314,7 +366,10 @@ def _fault(facts: Facts, position: int, event: Event, end: int) -> Iterator[Dist
         brokers = EVERYBODY if detail.other is None else frozenset({event.node, detail.other})
     word = Kind.LINKS if kind in CLIENTS_ONLY else Kind.FAULT
     what = f"{kind} of broker {event.node}" if brokers else kind
-    yield Disturbance(word, event.time, min(end + late, FOR_EVER), what, brokers, position=position)
+    until = min(end + late, FOR_EVER)
+    yield Disturbance(
+        word, event.time, until, what, brokers, position=position, between=kind in PAIRED or kind == RING
+    )
 
 
 def _one(node: int) -> frozenset[int]:
@@ -337,7 +392,7 @@ def _of_processes(facts: Facts) -> Iterator[Disturbance]:
     for broker, told in facts.runs.items():
         for place, change in enumerate(told):
             if not change.value:
-                if not facts.is_stopping(broker, change.time):
+                if not facts.is_stopping(broker, change.time) or facts.is_registered(broker, change.time):
                     yield from _away(facts, broker, change)
             elif change.time > 0:
                 yield _back(facts, broker, change, told[place - 1] if place else None)
@@ -377,6 +432,25 @@ def _of_controllers(facts: Facts) -> Iterator[Disturbance]:
             until = told.time + bounds.quorum(settings)
             what = "there was no controller"
             yield Disturbance(Kind.CONTROLLER, told.time, until, what, position=told.position)
+
+
+def _of_leaders(facts: Facts) -> Iterator[Disturbance]:
+    """Partitions that are no use to who needs them, and coordinators that have to read records first."""
+    if not any(one.group for one in facts.operations) and Name.TRANSACTION_PHASE not in facts.events:
+        return
+    for key in facts.states:
+        for begin, end in facts.useless(key):
+            what = f"{key[0]}-{key[1]} took no records"
+            until = end + bounds.delivered(facts.settings)
+            yield Disturbance(Kind.UNLED, begin, until, what, topic=key[0], partition=key[1])
+    for position, event in facts.of(Name.BECAME_LEADER):
+        if event.topic in (OFFSETS_TOPIC, IDS_TOPIC):
+            until = event.time + bounds.loaded(facts.settings, event.topic, event.offset)
+            what = f"broker {event.node} had to read {event.topic}-{event.partition}"
+            topic, partition = event.topic, event.partition
+            yield Disturbance(
+                Kind.UNLED, event.time, until, what, topic=topic, partition=partition, position=position
+            )
 
 
 def _of_operators(facts: Facts) -> Iterator[Disturbance]:

@@ -67,6 +67,10 @@ class Sender(Protocol):
         ...
 
 
+NOT_BUSY = -1
+BUSY_NS = 100_000_000
+"""Steps without a pause between them that take as long as this are told to the observer."""
+
 Invocation = Callable[[Any, int], list[Effect]]
 """call(core, now) returns effects: a request to the core by the harness, in addition to the inputs of the
 interface."""
@@ -100,6 +104,14 @@ class Observer:
         Args:
             node: the host.
             reason: one sentence.
+        """
+
+    def busy(self, node: int, since: int) -> None:
+        """A process has done nothing but wait for its disk or its processor for BUSY_NS or longer.
+
+        Args:
+            node: the host.
+            since: when that began, nanoseconds; until now.
         """
 
     def failed(self, node: int, error: Exception, events: list[Event]) -> None:
@@ -149,6 +161,7 @@ class Host:
         self._unreleased: Iterable[Effect] = []
         self._end_of_step: int | None = None  # the event that releases them
         self._step_is_over = False  # that event came during a pause
+        self._busy_since = NOT_BUSY
         self._release: dict[
             type, Callable[[Any], None]
         ] = {  # except Send, the most frequent one: _drain does it
@@ -242,6 +255,7 @@ class Host:
 
     def _end_process(self) -> None:
         self.up = self.paused = self._engaged = self._step_is_over = False
+        self._busy_since = NOT_BUSY
         self.core = None
         self.incarnation += 1
         self._queue.clear()
@@ -309,9 +323,12 @@ class Host:
             if disk.cost or self.step_cost:
                 self._unreleased = effects
                 cost = disk.take_cost() + self.step_cost
+                if self._busy_since < 0:
+                    self._busy_since = self._scheduler.now
                 self._end_of_step = self._scheduler.after(cost, self._step_ended)
                 return
         self._engaged = False
+        self._busy_since = NOT_BUSY
 
     def _step(self, input: Any) -> list[Effect]:
         """Step an input of the rarer kinds."""
@@ -337,6 +354,10 @@ class Host:
             self._finish_step()
 
     def _finish_step(self) -> None:
+        since, now = self._busy_since, self._scheduler.now
+        if since >= 0 and now - since >= BUSY_NS:
+            self._observer.busy(self.node, since)
+            self._busy_since = now
         effects, self._unreleased = self._unreleased, []
         self._drain(effects)
 

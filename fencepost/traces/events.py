@@ -266,9 +266,9 @@ class Name(StrEnum):
     """What a real cluster and its clients were configured with, as far as bounds follow from it. detail: JSON
     with the fields of a plan (record/settings.py)."""
     BUSY = "busy"
-    """A process did nothing else for so long: a step of the simulated disk, or no processor on a real
-    machine. node: its broker, -1 for every process of the machine; time: when that ended; detail:
-    JSON {since: nanoseconds}."""
+    """A process had no time for anything else: steps of a simulated one that waited for its disk, or no
+    processor on a real machine. node: its broker, -1 for every process of the machine; time: when that ended;
+    detail: JSON {since: nanoseconds}."""
     PHASE = "phase"
     """A phase of the run began. cause: safety, heal, liveness, final, end."""
     FAULT_BEGAN = "fault_began"

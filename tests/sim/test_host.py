@@ -378,3 +378,20 @@ def test_what_the_caller_asked_for_wrongly_is_no_mistake_of_the_core(lab):
 
     with pytest.raises(FencepostError, match="something possible"):
         it.world.hosts[1].invoke(call)
+
+
+def test_a_host_without_a_free_moment_is_told(lab):
+    """What waits for the disk for as long as BUSY_NS, one step or many without a pause between them, is told;
+    what comes in time is not."""
+    it = lab(1, disk=SYNC)  # 20 ms a step
+    told = []
+    it.world.hosts[1]._observer.busy = lambda node, since: told.append((node, since, it.world.scheduler.now))
+    for _ in range(4):
+        it.world.hosts[1].invoke(sync_and_send(1, "one"))
+    it.run()
+    assert told == []
+    began = it.world.scheduler.now
+    for _ in range(6):
+        it.world.hosts[1].invoke(sync_and_send(1, "one"))
+    it.run()
+    assert told == [(1, began, began + 100 * MILLISECOND)]

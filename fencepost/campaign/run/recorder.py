@@ -66,6 +66,10 @@ class Recorder(Observer):
         text = msgspec.json.encode(detail).decode() if detail else ""
         self.recorded(Event(time=self.now, name=name, node=node, cause=cause, detail=text))
 
+    def busy(self, node: int, since: int) -> None:
+        """A process had no time for anything else."""
+        self.note(Name.BUSY, node=node, detail={"since": since})
+
     def committed(self, commit: Commit) -> None:
         """ZooKeeper committed a write."""
         for change in commit.changes:

@@ -13,9 +13,8 @@ from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.traces.plan import Fault, NetworkOptions, Plan
 
-REST_MS = (11_000, 16_000)
-"""Longer than an election, a delivery and a follower's return take with these time-outs; rows with longer
-bounds are judged in few rests (record/bounds.py)."""
+REST_MS = (10_000, 15_000)
+"""Longer than any bound of the table of record/bounds.py with these time-outs."""
 BURST_MS = (1_500, 6_000)
 QUIET, DEGRADED = 33, 33
 """Of a hundred plans with rests: how many have no fault. Of a hundred rests: in how many a broker is away."""
@@ -40,11 +39,12 @@ def _quick(plan: Plan, draw: Draws) -> Plan:
         plan,
         cluster=evolve(
             plan.cluster,
-            zookeeper_session_timeout_ms=draw.between((1_000, 2_000), "rests.session"),
-            replica_lag_time_max_ms=draw.between((1_000, 2_000), "rests.lag"),
-            replica_fetch_wait_max_ms=draw.between((50, 300), "rests.fetch_wait"),
-            replica_fetch_backoff_ms=draw.between((50, 200), "rests.backoff"),
-            controller_request_timeout_ms=draw.between((200, 400), "rests.control_timeout"),
+            zookeeper_session_timeout_ms=draw.between((1_000, 1_500), "rests.session"),
+            replica_lag_time_max_ms=draw.between((1_000, 1_500), "rests.lag"),
+            replica_fetch_wait_max_ms=draw.between((50, 200), "rests.fetch_wait"),
+            replica_fetch_backoff_ms=draw.between((50, 100), "rests.backoff"),
+            controller_request_timeout_ms=draw.between((150, 300), "rests.control_timeout"),
+            controlled_shutdown_retry_backoff_ms=draw.between((100, 400), "rests.stop_backoff"),
             isr_change_propagation_ms=draw.between((100, 500), "rests.propagation"),
             leader_imbalance_check_ms=draw.between((500, 2_000), "rests.balance")
             if plan.cluster.leader_imbalance_check_ms
@@ -53,31 +53,41 @@ def _quick(plan: Plan, draw: Draws) -> Plan:
             log_retention_check_interval_ms=min(plan.cluster.log_retention_check_interval_ms, 2_000),
             transactions=evolve(
                 plan.cluster.transactions,
-                append_timeout_ms=min(plan.cluster.transactions.append_timeout_ms, 1_000),
+                append_timeout_ms=min(plan.cluster.transactions.append_timeout_ms, 500),
                 marker_backoff_ms=min(plan.cluster.transactions.marker_backoff_ms, 100),
                 abort_check_ms=min(plan.cluster.transactions.abort_check_ms, 1_000),
+                unload_ms=min(plan.cluster.transactions.unload_ms, 200),
+                load_step_ms=min(plan.cluster.transactions.load_step_ms, 5),
             ),
             groups=evolve(
                 plan.cluster.groups,
                 offsets_commit_timeout_ms=min(plan.cluster.groups.offsets_commit_timeout_ms, 1_000),
-                initial_rebalance_delay_ms=min(plan.cluster.groups.initial_rebalance_delay_ms, 500),
+                initial_rebalance_delay_ms=min(plan.cluster.groups.initial_rebalance_delay_ms, 300),
+                unload_ms=min(plan.cluster.groups.unload_ms, 200),
+                load_step_ms=min(plan.cluster.groups.load_step_ms, 5),
             ),
         ),
         network=NetworkOptions(
-            latency_min_us=draw.between((50, 5_000), "rests.latency"),
-            latency_tail_us=draw.between((0, 2_000), "rests.tail"),
-            latency_max_us=draw.between((10_000, 50_000), "rests.latency_max"),
+            latency_min_us=draw.between((50, 2_000), "rests.latency"),
+            latency_tail_us=draw.between((0, 1_000), "rests.tail"),
+            latency_max_us=draw.between((5_000, 25_000), "rests.latency_max"),
         ),
-        disk=evolve(plan.disk, fsync_us=min(plan.disk.fsync_us, 5_000)),
-        client=evolve(plan.client, fetch_wait_max_ms=min(plan.client.fetch_wait_max_ms, 300)),
+        disk=evolve(plan.disk, fsync_us=min(plan.disk.fsync_us, 2_000)),
+        client=evolve(
+            plan.client,
+            fetch_wait_max_ms=min(plan.client.fetch_wait_max_ms, 300),
+            retry_backoff_ms=min(plan.client.retry_backoff_ms, 100),
+        ),
         consumer=evolve(
             plan.consumer,
-            session_timeout_ms=draw.between((1_000, 2_000), "rests.group_session"),
-            heartbeat_interval_ms=draw.between((100, 400), "rests.heartbeat"),
-            max_poll_interval_ms=draw.between((2_000, 4_000), "rests.poll_interval"),
-            auto_commit_interval_ms=min(plan.consumer.auto_commit_interval_ms, 1_500),
-            poll_timeout_ms=min(plan.consumer.poll_timeout_ms, 300),
+            session_timeout_ms=draw.between((1_000, 1_500), "rests.group_session"),
+            heartbeat_interval_ms=draw.between((100, 300), "rests.heartbeat"),
+            max_poll_interval_ms=draw.between((1_500, 2_500), "rests.poll_interval"),
+            auto_commit_interval_ms=min(plan.consumer.auto_commit_interval_ms, 1_000),
+            poll_timeout_ms=min(plan.consumer.poll_timeout_ms, 200),
             processing_ms=min(plan.consumer.processing_ms, 100),
+            request_timeout_ms=min(plan.consumer.request_timeout_ms, 1_000),
+            retry_backoff_ms=min(plan.consumer.retry_backoff_ms, 100),
         ),
     )
 

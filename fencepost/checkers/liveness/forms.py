@@ -159,7 +159,12 @@ class Judging:
                 return f" within {bound // MILLISECOND} ms{_since(calm, case)}"
         if judged:
             return ""
-        return IN_TROUBLE if until - case.since <= bound else None
+        in_time = until - case.since <= bound
+        return IN_TROUBLE if in_time or not self._long_enough(row, case, bound) else None
+
+    def _long_enough(self, row: Row, case: Case, bound: int) -> bool:
+        """Whether any calm of the subject is: a plan without one does not evaluate the row."""
+        return any(calm.end - calm.begin > bound for calm in self.timeline.calms(case.subject, row.through))
 
     def _calms(self, row: Row, case: Case) -> Iterator[Calm]:
         for calm in self.timeline.calms(case.subject, row.through):
@@ -168,33 +173,32 @@ class Judging:
 
     def _sudden(self, row: Row, case: Case) -> str | None:
         calm = self.timeline.calm_at(case.subject, case.since, row.through)
-        if calm is None or case.since - calm.begin < row.bound(self.facts.settings) + case.more:
-            return IN_TROUBLE if case.fine else None
+        bound = row.bound(self.facts.settings) + case.more
+        if calm is None or case.since - calm.begin < bound:
+            return IN_TROUBLE if case.fine or not self._long_enough(row, case, bound) else None
         return "" if case.fine else _since(calm, case)
 
     def _caused(self, row: Row, case: Case) -> str | None:
+        """A lasting cause explains any number of reactions until its end and bound. Another one is used up:
+        it explains one reaction of each subject and each incarnation of who decides."""
         if case.fine:
             return ""
-        cause = self._cause(row, case)
-        if cause is None:
-            return ", for nothing that was recorded explains it"
-        return None if cause.kind in LASTING else ""
-
-    def _cause(self, row: Row, case: Case) -> Disturbance | None:
-        """What explains a reaction. A lasting cause explains any number until its end and bound; another one
-        is used up: it explains one reaction of each subject and each incarnation of who decides."""
         late = row.bound(self.facts.settings) + case.more
-        once: Disturbance | None = None
-        for one in self.timeline.touching(case.subject):
-            if one.kind not in row.causes or not one.begin <= case.since <= one.end + late:
-                continue
-            if one.kind in LASTING:
-                return one
-            if once is None and (row.name, case.subject, case.decider, one) not in self.used:
-                once = one
-        if once is not None:
-            self.used.add((row.name, case.subject, case.decider, once))
-        return once
+        found = [
+            one
+            for one in self.timeline.touching(case.subject)
+            if one.kind in row.causes and one.begin <= case.since <= one.end + late
+        ]
+        lasting = [one for one in found if one.kind in LASTING]
+        for one in found:
+            use = row.name, case.subject, case.decider, one
+            if one.kind not in LASTING and use not in self.used:
+                if not lasting:
+                    self.used.add(use)
+                return ""
+        if not lasting:
+            return ", for nothing that was recorded explains it"
+        return IN_TROUBLE if any(one.kind in THROUGHOUT for one in lasting) else None
 
     def _done(self, row: Row, case: Case) -> str | None:
         return "" if case.fine else " by then"
@@ -202,6 +206,8 @@ class Judging:
 
 LASTING = frozenset({Kind.NOISE, Kind.FAULT, Kind.START, Kind.BUSY, Kind.LATENT, Kind.LINKS})
 """Causes that explain any number of reactions until their end and bound."""
+THROUGHOUT = frozenset({Kind.NOISE, Kind.START})
+"""Disturbances of a whole plan, or of its beginning: what is explained by them was never judged."""
 _JUDGES: dict[Form, Callable[[Judging, Row, Case], str | None]] = {
     Form.HOLD: Judging._lasting,
     Form.FOLLOW: Judging._lasting,

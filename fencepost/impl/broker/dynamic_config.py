@@ -223,13 +223,13 @@ class DynamicConfig:
         options, refused = configured(planned, config)
         if refused:
             self._refused(topic, refused)
+        self.broker_context.record(Name.TOPIC_CONFIGURED, TopicPartition(topic, -1), detail=_text(config))
         if options == before:
             return
         self.broker_context.configured.pop(topic, None)
         if options != planned:
             self.broker_context.configured[topic] = options
         self.on_options(topic)
-        self.broker_context.record(Name.TOPIC_CONFIGURED, TopicPartition(topic, -1), detail=_text(config))
         if options.unclean_leader_election and not before.unclean_leader_election:
             self.on_unclean_enabled(topic)
 

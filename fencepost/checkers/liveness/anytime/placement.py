@@ -12,12 +12,11 @@ import msgspec
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.record.facts import place_of
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
 PLACES = frozenset({"__consumer_offsets", "__transaction_state"})
-SMALLEST = 1 << 31
-"""The absolute value of the smallest integer of 32 bits, which Utils.abs makes 0."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -25,15 +24,6 @@ class Named(msgspec.Struct, frozen=True):
 
     group: str = ""
     transactional_id: str = ""
-
-
-def place_of(name: str, partitions: int) -> int:
-    """The partition of this name. String.hashCode: the sum of the UTF-16 units, each times a power of 31."""
-    encoded = name.encode("utf-16-be")
-    units = [int.from_bytes(encoded[at : at + 2], "big") for at in range(0, len(encoded), 2)]
-    number: int = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % (2 * SMALLEST)
-    positive = number if number < SMALLEST else 2 * SMALLEST - number
-    return positive % SMALLEST % partitions
 
 
 @define

@@ -137,7 +137,11 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if not facts.assigned:
             continue
         held = {(topic, number) for topic, number, *_ in detail.logs}
-        known = {key for key in facts.assigned if facts.replicas(key, detail.asked)}
+        known = {
+            key
+            for key in facts.assigned
+            if facts.replicas(key, detail.asked) and not facts.is_going(key[0], detail.asked)
+        }
         wanted = {key for key in known if event.node in facts.replicas(key, detail.asked)}
         named = {topic for topic, _ in facts.assigned}
         foreign = sorted(
@@ -158,8 +162,9 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _was_told(facts: Facts, key: Key, broker: int, moment: int) -> bool:
-    """Whether a broker was registered all the time since a partition was taken from it. One that was not may
-    never hear of it (docs/explanation/zoo.md, "a stray replica")."""
+    """Whether a broker was registered all the time since a partition was taken from it, and for as long
+    before as the controller may take to hear of its return. One that was not may never hear of it
+    (docs/explanation/zoo.md, "a stray replica")."""
     since = 0
     for told in facts.assigned[key]:
         if told.time <= moment and broker in told.value:
@@ -167,7 +172,8 @@ def _was_told(facts: Facts, key: Key, broker: int, moment: int) -> bool:
     taken = next((told.time for told in facts.assigned[key] if told.time > since), since)
     if not facts.is_registered(broker, taken):
         return False
-    return not any(taken <= told.time <= moment for told in facts.registered.get(broker, ()))
+    known = taken - bounds.decided(facts.settings)
+    return not any(known <= told.time <= moment for told in facts.registered.get(broker, ()))
 
 
 def _names(keys: list[Key]) -> str:

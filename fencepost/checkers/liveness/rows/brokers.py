@@ -49,7 +49,7 @@ def _lost_sessions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if gone.time == 0:
                 continue
             yield Case(
-                subject=(Subject.BROKER, broker),
+                subject=(Subject.SESSION, broker),
                 since=gone.time,
                 expected=f"broker {broker} to stay registered",
                 seen="its registration was gone",
@@ -63,14 +63,15 @@ def _no_controller(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if told.value:
             continue
         until = next((each.time for each in facts.controller[place:] if each.value), FOR_EVER)
-        yield Case(
-            subject=(Subject.CONTROLLER, None),
-            since=told.time,
-            until=until,
-            expected="a broker to be controller",
-            seen="nobody was",
-            events=(told.position,),
-        )
+        for begin, end in facts.candidates(facts.registered, told.time, until):
+            yield Case(
+                subject=(Subject.CONTROLLER, None),
+                since=begin,
+                until=end,
+                expected="a broker to be controller",
+                seen="nobody was",
+                events=(told.position,),
+            )
 
 
 def _new_controllers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -82,7 +83,7 @@ def _new_controllers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if former < 0 or event.time < facts.begun:
             continue
         yield Case(
-            subject=(Subject.BROKER, former),
+            subject=(Subject.SESSION, former),
             since=event.time,
             expected=f"broker {former} to stay controller",
             fine=facts.is_stopping(former, event.time),
@@ -157,7 +158,7 @@ ROWS = (
     Row(
         name="session_lost",
         form=Form.CAUSE,
-        subject=Subject.BROKER,
+        subject=Subject.SESSION,
         cases=_lost_sessions,
         bound=bounds.session,
         causes=TIME_OUTS | {Kind.AWAY, Kind.STOP},
@@ -174,7 +175,7 @@ ROWS = (
     Row(
         name="controller_moved",
         form=Form.CAUSE,
-        subject=Subject.BROKER,
+        subject=Subject.SESSION,
         cases=_new_controllers,
         bound=lambda of: bounds.session(of) + bounds.quorum(of),
         causes=TIME_OUTS | {Kind.AWAY, Kind.STOP},

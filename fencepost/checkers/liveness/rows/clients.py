@@ -68,9 +68,11 @@ def _at_state(facts: Facts, one: Operation) -> State | None:
 
 
 def _moved(facts: Facts, one: Operation, since: int) -> bool:
-    """Whether the partition's leader changed since: a row of its own says whether it may."""
+    """Whether the partition's leader changed since, or so shortly before that the former one had not heard
+    of it: a row of its own says whether it may."""
     key = one.topic or "", one.partition if one.partition is not None else -1
     end = one.completion_time or one.invoke_time
+    since -= bounds.delivered(facts.settings)
     return any(since <= state.time <= end for state in facts.states.get(key, ()))
 
 

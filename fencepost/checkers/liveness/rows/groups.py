@@ -6,11 +6,10 @@ Owns these rows. They read what consumers recorded, so that they hold of every s
 import re
 from collections.abc import Iterator
 
-from fencepost.checkers.liveness.anytime.placement import place_of
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
-from fencepost.record.facts import Facts
-from fencepost.record.settings import MILLISECOND, Settings
+from fencepost.record.facts import JOIN_LAPSE_MS, Facts, place_of
+from fencepost.record.settings import MILLISECOND, OFFSETS_TOPIC, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 
@@ -23,7 +22,6 @@ Place = tuple[str, str, int]
 """Group, topic and partition."""
 INSTANCE = re.compile(r"instance-\d+")
 FENCED = "FENCED_INSTANCE_ID"
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def _plain(facts: Facts) -> frozenset[int]:
@@ -53,6 +51,7 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=_end(one),
+                more=_end(one) - one.invoke_time,
                 fine=one.outcome is Outcome.OK or one.error in EXPECTED,
                 expected=f"member {one.member or 'of ' + one.group} to be served",
                 seen=f"{one.function.value} got {one.error}",
@@ -68,6 +67,7 @@ def _late_joins(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 subject=(Subject.GROUP, one.group),
                 since=one.invoke_time,
                 until=min(_calm_end(timeline, one), one.completion_time or _own_end(facts, one)),
+                more=facts.asks_the_dead(one.invoke_time, _end(one)),
                 expected=f"member {one.member or one.process} to be in the next generation of {one.group}",
                 seen=f"{one.outcome.value} {one.error or ''}".strip(),
                 operations=(one.op_id,),
@@ -202,7 +202,7 @@ def _waiting(
             subject=(Subject.GROUP, group),
             since=since,
             until=until,
-            more=2 * busy * (work + bounds.answered(facts.settings)),
+            more=2 * busy * (work + bounds.answered(facts.settings)) + facts.asks_the_dead(since, until),
             expected=f"group {group} to get offset {one.offset}",
             seen="it did not" if until == FOR_EVER else "it took longer",
             topic=topic,
@@ -329,7 +329,9 @@ ROWS = (
         form=Form.CAUSE,
         subject=Subject.GROUP,
         cases=_rebalances,
-        bound=lambda of: 2 * _hand_over(of) + of.consumer.max_poll_interval_ms * MILLISECOND,
+        bound=lambda of: (
+            2 * _hand_over(of) + (of.consumer.max_poll_interval_ms + JOIN_LAPSE_MS) * MILLISECOND
+        ),
         causes=frozenset(Kind) - {Kind.LATENT},
     ),
     Row(

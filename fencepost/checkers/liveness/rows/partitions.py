@@ -159,8 +159,10 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             decided, epoch = state.leader_epoch != epoch, state.leader_epoch
             if not decided or state.leader < 0:
                 continue
+            if facts.is_moving(key, state.time) or facts.is_going(key[0], state.time):
+                continue
             for broker in facts.replicas(key, state.time):
-                if _able(facts, broker, state.time) and not facts.is_moving(key, state.time):
+                if _able(facts, broker, state.time) and facts.is_running(broker, state.time):
                     yield _role(facts, key, state, broker, taken.get((broker, key), []))
 
 

@@ -38,18 +38,22 @@ def _created(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         for place, made in enumerate(told):
             if not made.value or (place and told[place - 1].value):
                 continue
+            if facts.is_going(key[0], made.time):
+                continue
             led = (each.time for each in facts.states.get(key, ()) if each.time >= made.time and each.isr)
             gone = (each.time for each in facts.deleted.get(key[0], ()) if each.time >= made.time)
-            yield Case(
-                subject=(Subject.TOPIC, key[0]),
-                since=made.time,
-                until=min(next(led, FOR_EVER), next(gone, FOR_EVER)),
-                expected=f"partition {key[0]}-{key[1]}, which was created, to get a leader",
-                seen="nobody led it",
-                topic=key[0],
-                partition=key[1],
-                events=(made.position,),
-            )
+            until = min(next(led, FOR_EVER), next(gone, FOR_EVER))
+            for begin, end in facts.candidates(made.value, made.time, until):
+                yield Case(
+                    subject=(Subject.TOPIC, key[0]),
+                    since=begin,
+                    until=end,
+                    expected=f"partition {key[0]}-{key[1]}, which was created, to get a leader",
+                    seen="nobody led it",
+                    topic=key[0],
+                    partition=key[1],
+                    events=(made.position,),
+                )
 
 
 def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -63,9 +67,7 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     if len({node for all_ in applied.values() for _, node, _ in all_}) < 2:
         return  # one source says it for all: the metadata log
     for (topic, detail), found in applied.items():
-        found = [
-            one for one in found if facts.is_registered(one[1], one[0])
-        ]  # one that starts reads them all
+        found = [one for one in found if facts.has_joined(one[1], one[0])]  # one that starts reads them all
         if not found:
             continue
         first, _, position = found[0]
