@@ -20,7 +20,7 @@ from fencepost.audit.findings import Findings
 from fencepost.audit.indexes import SegmentIndexes
 from fencepost.audit.producers import ProducerCheck
 from fencepost.audit.segments import AuditedBatch, Bad, Old, Parsed, walk_segment
-from fencepost.audit.source import RealSource
+from fencepost.audit.source import opened
 from fencepost.impl.log.batch.header import DELETE_HORIZON, BatchHeader, Damage
 
 MOST_GAPS = 1000
@@ -128,7 +128,7 @@ class ReplicaWalk:
         bound = segment.base_offset + LARGEST_RELATIVE_OFFSET + 1 if following is None else following
         held: AuditedBatch | None = None
         seen_batch = False
-        with RealSource(segment.path) as source:
+        with opened(segment.path) as source:
             indexes.load()
             for item in walk_segment(source, segment.path, self.parsed):
                 if item.position - self.told_bytes >= PROGRESS_BYTES:

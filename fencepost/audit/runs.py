@@ -5,13 +5,12 @@ for the audit to report.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from attrs import evolve
 
 from fencepost.audit.directories import ReplicaFiles
 from fencepost.audit.segments import AuditedBatch, Parsed, walk_segment
-from fencepost.audit.source import RealSource
+from fencepost.audit.source import Place, opened
 from fencepost.audit.survey import Survey
 from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.values import runs_in_batch
@@ -21,11 +20,11 @@ Run = tuple[int, int, tuple[int, ...]]
 """Leader epoch, base offset and value ids of neighbouring records of one epoch."""
 
 
-def runs_of_files(paths: Iterable[Path]) -> Iterator[Run]:
+def runs_of_files(paths: Iterable[Place]) -> Iterator[Run]:
     """The runs of each batch that can be read, in order. paths: the segments of one replica."""
     parsed = Parsed()
     for path in paths:
-        with RealSource(path) as source:
+        with opened(path) as source:
             for item in walk_segment(source, path, parsed):
                 if not isinstance(item, AuditedBatch):
                     continue

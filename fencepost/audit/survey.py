@@ -5,7 +5,6 @@ Owns the pairing of directories. Must not know what segments contain.
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from attrs import define, field, frozen
 
@@ -18,6 +17,7 @@ from fencepost.audit.directories import (
     replica_of,
 )
 from fencepost.audit.findings import Findings
+from fencepost.audit.source import Place
 from fencepost.impl.log import layout
 from fencepost.traces.errors import EnvironmentError_
 
@@ -27,7 +27,7 @@ class AuditRequest:
     """What to audit."""
 
     # (broker, data directory); a broker may have several.
-    places: tuple[tuple[str, Path], ...]
+    places: tuple[tuple[str, Place], ...]
     # Patterns, of which a topic must match one.
     topics: tuple[str, ...] = ("*",)
     # Patterns of topics in which holes are normal, whatever the directories say.
@@ -81,8 +81,8 @@ def survey(request: AuditRequest) -> Survey:
     return found
 
 
-def _refuse_same(places: Sequence[tuple[str, Path]]) -> None:
-    seen: dict[Path, str] = {}
+def _refuse_same(places: Sequence[tuple[str, Place]]) -> None:
+    seen: dict[Place, str] = {}
     for broker, path in places:
         real = path.resolve()
         if real in seen:
