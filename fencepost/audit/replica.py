@@ -50,6 +50,8 @@ class ReplicaWalk:
 
     files: ReplicaFiles
     findings: Findings
+    # Whether a broker goes on with the files: it has the indexes of the last segment in memory.
+    in_use: bool = False
     # Whether the topic is known to be compacted.
     compacted: bool = False
     # Is called with the number of bytes read since the last call.
@@ -129,7 +131,8 @@ class ReplicaWalk:
         held: AuditedBatch | None = None
         seen_batch = False
         with opened(segment.path) as source:
-            indexes.load()
+            if following is not None or not self.in_use:
+                indexes.load()
             for item in walk_segment(source, segment.path, self.parsed):
                 if item.position - self.told_bytes >= PROGRESS_BYTES:
                     self.read(item.position - self.told_bytes)

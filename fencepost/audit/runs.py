@@ -6,8 +6,6 @@ for the audit to report.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from attrs import evolve
-
 from fencepost.audit.directories import ReplicaFiles
 from fencepost.audit.segments import AuditedBatch, Parsed, walk_segment
 from fencepost.audit.source import Place, opened
@@ -29,7 +27,7 @@ def runs_of_files(paths: Iterable[Place]) -> Iterator[Run]:
                 if not isinstance(item, AuditedBatch):
                     continue
                 try:
-                    runs = runs_in_batch(item.data, evolve(item.header, position=0))
+                    runs = runs_in_batch(item.data, item.header)
                 except CorruptBatchError:
                     continue
                 for base, values in runs:

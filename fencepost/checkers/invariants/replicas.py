@@ -1,12 +1,16 @@
 """The logs of all replicas according to the events, and the final dumps.
 
-Owns the bookkeeping that COMMIT-SAFE and LOG-MATCH share. Must not check anything.
+Owns the bookkeeping that COMMIT-SAFE, LOG-MATCH and COMPACTION share. Must not check anything.
+
+A dump is what the files hold. A broker writes its high watermark and its log start down every so often only.
+So a dump has the later one of what the file says and what the broker recorded since it opened the log.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from attrs import define, field
 
+from fencepost.model.refinement import LOSING
 from fencepost.model.replication.replica_log import ReplicaLog
 from fencepost.traces.events import Event, Name
 
@@ -23,6 +27,9 @@ class FinalLog:
     high_watermark: int = 0
     log_start_offset: int = 0
     rows: list[tuple[int, int]] = field(factory=list)
+    opened: bool = True
+    """Whether the broker has opened the log since its disk last lost something. Before that, what it has to
+    take from others again is not there."""
 
     def position_of(self, offset: int) -> int:
         """The position of the row that holds `offset`, or of the last row."""
@@ -34,11 +41,16 @@ class Replicas:
     """The replicas of a trace.
 
     logs: by partition and node, at the current event. starts: the log start offset of each replica, if it is
-    not 0; records below it no longer exist. final: the dumps.
+    not 0; records below it no longer exist. high_watermarks: as recorded since the log was opened. lost: at
+    which position the disk of a node last lost something; opened: at which each log was last opened. final:
+    the dumps.
     """
 
     logs: dict[Key, dict[int, ReplicaLog]] = field(factory=dict)
     starts: dict[tuple[Key, int], int] = field(factory=dict)
+    high_watermarks: dict[tuple[Key, int], int] = field(factory=dict)
+    lost: dict[int, int] = field(factory=dict)
+    opened: dict[tuple[Key, int], int] = field(factory=dict)
     final: dict[Key, dict[int, FinalLog]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
@@ -48,6 +60,10 @@ class Replicas:
             Name.TRUNCATED: self._truncated,
             Name.LOG_RECOVERED: self._recovered,
             Name.LOG_START: self._started_at,
+            Name.HIGH_WATERMARK: self._high_watermark,
+            Name.BECAME_LEADER: self._high_watermark,
+            Name.BECAME_FOLLOWER: self._high_watermark,
+            Name.FAULT_BEGAN: self._fault,
             Name.REPLICA_LOG: self._dumped,
         }
 
@@ -69,7 +85,18 @@ class Replicas:
     def _started_at(self, position: int, event: Event) -> None:
         self.starts[(event.topic, event.partition), event.node] = event.log_start_offset
 
+    def _high_watermark(self, position: int, event: Event) -> None:
+        if event.high_watermark >= 0:
+            self.high_watermarks[(event.topic, event.partition), event.node] = event.high_watermark
+
+    def _fault(self, position: int, event: Event) -> None:
+        if event.cause in LOSING:
+            self.lost[event.node] = position
+
     def _recovered(self, position: int, event: Event) -> None:
+        place = (event.topic, event.partition), event.node
+        self.opened[place] = position
+        self.high_watermarks.pop(place, None)
         if event.log_start_offset >= 0:
             self._started_at(position, event)
         self._resized(position, event)
@@ -99,5 +126,17 @@ class Replicas:
             final.log.resize(
                 event.end_offset
             )  # what follows may have been removed by retention or compaction; a later row takes its place
-        final.log_start_offset = event.log_start_offset
-        final.high_watermark = event.high_watermark
+        place = (event.topic, event.partition), event.node
+        final.log_start_offset = max(event.log_start_offset, self.starts.get(place, 0))
+        final.high_watermark = max(event.high_watermark, self.high_watermarks.get(place, 0))
+        final.opened = self.lost.get(event.node, -1) < self.opened.get(place, 0)
+
+
+def replicas_of(events: Iterable[Event]) -> Replicas:
+    """The replicas at the end of a trace with these events."""
+    replicas = Replicas()
+    handlers = replicas.handlers()
+    for position, event in enumerate(events):
+        if (handler := handlers.get(event.name)) is not None:
+            handler(position, event)
+    return replicas
