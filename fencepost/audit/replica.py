@@ -27,6 +27,7 @@ MOST_GAPS = 1000
 """Gaps that are kept until it is known whether the topic is compacted."""
 LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 """An index entry has four bytes for an offset, so that no segment reaches further."""
+HIGH_WATERMARK = "high watermark"
 PROGRESS_BYTES = 1 << 20
 """Progress is reported about once in so many bytes."""
 
@@ -296,11 +297,13 @@ class ReplicaWalk:
     def _check_offsets(self) -> None:
         start, end = self.files.segments[0].base_offset if self.files.segments else 0, self.end_offset
         for name, value in (
-            ("high watermark", self.files.high_watermark),
+            (HIGH_WATERMARK, self.files.high_watermark),
             ("log start offset", self.files.log_start),
             ("recovery point", self.files.recovery_point),
         ):
             beyond = value is not None and value > end and not self.doubtful
+            if self.in_use and name == HIGH_WATERMARK:
+                beyond = False  # it may be from before the log was cut, or of an earlier topic of this name
             if beyond or (value is not None and value < 0):
                 self.findings.add(
                     "checkpoint_outside_log",

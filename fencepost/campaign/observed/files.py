@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from fencepost.audit.findings import Findings
 from fencepost.audit.joined import Joined, join
 from fencepost.audit.partition import audit_alone, audit_partition
-from fencepost.audit.runs import dumps_of
+from fencepost.audit.runs import Recorded, dumps_of
 from fencepost.audit.survey import AuditRequest, Survey, survey
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.errors import FencepostError
@@ -46,6 +46,8 @@ class FilesAtEnd:
     compared: bool
     """Whether replicas are compared here, and with the history. No where the trace has each step of each
     replica: its judges know better what may differ, and which records may be gone."""
+    recorded: Recorded | None = None
+    """What brokers recorded of their high watermarks and log starts; None: it is not known."""
     most_bytes: int = MOST_BYTES
     """Beyond it nothing is read."""
 
@@ -67,7 +69,7 @@ class FilesAtEnd:
                 )
             parts = [found.findings, *self._parts(found)]
             joined = join(found, operations, self.names) if self.compared else Joined()
-            dumps = tuple(dumps_of(found, self.names or {}, time))
+            dumps = tuple(dumps_of(found, self.names or {}, time, self.recorded))
         except (FencepostError, OSError) as error:
             return (mark(time, LEFT_OUT, why=str(error)),)
         wrong = [one for part in parts for one in part.found if self.judged and one.anomaly != ON_ITS_WAY]

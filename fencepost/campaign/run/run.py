@@ -324,6 +324,11 @@ class Run:
             request=request,
             judged=judged and not (seen.power_lost or seen.lied),
             compared=False,
+            recorded={
+                (*key, node): (replica.high_watermark, replica.start)
+                for key, partition in seen.partitions.items()
+                for node, replica in partition.replicas.items()
+            },
             most_bytes=MOST_FILES_BYTES,
         )
         for event in files.events((), self.cluster.now):

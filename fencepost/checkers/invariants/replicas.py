@@ -1,9 +1,6 @@
 """The logs of all replicas according to the events, and the final dumps.
 
 Owns the bookkeeping that COMMIT-SAFE, LOG-MATCH and COMPACTION share. Must not check anything.
-
-A dump is what the files hold. A broker writes its high watermark and its log start down every so often only.
-So a dump has the later one of what the file says and what the broker recorded since it opened the log.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,14 +38,12 @@ class Replicas:
     """The replicas of a trace.
 
     logs: by partition and node, at the current event. starts: the log start offset of each replica, if it is
-    not 0; records below it no longer exist. high_watermarks: as recorded since the log was opened. lost: at
-    which position the disk of a node last lost something; opened: at which each log was last opened. final:
-    the dumps.
+    not 0; records below it no longer exist. lost: at which position the disk of a node last lost something;
+    opened: at which each log was last opened. final: the dumps.
     """
 
     logs: dict[Key, dict[int, ReplicaLog]] = field(factory=dict)
     starts: dict[tuple[Key, int], int] = field(factory=dict)
-    high_watermarks: dict[tuple[Key, int], int] = field(factory=dict)
     lost: dict[int, int] = field(factory=dict)
     opened: dict[tuple[Key, int], int] = field(factory=dict)
     final: dict[Key, dict[int, FinalLog]] = field(factory=dict)
@@ -60,9 +55,6 @@ class Replicas:
             Name.TRUNCATED: self._truncated,
             Name.LOG_RECOVERED: self._recovered,
             Name.LOG_START: self._started_at,
-            Name.HIGH_WATERMARK: self._high_watermark,
-            Name.BECAME_LEADER: self._high_watermark,
-            Name.BECAME_FOLLOWER: self._high_watermark,
             Name.FAULT_BEGAN: self._fault,
             Name.REPLICA_LOG: self._dumped,
         }
@@ -85,18 +77,12 @@ class Replicas:
     def _started_at(self, position: int, event: Event) -> None:
         self.starts[(event.topic, event.partition), event.node] = event.log_start_offset
 
-    def _high_watermark(self, position: int, event: Event) -> None:
-        if event.high_watermark >= 0:
-            self.high_watermarks[(event.topic, event.partition), event.node] = event.high_watermark
-
     def _fault(self, position: int, event: Event) -> None:
         if event.cause in LOSING:
             self.lost[event.node] = position
 
     def _recovered(self, position: int, event: Event) -> None:
-        place = (event.topic, event.partition), event.node
-        self.opened[place] = position
-        self.high_watermarks.pop(place, None)
+        self.opened[(event.topic, event.partition), event.node] = position
         if event.log_start_offset >= 0:
             self._started_at(position, event)
         self._resized(position, event)
@@ -126,10 +112,10 @@ class Replicas:
             final.log.resize(
                 event.end_offset
             )  # what follows may have been removed by retention or compaction; a later row takes its place
-        place = (event.topic, event.partition), event.node
-        final.log_start_offset = max(event.log_start_offset, self.starts.get(place, 0))
-        final.high_watermark = max(event.high_watermark, self.high_watermarks.get(place, 0))
-        final.opened = self.lost.get(event.node, -1) < self.opened.get(place, 0)
+        final.log_start_offset = event.log_start_offset
+        final.high_watermark = event.high_watermark
+        opened = self.opened.get(((event.topic, event.partition), event.node), 0)
+        final.opened = self.lost.get(event.node, -1) < opened
 
 
 def replicas_of(events: Iterable[Event]) -> Replicas:
