@@ -2,7 +2,7 @@
 no damage from then on, and a restart knows that."""
 
 import pytest
-from impl_lab import T0, Lab
+from impl_lab import T0, Lab, runs_of
 
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets

@@ -2,7 +2,7 @@
 fail."""
 
 import pytest
-from impl_lab import MILLISECOND, T0, Lab
+from impl_lab import MILLISECOND, T0, Lab, runs_of
 
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.log.layout import CLEAN_SHUTDOWN
