@@ -8,12 +8,11 @@ reported.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from attrs import define, field, frozen
 
 from fencepost.audit.findings import Findings
-from fencepost.audit.source import RealSource
+from fencepost.audit.source import Place, in_order, opened, size_of
 from fencepost.impl.log import layout
 from fencepost.impl.log.dump.states import PartitionOffset, Property, partition_offsets, properties
 from fencepost.traces.errors import EnvironmentError_
@@ -44,11 +43,11 @@ _IN_BETWEEN = (layout.CLEANED, layout.SWAP, layout.DELETED, layout.TEMPORARY)
 class SegmentFile:
     """base_offset: what its name says. size: in bytes, when it was listed."""
 
-    path: Path
+    path: Place
     base_offset: int
     size: int
 
-    def sibling(self, kind: str) -> Path:
+    def sibling(self, kind: str) -> Place:
         """Another file of the same segment."""
         return self.path.with_name(f"{self.path.name[: layout.DIGITS]}{kind}")
 
@@ -58,7 +57,7 @@ class ReplicaFiles:
     """One replica's directory."""
 
     broker: str
-    path: Path
+    path: Place
     # Whether the broker was shut down cleanly.
     clean: bool = False
     # Offsets as checkpointed; None: not checkpointed.
@@ -74,7 +73,7 @@ class ReplicaFiles:
     # Ascending.
     segments: list[SegmentFile] = field(factory=list)
     # (offset, file) of the producer snapshots, ascending.
-    snapshots: list[tuple[int, Path]] = field(factory=list)
+    snapshots: list[tuple[int, Place]] = field(factory=list)
 
     @property
     def size(self) -> int:
@@ -82,7 +81,7 @@ class ReplicaFiles:
         return sum(segment.size for segment in self.segments)
 
     @property
-    def epoch_checkpoint(self) -> Path:
+    def epoch_checkpoint(self) -> Place:
         """Where it should be."""
         return self.path / layout.EPOCH_CHECKPOINT
 
@@ -92,11 +91,11 @@ class DataDirectory:
     """One log directory of a broker."""
 
     broker: str
-    path: Path
+    path: Place
     # Whether the broker was shut down cleanly.
     clean: bool = False
     # The directory of each partition.
-    partitions: dict[TopicNumber, Path] = field(factory=dict)
+    partitions: dict[TopicNumber, Place] = field(factory=dict)
     # Checkpointed offsets by file name and partition.
     checkpoints: dict[str, dict[TopicNumber, int]] = field(factory=dict)
     # Directories that are being created or removed.
@@ -105,7 +104,7 @@ class DataDirectory:
     identity: dict[str, str] = field(factory=dict)
 
 
-def open_directory(broker: str, path: Path, findings: Findings) -> DataDirectory:
+def open_directory(broker: str, path: Place, findings: Findings) -> DataDirectory:
     """List the top of a data directory. broker: its name; path: the directory; findings: for what is wrong.
     Raises EnvironmentError_ if it is not a data directory."""
     if not path.is_dir():
@@ -113,7 +112,7 @@ def open_directory(broker: str, path: Path, findings: Findings) -> DataDirectory
         raise EnvironmentError_(expected="a broker's data directory", seen=seen, where=str(path))
     found = DataDirectory(broker=broker, path=path, clean=(path / layout.CLEAN_SHUTDOWN).exists())
     unknown: list[str] = []
-    for entry in sorted(path.iterdir()):
+    for entry in in_order(path):
         key = _partition_of(entry.name)
         if entry.is_dir() and key is not None:
             found.partitions[key] = entry
@@ -162,12 +161,12 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _read_checkpoint(path: Path, findings: Findings) -> dict[TopicNumber, int]:
+def _read_checkpoint(path: Place, findings: Findings) -> dict[TopicNumber, int]:
     offsets: dict[TopicNumber, int] = {}
     try:
         if not path.exists():
             return offsets
-        with RealSource(path) as source:
+        with opened(path) as source:
             for item in partition_offsets(source):
                 if isinstance(item, PartitionOffset):
                     offsets[item.topic, item.partition] = item.offset
@@ -178,11 +177,11 @@ def _read_checkpoint(path: Path, findings: Findings) -> dict[TopicNumber, int]:
     return offsets
 
 
-def _read_properties(path: Path, findings: Findings) -> dict[str, str]:
+def _read_properties(path: Place, findings: Findings) -> dict[str, str]:
     try:
         if not path.exists():
             return {}
-        with RealSource(path) as source:
+        with opened(path) as source:
             return {item.key: item.value for item in properties(source) if isinstance(item, Property)}
     except OSError as error:
         findings.left_out(path, error.strerror or str(error))
@@ -215,14 +214,14 @@ def replica_of(directory: DataDirectory, key: TopicNumber, findings: Findings) -
 def _list(replica: ReplicaFiles, findings: Findings) -> None:
     unknown: list[str] = []
     kinds: Counter[str] = Counter()
-    for entry in sorted(replica.path.iterdir()):
+    for entry in in_order(replica.path):
         digits, kind = entry.name[: layout.DIGITS], entry.name[layout.DIGITS :]
         suffix = next((known for known in _IN_BETWEEN if entry.name.endswith(known)), "")
         numbered = len(digits) == layout.DIGITS and digits.isascii() and digits.isdigit()
         if suffix:
             kinds[suffix] += 1
         elif numbered and kind == layout.LOG:
-            replica.segments.append(SegmentFile(entry, int(digits), entry.stat().st_size))
+            replica.segments.append(SegmentFile(entry, int(digits), size_of(entry)))
         elif numbered and kind == layout.SNAPSHOT:
             replica.snapshots.append((int(digits), entry))
         elif numbered and kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX):
@@ -235,7 +234,7 @@ def _list(replica: ReplicaFiles, findings: Findings) -> None:
         findings.note(f"{replica.path}: not Kafka's, left alone: {_some(unknown)}")
 
 
-def _check_segment_of(index: Path, findings: Findings, *, clean: bool) -> None:
+def _check_segment_of(index: Place, findings: Findings, *, clean: bool) -> None:
     """An index may be without its segment only if the broker died while it removed them, never after a clean
     shutdown."""
     segment = index.with_name(f"{index.name[: layout.DIGITS]}{layout.LOG}")

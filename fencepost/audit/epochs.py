@@ -11,13 +11,12 @@ loads the log. None of this is a contradiction.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from attrs import define, field
 
 from fencepost.audit.findings import Findings
 from fencepost.audit.segments import AuditedBatch
-from fencepost.audit.source import RealSource
+from fencepost.audit.source import Place, opened
 from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.impl.log.dump.states import EpochStart, epoch_starts
 
@@ -45,7 +44,7 @@ class Span:
 class EpochCheck:
     """Follows the batches of a replica in order."""
 
-    path: Path
+    path: Place
     findings: Findings
     log_start: int = 0
     # Whether the broker was shut down cleanly.
@@ -67,7 +66,7 @@ class EpochCheck:
         if not self.path.exists():
             return
         try:
-            with RealSource(self.path) as source:
+            with opened(self.path) as source:
                 for item in epoch_starts(source):
                     if isinstance(item, EpochStart):
                         self.entries.append(item)

@@ -5,10 +5,10 @@ kind. The first ones show what is wrong; the others are counted.
 """
 
 from collections import Counter
-from pathlib import Path
 
 from attrs import define, field, frozen
 
+from fencepost.audit.source import Place
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.impl.log.dump.dump import Flaw
 
@@ -23,7 +23,7 @@ MOST_NOTES = 20
 class Unreadable:
     """A file, or a part of it, that was left out, and why in one clause."""
 
-    path: Path
+    path: Place
     reason: str
 
 
@@ -59,7 +59,7 @@ class Findings:
         else:
             self.more[anomaly] += 1
 
-    def flaw(self, anomaly: str, flaw: Flaw, path: Path) -> None:
+    def flaw(self, anomaly: str, flaw: Flaw, path: Place | str) -> None:
         """Report a finding about a file. anomaly: its name; flaw: what is wrong, and where; path: the
         file."""
         place = "" if flaw.position is None else f" at byte {flaw.position}"
@@ -70,7 +70,7 @@ class Findings:
         if text not in self.notes and len(self.notes) < MOST_NOTES:
             self.notes.append(text)
 
-    def left_out(self, path: Path, reason: str) -> None:
+    def left_out(self, path: Place, reason: str) -> None:
         """Report a file that could not be read. path: the file; reason: why."""
         self.unreadable.append(Unreadable(path=path, reason=reason))
 

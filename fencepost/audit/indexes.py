@@ -5,7 +5,6 @@ entries). Must not know what an entry means (impl/log/dump/indexes.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from struct import Struct
 from typing import TypeVar, overload
 
@@ -13,7 +12,7 @@ from attrs import define, evolve
 
 from fencepost.audit.directories import TRANSACTION_INDEX, SegmentFile
 from fencepost.audit.findings import Findings
-from fencepost.audit.source import RealSource
+from fencepost.audit.source import Place, opened, size_of
 from fencepost.impl.log import layout
 from fencepost.impl.log.batch.record_batch import BatchHeader
 from fencepost.impl.log.dump.dump import Extent, Flaw
@@ -113,21 +112,21 @@ class SegmentIndexes:
             except OSError as error:
                 self.findings.left_out(path, error.strerror or str(error))
 
-    def _is_there(self, path: Path, *, needed: bool) -> bool:
+    def _is_there(self, path: Place, *, needed: bool) -> bool:
         if not path.exists():
             if needed:
                 self.findings.add(
                     ANOMALY, expected=f"an index {path}", seen="none", offset=self.segment.base_offset
                 )
             return False
-        if path.stat().st_size > MOST_BYTES:
+        if size_of(path) > MOST_BYTES:
             self.findings.left_out(path, f"an index of more than {MOST_BYTES} bytes")
             return False
         return True
 
-    def _load(self, path: Path, kind: str) -> None:
+    def _load(self, path: Place, kind: str) -> None:
         base = self.segment.base_offset
-        with RealSource(path) as source:
+        with opened(path) as source:
             if kind == TRANSACTION_INDEX:
                 self._tell(transaction_entries(source), path)
                 return
@@ -140,7 +139,7 @@ class SegmentIndexes:
         else:
             self.times = _time_check(data, base, str(path))
 
-    def _tell(self, items: Iterator[object], path: Path) -> bool:
+    def _tell(self, items: Iterator[object], path: Place) -> bool:
         sound = True
         for item in items:
             if isinstance(item, Flaw):
@@ -172,7 +171,7 @@ class SegmentIndexes:
         self, check: OffsetIndexCheck | TimeIndexCheck, header: BatchHeader, *, damaged: bool
     ) -> None:
         for flaw in check.see(header, damaged=damaged):
-            self.findings.flaw(ANOMALY, flaw, Path(check.file))
+            self.findings.flaw(ANOMALY, flaw, check.file)
 
     def unfollow(self) -> None:
         """Something in the segment cannot be read, so an entry that leads there cannot be
@@ -184,4 +183,4 @@ class SegmentIndexes:
         for check in (self.offsets, self.times):
             if check is not None:
                 for flaw in check.end(Extent(ended_early=self.tail)):
-                    self.findings.flaw(ANOMALY, flaw, Path(check.file))
+                    self.findings.flaw(ANOMALY, flaw, check.file)

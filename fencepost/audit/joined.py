@@ -5,11 +5,11 @@ the checks, by their claims. So it reports where each record is, and convicts no
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from attrs import define, field, frozen
 
 from fencepost.audit.runs import runs_of_files
+from fencepost.audit.source import Place
 from fencepost.audit.survey import Survey
 from fencepost.traces.operations import Function, Operation, Outcome
 
@@ -133,7 +133,7 @@ def _placed(
     )
 
 
-def _records(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
+def _records(paths: Iterable[Place]) -> Iterator[tuple[int, int]]:
     """(offset, value id) of every record that can be read."""
     for _, base, values in runs_of_files(paths):
         yield from enumerate(values, base)

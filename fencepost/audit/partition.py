@@ -63,15 +63,9 @@ class PartitionAudit:
 def audit_partition(found: Survey, key: TopicNumber, progress: AuditProgress) -> PartitionAudit:
     """Read and judge the replicas of one partition. found: the directories; key: the partition; progress: is
     called with bytes read."""
-    replicas, findings = found.partitions[key]
-    request = found.request
-    declared = any(fnmatchcase(key[0], pattern) for pattern in request.compacted)
-    compacted = declared or any(replica.compacted for replica in replicas)
-    parsed = Parsed()
-    walks = [
-        ReplicaWalk(files=files, findings=findings, compacted=compacted, read=progress, parsed=parsed)
-        for files in replicas
-    ]
+    findings, request = found.partitions[key][1], found.request
+    walks = _walks(found, key, progress)
+    compacted = any(walk.compacted for walk in walks)
     cursors = [Cursor(walk, walk.walk(), findings) for walk in walks]
     watcher = CompactionCheck() if request.deep else None
     comparison = Comparison(cursors, compacted, watcher)
@@ -98,6 +92,41 @@ def audit_partition(found: Survey, key: TopicNumber, progress: AuditProgress) ->
         replicas=[_seen(walk) for walk in walks],
         findings=findings,
     )
+
+
+def audit_alone(found: Survey, key: TopicNumber) -> Findings:
+    """Read each replica of one partition by itself: what is wrong in its files, whatever others have.
+
+    Args:
+        found: the directories.
+        key: the partition.
+
+    Returns:
+        the findings.
+    """
+    for walk in _walks(found, key, lambda size: None):
+        for _ in walk.walk():
+            pass
+    return found.partitions[key][1]
+
+
+def _walks(found: Survey, key: TopicNumber, progress: AuditProgress) -> list[ReplicaWalk]:
+    """A walk through each replica, all of them compacted or none."""
+    replicas, findings = found.partitions[key]
+    request, parsed = found.request, Parsed()
+    declared = any(fnmatchcase(key[0], pattern) for pattern in request.compacted)
+    compacted = declared or any(replica.compacted for replica in replicas)
+    return [
+        ReplicaWalk(
+            files=files,
+            findings=findings,
+            in_use=request.in_use,
+            compacted=compacted,
+            read=progress,
+            parsed=parsed,
+        )
+        for files in replicas
+    ]
 
 
 def _reach(run: Run) -> str:

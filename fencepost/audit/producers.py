@@ -8,13 +8,11 @@ forgotten an idle producer lets it continue anywhere (KIP-360). They never go ba
 twice.
 """
 
-from pathlib import Path
-
 from attrs import define, field
 
 from fencepost.audit.findings import Findings
 from fencepost.audit.segments import AuditedBatch
-from fencepost.audit.source import RealSource
+from fencepost.audit.source import Place, opened
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE
 from fencepost.impl.log.dump.states import ProducerEntry, producer_entries
 
@@ -32,7 +30,7 @@ class Producer:
     ones. last_offset: of the last one."""
 
     epoch: int
-    batches: list[tuple[int, int, int, Path, int]] = field(factory=list)
+    batches: list[tuple[int, int, int, Place, int]] = field(factory=list)
     last_offset: int = -1
 
     @property
@@ -47,7 +45,7 @@ class ProducerCheck:
     be gone."""
 
     findings: Findings
-    snapshots: list[tuple[int, Path]]
+    snapshots: list[tuple[int, Place]]
     compacted: bool = False
     producers: dict[int, Producer] = field(factory=dict)
     passed: int = 0
@@ -125,10 +123,10 @@ class ProducerCheck:
             else:
                 self.findings.note(f"{path}: a snapshot above the end of the log at {log_end}")
 
-    def _check_snapshot(self, offset: int, path: Path) -> None:
+    def _check_snapshot(self, offset: int, path: Place) -> None:
         """Compare the producer snapshot at `offset` with the log before it."""
         try:
-            with RealSource(path) as source:
+            with opened(path) as source:
                 for item in producer_entries(source):
                     if isinstance(item, ProducerEntry):
                         self._compare(item, offset, path)
@@ -138,7 +136,7 @@ class ProducerCheck:
         except OSError as error:
             self.findings.left_out(path, error.strerror or str(error))
 
-    def _compare(self, entry: ProducerEntry, offset: int, path: Path) -> None:
+    def _compare(self, entry: ProducerEntry, offset: int, path: Place) -> None:
         known = self.producers.get(entry.producer_id)
         wrong = ""
         if entry.last_offset >= offset:

@@ -20,13 +20,14 @@ from fencepost.audit.findings import Findings
 from fencepost.audit.indexes import SegmentIndexes
 from fencepost.audit.producers import ProducerCheck
 from fencepost.audit.segments import AuditedBatch, Bad, Old, Parsed, walk_segment
-from fencepost.audit.source import RealSource
+from fencepost.audit.source import opened
 from fencepost.impl.log.batch.header import DELETE_HORIZON, BatchHeader, Damage
 
 MOST_GAPS = 1000
 """Gaps that are kept until it is known whether the topic is compacted."""
 LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 """An index entry has four bytes for an offset, so that no segment reaches further."""
+HIGH_WATERMARK = "high watermark"
 PROGRESS_BYTES = 1 << 20
 """Progress is reported about once in so many bytes."""
 
@@ -50,6 +51,8 @@ class ReplicaWalk:
 
     files: ReplicaFiles
     findings: Findings
+    # Whether a broker goes on with the files: it has the indexes of the last segment in memory.
+    in_use: bool = False
     # Whether the topic is known to be compacted.
     compacted: bool = False
     # Is called with the number of bytes read since the last call.
@@ -128,8 +131,9 @@ class ReplicaWalk:
         bound = segment.base_offset + LARGEST_RELATIVE_OFFSET + 1 if following is None else following
         held: AuditedBatch | None = None
         seen_batch = False
-        with RealSource(segment.path) as source:
-            indexes.load()
+        with opened(segment.path) as source:
+            if following is not None or not self.in_use:
+                indexes.load()
             for item in walk_segment(source, segment.path, self.parsed):
                 if item.position - self.told_bytes >= PROGRESS_BYTES:
                     self.read(item.position - self.told_bytes)
@@ -293,11 +297,13 @@ class ReplicaWalk:
     def _check_offsets(self) -> None:
         start, end = self.files.segments[0].base_offset if self.files.segments else 0, self.end_offset
         for name, value in (
-            ("high watermark", self.files.high_watermark),
+            (HIGH_WATERMARK, self.files.high_watermark),
             ("log start offset", self.files.log_start),
             ("recovery point", self.files.recovery_point),
         ):
             beyond = value is not None and value > end and not self.doubtful
+            if self.in_use and name == HIGH_WATERMARK:
+                beyond = False  # it may be from before the log was cut, or of an earlier topic of this name
             if beyond or (value is not None and value < 0):
                 self.findings.add(
                     "checkpoint_outside_log",

@@ -5,13 +5,10 @@ for the audit to report.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-
-from attrs import evolve
 
 from fencepost.audit.directories import ReplicaFiles
 from fencepost.audit.segments import AuditedBatch, Parsed, walk_segment
-from fencepost.audit.source import RealSource
+from fencepost.audit.source import Place, opened
 from fencepost.audit.survey import Survey
 from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.values import runs_in_batch
@@ -21,29 +18,38 @@ Run = tuple[int, int, tuple[int, ...]]
 """Leader epoch, base offset and value ids of neighbouring records of one epoch."""
 
 
-def runs_of_files(paths: Iterable[Path]) -> Iterator[Run]:
+def runs_of_files(paths: Iterable[Place]) -> Iterator[Run]:
     """The runs of each batch that can be read, in order. paths: the segments of one replica."""
     parsed = Parsed()
     for path in paths:
-        with RealSource(path) as source:
+        with opened(path) as source:
             for item in walk_segment(source, path, parsed):
                 if not isinstance(item, AuditedBatch):
                     continue
                 try:
-                    runs = runs_in_batch(item.data, evolve(item.header, position=0))
+                    runs = runs_in_batch(item.data, item.header)
                 except CorruptBatchError:
                     continue
                 for base, values in runs:
                     yield item.header.leader_epoch, base, values
 
 
-def dumps_of(found: Survey, names: Mapping[str, str], time: int) -> Iterator[Event]:
+Recorded = Mapping[tuple[str, int, int], tuple[int, int]]
+"""(high watermark, log start) that brokers recorded last, by topic in the trace, partition and broker."""
+
+
+def dumps_of(
+    found: Survey, names: Mapping[str, str], time: int, recorded: Recorded | None = None
+) -> Iterator[Event]:
     """The dump of every replica's log, as events of this time.
 
     Args:
         found: the directories; brokers are named by their numbers.
         names: the topic in the trace by the directories' name, where they differ.
         time: of the trace, in nanoseconds.
+        recorded: a broker checkpoints these every so often only. The file may have a high watermark from
+            before the log was cut, or of an earlier topic of the same name; so what was recorded counts where
+            there is something.
 
     Returns:
         a REPLICA_LOG for each run of records of one epoch, and for an empty log one without records.
@@ -51,20 +57,22 @@ def dumps_of(found: Survey, names: Mapping[str, str], time: int) -> Iterator[Eve
     for (topic, partition), (replicas, _) in sorted(found.partitions.items()):
         for files in replicas:
             runs = _joined(runs_of_files(segment.path for segment in files.segments))
-            start = _start(files)
+            place = names.get(topic, topic), partition, int(files.broker)
+            high_watermark, start = (recorded or {}).get(place, (files.high_watermark or 0, 0))
+            start = max(start, _start(files))
             end = max([start, *(base + len(values) for _, base, values in runs)])
             for epoch, base, values in runs or [(-1, start, ())]:
                 yield Event(
                     time=time,
                     name=Name.REPLICA_LOG,
-                    node=int(files.broker),
-                    topic=names.get(topic, topic),
+                    topic=place[0],
                     partition=partition,
+                    node=place[2],
                     leader_epoch=epoch,
                     offset=base,
                     values=values,
                     end_offset=end,
-                    high_watermark=min(files.high_watermark or 0, end),
+                    high_watermark=min(high_watermark, end),
                     log_start_offset=start,
                 )
 

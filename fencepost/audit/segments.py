@@ -10,10 +10,10 @@ one begins. Damage that makes the length doubtful ends the walk. Messages of for
 
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from attrs import define, evolve, frozen
 
+from fencepost.audit.source import Place
 from fencepost.impl.log.batch.header import (
     HEADER_SIZE,
     LENGTH_END,
@@ -45,7 +45,7 @@ class AuditedBatch:
     header: BatchHeader
     position: int
     data: bytes
-    path: Path
+    path: Place
 
     @property
     def where(self) -> str:
@@ -101,7 +101,7 @@ class Parsed:
         return self.header
 
 
-def walk_segment(source: Source, path: Path, parsed: Parsed) -> Iterator[AuditedBatch | Bad | Old]:
+def walk_segment(source: Source, path: Place, parsed: Parsed) -> Iterator[AuditedBatch | Bad | Old]:
     """Everything in a segment, in the order of the file. A Bad without a header is the last item. parsed:
     shared by replicas that are walked side by side."""
     position, size, start, data = 0, source.size(), 0, b""

@@ -3,9 +3,8 @@
 Owns the pairing of directories. Must not know what segments contain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from attrs import define, field, frozen
 
@@ -18,6 +17,7 @@ from fencepost.audit.directories import (
     replica_of,
 )
 from fencepost.audit.findings import Findings
+from fencepost.audit.source import Place
 from fencepost.impl.log import layout
 from fencepost.traces.errors import EnvironmentError_
 
@@ -27,13 +27,19 @@ class AuditRequest:
     """What to audit."""
 
     # (broker, data directory); a broker may have several.
-    places: tuple[tuple[str, Path], ...]
+    places: tuple[tuple[str, Place], ...]
     # Patterns, of which a topic must match one.
     topics: tuple[str, ...] = ("*",)
     # Patterns of topics in which holes are normal, whatever the directories say.
     compacted: tuple[str, ...] = ()
     # Decode every record, and check compaction by the keys.
     deep: bool = False
+    # The files are those that brokers go on with: what they have in memory is not in them. There may be no
+    # partition yet.
+    in_use: bool = False
+    # The brokers that have to hold each partition, where that is known. A checkpoint is written every so
+    # often, and may name a replica that was deleted since.
+    assigned: Mapping[TopicNumber, Collection[str]] | None = None
 
 
 @define(kw_only=True)
@@ -68,7 +74,7 @@ def survey(request: AuditRequest) -> Survey:
             holders = [directory for directory in directories if key in directory.partitions]
             replicas = [replica for one in holders if (replica := replica_of(one, key, own)) is not None]
             found.partitions[key] = _of_one_topic(replicas, own), own
-    if not found.partitions:
+    if not found.partitions and not request.in_use:
         wanted = " or ".join(repr(pattern) for pattern in request.topics)
         raise EnvironmentError_(
             expected=f"partitions of topics that match {wanted}",
@@ -81,8 +87,8 @@ def survey(request: AuditRequest) -> Survey:
     return found
 
 
-def _refuse_same(places: Sequence[tuple[str, Path]]) -> None:
-    seen: dict[Path, str] = {}
+def _refuse_same(places: Sequence[tuple[str, Place]]) -> None:
+    seen: dict[Place, str] = {}
     for broker, path in places:
         real = path.resolve()
         if real in seen:
@@ -115,8 +121,11 @@ def _of_one_topic(replicas: list[ReplicaFiles], findings: Findings) -> list[Repl
 
 def _missing(found: Survey) -> None:
     """Partitions of which a broker has noted a high watermark and has no directory."""
+    assigned = found.request.assigned
     for key, (_, findings) in found.partitions.items():
         for directory in found.directories:
+            if assigned is not None and directory.broker not in assigned.get(key, ()):
+                continue
             offset = directory.checkpoints[layout.HIGH_WATERMARKS].get(key)
             going = any(name.startswith(f"{key[0]}-{key[1]}.") for name in directory.aside)
             if offset is not None and key not in directory.partitions and not going:

@@ -350,7 +350,7 @@ class HostedRun(Run):
         if self.ended is not None:
             return self.ended
         recorded = len(self.cluster.events)
-        self._dump_logs()
+        self._read_files()
         try:
             return self._named(self._trace())
         finally:
@@ -363,7 +363,7 @@ class HostedRun(Run):
             if self._hosted.full_at is None:
                 self.ended = self._named(self.end_of_run())
             else:
-                self._dump_logs()
+                self._read_files()
                 self.ended = self._named(self._trace())
         return self.ended
 

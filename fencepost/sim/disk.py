@@ -397,6 +397,21 @@ class Disk:
         """What a power loss now could not take from the replicas' logs on this disk."""
         return logs_on(self._names, under_way=self._changed if self._power_is_off else ())
 
+    def look(self, path: str) -> bytes | tuple[str, ...] | None:
+        """What an observer on this host reads now, at no cost, whatever faults are set and whether its broker
+        runs.
+
+        Args:
+            path: the name.
+
+        Returns:
+            the content of a file, the sorted names in a directory, or None.
+        """
+        place = self._names.find(path)
+        if isinstance(place, Directory):
+            return tuple(sorted(place.names))
+        return place.shown() if isinstance(place, FileContent) else None
+
     def _contents(self) -> dict[str, bytes]:
         return {path: bytes(file.content) for path, file in self._names.files()}
 

@@ -28,10 +28,10 @@ REPLICA_DELETED = "replica_deleted"
 MEMBER_LEFT = "member_left"
 """The cause of a mark: a process left its group, because its run wanted it to. detail: JSON {process}."""
 AUDIT_FOUND = "audit_found"
-"""The cause of a mark: an audit of copies of the brokers' directories found something wrong. topic,
+"""The cause of a mark: an audit of the brokers' files at the end found something wrong. topic,
 partition, offset; detail: JSON {anomaly, expected, seen}."""
 NOT_EVERYWHERE = "not_on_every_replica"
-"""The cause of a mark: an acknowledged record that such copies do not have on every replica at its offset.
+"""The cause of a mark: an acknowledged record that such files do not have on every replica at its offset.
 topic, partition, offset; detail: JSON {says}. It convicts nobody."""
 
 

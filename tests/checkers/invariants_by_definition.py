@@ -4,6 +4,7 @@ before it. The oracle of the one pass."""
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from fencepost.model.refinement import LOSING
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import LossRange, Trace
@@ -121,6 +122,10 @@ def commit_safe(trace: Trace, found: Found) -> None:
         isr = events[states[-1]].isr if states else ()
         whole = exposed(events, key)
         for node in sorted({events[row].node for row in of(events, Name.REPLICA_LOG, key=key)} & set(isr)):
+            losses = [row for row in of(events, Name.FAULT_BEGAN, node=node) if events[row].cause in LOSING]
+            opened = of(events, Name.LOG_RECOVERED, key=key, node=node)
+            if losses and losses[-1] > max(opened, default=-1):
+                continue
             log = dumped(events, key, node)
             for offset, record in enumerate(whole.records):
                 if differs(log, offset, record) and not allowed(loss, key, offset):

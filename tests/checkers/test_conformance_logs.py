@@ -190,6 +190,15 @@ def test_the_final_dump_is_what_was_appended() -> None:
     accept(*START, dump(2, 0, 0, 10, 11, 12, end=3, hw=2))
 
 
+def test_a_dump_after_a_power_loss_may_be_shorter_until_the_log_is_opened() -> None:
+    """Rule: what a power loss took is unknown while the broker is down, and only then."""
+    short = dump(2, 0, 0, 10, end=1, hw=1)
+    accept(*START, fault("power_loss", 2), short)
+    convict(*START, fault("power_loss", 2), dump(2, 0, 0, 99, end=1, hw=1))
+    convict(*START, fault("power_loss", 2), starts(2), recovers(2, 2), short)
+    convict(*START, fault("crash", 2), short)
+
+
 # ---- high watermarks
 
 

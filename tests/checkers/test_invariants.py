@@ -168,6 +168,16 @@ def test_a_current_replica_without_a_committed_record_truncated_it() -> None:
     accept(*START, dump(3, 0, 0, 10, end=1, hw=1), claims=loss(1, 2))
 
 
+def test_a_log_that_was_not_opened_since_its_disk_lost_something_owes_nothing_yet() -> None:
+    """Rule (COMMIT-SAFE): a broker that is down after a power loss has yet to take from others what it lost.
+    A crash takes nothing from the page cache."""
+    short = dump(3, 0, 0, 10, end=1, hw=1)
+    accept(*START, fault("power_loss", 3), short)
+    convict("committed_record_truncated", *START, fault("power_loss", 3), starts(3), recovers(3, 1), short)
+    convict("committed_record_truncated", *START, fault("power_loss", 2), short)
+    convict("committed_record_truncated", *START, fault("crash", 3), short)
+
+
 def test_what_an_interrupted_step_wrote_is_nobodys_loss() -> None:
     """Rule: a log that grew by records which no event named may hold what it owes; the final dump decides."""
     story = [

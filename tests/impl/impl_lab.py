@@ -24,7 +24,8 @@ from fencepost.impl.core.core_interface import (
     Started,
     TimerFired,
 )
-from fencepost.impl.log.values import runs_of
+from fencepost.impl.log.segmented_log import SegmentedLog
+from fencepost.impl.log.values import runs_in_batch
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.zookeeper import znodes
@@ -238,3 +239,17 @@ class Lab(ZooKeeperByHand, Counterparts):
     def recorded(self, name: Name, node: int | None = None) -> list[Event]:
         """The events of this name, of one broker or all."""
         return [event for event in self.events if event.name is name and node in (None, event.node)]
+
+
+def runs_of(log: SegmentedLog) -> list[tuple[int, int, tuple[int, ...]]]:
+    """(leader epoch, base offset, value ids) of each run of records of one epoch without a gap; one empty run
+    for an empty log."""
+    runs: list[tuple[int, int, tuple[int, ...]]] = []
+    for header, data in log.batches():
+        for base_offset, values in runs_in_batch(data, header):
+            if runs and runs[-1][0] == header.leader_epoch and runs[-1][1] + len(runs[-1][2]) == base_offset:
+                epoch, base, before = runs[-1]
+                runs[-1] = (epoch, base, before + values)
+            else:
+                runs.append((header.leader_epoch, base_offset, values))
+    return runs or [(-1, log.log_end_offset, ())]

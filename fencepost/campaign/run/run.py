@@ -10,17 +10,20 @@ Owns the phases and their bounds. The story in order:
              a bound of virtual time, which begins again while a slow follower or group still gets records.
              A network that loses, doubles or holds back messages by chance has no bound: if it is exceeded,
              that chance ends, and the wait is repeated once
-5. final     one client reads every partition to its end; all replicas' logs are written into the trace
+5. final     one client reads every partition to its end; what the brokers' files hold is written into the
+             trace
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import msgspec
 from attrs import define, evolve, field
 
 import fencepost
+from fencepost.audit.source import ShownPath
+from fencepost.audit.survey import AuditRequest
 from fencepost.campaign.observed.claims import derive_claims
+from fencepost.campaign.observed.files import FilesAtEnd
 from fencepost.campaign.run.cluster import FaultyCluster
 from fencepost.campaign.run.diagnosis import diagnose
 from fencepost.campaign.run.group_workload import CONSUMER_FUNCTIONS, uses_groups
@@ -29,12 +32,11 @@ from fencepost.campaign.run.rounds import Rounds
 from fencepost.campaign.run.workload import Workload
 from fencepost.impl.client.attempt import READ_COMMITTED
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
-from fencepost.impl.log.values import runs_of
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Children, GetChildren
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.digest import digest_of_rows
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.plan import Plan, PlannedOperation
 from fencepost.traces.plan_json import plan_to_json
@@ -53,6 +55,8 @@ PROBE = "probe"
 """The key of the run's own appends to a compacted topic."""
 MOST_ASKED_MS = 60_000
 """Bound of the last round: brokers that run answer within milliseconds, the others are given up."""
+MOST_FILES_BYTES = 1 << 40
+"""No bound of its own: a simulated disk is in memory, and an embedded cluster has its own bound."""
 MAX_FINAL_READS = 10_000
 """Final reads of one partition: each returns at least one record or ends the reading."""
 
@@ -108,7 +112,7 @@ class Run:
     def run(self) -> Trace:
         """All phases."""
         if not self._set_up():
-            self._dump_logs()
+            self._read_files()
             return self._trace()
         self._safety()
         return self.end_of_run()
@@ -119,7 +123,7 @@ class Run:
             self._final_reads()
         self.rounds.begin(last=True)
         self._wait(self.rounds.over, MOST_ASKED_MS)
-        self._dump_logs()
+        self._read_files(judged=not self.stuck)
         return self._trace()
 
     def _set_up(self) -> bool:
@@ -302,14 +306,32 @@ class Run:
                 return True
         return False
 
-    def _cores(self) -> dict[int, Any]:
-        return {broker: self.cluster.world.hosts[broker].core for broker in self.cluster.broker_ids}
-
-    def _dump_logs(self) -> None:
-        """Record what logs hold."""
+    def _read_files(self, *, judged: bool = False) -> None:
+        """Record what the files on the brokers' disks hold, as they are now: also of a broker that is down.
+        What a disk made of them that lied, rotted or lost its power is nobody's mistake. judged: whether what
+        is wrong in them is reported."""
         self.cluster.note(Name.PHASE, cause="end")
-        cores = self._cores()
-        for event in replica_logs(cores, self.cluster.now):
+        hosts, seen = self.cluster.world.hosts, self.cluster.observed_state
+        disks = [ShownPath(hosts[broker].disk, f"broker-{broker}") for broker in self.cluster.broker_ids]
+        planned = (topic.name for topic in self.plan.cluster.topics if "compact" in topic.cleanup_policy)
+        request = AuditRequest(
+            places=tuple(zip(map(str, self.cluster.broker_ids), disks, strict=True)),
+            compacted=(*planned, *sorted(seen.compacted_topics)),
+            in_use=True,
+            assigned={key: frozenset(map(str, found)) for key, found in seen.assignments.items()},
+        )
+        files = FilesAtEnd(
+            request=request,
+            judged=judged and not (seen.power_lost or seen.lied),
+            compared=False,
+            recorded={
+                (*key, node): (replica.high_watermark, replica.start)
+                for key, partition in seen.partitions.items()
+                for node, replica in partition.replicas.items()
+            },
+            most_bytes=MOST_FILES_BYTES,
+        )
+        for event in files.events((), self.cluster.now):
             self.cluster.recorded(event)
 
     def _trace(self) -> Trace:
@@ -437,31 +459,6 @@ class Run:
         return self._led() and all(
             set(partitions[key].isr) == set(assigned[key]) for key in self._partitions()
         )
-
-
-def replica_logs(cores: Mapping[int, Any], now: int) -> Iterator[Event]:
-    """The dump of every replica's log, as events of this time. cores: of the brokers, None of one that is
-    down."""
-    for broker, core in cores.items():
-        if core is None or core.shutdown.shutting_down:
-            continue  # its logs are closed
-        for key, partition in sorted(core.replicas.partitions.items()):
-            empty = (-1, partition.log.log_start_offset, ())
-            for epoch, base, values in list(runs_of(partition.log)) or [empty]:
-                yield Event(
-                    time=now,
-                    name=Name.REPLICA_LOG,
-                    node=broker,
-                    topic=key.topic,
-                    partition=key.partition,
-                    leader_epoch=epoch,
-                    offset=base,
-                    values=values,
-                    end_offset=partition.log.log_end_offset,
-                    high_watermark=partition.high_watermark,
-                    log_start_offset=partition.log.log_start_offset,
-                    leader=partition.leader,
-                )
 
 
 class WorkingCluster(FaultyCluster):

@@ -165,7 +165,7 @@ class CommitSafe:
         """Check that every dumped member of the ISR has every committed record."""
         for key, committed in self.partitions.items():
             for node, final in sorted(self.replicas.final.get(key, {}).items()):
-                if node not in committed.isr:
+                if node not in committed.isr or not final.opened:
                     continue
                 start = max(final.log_start_offset, committed.log_start)
                 offset = self._first_lost(key, final.log, committed.log, start, committed.log.end_offset)

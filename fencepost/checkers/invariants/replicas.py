@@ -1,12 +1,13 @@
 """The logs of all replicas according to the events, and the final dumps.
 
-Owns the bookkeeping that COMMIT-SAFE and LOG-MATCH share. Must not check anything.
+Owns the bookkeeping that COMMIT-SAFE, LOG-MATCH and COMPACTION share. Must not check anything.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from attrs import define, field
 
+from fencepost.model.refinement import LOSING
 from fencepost.model.replication.replica_log import ReplicaLog
 from fencepost.traces.events import Event, Name
 
@@ -23,6 +24,9 @@ class FinalLog:
     high_watermark: int = 0
     log_start_offset: int = 0
     rows: list[tuple[int, int]] = field(factory=list)
+    opened: bool = True
+    """Whether the broker has opened the log since its disk last lost something. Before that, what it has to
+    take from others again is not there."""
 
     def position_of(self, offset: int) -> int:
         """The position of the row that holds `offset`, or of the last row."""
@@ -34,11 +38,14 @@ class Replicas:
     """The replicas of a trace.
 
     logs: by partition and node, at the current event. starts: the log start offset of each replica, if it is
-    not 0; records below it no longer exist. final: the dumps.
+    not 0; records below it no longer exist. lost: at which position the disk of a node last lost something;
+    opened: at which each log was last opened. final: the dumps.
     """
 
     logs: dict[Key, dict[int, ReplicaLog]] = field(factory=dict)
     starts: dict[tuple[Key, int], int] = field(factory=dict)
+    lost: dict[int, int] = field(factory=dict)
+    opened: dict[tuple[Key, int], int] = field(factory=dict)
     final: dict[Key, dict[int, FinalLog]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
@@ -48,6 +55,7 @@ class Replicas:
             Name.TRUNCATED: self._truncated,
             Name.LOG_RECOVERED: self._recovered,
             Name.LOG_START: self._started_at,
+            Name.FAULT_BEGAN: self._fault,
             Name.REPLICA_LOG: self._dumped,
         }
 
@@ -69,7 +77,12 @@ class Replicas:
     def _started_at(self, position: int, event: Event) -> None:
         self.starts[(event.topic, event.partition), event.node] = event.log_start_offset
 
+    def _fault(self, position: int, event: Event) -> None:
+        if event.cause in LOSING:
+            self.lost[event.node] = position
+
     def _recovered(self, position: int, event: Event) -> None:
+        self.opened[(event.topic, event.partition), event.node] = position
         if event.log_start_offset >= 0:
             self._started_at(position, event)
         self._resized(position, event)
@@ -101,3 +114,15 @@ class Replicas:
             )  # what follows may have been removed by retention or compaction; a later row takes its place
         final.log_start_offset = event.log_start_offset
         final.high_watermark = event.high_watermark
+        opened = self.opened.get(((event.topic, event.partition), event.node), 0)
+        final.opened = self.lost.get(event.node, -1) < opened
+
+
+def replicas_of(events: Iterable[Event]) -> Replicas:
+    """The replicas at the end of a trace with these events."""
+    replicas = Replicas()
+    handlers = replicas.handlers()
+    for position, event in enumerate(events):
+        if (handler := handlers.get(event.name)) is not None:
+            handler(position, event)
+    return replicas

@@ -14,7 +14,6 @@ from attrs import frozen
 
 from fencepost.impl.log.batch.header import CRC_START, BatchHeader, header_before, unchecked_header
 from fencepost.impl.log.batch.record_batch import Header, Record, each_record, encode_batch
-from fencepost.impl.log.segmented_log import SegmentedLog
 
 NO_VALUE = -1
 FOREIGN = 1 << 62
@@ -184,17 +183,3 @@ def runs_in_batch(data: bytes, header: BatchHeader) -> list[tuple[int, tuple[int
         else:
             runs.append((record.offset, (value_of(record),)))
     return runs
-
-
-def runs_of(log: SegmentedLog) -> list[tuple[int, int, tuple[int, ...]]]:
-    """(leader epoch, base offset, value ids) of each run of records of one epoch without a gap; one empty run
-    for an empty log."""
-    runs: list[tuple[int, int, tuple[int, ...]]] = []
-    for header, data in log.batches():
-        for base_offset, values in runs_in_batch(data, header):
-            if runs and runs[-1][0] == header.leader_epoch and runs[-1][1] + len(runs[-1][2]) == base_offset:
-                epoch, base, before = runs[-1]
-                runs[-1] = (epoch, base, before + values)
-            else:
-                runs.append((header.leader_epoch, base_offset, values))
-    return runs or [(-1, log.log_end_offset, ())]

@@ -253,9 +253,12 @@ def replica_log(partition: PartitionState, position: int, event: Event) -> Misma
     Returns:
         the mismatch, or None.
     """
-    log = partition.replica(event.node).log
-    if event.end_offset > log.end_offset:
-        log.resize(event.end_offset)  # the step that was running at the end of the run left no event
+    view = partition.replica(event.node)
+    log = view.log
+    if event.end_offset > log.end_offset or view.interrupted == POWER_LOSS:
+        # The step that was running at the end of the run left no event; or the log was not opened since its
+        # disk lost something.
+        log.resize(event.end_offset)
     if event.end_offset != log.end_offset:
         return ends_elsewhere(position, "final log", event.node, log.end_offset, event.end_offset)
     difference = log.first_difference(

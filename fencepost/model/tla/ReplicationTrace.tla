@@ -251,9 +251,13 @@ LogRecovered(event) ==
                   \/ event.logStart < 0
                   \/ MayBegin(view.logStart, event.logStart, event.offset, Shown, view.interrupted # ""))
 
-\* The dump at the end of a run; the step under way then left no event.
+\* The dump at the end of a run.  The step under way then left no event; or the log was not
+\* opened since its disk lost something.
+FinalOf(view, event) ==
+    Resized(view.log, IF view.interrupted = "power_loss" THEN event.end ELSE Max(event.end, Len(view.log)))
+
 FinalLog(event) ==
-    LET log == Resized(replicas[event.node].log, Max(event.end, End(event.node)))
+    LET log == FinalOf(replicas[event.node], event)
     IN  IF event.end # Len(log) THEN Says("the log to end where appends and truncations left it", event.end = -1)
         ELSE Says("the records that were appended and not truncated since",
                   MayHold(log, event.offset, event.records))
@@ -378,7 +382,7 @@ Take(event) ==
           [] event.name = "log_start"       -> TakeLogStart(event)
           [] event.name = "log_recovered"   -> SeesOnly(event.node, Recovered(event))
           [] event.name = "replica_log"     ->
-                SeesOnly(event.node, [view EXCEPT !.log = Resized(@, Max(event.end, Len(@)))])
+                SeesOnly(event.node, [view EXCEPT !.log = FinalOf(view, event)])
           [] event.name = "started"         -> SeesOnly(event.node, Started(view))
           [] event.name = "interrupted"     -> SeesOnly(event.node, Interrupted(view, event.cause))
           [] event.name = "deleted"         -> SeesOnly(event.node, NewReplica)

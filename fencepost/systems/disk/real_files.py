@@ -117,6 +117,13 @@ class RealDisk(Disk):
             return data, None
         return self._faults.room_for(data, path, self.size(), self._draw_fault)
 
+    def look(self, path: str) -> bytes | tuple[str, ...] | None:
+        """What an observer on this host reads now. path: the name."""
+        place = self.root / path
+        if place.is_dir():
+            return tuple(self._files.list(path))
+        return place.read_bytes() if place.is_file() else None
+
     def size(self) -> int:
         """Bytes of all files together."""
         return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())

@@ -7,8 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from fencepost.audit.runs import runs_of_files
-from fencepost.campaign.real import audited, copies
-from fencepost.campaign.real.audited import LEFT_OUT, Audit
+from fencepost.audit.survey import AuditRequest
+from fencepost.campaign.observed import files
+from fencepost.campaign.observed.files import LEFT_OUT, FilesAtEnd
+from fencepost.campaign.real import copies
+from fencepost.campaign.real.audited import Audit
 from fencepost.campaign.real.copies import copy_directories, copy_logs
 from fencepost.campaign.real.worker import keep
 from fencepost.checkers.judges import judge
@@ -129,15 +132,16 @@ def test_a_mark_of_another_tool_convicts_nobody(detail):
 def test_what_is_reported_is_bounded(directories, tmp_path, monkeypatch):
     """Sentences are counted beyond their bound; segments beyond theirs are not read; a broken place is a
     mark."""
-    monkeypatch.setattr(audited, "MOST_SENTENCES", 2)
+    monkeypatch.setattr(files, "MOST_SENTENCES", 2)
     lost = range(500, 505)
     said = marks(events_of(directories, tmp_path, *COMMON, *lost), NOT_EVERYWHERE)
     assert [one["says"] for one in said][1:] == [
         "v501, acknowledged at 12 of shown-0, is on no broker",
         "and 3 more",
     ]
-    monkeypatch.setattr(audited, "MOST_BYTES", 10)
-    (left_out,) = events_of(directories, tmp_path, *COMMON)
+    request = AuditRequest(places=tuple((str(broker), path) for broker, path in directories.items()))
+    bounded = FilesAtEnd(request=request, judged=True, compared=True, most_bytes=10)
+    (left_out,) = bounded.events((), 1)
     assert left_out.cause == LEFT_OUT and "above 10" in left_out.detail
     other = Audit(directories=directories, copies=tmp_path / "copies", names={"elsewhere": "t"})
     assert [event.cause for event in other.events((), 1, judged=True)] == [LEFT_OUT]

@@ -2,13 +2,13 @@
 no damage from then on, and a restart knows that."""
 
 import pytest
-from impl_lab import T0, Lab
+from impl_lab import T0, Lab, runs_of
 
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets
 from fencepost.impl.log.layout import CLEANER_OFFSETS
 from fencepost.impl.log.log_directory import LogDirectory
-from fencepost.impl.log.values import batch_of, runs_of
+from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.events import Name

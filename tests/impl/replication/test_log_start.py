@@ -2,11 +2,11 @@
 fail."""
 
 import pytest
-from impl_lab import MILLISECOND, T0, Lab
+from impl_lab import MILLISECOND, T0, Lab, runs_of
 
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.log.layout import CLEAN_SHUTDOWN
-from fencepost.impl.log.values import batch_of, runs_of
+from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.traces.events import Name

@@ -7,7 +7,8 @@ Owns latest_value_lost.
 from collections.abc import Iterable
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.traces.events import Event, Name
+from fencepost.checkers.invariants.replicas import Replicas, replicas_of
+from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
@@ -26,16 +27,11 @@ def judge_compaction(findings: Findings, trace: Trace, compacted: frozenset[str]
     deleted = {one.topic for one in trace.operations if one.function is Function.DELETE_RECORDS}
     kept = compacted - changed - deleted
     if kept and not trace.claims.loss and not trace.claims.assumption_broken:
-        _latest(
-            findings,
-            trace.operations,
-            [event for event in trace.events if event.name is Name.REPLICA_LOG],
-            kept,
-        )
+        _latest(findings, trace.operations, replicas_of(trace.events), kept)
 
 
 def _latest(
-    findings: Findings, operations: Iterable[Operation], dumps: list[Event], topics: frozenset[str]
+    findings: Findings, operations: Iterable[Operation], replicas: Replicas, topics: frozenset[str]
 ) -> None:
     """Whether each log that reaches beyond it has the last record of each key."""
     last: dict[tuple[str | None, int | None, str], tuple[int, int, int] | None] = {}
@@ -52,21 +48,25 @@ def _latest(
         known = last.get(place, (-1, -1, -1))
         if known is not None and record.offset > known[0]:
             last[place] = record.offset, value, operation.op_id
-    held: dict[tuple[str | None, int, int], tuple[set[int], Event]] = {}
-    for event in dumps:
-        held.setdefault((event.topic, event.partition, event.node), (set(), event))[0].update(event.values)
-    for (topic, partition, node), (values, event) in sorted(held.items(), key=lambda item: item[0][1:]):
+    dumped = [
+        (topic, partition, node, final)
+        for (topic, partition), finals in replicas.final.items()
+        for node, final in finals.items()
+        if final.opened
+    ]
+    for topic, partition, node, final in sorted(dumped, key=lambda one: one[1:3]):
+        values = set(final.log.values)
         for (of, number, key), latest in last.items():
             if (of, number) != (topic, partition) or latest is None:
                 continue
             offset, value, op_id = latest
-            if value >= 0 and event.log_start_offset <= offset < event.high_watermark and value not in values:
+            if value >= 0 and final.log_start_offset <= offset < final.high_watermark and value not in values:
                 findings.add(
                     "latest_value_lost",
                     expected=f"the last record of key {key}, at offset {offset}, to stay: compaction takes "
                     f"only earlier ones",
-                    seen=f"broker {node}'s log from {event.log_start_offset} to {event.end_offset} does not "
-                    f"have it",
+                    seen=f"broker {node}'s log from {final.log_start_offset} to {final.log.end_offset} does "
+                    f"not have it",
                     topic=topic,
                     partition=partition,
                     offset=offset,
