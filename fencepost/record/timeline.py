@@ -16,6 +16,7 @@ from fencepost.record import bounds
 from fencepost.record.facts import ENDING, STOPPING, Facts, Key, Told, at, busy_since, fault_detail
 from fencepost.record.settings import MILLISECOND, PAUSE_MS
 from fencepost.traces.events import Event, Name
+from fencepost.traces.lives import plain
 from fencepost.traces.operations import Function
 
 EVERYBODY: frozenset[int] = frozenset()
@@ -185,7 +186,7 @@ def touches(facts: Facts, one: Disturbance, subject: Named) -> bool:
     kind, name = subject
     if one.kind is Kind.MEMBER:
         if kind is Subject.GROUP:
-            return one.group is None or _group(one.group) == _group(str(name))
+            return one.group is None or plain(one.group) == plain(str(name))
         return kind in (Subject.CLIENT, Subject.ID)
     if one.kind is Kind.LINKS:
         return kind in (Subject.GROUP, Subject.CLIENT, Subject.ID)
@@ -207,17 +208,14 @@ def touches(facts: Facts, one: Disturbance, subject: Named) -> bool:
     return True  # a group, an id and a client may have to do with any broker
 
 
-def _group(name: str) -> str:
-    """A group that was removed and comes back has a number after its name in a simulated run; a broker that
-    is asked names it as it is."""
-    return name.partition("#")[0]
-
-
 def _about(subject: Named, topic: str) -> bool:
+    """A request says nothing of which topic of a name it is for."""
     kind, name = subject
     if kind is Subject.PARTITION:
-        return isinstance(name, tuple) and name[0] == topic
-    return name == topic if kind is Subject.TOPIC else kind not in (Subject.BROKER, Subject.CONTROLLER)
+        name = name[0] if isinstance(name, tuple) else ""
+    elif kind is not Subject.TOPIC:
+        return kind not in (Subject.BROKER, Subject.CONTROLLER)
+    return plain(str(name)) == plain(topic)
 
 
 def _replicas(facts: Facts, key: Key, one: Disturbance) -> set[int]:

@@ -8,13 +8,17 @@ knows no system: a row is asked wherever the trace has what it asks about.
 
 from collections.abc import Iterable
 
+from attrs import evolve
+
 from fencepost.checkers.liveness.anytime import judge_anytime
 from fencepost.checkers.liveness.forms import CHECK, Count, Judging, Row
 from fencepost.checkers.liveness.rows import ROWS
 from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.model.lives import ENDING, endings_of
 from fencepost.record.facts import facts_of
 from fencepost.record.settings import settings_of
 from fencepost.record.timeline import timeline_of
+from fencepost.traces.lives import plain
 from fencepost.traces.trace import Trace
 
 __all__ = ["CHECK", "ROWS", "counts_of", "judge"]
@@ -31,19 +35,30 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
         return Verdict(
             decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
         )
+    trace = _with_lives(trace)
     judging = _judged(trace, rows)
     if judging is None:
         return Verdict(decision=Decision.OK, check=CHECK)
     if trace.plan:
         judge_anytime(judging.findings, trace, judging.facts.settings)
-    found = tuple(judging.findings.found.values())
+    found = tuple(
+        evolve(one, topic=one.topic and plain(one.topic)) for one in judging.findings.found.values()
+    )
     return Verdict(decision=Decision.ILLEGAL if found else Decision.OK, check=CHECK, findings=found)
 
 
 def counts_of(trace: Trace, rows: Iterable[Row] = ROWS) -> dict[str, Count]:
     """How often each row was judged in a trace, and how often excused; empty without settings."""
-    judging = _judged(trace, rows)
+    judging = _judged(_with_lives(trace), rows)
     return {} if judging is None else judging.counts
+
+
+def _with_lives(trace: Trace) -> Trace:
+    """Each topic of a name that is used again has a name of its own in the events. Operations and what
+    brokers answered stay as they are: a row that compares them asks for the life of that moment."""
+    if not any(event.name in ENDING for event in trace.events):
+        return trace
+    return evolve(trace, events=endings_of(trace.events)[1])
 
 
 def _judged(trace: Trace, rows: Iterable[Row]) -> Judging | None:

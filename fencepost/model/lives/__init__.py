@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve, frozen
 
 from fencepost.model.lives.cutting import Cutting
-from fencepost.model.lives.endings import ENDING, Endings, endings_of, name_of, plain
+from fencepost.model.lives.endings import ENDING, Endings, endings_of
 from fencepost.traces.events import Event
+from fencepost.traces.lives import name_of
 from fencepost.traces.trace import Claims, Trace
 
-__all__ = ["ENDING", "Lived", "plain", "used_again", "with_lives"]
+__all__ = ["ENDING", "Lived", "endings_of", "used_again", "with_lives"]
 
 SIMULATED = "simulated"
 """The target of runs with a plan, which name their groups themselves (docs/reference/traces.md)."""

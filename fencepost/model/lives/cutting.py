@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import Factory, define, evolve
 
-from fencepost.model.lives.endings import Ending, Endings, name_of
+from fencepost.model.lives.endings import Ending, Endings
+from fencepost.traces.lives import name_of
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 
 EXPIRED, EARLIER = "expired", "earlier"

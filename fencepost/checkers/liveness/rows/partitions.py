@@ -160,7 +160,8 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if not decided or state.leader < 0:
                 continue
             for broker in facts.replicas(key, state.time):
-                if _able(facts, broker, state.time) and not facts.is_moving(key, state.time):
+                able = _able(facts, broker, state.time) and facts.is_running(broker, state.time)
+                if able and not facts.is_moving(key, state.time):
                     yield _role(facts, key, state, broker, taken.get((broker, key), []))
 
 
