@@ -19,8 +19,7 @@ from fencepost.checkers.unjudged import data_of, with_lines
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.model.lives import Lived, with_lives
 from fencepost.traces.errors import FencepostError, unknown_name
-from fencepost.traces.lives import plain
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 if TYPE_CHECKING:
     from fencepost.checkers.events import EventTables

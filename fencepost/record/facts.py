@@ -14,8 +14,8 @@ from attrs import define, field, frozen
 from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import DELETION_ANSWERED, MEMBER_LEFT, Event, Name
-from fencepost.traces.lives import name_of
 from fencepost.traces.operations import Operation
+from fencepost.traces.trace import name_of
 
 Key = tuple[str, int]
 """Topic and partition number."""

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
-from fencepost.traces.lives import plain
+from fencepost.traces.trace import plain
 
 MILLISECOND = 1_000_000
 """In nanoseconds, as all times of a trace."""

@@ -16,8 +16,8 @@ from fencepost.record import bounds
 from fencepost.record.facts import ENDING, STOPPING, Facts, Key, Told, at, busy_since, fault_detail
 from fencepost.record.settings import MILLISECOND, PAUSE_MS
 from fencepost.traces.events import Event, Name
-from fencepost.traces.lives import plain
 from fencepost.traces.operations import Function
+from fencepost.traces.trace import plain
 
 EVERYBODY: frozenset[int] = frozenset()
 """Instead of brokers: all of them."""

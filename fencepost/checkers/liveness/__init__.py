@@ -18,8 +18,7 @@ from fencepost.model.lives import ENDING, endings_of
 from fencepost.record.facts import facts_of
 from fencepost.record.settings import settings_of
 from fencepost.record.timeline import timeline_of
-from fencepost.traces.lives import plain
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 __all__ = ["CHECK", "ROWS", "counts_of", "judge"]
 

@@ -16,8 +16,7 @@ from fencepost.model.tlc import RunLimits, RunOptions
 from fencepost.report.words import event_in_words, partition_name
 from fencepost.traces.errors import ExitCode, FencepostError, PlanError, strongest
 from fencepost.traces.events import Event
-from fencepost.traces.lives import plain
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 MOST_LISTED = 20
 """Partitions with a finding that are listed."""

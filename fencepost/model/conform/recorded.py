@@ -17,8 +17,7 @@ from fencepost.model.refinement.state import POWER_LOSS
 from fencepost.model.tlc.values import Value, record
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import REPLICA_DELETED, Event, Name
-from fencepost.traces.lives import plain
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 LARGEST = 2**31 - 1
 """TLC's largest integer."""

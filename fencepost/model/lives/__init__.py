@@ -12,8 +12,7 @@ from attrs import evolve, frozen
 from fencepost.model.lives.cutting import Cutting
 from fencepost.model.lives.endings import ENDING, Endings, endings_of
 from fencepost.traces.events import Event
-from fencepost.traces.lives import name_of
-from fencepost.traces.trace import Claims, Trace
+from fencepost.traces.trace import Claims, Trace, name_of
 
 __all__ = ["ENDING", "Lived", "endings_of", "used_again", "with_lives"]
 

@@ -13,7 +13,7 @@ from attrs import Factory, define, evolve, frozen
 
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import DELETION_ANSWERED, OFFSET_DELETED, REPLICA_DELETED, Event, Name
-from fencepost.traces.lives import name_of
+from fencepost.traces.trace import name_of
 
 SETTLING_NS = 9_000_000_000
 """After the answer to a client a broker may not have heard of the deletion. Kafka's

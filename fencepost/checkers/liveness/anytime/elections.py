@@ -19,7 +19,7 @@ from fencepost.checkers.conformance import UNCLEAN
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
-from fencepost.traces.lives import plain
+from fencepost.traces.trace import plain
 
 NO_LEADER = -1
 STOPPING = "PendingControlledShutdown"

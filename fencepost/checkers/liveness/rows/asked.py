@@ -17,8 +17,8 @@ from fencepost.record.facts import Facts, Key, Told
 from fencepost.record.timeline import Kind, Named, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name, Question
-from fencepost.traces.lives import plain
 from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import plain
 
 EVERYBODY: Named = (Subject.CONTROLLER, None)
 """The subject that any broker's trouble touches."""

@@ -15,7 +15,7 @@ from fencepost.record.settings import MILLISECOND
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
-from fencepost.traces.lives import plain
+from fencepost.traces.trace import plain
 
 PREPARED = ("PrepareCommit", "PrepareAbort")
 COMPLETE = ("CompleteCommit", "CompleteAbort")

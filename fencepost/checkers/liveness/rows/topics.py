@@ -11,7 +11,7 @@ from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key, at
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import REPLICA_DELETED, Name
-from fencepost.traces.lives import plain
+from fencepost.traces.trace import plain
 
 
 def _deletions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
