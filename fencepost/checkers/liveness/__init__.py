@@ -3,7 +3,9 @@ be said.
 
 Owns the list of rows and the verdict. Each row is one rule (rows/), in one of five forms (forms.py), judged
 against one timeline of disturbances (record/timeline.py) within one table of bounds (record/bounds.py). It
-knows no system: a row is asked wherever the trace has what it asks about.
+knows no system: a row is asked wherever the trace has what it asks about. In the events each topic has a name
+of its own (model/lives). Operations and what brokers answered stay as they are: a row that compares them asks
+which topic of the name was there (Facts.life).
 """
 
 from collections.abc import Iterable
@@ -14,7 +16,7 @@ from fencepost.checkers.liveness.anytime import judge_anytime
 from fencepost.checkers.liveness.forms import CHECK, Count, Judging, Row
 from fencepost.checkers.liveness.rows import ROWS
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.model.lives import ENDING, endings_of
+from fencepost.model.lives import events_with_lives
 from fencepost.record.facts import facts_of
 from fencepost.record.settings import settings_of
 from fencepost.record.timeline import timeline_of
@@ -34,7 +36,7 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
         return Verdict(
             decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
         )
-    trace = _with_lives(trace)
+    trace = evolve(trace, events=events_with_lives(trace.events))
     judging = _judged(trace, rows)
     if judging is None:
         return Verdict(decision=Decision.OK, check=CHECK)
@@ -48,16 +50,8 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
 
 def counts_of(trace: Trace, rows: Iterable[Row] = ROWS) -> dict[str, Count]:
     """How often each row was judged in a trace, and how often excused; empty without settings."""
-    judging = _judged(_with_lives(trace), rows)
+    judging = _judged(evolve(trace, events=events_with_lives(trace.events)), rows)
     return {} if judging is None else judging.counts
-
-
-def _with_lives(trace: Trace) -> Trace:
-    """Each topic of a name that is used again has a name of its own in the events. Operations and what
-    brokers answered stay as they are: a row that compares them asks for the life of that moment."""
-    if not any(event.name in ENDING for event in trace.events):
-        return trace
-    return evolve(trace, events=endings_of(trace.events)[1])
 
 
 def _judged(trace: Trace, rows: Iterable[Row]) -> Judging | None:

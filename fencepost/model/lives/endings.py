@@ -128,6 +128,7 @@ class Endings:
         if event.cause == DELETION_ANSWERED:
             if not topic.known:
                 self._answered(topic, event)
+                return topic.life - 1
         elif event.cause == "requested":
             topic.asked = event.time
         elif topic.unfinished:
@@ -137,7 +138,8 @@ class Endings:
             if not topic.known:  # the only ones to say so are the clients
                 self._ends(topic, topic.asked)
                 self._begins(topic, event.time)
-                topic.unfinished = False
+                topic.unfinished, topic.asked = False, None
+                return topic.life - 1
             topic.asked = None
         return topic.life
 

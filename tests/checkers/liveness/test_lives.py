@@ -73,6 +73,7 @@ RIGHT: dict[str, Sequence[Event | Operation]] = {
         *(one for one in SECOND if one.name is not Name.MARK or one.node != 3),
         *(dropped(39.9, 3),),
     ),
+    "a topic whose assignments nobody recorded": (deletion(40, "requested", "v"), deletion(41, "done", "v")),
     "brokers that are asked": (
         *SECOND,
         asked(35, Question.LOG_DIRECTORIES, 1, detail={"logs": []}),
