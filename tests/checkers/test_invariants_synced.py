@@ -119,6 +119,8 @@ def test_a_broker_that_does_not_say_what_it_appends_is_judged_by_its_disk() -> N
     assert found(*left) == [("sync_not_asked", (1,))]
     assert found(off(4), holds(2, node=4, asked=2, written=2, recovery_point=3)) == []
     assert found(off(4), holds(2, node=4, asked=3, recovery_point=3)) == []
+    for took in ("lying_fsync", "bit_rot"):
+        assert found(fault(took, 4), *left) == [], "a log that lost what was synced is shorter than its point"
 
 
 def test_a_later_topic_of_a_name_has_the_settings_of_its_name() -> None:

@@ -14,7 +14,9 @@ with its memory. What a broker says is synced:
 
 A disk that lies or fails excuses a lost record, and no call that was never made. The log's end is the lower
 one of what the events say and what the disk had, because the step in which the power failed left no events;
-of a system that does not say what it appends, what the disk had. One that records no DURABLE is not judged.
+of a system that does not say what it appends, what the disk had. Such a log whose disk lied or rotted may have
+become shorter than the recovery point that a former process left, and is not judged from then on. A system that
+records no DURABLE is not judged.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,6 +35,8 @@ FLUSH = "flush.messages"
 MOST_MESSAGES = 1_000_000
 """Kafka writes its largest number for "never"; nobody means a larger one than this."""
 NEVER = 0
+LIE, BIT_ROT = "lying_fsync", "bit_rot"
+"""The kinds of fault after which a disk may lack what a process had synced."""
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -59,6 +63,8 @@ class Synced:
     flushed_by: dict[tuple[int, Key], int] = field(factory=dict)
     # Replicas that the running process of each broker has opened.
     opened: dict[int, set[Key]] = field(factory=dict)
+    # Hosts whose disk may have lost what was synced.
+    faithless: set[int] = field(factory=set)
     # (end of what the disk surely holds, position of the event that says so), until the log is opened.
     held: dict[tuple[int, Key], tuple[int, int]] = field(factory=dict)
 
@@ -71,6 +77,7 @@ class Synced:
             Name.TOPIC_CONFIGURED: self._configured,
             Name.BROKER_STARTED: self._started,
             Name.MARK: self._mark,
+            Name.FAULT_BEGAN: self._struck,
         }
 
     # ---- settings
@@ -122,6 +129,8 @@ class Synced:
         end = said.written
         if event.node in self.replicas.logs.get(key, ()):
             end = min(self.replicas.log(event).end_offset, end)
+        elif event.node in self.faithless:
+            return
         if said.asked < 0 or end <= said.asked:
             return
         flush = self.flushed_by.get((event.node, key), NEVER)
@@ -164,6 +173,10 @@ class Synced:
                 offset=event.offset,
                 events=(since, position),
             )
+
+    def _struck(self, position: int, event: Event) -> None:
+        if event.cause in (LIE, BIT_ROT):
+            self.faithless.add(event.node)
 
     def _mark(self, position: int, event: Event) -> None:
         if event.cause == REPLICA_DELETED:
