@@ -14,9 +14,9 @@ with its memory. What a broker says is synced:
 
 A disk that lies or fails excuses a lost record, and no call that was never made. The log's end is the lower
 one of what the events say and what the disk had, because the step in which the power failed left no events;
-of a system that does not say what it appends, what the disk had. Such a log whose disk lied or rotted may have
-become shorter than the recovery point that a former process left, and is not judged from then on. A system that
-records no DURABLE is not judged.
+of a system that does not say what it appends, what the disk had. Such a log whose disk lied or rotted may
+have become shorter than the recovery point that a former process left: it is not judged from then on. A
+system that records no DURABLE is not judged.
 """
 
 from collections.abc import Callable, Mapping
