@@ -12,12 +12,11 @@ Of its events only those are judged that need no log (model/refinement/decisions
 """
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.model.lives import plain
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import APPENDS_UNKNOWN, UNCLEAN_REQUESTED, Event, Name
 from fencepost.traces.plan_json import plan_from_json
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 CHECK = "conformance"
 UNCLEAN = '"unclean.leader.election.enable":"true"'

@@ -17,9 +17,9 @@ from attrs import evolve, frozen
 from fencepost.checkers.columns_read import LIVENESS_COLUMNS, LOG_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.unjudged import data_of, with_lines
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.model.lives import Lived, plain, with_lives
+from fencepost.model.lives import Lived, with_lives
 from fencepost.traces.errors import FencepostError, unknown_name
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 if TYPE_CHECKING:
     from fencepost.checkers.events import EventTables
@@ -194,7 +194,7 @@ class Check:
     # Checks that always run together with this one, because it relies on them for some decisions.
     beside: tuple[str, ...] = ()
     # Whether a topic that was deleted and created again has another name for it (model/lives). Not for one
-    # that compares with what a broker was asked, where the topic has its own name.
+    # that gives the names itself, in events only, because each operation is to stay one operation.
     by_lives: bool = True
 
 

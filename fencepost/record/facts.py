@@ -13,8 +13,9 @@ from attrs import define, field, frozen
 
 from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.traces.decoding import from_json
-from fencepost.traces.events import MEMBER_LEFT, Event, Name
+from fencepost.traces.events import DELETION_ANSWERED, MEMBER_LEFT, Event, Name
 from fencepost.traces.operations import Operation
+from fencepost.traces.trace import name_of
 
 Key = tuple[str, int]
 """Topic and partition number."""
@@ -111,6 +112,8 @@ class Facts:
     stopping: dict[int, list[Told]] = field(factory=dict)
     # By topic: when its deletion was asked for (1,), and done ().
     deleted: dict[str, list[Told]] = field(factory=dict)
+    # By topic: when it was first heard of.
+    began: dict[str, int] = field(factory=dict)
     _read: dict[str, frozenset[Key]] = field(factory=dict)
 
     def of(self, *names: Name) -> Iterator[tuple[int, Event]]:
@@ -200,6 +203,18 @@ class Facts:
         """
         return self.holds(self.stopping.get(broker), moment)
 
+    def life(self, topic: str, moment: int) -> str:
+        """Which topic of a name was there, or was there last.
+
+        Args:
+            topic: its name, as clients know it.
+            moment: nanoseconds.
+        """
+        life = 0
+        while self.began.get(name_of(topic, life + 1), moment + 1) <= moment:
+            life += 1
+        return name_of(topic, life)
+
     def is_going(self, topic: str | None, moment: int) -> bool:
         """Whether the deletion of the topic was asked for and is not done.
 
@@ -258,13 +273,15 @@ class Facts:
         leaders = {state.leader for state in states}
         moments = {state.time for state in states}
         moments |= {each.time for broker in leaders for each in self.runs.get(broker, ())}
+        moments |= {each.time for each in self.assigned.get(key, ())}
         at_first = states[0].time if states else 0
         place = 0
         for moment in sorted(moments):
             while place + 1 < len(states) and states[place + 1].time <= moment:
                 place += 1
             state = states[place]
-            useful = self.is_running(state.leader, moment) and len(state.isr) >= least
+            gone = key in self.assigned and not self.replicas(key, moment)
+            useful = gone or (self.is_running(state.leader, moment) and len(state.isr) >= least)
             if moment >= at_first and not useful and begin < 0:
                 begin = moment
             elif useful and begin >= 0:
@@ -340,7 +357,7 @@ def facts_of(
     """The index of a trace.
 
     Args:
-        events: in the order of the trace, with their positions.
+        events: in the order of the trace, with their positions; each topic has a name of its own.
         operations: of its clients.
         settings: of its cluster.
     """
@@ -361,6 +378,7 @@ def _key(event: Event) -> Key:
 
 
 def _state(facts: Facts, position: int, event: Event) -> None:
+    facts.began.setdefault(event.topic or "", event.time)
     facts.states.setdefault(_key(event), []).append(
         State(event.time, position, event.leader, event.leader_epoch, event.isr, event.node)
     )
@@ -368,8 +386,9 @@ def _state(facts: Facts, position: int, event: Event) -> None:
 
 def _assignment(facts: Facts, position: int, event: Event) -> None:
     key = _key(event)
+    facts.began.setdefault(key[0], event.time)
     facts.assigned.setdefault(key, []).append(Told(event.time, position, event.replicas))
-    if not event.replicas and key in facts.states:  # a topic of this name begins anew
+    if not event.replicas and key in facts.states:  # nobody leads what is gone
         facts.states[key].append(State(event.time, position, NOBODY, -1, (), event.node))
 
 
@@ -378,7 +397,7 @@ def _reassignment(facts: Facts, position: int, event: Event) -> None:
 
 
 def _deletion(facts: Facts, position: int, event: Event) -> None:
-    value = () if event.cause == "done" else (1,)
+    value = () if event.cause in ("done", DELETION_ANSWERED) else (1,)
     facts.deleted.setdefault(event.topic or "", []).append(Told(event.time, position, value))
 
 

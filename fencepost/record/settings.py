@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import plain
 
 MILLISECOND = 1_000_000
 """In nanoseconds, as all times of a trace."""
@@ -217,7 +218,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def topic(self, name: str | None) -> Topic:
         """The settings of a topic; those of Kafka for one that the plan does not name."""
-        return next((topic for topic in self.cluster.topics if topic.name == name), Topic(name=name or ""))
+        name = plain(name or "")
+        return next((topic for topic in self.cluster.topics if topic.name == name), Topic(name=name))
 
 
 def settings_of(plan: str, events: Iterable[Event]) -> Settings | None:

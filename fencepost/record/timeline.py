@@ -27,6 +27,7 @@ from fencepost.record.facts import (
 from fencepost.record.settings import IDS_TOPIC, MILLISECOND, OFFSETS_TOPIC, PAUSE_MS
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function
+from fencepost.traces.trace import plain
 
 EVERYBODY: frozenset[int] = frozenset()
 """Instead of brokers: all of them."""
@@ -214,7 +215,7 @@ def touches(facts: Facts, one: Disturbance, subject: Named) -> bool:
     kind, name = subject
     if one.kind is Kind.MEMBER:
         if kind is Subject.GROUP:
-            return one.group is None or _group(one.group) == _group(str(name))
+            return one.group is None or plain(one.group) == plain(str(name))
         return kind in (Subject.CLIENT, Subject.ID)
     if one.kind is Kind.UNLED:
         return _needs(facts, subject, (one.topic or "", one.partition))
@@ -240,27 +241,25 @@ def touches(facts: Facts, one: Disturbance, subject: Named) -> bool:
     return True  # a group, an id and a client may have to do with any broker
 
 
-def _group(name: str) -> str:
-    """A group that was removed and comes back has a number after its name in a simulated run; a broker that
-    is asked names it as it is."""
-    return name.partition("#")[0]
-
-
 def _needs(facts: Facts, subject: Named, key: Key) -> bool:
     """Whether a group or an id needs this partition: its coordinator's, or one that it reads or may write."""
     kind, name = subject
     coordinators = {Subject.GROUP: OFFSETS_TOPIC, Subject.ID: IDS_TOPIC}.get(kind)
     if key[0] != coordinators:
-        return kind is Subject.ID or (kind is Subject.GROUP and key in facts.read_by(str(name)))
+        read = (plain(key[0]), key[1])
+        return kind is Subject.ID or (kind is Subject.GROUP and read in facts.read_by(str(name)))
     partitions = sum(each[0] == coordinators for each in facts.states)
-    return key[1] == place_of(_group(str(name)), partitions)
+    return key[1] == place_of(plain(str(name)), partitions)
 
 
 def _about(subject: Named, topic: str) -> bool:
+    """A request says nothing of which topic of a name it is for."""
     kind, name = subject
     if kind is Subject.PARTITION:
-        return isinstance(name, tuple) and name[0] == topic
-    return name == topic if kind is Subject.TOPIC else kind not in OF_BROKERS
+        name = name[0] if isinstance(name, tuple) else ""
+    elif kind is not Subject.TOPIC:
+        return kind not in OF_BROKERS
+    return plain(str(name)) == plain(topic)
 
 
 def _replicas(facts: Facts, key: Key, one: Disturbance) -> set[int]:

@@ -62,6 +62,8 @@ class LogOnDisk:
     written: int = -1
     # The log's recovery point in the broker's checkpoint; -1: it has none.
     recovery_point: int = -1
+    # The first offset of the newest segment: a roll has closed what is below it. -1: not known.
+    rolled: int = -1
     # Whether the marker of a clean stop was there.
     clean: bool = False
 
@@ -154,7 +156,8 @@ def logs_on(
         threads: whether the power may fail between any two calls of the broker. Then a name should have been
             synced only after a second sync of its file: a flush of Kafka syncs the file first, then the
             directory. The top, in which the directories have their names, is never synced by Kafka, so that
-            it is demanded only of a broker without threads. What was asked is not known.
+            it is demanded only of a broker without threads. What a roll closed is not known either: Kafka
+            syncs it in another thread, after the new segment was made.
 
     Returns:
         one for each directory with segments, by name.
@@ -178,7 +181,7 @@ def logs_on(
             states = [_sure(reader, outcome) for outcome in names.outcomes(name, owed)]
             ends = [min(_end_of_sure(state, gaps=gaps) for state in states) for gaps in (False, True)]
         asked, written = _calls(reader, shown)
-        if threads or name in unknown:
+        if name in unknown:
             asked = -1
         found.append(
             LogOnDisk(
@@ -189,6 +192,7 @@ def logs_on(
                 asked=asked,
                 written=written,
                 recovery_point=points.get(key, -1),
+                rolled=-1 if threads else max(shown),
                 clean=clean,
             )
         )

@@ -164,8 +164,9 @@ class Name(StrEnum):
     """What a host's disk holds of a replica's log, said by the disk when the power failed or a bit rotted.
     end_offset: the end of what no power loss takes; cause: power_loss, bit_rot; detail: JSON {asked: the end
     of what the broker had asked to sync, written: of what it had written, recovery_point: its checkpoint's,
-    -1 if not known; clean: whether it had left the marker of a clean stop}. A name that the broker never
-    asked to sync counts as durable, one that the disk refused does not."""
+    rolled: the first offset of its newest segment, each -1 if not known; clean: whether it had left the
+    marker of a clean stop}. A name that the broker never asked to sync counts as durable, one that the disk
+    refused does not."""
     TOPIC_CONFIGURED = "topic_configured"
     """A broker applied a changed configuration of a topic. node; topic; partition -1; detail: JSON of the
     overrides, {} when they are gone."""

@@ -104,6 +104,8 @@ class TopicOptions:
     """index.interval.bytes: an index has an entry for about so many bytes."""
     created_later: bool = False
     """Whether a create_topic fault of the plan creates the topic, instead of the set-up of the cluster."""
+    used_again: bool = field(default=False, metadata=LATER)
+    """Whether a create_topic fault of the plan may create a topic of this name again once it was deleted."""
 
 
 @frozen(kw_only=True)

@@ -74,3 +74,24 @@ class Trace:
     concurrent_processes: bool = False
     operations: tuple[Operation, ...] = ()
     events: tuple[Event, ...] = ()
+
+
+def name_of(name: str, life: int) -> str:
+    """What a topic or group is called among all that used its name one after another: `orders`, `orders#2`.
+    Kafka allows no `#` in the name of a topic.
+
+    Args:
+        name: as clients know it.
+        life: from 0.
+    """
+    return f"{name}#{life + 1}" if life else name
+
+
+def plain(name: str) -> str:
+    """The name of a topic or group as clients know it.
+
+    Args:
+        name: as name_of returns it.
+    """
+    before, mark, number = name.rpartition("#")
+    return before if mark and number.isdecimal() else name

@@ -7,6 +7,7 @@ from typing import Any
 from attrs import evolve
 
 from fencepost.checkers import invariants
+from fencepost.model.lives import with_lives
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import ClusterOptions, Plan, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
@@ -20,7 +21,7 @@ def found(*events: Event, flush: int = 0) -> list[tuple[str, tuple[int, ...]]]:
     """Names and certificates, counted from the end of START. flush: flush.messages of the topic."""
     topic = TopicOptions(flush_messages=flush)
     plan = plan_to_json(Plan(seed=1, cluster=ClusterOptions(topics=(topic,))))
-    findings = invariants.judge(trace(*START, *events, plan=plan)).findings
+    findings = invariants.judge(with_lives(trace(*START, *events, plan=plan)).trace).findings
     return [
         (one.anomaly, tuple(at - len(START) for at in one.events))
         for one in findings
@@ -101,6 +102,43 @@ def test_a_recovery_point_says_no_more_than_was_asked() -> None:
     assert found(off(), holds(2, asked=2, recovery_point=3)) == [("sync_not_asked", (1,))]
     assert found(off(), holds(2, asked=2, recovery_point=2)) == []
     assert found(off(), holds(2, asked=2, written=2, recovery_point=3)) == []
+
+
+def test_a_roll_closes_what_was_synced() -> None:
+    """Rule: what is below the newest segment was asked for before that segment was made; what is in it need
+    not have been."""
+    assert found(off(), holds(2, asked=2, rolled=3)) == [("sync_not_asked", (1,))]
+    assert found(off(), holds(2, asked=2, rolled=2)) == []
+    assert found(off(), holds(2, asked=2, rolled=-1)) == [], "not known"
+
+
+def test_a_broker_that_does_not_say_what_it_appends_is_judged_by_its_disk() -> None:
+    """Rule: a recovery point follows a sync that returned, on every system; its log ends where its disk says
+    that it was written."""
+    left = (off(4), holds(2, node=4, asked=2, recovery_point=3))
+    assert found(*left) == [("sync_not_asked", (1,))]
+    assert found(off(4), holds(2, node=4, asked=2, written=2, recovery_point=3)) == []
+    assert found(off(4), holds(2, node=4, asked=3, recovery_point=3)) == []
+    for took in ("lying_fsync", "bit_rot"):
+        assert found(fault(took, 4), *left) == [], "a log that lost what was synced is shorter than its point"
+
+
+def test_a_later_topic_of_a_name_has_the_settings_of_its_name() -> None:
+    """Rule: flush.messages as the topic is created counts for each topic of the name."""
+    again = (
+        event(Name.ASSIGNMENT, replicas=(1, 2), **ON),
+        event(Name.TOPIC_DELETION, topic="t", cause="requested"),
+        *(event(Name.MARK, node=node, cause="replica_deleted", **ON) for node in (1, 2)),
+        event(Name.ASSIGNMENT, **ON),
+        event(Name.TOPIC_DELETION, topic="t", cause="done"),
+        event(Name.ASSIGNMENT, replicas=(1, 2), **ON),
+        recovers(2, 0, hw=0),
+        appends(2, 0, 0, 21, 22),
+        off(),
+        holds(0, asked=0, written=2),
+    )
+    assert [name for name, _ in found(*again, flush=1)] == ["sync_not_asked"]
+    assert found(*again) == []
 
 
 def test_the_marker_of_a_clean_stop_says_that_all_was_synced() -> None:

@@ -4,7 +4,8 @@ elections; what they change in configurations is in configuration_change.py.
 Owns the requests, as rows in the form of faults (kind.py): a plan orders them like faults, the run records
 them like faults. Each is one write to ZooKeeper by nobody's session, as the admin tools do it, computed from
 what is there when it is made. Must not know what the controller makes of it. A name of a topic is used
-once: old data under a new topic of the same name is a hazard that this era accepts (KAFKA-13132).
+once, unless the plan says so (`used_again`): old data under a new topic of the same name, of a replica that
+was moved away while its broker was down, is a hazard that this era accepts (KAFKA-13132).
 """
 
 import re
@@ -143,7 +144,7 @@ def _reassignment(says: str, targets: Targets | None) -> FaultKind:
 
 def _create_topic(cluster: Breakable, fault: Fault) -> str:
     topic = _options(cluster, named(fault.target, "topic").topic)
-    if not topic.created_later:
+    if not (topic.created_later or topic.used_again):
         return f"{topic.name} was created when the cluster was set up"
     replicas = place_replicas(
         cluster.broker_ids,
@@ -151,7 +152,7 @@ def _create_topic(cluster: Breakable, fault: Fault) -> str:
         replication_factor=topic.replication_factor,
         start=fault.parameter % len(cluster.broker_ids),
     )
-    return cluster.create_once(topic.name, replicas)
+    return cluster.create_new(topic, replicas)
 
 
 def _delete_topic(cluster: Breakable, fault: Fault) -> str:
@@ -200,7 +201,8 @@ ADMINISTRATION: dict[str, FaultKind] = {
     "reassign_reorder": _reassignment("the same replicas in another order", _reordered),
     "reassign_back": _reassignment("the replicas that the partition had at first", None),
     "create_topic": FaultKind(
-        says="an operator creates a topic of the plan that is `created_later`; a name is used once",
+        says="an operator creates a topic of the plan that is `created_later`, or again if it is "
+        "`used_again`",
         ask=_create_topic,
         on="topic",
         parameter=(0, 3),

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.sim.world import World
-from fencepost.traces.plan import Fault, Plan
+from fencepost.traces.plan import Fault, Plan, TopicOptions
 
 NOTHING = (0, 0)
 
@@ -68,8 +68,8 @@ class Breakable(Protocol):
         """The disk works again: a process that halted because of it is started."""
         ...
 
-    def create_once(self, topic: str, replicas: dict[int, tuple[int, ...]]) -> str:
-        """Write the assignment of a new topic; why not, if there was a topic of this name before."""
+    def create_new(self, topic: TopicOptions, replicas: dict[int, tuple[int, ...]]) -> str:
+        """Write the assignment of a new topic; why not, if its name is taken."""
         ...
 
 

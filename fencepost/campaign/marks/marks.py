@@ -15,6 +15,7 @@ from attrs import frozen
 from fencepost.campaign.marks import predicates as sign
 from fencepost.campaign.marks.event_history import EventHistory, replica_of
 from fencepost.campaign.marks.predicates import EventPredicate, OperationPredicate
+from fencepost.model.lives import events_with_lives
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function
 from fencepost.traces.trace import Trace
@@ -305,7 +306,7 @@ def marks_of(trace: Trace, marks: tuple[Mark, ...] = MARKS) -> tuple[str, ...]:
     for mark in marks:
         if mark.on is not None and mark.seen is not None:
             wanted.setdefault(mark.on, []).append((mark.name, mark.seen))
-    for event in trace.events:
+    for event in events_with_lives(trace.events):
         for name, seen in wanted.get(event.name, ()):
             if name not in reached and seen(past, event):
                 reached.add(name)

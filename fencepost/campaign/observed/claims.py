@@ -35,8 +35,9 @@ def derive_claims(
         )
     planned = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
     allowing = planned | observed_state.unclean_topics
-    for (topic, partition), known in sorted(observed_state.partitions.items()):
-        if known.unclean and topic in allowing:
+    unclean = {key for key, known in observed_state.partitions.items() if known.unclean}
+    for topic, partition in sorted(unclean | observed_state.unclean_before):
+        if topic in allowing:
             reason = "a leader was elected outside the ISR"
             losses[LossRange(topic=topic, partition=partition, start=0, end=EVERYTHING, reason=reason)] = None
     duplicates = plan.client.retry_unknown

@@ -26,6 +26,7 @@ def durable_event(log: LogOnDisk, time: int, node: int, cause: str, *, gaps: boo
         "asked": log.asked,
         "written": log.written,
         "recovery_point": log.recovery_point,
+        "rolled": log.rolled,
         "clean": log.clean,
     }
     return Event(

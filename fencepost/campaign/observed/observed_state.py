@@ -177,6 +177,8 @@ class ObservedState:
     # What /admin/reassign_partitions asks for.
     reassigning: Assignments = field(factory=dict)
     losses: list[ObservedLoss] = field(factory=list)
+    # Partitions that are gone, and that had a leader from outside the ISR.
+    unclean_before: set[Key] = field(factory=set)
     # Topics for which any broker ever applied unclean.leader.election.enable.
     unclean_topics: set[str] = field(factory=set)
     # Topics for which any broker ever applied cleanup.policy=compact.
@@ -275,8 +277,20 @@ class ObservedState:
 
     def _assignment(self, event: Event) -> None:
         assert event.topic is not None
-        self.assignments[event.topic, event.partition] = event.replicas
-        self.first_assignments.setdefault((event.topic, event.partition), event.replicas)
+        key = event.topic, event.partition
+        if not event.replicas or self.assignments.get(key) == ():
+            self._begin_anew(key)
+        self.assignments[key] = event.replicas
+        if event.replicas:
+            self.first_assignments.setdefault(key, event.replicas)
+
+    def _begin_anew(self, key: Key) -> None:
+        """The partition is gone, or one of a later topic of its name comes: what was known of it says nothing
+        of the next one. What it may have lost stays claimed."""
+        before = self.partitions.pop(key, None)
+        self.first_assignments.pop(key, None)
+        if before is not None and before.unclean:
+            self.unclean_before.add(key)
 
     def _reassignment(self, event: Event) -> None:
         assert event.topic is not None

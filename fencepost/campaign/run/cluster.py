@@ -29,7 +29,7 @@ from fencepost.impl.log.batch.batch_file import frames
 from fencepost.impl.log.batch.header import CRC_START, CorruptBatchError
 from fencepost.impl.log.layout import CLEAN_SHUTDOWN
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Create
+from fencepost.impl.zookeeper.interface import Create, Done, Exists
 from fencepost.sim.disk import PowerLossReport
 from fencepost.sim.disk_logs import LogOnDisk
 from fencepost.sim.scheduler import MILLISECOND
@@ -115,13 +115,17 @@ class FaultyCluster(Recorder):
             number: tuple(brokers[(number + place) % count] for place in range(topic.replication_factor))
             for number in range(topic.partitions)
         }
-        self.create_once(topic.name, assignment)
+        self.create_new(topic, assignment)
 
-    def create_once(self, topic: str, replicas: dict[int, tuple[int, ...]]) -> str:
-        """Write the assignment of a new topic; why not, if there was a topic of this name before."""
-        if any(known == topic for known, _ in self.observed_state.assignments):
-            return f"there was a topic {topic} before"
-        self.world.admin(Create(znodes.topic_path(topic), znodes.encode_topic(replicas)))
+    def create_new(self, topic: TopicOptions, replicas: dict[int, tuple[int, ...]]) -> str:
+        """Write the assignment of a new topic; why not, if there is one of this name, or was one and the plan
+        does not use its name again."""
+        known = {key: ids for key, ids in self.observed_state.assignments.items() if key[0] == topic.name}
+        if any(known.values()) or (known and not topic.used_again):
+            return f"there {'is' if any(known.values()) else 'was'} a topic {topic.name} before"
+        if isinstance(self.world.admin(Exists(znodes.delete_topic_path(topic.name))), Done):
+            return f"{topic.name} is being deleted"
+        self.world.admin(Create(znodes.topic_path(topic.name), znodes.encode_topic(replicas)))
         return ""
 
     def client_nodes(self) -> list[int]:

@@ -100,6 +100,8 @@ class Profile:
     answered."""
 
     hasty: int = 0
+    # Of those that delete a topic: creates it again under the same name.
+    names_again: int = 0
     """Plans in a hundred in which operators ask for the next thing while the last one is being carried
     out."""
     gentle: int = 0

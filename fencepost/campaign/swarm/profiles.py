@@ -70,6 +70,7 @@ PROFILES: dict[str, Profile] = {
         retried=7,
         lone=18,
         hasty=45,
+        names_again=33,
         rests=90,
         calm=6,
         transactions=25,

@@ -51,6 +51,7 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
         kinds=_kinds(bounds, draw, schedule),
         administered=ON * operators,
         hasty=on("hasty") * operators,
+        names_again=on("names_again") * operators,
         restless=on("restless"),
         stormy=on("stormy") * (not schedule),
         single=on("single"),

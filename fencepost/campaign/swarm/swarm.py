@@ -13,6 +13,7 @@ from fencepost.campaign.swarm.elections import with_quick_elections
 from fencepost.campaign.swarm.groups import with_groups
 from fencepost.campaign.swarm.haste import with_haste
 from fencepost.campaign.swarm.lone import with_lone_faults
+from fencepost.campaign.swarm.names_again import with_names_again
 from fencepost.campaign.swarm.producers import with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.relays import with_relays
@@ -86,7 +87,7 @@ def swarm(
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
     plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
     plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
-    return with_rests(plan, draw, bounds)
+    return with_names_again(with_rests(plan, draw, bounds), draw, bounds)
 
 
 def _topic(draw: Draws, bounds: Profile) -> TopicOptions:

@@ -8,10 +8,14 @@ with its memory. What a broker says is synced:
   a replica since its first append under it.
 - its recovery point in the checkpoint of its log directory: a start reads no batch below it. A roll, a flush
   and a recovery move it.
+- what a roll has closed: all below the newest segment. The old segment is synced before the new one is made,
+  so that no bound of time is needed; a system that does it in another thread does not say where it rolled.
 - the marker of a clean stop: a start reads no batch at all.
 
 A disk that lies or fails excuses a lost record, and no call that was never made. The log's end is the lower
-one of what the events say and what the disk had, because the step in which the power failed left no events. A
+one of what the events say and what the disk had, because the step in which the power failed left no events;
+of a system that does not say what it appends, what the disk had. Such a log whose disk lied or rotted may
+have become shorter than the recovery point that a former process left: it is not judged from then on. A
 system that records no DURABLE is not judged.
 """
 
@@ -25,11 +29,14 @@ from fencepost.checkers.invariants.replicas import Key, Replicas
 from fencepost.record.settings import Settings
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import REPLICA_DELETED, Event, Name
+from fencepost.traces.trace import plain
 
 FLUSH = "flush.messages"
 MOST_MESSAGES = 1_000_000
 """Kafka writes its largest number for "never"; nobody means a larger one than this."""
 NEVER = 0
+LIE, BIT_ROT = "lying_fsync", "bit_rot"
+"""The kinds of fault after which a disk may lack what a process had synced."""
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -38,6 +45,7 @@ class _Said(msgspec.Struct, frozen=True):
     asked: int = -1
     written: int = -1
     recovery_point: int = -1
+    rolled: int = -1
     clean: bool = False
 
 
@@ -55,6 +63,8 @@ class Synced:
     flushed_by: dict[tuple[int, Key], int] = field(factory=dict)
     # Replicas that the running process of each broker has opened.
     opened: dict[int, set[Key]] = field(factory=dict)
+    # Hosts whose disk may have lost what was synced.
+    faithless: set[int] = field(factory=set)
     # (end of what the disk surely holds, position of the event that says so), until the log is opened.
     held: dict[tuple[int, Key], tuple[int, int]] = field(factory=dict)
 
@@ -67,9 +77,13 @@ class Synced:
             Name.TOPIC_CONFIGURED: self._configured,
             Name.BROKER_STARTED: self._started,
             Name.MARK: self._mark,
+            Name.FAULT_BEGAN: self._struck,
         }
 
     # ---- settings
+
+    def _planned(self, topic: str | None) -> int:
+        return self.planned.get(plain(topic or ""), NEVER)
 
     def _configured(self, position: int, event: Event) -> None:
         try:
@@ -77,7 +91,7 @@ class Synced:
         except msgspec.DecodeError:  # a trace may come from any tool
             overrides = {FLUSH: str(NEVER)}
         text = overrides.get(FLUSH, "")
-        number = int(text) if text.isascii() and text.isdecimal() else self.planned.get(event.topic or "", 0)
+        number = int(text) if text.isascii() and text.isdecimal() else self._planned(event.topic)
         self.applied[event.node, event.topic] = number if number <= MOST_MESSAGES else NEVER
 
     def _started(self, position: int, event: Event) -> None:
@@ -85,13 +99,14 @@ class Synced:
         the two counts."""
         self.opened[event.node] = set()
         for node, topic in [key for key in self.applied if key[0] == event.node]:
-            both = self.applied[node, topic], self.planned.get(topic or "", NEVER)
+            both = self.applied[node, topic], self._planned(topic)
             self.applied[node, topic] = NEVER if NEVER in both else max(both)
 
     def _appended(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
-        planned = self.planned.get(event.topic or "", NEVER)
-        self.flushed_by[event.node, key] = self.applied.get((event.node, event.topic), planned)
+        self.flushed_by[event.node, key] = self.applied.get(
+            (event.node, event.topic), self._planned(event.topic)
+        )
         self.opened.setdefault(event.node, set()).add(key)
 
     # ---- what the disk says
@@ -111,7 +126,11 @@ class Synced:
         except msgspec.DecodeError:
             return
         key = event.topic, event.partition
-        end = min(self.replicas.log(event).end_offset, said.written)
+        end = said.written
+        if event.node in self.replicas.logs.get(key, ()):
+            end = min(self.replicas.log(event).end_offset, end)
+        elif event.node in self.faithless:
+            return
         if said.asked < 0 or end <= said.asked:
             return
         flush = self.flushed_by.get((event.node, key), NEVER)
@@ -119,6 +138,9 @@ class Synced:
             self._add(position, event, said.asked, end, f"{FLUSH} is {flush}")
         elif said.clean and key in self.opened.get(event.node, ()):
             self._add(position, event, said.asked, end, "it left the marker of a clean stop")
+        elif said.rolled > said.asked:
+            promised = min(said.rolled, end)
+            self._add(position, event, said.asked, promised, f"a roll closed what is below {said.rolled}")
         elif said.recovery_point > said.asked:
             promised = min(said.recovery_point, end)
             self._add(position, event, said.asked, promised, f"its recovery point is {said.recovery_point}")
@@ -151,6 +173,10 @@ class Synced:
                 offset=event.offset,
                 events=(since, position),
             )
+
+    def _struck(self, position: int, event: Event) -> None:
+        if event.cause in (LIE, BIT_ROT):
+            self.faithless.add(event.node)
 
     def _mark(self, position: int, event: Event) -> None:
         if event.cause == REPLICA_DELETED:

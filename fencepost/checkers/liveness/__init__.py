@@ -3,19 +3,24 @@ be said.
 
 Owns the list of rows and the verdict. Each row is one rule (rows/), in one of five forms (forms.py), judged
 against one timeline of disturbances (record/timeline.py) within one table of bounds (record/bounds.py). It
-knows no system: a row is asked wherever the trace has what it asks about.
+knows no system: a row is asked wherever the trace has what it asks about. In the events each topic has a name
+of its own (model/lives). Operations and what brokers answered stay as they are: a row that compares them asks
+which topic of the name was there (Facts.life).
 """
 
 from collections.abc import Iterable
+
+from attrs import evolve
 
 from fencepost.checkers.liveness.anytime import judge_anytime
 from fencepost.checkers.liveness.forms import CHECK, Count, Judging, Row
 from fencepost.checkers.liveness.rows import ROWS
 from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.model.lives import events_with_lives
 from fencepost.record.facts import facts_of
 from fencepost.record.settings import settings_of
 from fencepost.record.timeline import timeline_of
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 __all__ = ["CHECK", "ROWS", "counts_of", "judge"]
 
@@ -31,18 +36,21 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
         return Verdict(
             decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
         )
+    trace = evolve(trace, events=events_with_lives(trace.events))
     judging = _judged(trace, rows)
     if judging is None:
         return Verdict(decision=Decision.OK, check=CHECK)
     if trace.plan:
         judge_anytime(judging.findings, trace, judging.facts.settings)
-    found = tuple(judging.findings.found.values())
+    found = tuple(
+        evolve(one, topic=one.topic and plain(one.topic)) for one in judging.findings.found.values()
+    )
     return Verdict(decision=Decision.ILLEGAL if found else Decision.OK, check=CHECK, findings=found)
 
 
 def counts_of(trace: Trace, rows: Iterable[Row] = ROWS) -> dict[str, Count]:
     """How often each row was judged in a trace, and how often excused; empty without settings."""
-    judging = _judged(trace, rows)
+    judging = _judged(evolve(trace, events=events_with_lives(trace.events)), rows)
     return {} if judging is None else judging.counts
 
 

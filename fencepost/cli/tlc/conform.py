@@ -11,12 +11,12 @@ from fencepost.cli.tlc.words import progress_words, tell_toolbox
 from fencepost.console.options import LARGEST_SEED, NumberRange, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.conform import Recorded, ReplayAnswer, recorded, validate
-from fencepost.model.lives import plain, with_lives
+from fencepost.model.lives import with_lives
 from fencepost.model.tlc import RunLimits, RunOptions
 from fencepost.report.words import event_in_words, partition_name
 from fencepost.traces.errors import ExitCode, FencepostError, PlanError, strongest
 from fencepost.traces.events import Event
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 MOST_LISTED = 20
 """Partitions with a finding that are listed."""

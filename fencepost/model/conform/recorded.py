@@ -12,13 +12,12 @@ from collections.abc import Callable, Collection, Mapping
 
 from attrs import define, field, frozen
 
-from fencepost.model.lives import plain
 from fencepost.model.refinement import ACTIONS, INTERRUPTING, LOSING
 from fencepost.model.refinement.state import POWER_LOSS
 from fencepost.model.tlc.values import Value, record
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import REPLICA_DELETED, Event, Name
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Trace, plain
 
 LARGEST = 2**31 - 1
 """TLC's largest integer."""

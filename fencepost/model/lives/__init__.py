@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve, frozen
 
 from fencepost.model.lives.cutting import Cutting
-from fencepost.model.lives.endings import ENDING, Endings, endings_of, name_of, plain
+from fencepost.model.lives.endings import ENDING, Endings, endings_of
 from fencepost.traces.events import Event
-from fencepost.traces.trace import Claims, Trace
+from fencepost.traces.trace import Claims, Trace, name_of
 
-__all__ = ["ENDING", "Lived", "plain", "used_again", "with_lives"]
+__all__ = ["ENDING", "Lived", "events_with_lives", "used_again", "with_lives"]
 
 SIMULATED = "simulated"
 """The target of runs with a plan, which name their groups themselves (docs/reference/traces.md)."""
@@ -48,6 +48,18 @@ def used_again(events: Sequence[Event]) -> list[str]:
     endings = endings_of(events)[0]
     again = (name for name, of in endings.topics.items() if of[0].again is not None)
     return sorted({*again, *endings.groups})
+
+
+def events_with_lives(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Give each topic a name of its own in events, for who compares them with nothing that clients did.
+
+    Args:
+        events: of a trace, in order.
+
+    Returns:
+        the events; the same tuple where nothing was deleted.
+    """
+    return endings_of(events)[1] if any(event.name in ENDING for event in events) else events
 
 
 def with_lives(trace: Trace) -> Lived:

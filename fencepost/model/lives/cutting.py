@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import Factory, define, evolve
 
-from fencepost.model.lives.endings import Ending, Endings, name_of
+from fencepost.model.lives.endings import Ending, Endings
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.trace import name_of
 
 EXPIRED, EARLIER = "expired", "earlier"
 """Arguments of commits: of nothing, because the offset was removed; of a group or topic that ended."""

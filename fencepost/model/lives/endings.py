@@ -13,6 +13,7 @@ from attrs import Factory, define, evolve, frozen
 
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import DELETION_ANSWERED, OFFSET_DELETED, REPLICA_DELETED, Event, Name
+from fencepost.traces.trace import name_of
 
 SETTLING_NS = 9_000_000_000
 """After the answer to a client a broker may not have heard of the deletion. Kafka's
@@ -27,17 +28,6 @@ _OF_CLUSTER = frozenset(
     {Name.PARTITION_STATE, Name.ASSIGNMENT, Name.REASSIGNMENT, Name.TOPIC_CONFIGURED, Name.LIVENESS_FAILED}
 )
 """Events of a topic that are no broker's own."""
-
-
-def name_of(name: str, life: int) -> str:
-    """What the topic or group is called among all of its name. life: from 0."""
-    return f"{name}#{life + 1}" if life else name
-
-
-def plain(name: str) -> str:
-    """The name as clients know it."""
-    before, mark, number = name.rpartition("#")
-    return before if mark and number.isdecimal() else name
 
 
 @define
@@ -138,6 +128,7 @@ class Endings:
         if event.cause == DELETION_ANSWERED:
             if not topic.known:
                 self._answered(topic, event)
+                return topic.life - 1
         elif event.cause == "requested":
             topic.asked = event.time
         elif topic.unfinished:
@@ -147,7 +138,8 @@ class Endings:
             if not topic.known:  # the only ones to say so are the clients
                 self._ends(topic, topic.asked)
                 self._begins(topic, event.time)
-                topic.unfinished = False
+                topic.unfinished, topic.asked = False, None
+                return topic.life - 1
             topic.asked = None
         return topic.life
 

@@ -90,7 +90,7 @@ CLUSTER: tuple[Anomaly, ...] = (
         rank=29,
         breaks="SYNCED",
         definition="when the power failed, a broker had not asked its disk to sync what its flush.messages, "
-        "its recovery point or its marker of a clean stop says is synced",
+        "a roll, its recovery point or its marker of a clean stop says is synced",
     ),
     Anomaly(
         name="synced_record_lost",

@@ -237,3 +237,17 @@ def test_a_profile_that_is_steered_leans_toward_the_mark_and_has_nothing_new():
     assert share[plan.profile] > 2 * share["default"]
     with pytest.raises(FencepostError, match="a mark after"):
         swarm(0, "default+earthquake")
+
+
+def test_a_topic_of_the_same_name_reaches_marks_of_its_own():
+    """What leaders had shown of the topic before says nothing of what is cut from the next one."""
+    first = (leads(1, 0, 1, 2), appends(1, 0, 0, *range(10)), shows(1, 0, 10))
+    second = (leads(1, 0, 1, 2), copies(2, 0, 0, 20, 21, 22), cuts(2, 1, 0, 3, 1))
+    between = (
+        event(Name.TOPIC_DELETION, topic="t", cause="requested"),
+        *(event(Name.MARK, node=node, cause=REPLICA_DELETED, **ON) for node in (1, 2)),
+        event(Name.ASSIGNMENT, **ON),
+        event(Name.ASSIGNMENT, replicas=(1, 2), **ON),
+    )
+    assert "cut_below_exposed" in reached(*first, *second)
+    assert "cut_below_exposed" not in reached(*first, *between, *second)

@@ -270,6 +270,33 @@ def test_an_election_outside_the_isr_allows_everything_in_that_partition():
     assert not derive_claims(PLAN, facts, (APPEND, POLL)).loss, "a topic that allows none gives no licence"
 
 
+def test_a_topic_of_the_same_name_begins_anew():
+    """Rule: leader, what was shown, epochs and first replicas are those of the topic that is there; what the
+    one before may have lost stays claimed."""
+    facts = story(
+        event(Name.ASSIGNMENT, -1, replicas=(1, 2)),
+        state(1, 0, (1, 2)),
+        RECOVERED,
+        state(3, 5, (3,)),
+        event(Name.BECAME_LEADER, 3, leader_epoch=5),
+    )
+    facts.learn(event(Name.ASSIGNMENT, -1, replicas=()))
+    facts.learn(event(Name.HIGH_WATERMARK, 3, high_watermark=12, cause="leader"))  # said late
+    assert resolve("leader of t-0", facts, 3) is None and facts.assignments[KEY] == ()
+    for each in (
+        event(Name.ASSIGNMENT, -1, replicas=(2, 3)),
+        state(2, 0, (2, 3)),
+        event(Name.BECAME_LEADER, 2, leader_epoch=0),
+    ):
+        facts.learn(each)
+    known = facts.partition(KEY)
+    assert (known.led_by, known.exposed, known.unclean) == ((2, 0), 0, False)
+    assert facts.first_assignments[KEY] == (2, 3) and resolve("leader of t-0", facts, 3) == 2
+    allowing = evolve(PLAN, cluster=ClusterOptions(topics=(TopicOptions(unclean_leader_election=True),)))
+    reasons = {(loss.start, loss.reason) for loss in derive_claims(allowing, facts, (APPEND, POLL)).loss}
+    assert {start for start, _ in reasons} == {0, 6}, "of the election outside the ISR, and of the power loss"
+
+
 def test_a_fault_makes_no_replicas():
     """Who has a replica is what brokers told; a fault of the cluster or of a broker without one must not
     change whom a role means."""

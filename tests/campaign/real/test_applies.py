@@ -49,8 +49,6 @@ NEVER = {
     ("high_watermark_forgotten", "KRaft"): "a broker that loads a log names its start",
     ("high_watermark_forgotten", "ZooKeeper"): "a broker that loads a log names its start",
     ("deletion_incomplete", "KRaft"): "one record is the request and its end",
-    ("sync_not_asked", "KRaft"): "between a write and its sync other threads run",
-    ("sync_not_asked", "ZooKeeper"): "between a write and its sync other threads run",
 }
 """What a source says, but never so that the rule can be broken."""
 

@@ -15,7 +15,7 @@ from fencepost.checkers import invariants
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.log.recovery import LogRecovery
+from fencepost.impl.log.recovery import LogRecovery, create_segment
 from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import CLOSED, SegmentedLog
 from fencepost.traces.events import Name
@@ -39,6 +39,18 @@ class NamesNoSegment(SegmentedLog):
         self.segments.add(made)
         old.release()
         self.recovery_point = self.log_end_offset
+
+
+class RollsWithoutSync(SegmentedLog):
+    """A roll leaves the old segment to the kernel, and says nothing else of it."""
+
+    def roll(self) -> None:
+        """Without a sync of the old segment."""
+        old = self.segments.active
+        if old.size:
+            self.take_snapshot()
+            made = create_segment(self.files, self.directory, self.log_end_offset, self.options)
+            self.segments.add(made)
 
 
 class ClosesWithoutSync(SegmentedLog):
@@ -80,6 +92,7 @@ def found(small_plan, monkeypatch, topic, faults, parts):
 
 FLUSHED = TopicOptions(flush_messages=1)
 SMALL = TopicOptions(flush_messages=1, segment_bytes=300)
+ROLLED = TopicOptions(segment_bytes=300)
 ALONE = TopicOptions(replication_factor=1)
 EVERYBODY = lose_power(5_000, 1, 2, 3)
 RESTARTED = (
@@ -93,6 +106,7 @@ CRASHED = (
 PLANTED = {
     "flush": (FLUSHED, EVERYBODY, Parts(log=FlushesNothing), "sync_not_asked"),
     "directory": (SMALL, EVERYBODY, Parts(log=NamesNoSegment), "synced_record_lost"),
+    "roll": (ROLLED, EVERYBODY, Parts(log=RollsWithoutSync), "sync_not_asked"),
     "clean stop": (ALONE, RESTARTED, Parts(log=ClosesWithoutSync), "sync_not_asked"),
     "recovery": (TopicOptions(), CRASHED, Parts(log_recovery=RecoversWithoutSync), "sync_not_asked"),
 }

@@ -8,6 +8,7 @@ from attrs import evolve
 from fencepost.campaign.faults.roles import resolve
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.observed.observed_state import ObservedState
+from fencepost.campaign.swarm import names_again
 from fencepost.campaign.swarm.bounds import REQUESTS
 from fencepost.campaign.swarm.draws import FIRST_REQUEST
 from fencepost.campaign.swarm.swarm import PROFILES, swarm
@@ -208,3 +209,25 @@ def test_a_controller_of_transactions_waits_for_its_answers():
     for plan in plans:
         trip_us = plan.network.latency_min_us + plan.network.latency_tail_us
         assert plan.cluster.controller_request_timeout_ms * 1_000 > 2 * trip_us
+
+
+def test_a_name_is_used_again_in_some_plans_and_the_others_stay_as_they_are(monkeypatch):
+    """Each deletion is followed by a creation there; a topic whose replicas move keeps its name."""
+    plans = {seed: swarm(seed, "everything") for seed in range(400)}
+    monkeypatch.setitem(PROFILES, "everything", evolve(PROFILES["everything"], names_again=0))
+    again = {seed for seed, plan in plans.items() if any(topic.used_again for topic in plan.cluster.topics)}
+    deleting = {
+        seed for seed, plan in plans.items() if any(fault.kind == "delete_topic" for fault in plan.faults)
+    }
+    assert len(deleting) // 5 <= len(again) <= len(deleting) // 2
+    for seed in sorted(deleting):
+        plan, before = plans[seed], swarm(seed, "everything")
+        names = {topic.name for topic in plan.cluster.topics if topic.used_again}
+        kept = tuple(fault for fault in plan.faults if fault.fault_id < names_again.FIRST)
+        assert evolve(plan, cluster=before.cluster, faults=kept) == before
+        assert bool(names) == (seed in again)
+        for name in names:
+            of = [fault.kind for fault in plan.faults if fault.target == f"topic {name}"]
+            assert of.count("create_topic") >= of.count("delete_topic") > 0
+            moved = (fault for fault in plan.faults if fault.kind.startswith("reassign"))
+            assert not any(fault.target.startswith(f"partition {name}-") for fault in moved)

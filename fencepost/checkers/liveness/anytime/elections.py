@@ -19,6 +19,7 @@ from fencepost.checkers.conformance import UNCLEAN
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
+from fencepost.traces.trace import plain
 
 NO_LEADER = -1
 STOPPING = "PendingControlledShutdown"
@@ -130,14 +131,14 @@ class Elections:
 
     def _configured(self, position: int, event: Event) -> None:
         if UNCLEAN in event.detail and event.topic is not None:
-            self.unclean.add(event.topic)
+            self.unclean.add(plain(event.topic))
 
     def _deletion(self, position: int, event: Event) -> None:
         self.going.add(event.topic)
 
     def _mark(self, position: int, event: Event) -> None:
         if event.cause == UNCLEAN_REQUESTED and event.topic is not None:
-            self.unclean.add(event.topic)
+            self.unclean.add(plain(event.topic))
         elif event.cause == SHUT_DOWN:
             self._shut_down(position, event)
 
@@ -238,7 +239,7 @@ class Elections:
     def _outside(self, key: Key, before: Known, position: int, event: Event) -> None:
         """A leader from outside the ISR: allowed only if the topic permits it and no ISR member could lead. A
         broker that was registered when this reign began, and stayed registered, was known to be alive."""
-        if key[0] not in self.unclean:
+        if plain(key[0] or "") not in self.unclean:
             self._find(
                 "unclean_election",
                 key,

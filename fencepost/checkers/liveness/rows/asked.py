@@ -13,11 +13,12 @@ import msgspec
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.checkers.liveness.rows.groups import plain_groups
 from fencepost.record import bounds
-from fencepost.record.facts import Facts, Key
+from fencepost.record.facts import Facts, Key, Told
 from fencepost.record.timeline import Kind, Named, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name, Question
 from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import plain
 
 EVERYBODY: Named = (Subject.CONTROLLER, None)
 """The subject that any broker's trouble touches."""
@@ -133,21 +134,20 @@ def _behind(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    history: dict[Key, list[Told]] = {}
+    for (topic, number), told in facts.assigned.items():
+        history.setdefault((plain(topic), number), []).extend(told)
     for position, event, detail in _answers(facts, Question.LOG_DIRECTORIES):
         if not facts.assigned:
             continue
         held = {(topic, number) for topic, number, *_ in detail.logs}
-        known = {
-            key
+        wanted = {
+            (plain(key[0]), key[1])
             for key in facts.assigned
-            if facts.replicas(key, detail.asked) and not facts.is_going(key[0], detail.asked)
+            if event.node in facts.replicas(key, detail.asked) and not facts.is_going(key[0], detail.asked)
         }
-        wanted = {key for key in known if event.node in facts.replicas(key, detail.asked)}
-        named = {topic for topic, _ in facts.assigned}
         foreign = sorted(
-            key
-            for key in held - wanted
-            if key[0] in named and _was_told(facts, key, event.node, detail.asked)
+            key for key in held - wanted if _was_told(facts, history.get(key, []), event.node, detail.asked)
         )
         lacking = sorted(wanted - held)
         yield _case(
@@ -161,16 +161,16 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         )
 
 
-def _was_told(facts: Facts, key: Key, broker: int, moment: int) -> bool:
+def _was_told(facts: Facts, assigned: list[Told], broker: int, moment: int) -> bool:
     """Whether a broker was registered all the time since a partition was taken from it, and for as long
     before as the controller may take to hear of its return. One that was not may never hear of it
     (docs/explanation/zoo.md, "a stray replica")."""
     since = 0
-    for told in facts.assigned[key]:
+    for told in assigned:
         if told.time <= moment and broker in told.value:
             since = told.time
-    taken = next((told.time for told in facts.assigned[key] if told.time > since), since)
-    if not facts.is_registered(broker, taken):
+    taken = next((told.time for told in assigned if told.time > since), since)
+    if not assigned or not facts.is_registered(broker, taken):
         return False
     known = taken - bounds.decided(facts.settings)
     return not any(known <= told.time <= moment for told in facts.registered.get(broker, ()))
@@ -212,9 +212,9 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 def _groups(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A group with members is stable, and no partition belongs to two of them."""
-    plain = plain_groups(facts)
+    known = plain_groups(facts)
     for position, event, detail in _answers(facts, Question.GROUP):
-        if detail.group not in plain:
+        if detail.group not in known:
             continue
         owned = [tuple(place) for member in detail.members for place in _assigned(member)]
         twice = sorted({place for place in owned if owned.count(place) > 1})
@@ -236,23 +236,27 @@ def _assigned(member: tuple[Any, ...]) -> list[Any]:
 
 def _committed(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """What a coordinator serves is the last commit that was acknowledged, or one that may have come since."""
-    plain = plain_groups(facts)
+    known = plain_groups(facts)
     commits: dict[tuple[str, Key], list[tuple[Operation, int]]] = {}
     for one in facts.operations:
-        if one.function is Function.COMMIT and one.group in plain:
+        if one.function is Function.COMMIT and one.group in known:
             for place in one.positions:
                 commits.setdefault((one.group or "", (place.topic, place.partition)), []).append(
                     (one, place.offset)
                 )
+    deleted: dict[str, list[Told]] = {}
+    for topic, told in facts.deleted.items():
+        deleted.setdefault(plain(topic), []).extend(told)
     forgotten = {event.partition for _, event in facts.of(Name.GROUP_OFFSET_EXPIRED, Name.GROUP_REMOVED)}
     for position, event, detail in _answers(facts, Question.COMMITTED):
-        if detail.group not in plain or event.partition in forgotten:
+        if detail.group not in known or event.partition in forgotten:
             continue
         served = {(topic, number): offset for topic, number, offset, _ in detail.offsets}
         for (group, key), made in commits.items():
             if group != detail.group:
                 continue
-            possible = _possible(made, detail.asked, event.time)
+            gone = (told.time for told in deleted.get(key[0], ()) if told.time <= event.time)
+            possible = _possible(made, detail.asked, event.time, max(gone, default=-1))
             seen = served.get(key, NO_OFFSET)
             yield _case(
                 event,
@@ -268,14 +272,14 @@ def _committed(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             )
 
 
-def _possible(made: list[tuple[Operation, int]], asked: int, answered: int) -> set[int]:
+def _possible(made: list[tuple[Operation, int]], asked: int, answered: int, gone: int) -> set[int]:
     """The offsets that may be served: of the last acknowledged commit, of those that overlap it or came
-    later, and of those whose outcome nobody knows."""
+    later, and of those whose outcome nobody knows; none where the topic went (at `gone`) since that."""
     done = [(one, offset) for one, offset in made if one.outcome is Outcome.OK and _end(one) <= asked]
     last = max((one.invoke_time for one, _ in done), default=-1)
     found = {offset for one, offset in made if one.invoke_time <= answered and _end(one) > last}
     found |= {offset for one, offset in made if one.outcome is not Outcome.OK and one.invoke_time <= answered}
-    return found if done else found | {NO_OFFSET}
+    return found if done and last > gone else found | {NO_OFFSET}
 
 
 def _end(one: Operation) -> int:

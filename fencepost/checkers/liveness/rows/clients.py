@@ -4,7 +4,7 @@ Owns these rows. Who was served at a partition knows its leader; in the same cal
 served likewise. They hold of every system, for they ask nothing but what clients recorded.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
@@ -60,20 +60,24 @@ def _small(facts: Facts, one: Operation) -> bool:
     return state is not None and len(state.isr) < options.min_insync_replicas
 
 
+def _states(facts: Facts, one: Operation, moment: int) -> Sequence[State]:
+    """Those of its partition, of the topic that was there at a moment."""
+    partition = -1 if one.partition is None else one.partition
+    return facts.states.get((facts.life(one.topic or "", moment), partition), ())
+
+
 def _at_state(facts: Facts, one: Operation) -> State | None:
     """The state of its partition when an operation began."""
-    key = one.topic or "", -1 if one.partition is None else one.partition
-    states = [state for state in facts.states.get(key, ()) if state.time <= one.invoke_time]
+    states = [state for state in _states(facts, one, one.invoke_time) if state.time <= one.invoke_time]
     return states[-1] if states else None
 
 
 def _moved(facts: Facts, one: Operation, since: int) -> bool:
     """Whether the partition's leader changed since, or so shortly before that the former one had not heard
     of it: a row of its own says whether it may."""
-    key = one.topic or "", one.partition if one.partition is not None else -1
     end = one.completion_time or one.invoke_time
     since -= bounds.delivered(facts.settings)
-    return any(since <= state.time <= end for state in facts.states.get(key, ()))
+    return any(since <= state.time <= end for state in _states(facts, one, since))
 
 
 def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:

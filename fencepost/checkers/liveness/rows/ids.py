@@ -10,11 +10,12 @@ from attrs import define, field
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
-from fencepost.record.facts import Facts
+from fencepost.record.facts import Facts, Key
 from fencepost.record.settings import MILLISECOND
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import plain
 
 PREPARED = ("PrepareCommit", "PrepareAbort")
 COMPLETE = ("CompleteCommit", "CompleteAbort")
@@ -103,7 +104,7 @@ def _mark(of_producer: dict[int, Decided], early: dict[int, dict[str, int]], eve
         marker = from_json(event.detail, Marker)
     except msgspec.DecodeError:
         return
-    place = f"{event.topic}-{event.partition}"
+    place = f"{plain(event.topic or '')}-{event.partition}"
     early.setdefault(marker.producer_id, {}).setdefault(place, event.time)
     decided = of_producer.get(marker.producer_id)
     if decided is not None:
@@ -113,7 +114,7 @@ def _mark(of_producer: dict[int, Decided], early: dict[int, dict[str, int]], eve
 def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     for decided in _decisions(facts):
         for place in decided.phase.partitions:
-            topic, _, number = place.rpartition("-")
+            topic, number = _there(facts, place, decided.time)
             gone = (told.time for told in facts.deleted.get(topic, ()))
             until = decided.marked.get(place, FOR_EVER)
             yield Case(
@@ -123,7 +124,7 @@ def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 expected=f"the transaction of {decided.phase.transactional_id} to be marked in {place}",
                 seen="it was not",
                 topic=topic,
-                partition=int(number) if number.isdigit() else -1,
+                partition=number,
                 events=(decided.position,),
             )
 
@@ -131,10 +132,14 @@ def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _writable(facts: Facts, places: Iterable[str], since: int, until: int) -> int:
     """Since when each of these partitions takes a marker."""
     for place in places:
-        topic, _, number = place.rpartition("-")
-        if number.isdigit():
-            since = facts.writable((topic, int(number)), since, until)
+        since = facts.writable(_there(facts, place, since), since, until)
     return since
+
+
+def _there(facts: Facts, place: str, moment: int) -> Key:
+    """The partition that is called so: of the topic that was there."""
+    topic, _, number = place.rpartition("-")
+    return facts.life(topic, moment), int(number) if number.isdigit() else -1
 
 
 def _incomplete(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -161,7 +166,7 @@ def _complete_early(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             place
             for place in decided.phase.partitions
             if decided.marked.get(place, FOR_EVER) > decided.complete
-            and not facts.deleted.get(place.rpartition("-")[0])
+            and not facts.deleted.get(_there(facts, place, decided.time)[0])
         ]
         yield Case(
             subject=(Subject.ID, decided.phase.transactional_id),

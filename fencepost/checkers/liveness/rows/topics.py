@@ -11,6 +11,7 @@ from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key, at
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import REPLICA_DELETED, Name
+from fencepost.traces.trace import plain
 
 
 def _deletions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -71,8 +72,8 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if not found:
             continue
         first, _, position = found[0]
-        if any(told.time <= first for told in facts.deleted.get(topic, ())):
-            continue  # its settings go with it
+        if topic != plain(topic) or any(told.time <= first for told in facts.deleted.get(topic, ())):
+            continue  # its settings go with it, and a broker may be late to apply those of the one before
         later = [
             time
             for (name, other), each in applied.items()
