@@ -5,8 +5,9 @@ ran: never what a broker believes. Must not know rules or disturbances.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
+from typing import Any, TypeVar
 
 import msgspec
 from attrs import define, field, frozen
@@ -29,6 +30,9 @@ JOIN_LAPSE_MS = 5_000
 """How much longer than its poll interval a member waits for the answer to its JoinGroup, as Kafka's does."""
 SMALLEST = 1 << 31
 """The absolute value of the smallest integer of 32 bits, which Utils.abs makes 0."""
+
+
+Made = TypeVar("Made")
 
 
 class FaultDetail(msgspec.Struct, frozen=True):
@@ -115,6 +119,14 @@ class Facts:
     # By topic: when it was first heard of.
     began: dict[str, int] = field(factory=dict)
     _read: dict[str, frozenset[Key]] = field(factory=dict)
+    _made: dict[Callable[["Facts"], Any], Any] = field(factory=dict)
+
+    def once(self, make: Callable[["Facts"], Made]) -> Made:
+        """What this makes of the facts; made once, though several rows ask for it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: Made = self._made[make]
+        return made
 
     def of(self, *names: Name) -> Iterator[tuple[int, Event]]:
         """The events of these names with their positions, in the order of the trace."""
@@ -362,14 +374,20 @@ def facts_of(
         settings: of its cluster.
     """
     facts = Facts(settings, operations=operations)
-    for position, event in events:
-        facts.events.setdefault(event.name, []).append((position, event))
-        facts.end = max(facts.end, event.time)
-        learn = _LEARN.get(event.name)
-        if learn is not None:
-            learn(facts, position, event)
-    for operation in operations:
-        facts.end = max(facts.end, operation.completion_time or operation.invoke_time)
+    of, end = facts.events, 0
+    for pair in events:
+        position, event = pair
+        name = event.name
+        known = of.get(name)
+        if known is None:
+            known = of[name] = []
+        known.append(pair)
+        if event.time > end:
+            end = event.time
+        if name in _LEARN:
+            _LEARN[name](facts, position, event)
+    ends = (operation.completion_time or operation.invoke_time for operation in operations)
+    facts.end = max(end, max(ends, default=0))
     return facts
 
 

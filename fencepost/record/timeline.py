@@ -151,6 +151,7 @@ class Timeline:
     facts: Facts
     disturbances: tuple[Disturbance, ...]
     _calms: dict[tuple[Named, frozenset[Kind]], tuple[Calm, ...]] = field(factory=dict)
+    _touching: dict[Named, tuple[Disturbance, ...]] = field(factory=dict)
 
     def calms(self, subject: Named, through: frozenset[Kind] = frozenset()) -> tuple[Calm, ...]:
         """The stretches in which a subject is calm.
@@ -161,11 +162,7 @@ class Timeline:
         """
         known = self._calms.get((subject, through))
         if known is None:
-            touching = [
-                one
-                for one in self.disturbances
-                if not _passes(one, subject, through) and touches(self.facts, one, subject)
-            ]
+            touching = [one for one in self.touching(subject) if not _passes(one, subject, through)]
             known = self._calms[subject, through] = tuple(_gaps(touching, self.facts.end))
         return known
 
@@ -177,9 +174,13 @@ class Timeline:
             return calms[place]
         return None
 
-    def touching(self, subject: Named) -> Iterator[Disturbance]:
+    def touching(self, subject: Named) -> tuple[Disturbance, ...]:
         """The disturbances of a subject, by their beginning."""
-        return (one for one in self.disturbances if touches(self.facts, one, subject))
+        known = self._touching.get(subject)
+        if known is None:
+            known = tuple(one for one in self.disturbances if touches(self.facts, one, subject))
+            self._touching[subject] = known
+        return known
 
 
 def _passes(one: Disturbance, subject: Named, through: frozenset[Kind]) -> bool:

@@ -104,6 +104,7 @@ class Judging:
     findings: Findings = field(factory=lambda: Findings(CHECK))
     counts: dict[str, Count] = field(factory=dict)
     # Causes that explained a reaction: row, subject, who decided, cause.
+    _bounds: dict[str, int] = field(factory=dict)
     used: set[tuple[str, Named, object, Disturbance]] = field(factory=set)
 
     def ask(self, row: Row) -> None:
@@ -124,9 +125,15 @@ class Judging:
             if wrong:
                 self._find(row, case, wrong)
 
+    def _bound(self, row: Row) -> int:
+        known = self._bounds.get(row.name)
+        if known is None:
+            known = self._bounds[row.name] = row.bound(self.facts.settings)
+        return known
+
     def _rests(self, row: Row) -> Iterator[int]:
         """The stretches of calm that are long enough, for each subject."""
-        bound = row.bound(self.facts.settings)
+        bound = self._bound(row)
         for name in self.facts.names_of(row.subject):
             calms = self.timeline.calms((row.subject, name), row.through)
             yield sum(calm.end - max(calm.begin, self.facts.begun) > bound for calm in calms)
@@ -145,7 +152,7 @@ class Judging:
 
     def _lasting(self, row: Row, case: Case) -> str | None:
         """HOLD and FOLLOW: "" if it came in time, None if a disturbance excuses that it did not."""
-        bound = row.bound(self.facts.settings) + case.more
+        bound = self._bound(row) + case.more
         until = min(case.until, self.facts.end)
         judged = False
         for calm in self._calms(row, case):
@@ -173,7 +180,7 @@ class Judging:
 
     def _sudden(self, row: Row, case: Case) -> str | None:
         calm = self.timeline.calm_at(case.subject, case.since, row.through)
-        bound = row.bound(self.facts.settings) + case.more
+        bound = self._bound(row) + case.more
         if calm is None or case.since - calm.begin < bound:
             return IN_TROUBLE if case.fine or not self._long_enough(row, case, bound) else None
         return "" if case.fine else _since(calm, case)
@@ -183,7 +190,7 @@ class Judging:
         it explains one reaction of each subject and each incarnation of who decides."""
         if case.fine:
             return ""
-        late = row.bound(self.facts.settings) + case.more
+        late = self._bound(row) + case.more
         found = [
             one
             for one in self.timeline.touching(case.subject)

@@ -212,7 +212,7 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 def _groups(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A group with members is stable, and no partition belongs to two of them."""
-    known = plain_groups(facts)
+    known = facts.once(plain_groups)
     for position, event, detail in _answers(facts, Question.GROUP):
         if detail.group not in known:
             continue
@@ -236,7 +236,7 @@ def _assigned(member: tuple[Any, ...]) -> list[Any]:
 
 def _committed(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """What a coordinator serves is the last commit that was acknowledged, or one that may have come since."""
-    known = plain_groups(facts)
+    known = facts.once(plain_groups)
     commits: dict[tuple[str, Key], list[tuple[Operation, int]]] = {}
     for one in facts.operations:
         if one.function is Function.COMMIT and one.group in known:

@@ -19,24 +19,22 @@ OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 WAITING = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT", None})
 
 
-def _alone(facts: Facts) -> Iterator[Operation]:
-    """Operations of clients outside of groups and transactions that wait for an answer."""
+def _alone(facts: Facts) -> list[Operation]:
+    """Operations of clients outside of groups and transactions that wait for an answer, as they began."""
     others = {one.process for one in facts.operations if one.function is Function.TXN}
-    for one in facts.operations:
-        if (
-            one.function in ASKED
-            and one.group is None
-            and one.acks != ACKS_NONE
-            and one.process not in others
-        ):
-            yield one
+    found = [
+        one
+        for one in facts.operations
+        if one.function in ASKED and one.group is None and one.acks != ACKS_NONE and one.process not in others
+    ]
+    return sorted(found, key=lambda one: (one.invoke_time, one.op_id))
 
 
 def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Operation, int]]:
     """Operations that began after their process was served likewise at the same place, in the same calm; and
     when that ends."""
     last: dict[tuple[int, Function, str | None, int | None], Operation] = {}
-    for one in sorted(_alone(facts), key=lambda one: (one.invoke_time, one.op_id)):
+    for one in facts.once(_alone):
         place = one.process, one.function, one.topic, one.partition
         before = last.get(place)
         if (

@@ -27,7 +27,7 @@ FENCED = "FENCED_INSTANCE_ID"
 def _plain(facts: Facts) -> frozenset[int]:
     """Processes of groups in which nobody writes in transactions: those commit offsets by themselves, and
     begin again where one was aborted."""
-    plain = plain_groups(facts)
+    plain = facts.once(plain_groups)
     return frozenset(one.process for one in facts.operations if one.group in plain)
 
 
@@ -45,7 +45,7 @@ def _end(one: Operation) -> int:
 
 def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A member that was served is refused with an error that no step of the protocol explains."""
-    plain = _plain(facts)
+    plain = facts.once(_plain)
     for one in facts.operations:
         if one.function in OF_MEMBERS and one.group and one.process in plain:
             yield Case(
@@ -60,7 +60,7 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _late_joins(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    plain = _plain(facts)
+    plain = facts.once(_plain)
     for one in facts.operations:
         if one.function is Function.JOIN and one.group and one.process in plain:
             yield Case(
@@ -94,7 +94,7 @@ def _own_end(facts: Facts, one: Operation) -> int:
 def _rebalances(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """The first join of each generation."""
     first: dict[tuple[str, int], Operation] = {}
-    plain = _plain(facts)
+    plain = facts.once(_plain)
     for one in facts.operations:
         if one.process not in plain or one.generation is None or one.generation < 0:
             continue
@@ -117,7 +117,7 @@ def _again(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A record that another member, or a later generation, got again."""
     if facts.settings.consumer.commit not in KEPT:
         return
-    plain = _plain(facts)
+    plain = facts.once(_plain)
     polls = [
         one
         for one in facts.operations
@@ -160,7 +160,7 @@ def _repeated(place: Place, earlier: Operation, later: Operation, offset: int) -
 def _undelivered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A record that was acknowledged is handed out by a group that reads its partition, while a member owns
     it: its polls bring records, or go on and bring none."""
-    plain = _plain(facts)
+    plain = facts.once(_plain)
     owners: dict[Place, list[Operation]] = {}
     reached: dict[Place, list[tuple[int, int]]] = {}
     for one in sorted(facts.operations, key=lambda one: (_end(one), one.op_id)):
@@ -215,7 +215,7 @@ def _waiting(
 def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """What a poll returned is committed, as the mode says: with each poll, or with the first one after the
     interval."""
-    mode, plain = facts.settings.consumer.commit, _plain(facts)
+    mode, plain = facts.settings.consumer.commit, facts.once(_plain)
     if mode not in KEPT:
         return  # an asynchronous commit is not repeated, nor made while the coordinator is not known
     commits: dict[tuple[int, str | None, int | None], list[Operation]] = {}
