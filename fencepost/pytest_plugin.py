@@ -361,10 +361,11 @@ def _keep(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def _judge_cluster(item: pytest.Function) -> None:
     from fencepost.campaign.failure import Keeping, assert_ok
+    from fencepost.checkers.judges import DEFAULT_CHECKS
 
     cluster: Any = item.funcargs[CLUSTER]
     keeping = Keeping(folder=_folder(item) / "run", shrink_s=_shrink_s(item.config))
-    assert_ok(cluster.end(), keeping, cluster.checks)
+    assert_ok(cluster.end(), keeping, cluster.checks or DEFAULT_CHECKS)
 
 
 # ---- artefacts

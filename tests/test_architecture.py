@@ -48,6 +48,14 @@ LAYERS["cli"] = LAYERS["mining"] | {
 LAYERS["begin"] = LAYERS["forking"] = set()
 LAYERS["pytest_plugin"] = LAYERS["__main__"] = LAYERS["cli"] | {"cli"}
 
+# What a part of a layer may not import although its layer may. The driver judges, after a run: nothing that
+# makes a run, or gathers its facts, knows a judge.
+NOT_IN: dict[str, tuple[str, ...]] = {
+    "campaign.run": ("checkers",),
+    "campaign.real": ("checkers",),
+    "campaign.observed": ("checkers",),
+}
+
 # Third-party packages and the only places that may import them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyspark": ("mining",),
@@ -153,6 +161,12 @@ def layer_breaches(module: str, imported: list[str]) -> list[str]:
                 breaches.append(f"{module} (impl's core) imports {name}")
         elif not any(inside(target, part) for part in allowed):
             breaches.append(f"{module} imports {name}")
+        elif any(
+            inside(module, part) and inside(target, other)
+            for part, others in NOT_IN.items()
+            for other in others
+        ):
+            breaches.append(f"{module} imports {name}, which judges")
         elif layer == "sim" and inside(target, "impl.runtime"):
             breaches.append(f"{module} imports {name}, which is the real world")
     return breaches
@@ -246,6 +260,14 @@ LAYER_BAD = [
     ("systems.simulation", "from fencepost.campaign.run.run import Run"),
     ("viewer.page", "from fencepost.campaign.run.run import Run"),
     ("campaign.run.run", "from fencepost.kafka import cluster"),
+    ("campaign.run.run", "from fencepost.checkers.judges import judge"),
+    ("campaign.real.worker", "from fencepost.checkers.verdict import Decision"),
+    ("campaign.observed.claims", "def f():\n    from fencepost.checkers.verdict import Finding"),
+    ("checkers.log", "from fencepost.asked.step import Step"),
+    ("checkers.log", "from fencepost.systems.system import System"),
+    ("checkers.log", "from fencepost.campaign.observed.claims import derive_claims"),
+    ("systems.embedded", "from fencepost.campaign.observed.claims import derive_claims"),
+    ("systems.embedded", "from fencepost.asked.step import Step"),
     ("kafka.handle", "from fencepost.torture.driver import Driver"),
     ("torture.run", "from fencepost.cli import main"),
     ("campaign.run.run", "from fencepost.console.output import Output"),
@@ -305,6 +327,7 @@ GOOD = [
     ("campaign.run", "from fencepost.sim.world import World\nfrom fencepost.impl import core\nimport os"),
     ("campaign.machines.log", "import hypothesis"),
     ("campaign.real", "from fencepost.systems.system import System"),
+    ("campaign.driver.driver", "from fencepost.checkers.judges import judge"),
     (
         "systems.embedded",
         "import asyncio, threading, time\nfrom fencepost.sim.world import World\nfrom "

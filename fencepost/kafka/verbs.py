@@ -9,7 +9,7 @@ for_ms: how long a fault lasts, in the cluster's time; None: until it is ended b
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed
 from fencepost.kafka.hosted import AT_WORK, FOR_GOOD_MS, HostedCluster, HostedRun
+from fencepost.kafka.readiness import all_heard, led
 from fencepost.kafka.records import records_of, to_json
 from fencepost.proxy.faults import Features, RequestFault, draw, parse
 from fencepost.sim.randomness import Randomness
@@ -254,6 +255,9 @@ class Verbs:
             if not (kinds[fault.kind].loses or kinds[fault.kind].rots or kinds[fault.kind].lies)
         )
 
+    def _led(self, keys: Collection[TopicPartition]) -> bool:
+        return self._do(led, self._system.simulation, keys)
+
     def _fault(self, kind: str, broker: int, for_ms: int | None) -> int:
         return self.fault(kind, _role(broker), for_ms)
 
@@ -278,7 +282,10 @@ class Verbs:
         partition."""
         assignment = self._do(self._cluster.add_topic, name, partitions, replication_factor, config or {})
         keys = [TopicPartition(name, number) for number in assignment]
-        self._wait(lambda: self._system.led(keys), f"leaders for the {partitions} partitions of {name}")
+        self._wait(
+            lambda: self._do(led, self._system.simulation, keys),
+            f"leaders for the {partitions} partitions of {name}",
+        )
         return dict(assignment)
 
     def leader(self, topic: str, partition: int = 0) -> int:
@@ -314,7 +321,7 @@ class Verbs:
         if facts.leader != target:
             self._ask_controller(Create(znodes.PREFERRED_ELECTION, znodes.encode_partitions([key])))
         self._wait(
-            lambda: self.leader(topic, partition) == target and self._system.led([key]),
+            lambda: self.leader(topic, partition) == target and self._led([key]),
             f"{target} as leader of {key}",
         )
         return target
@@ -389,7 +396,7 @@ class Verbs:
         def look() -> dict[str, Any]:
             hosts, full_at = system.world.hosts, cluster.full_at
             return {
-                "healthy": system.simulation.healthy(),
+                "healthy": all_heard(system.simulation),
                 "controller": cluster.observed_state.controller,
                 "running": [
                     broker for broker in system.brokers if hosts[broker].up and not hosts[broker].paused

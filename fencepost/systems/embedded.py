@@ -16,7 +16,7 @@ nothing, and requests come from outside, so a run does not replay from its seed.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -26,7 +26,6 @@ from attrs import define, field, fields
 
 from fencepost import __version__
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.runtime.machine_code import load_when_due
 from fencepost.sim.disk_loss import PowerLossReport
 from fencepost.sim.host import Observer
@@ -334,14 +333,9 @@ class Embedded:
     # ---- what is seen
 
     def healthy(self) -> bool:
-        """Whether every broker is registered, there is a controller, and each partition has a live leader, of
-        which all brokers know, and a full ISR."""
+        """Whether every broker is registered, there is a controller, and each partition has a live leader and
+        a full ISR, as ZooKeeper has them."""
         return self.do(self.simulation.healthy)
-
-    def led(self, keys: Collection[TopicPartition]) -> bool:
-        """Whether each of these partitions has a leader that leads, and of which all brokers know that
-        run."""
-        return self.do(self.simulation.led, keys)
 
     def bootstrap_servers(self) -> str:
         """Addresses for Kafka's clients."""

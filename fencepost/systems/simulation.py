@@ -5,7 +5,7 @@ not know plans, the fault budget, clients or the wall clock: a run (campaign/run
 (embedded.py) let time pass and add these.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -88,33 +88,21 @@ class Simulation:
     # ---- what is seen
 
     def healthy(self) -> bool:
-        """Whether every broker is registered, there is a controller, and each partition has a live leader, of
-        which all brokers know, and a full ISR."""
+        """Whether every broker is registered, there is a controller, and each partition has a live leader and
+        a full ISR, as ZooKeeper has them."""
         seen: ClusterTopics = self._read(read_cluster())
         if seen.brokers != self.brokers or not isinstance(self.world.admin(GetData(znodes.CONTROLLER)), Data):
             return False
-        cores = [self.world.hosts[broker].core for broker in self.brokers]
-        if not all(core is not None and core.metadata.live_brokers == self.brokers for core in cores):
-            return False
-        return self.led(seen.partitions(), in_sync=True)
-
-    def led(self, keys: Collection[TopicPartition], *, in_sync: bool = False) -> bool:
-        """Whether each of these partitions has a leader that leads, and of which all brokers know that run.
-        in_sync: and a full ISR."""
-        states = self._read(read_states(keys)) if keys else {}
-        cores = {broker: self.world.hosts[broker].core for broker in self.brokers}
-        for key in keys:
-            state = states.get(key)
-            leader = None if state is None else cores.get(state.leader)
-            replica = None if leader is None else leader.replicas.partitions.get(key)
-            if state is None or replica is None or replica.leader != state.leader:
-                return False
-            known = (state.leader, state.leader_epoch)
-            if any(core is not None and core.metadata.leaders.get(key) != known for core in cores.values()):
-                return False
-            if in_sync and not (set(replica.replicas) == set(replica.isr) == set(state.isr)):
-                return False
-        return True
+        replicas = {
+            TopicPartition(name, number): assigned
+            for name, topic in seen.topics.items()
+            for number, assigned in topic.assignment.items()
+        }
+        states = self._read(read_states(replicas)) if replicas else {}
+        return all(
+            key in states and states[key].leader in seen.brokers and set(states[key].isr) == set(assigned)
+            for key, assigned in replicas.items()
+        )
 
     def _read(self, steps: ZooKeeperSteps) -> Any:
         return carry_out(steps, self.world.admin)

@@ -8,6 +8,7 @@ from fencepost.impl.admin.topics import create_topic
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages.broker_api import ProduceRequest, TopicPartition
+from fencepost.kafka.readiness import all_heard
 from fencepost.sim.scheduler import SECOND
 from fencepost.systems.embedded import Embedded, quick_options
 from fencepost.systems.requests import carry_out
@@ -45,7 +46,12 @@ def add_topic(embedded, name="t", partitions=1, replication_factor=3):
         name, partitions=partitions, replication_factor=replication_factor, draw=lambda below: 0
     )
     embedded.do(carry_out, steps, embedded.world.admin)
-    until(embedded.healthy, f"a leader of {name}")
+    until(lambda: all_know(embedded), f"a leader of {name}")
+
+
+def all_know(embedded):
+    """Whether every broker knows what is decided."""
+    return embedded.do(all_heard, embedded.simulation)
 
 
 def leader(embedded, topic="t", partition=0):

@@ -14,7 +14,7 @@ from fencepost.systems.system import System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR
-from tests.systems.lab import Connection, Wall, add_topic, leader, system, until
+from tests.systems.lab import Connection, Wall, add_topic, all_know, leader, system, until
 
 
 class Heard(Observer):
@@ -112,7 +112,7 @@ def test_a_killed_broker_loses_its_leaders_and_comes_back():
         assert connection.answer(connection.produce(2)).base_offset == 1
         cluster.restart(first)
         cluster.restart(first)
-        until(cluster.healthy, "a full ISR")
+        until(lambda: all_know(cluster), "a full ISR")
 
 
 def test_a_paused_broker_answers_when_it_goes_on():
@@ -138,7 +138,7 @@ def test_a_broker_that_is_asked_to_stop_gives_its_leaders_away_first():
         assert Name.SESSION_EXPIRED not in heard.names
         assert leader(cluster) != first
         cluster.restart(first)
-        until(cluster.healthy, "a full ISR")
+        until(lambda: all_know(cluster), "a full ISR")
 
 
 def test_a_cut_link_takes_a_follower_out_of_the_isr_until_it_is_healed():
@@ -151,7 +151,7 @@ def test_a_cut_link_takes_a_follower_out_of_the_isr_until_it_is_healed():
         until(lambda: not cluster.healthy(), "a smaller ISR")
         cluster.heal("one")
         cluster.heal("none of this name")
-        until(cluster.healthy, "a full ISR")
+        until(lambda: all_know(cluster), "a full ISR")
 
 
 def test_power_off_loses_what_was_not_synced():
@@ -168,7 +168,7 @@ def test_power_off_loses_what_was_not_synced():
         assert not cluster.do(lambda: host.up)
         assert cluster.do(host.disk.size) < before
         cluster.restart(1)
-        until(cluster.healthy, "a leader")
+        until(lambda: all_know(cluster), "a leader")
 
 
 def test_answers_of_a_dead_process_never_reach_its_connections():
@@ -181,7 +181,7 @@ def test_answers_of_a_dead_process_never_reach_its_connections():
         cluster.kill(1)
         cluster.restart(1)
         cluster.do(cluster.world.heal, "slow")
-        until(cluster.healthy, "a leader")
+        until(lambda: all_know(cluster), "a leader")
         again = connection.produce(2)
         assert connection.answer(again).base_offset == 1  # the first was written; nobody was told
         assert connection.answer(number, patience_s=0) is None
@@ -209,7 +209,7 @@ def test_files_can_be_real(tmp_path):
         assert (cluster.directories()[1] / "t-0" / "00000000000000000000.log").stat().st_size > 60
         cluster.kill(1)
         cluster.restart(1)
-        until(cluster.healthy, "a leader")
+        until(lambda: all_know(cluster), "a leader")
         assert connection.answer(connection.produce(2)).base_offset == 1
         with pytest.raises(UnsupportedError, match="saw a power loss"):
             cluster.power_off(1)

@@ -18,7 +18,6 @@ from fencepost.audit.joined import Joined, join
 from fencepost.audit.partition import audit_alone, audit_partition
 from fencepost.audit.runs import Recorded, dumps_of
 from fencepost.audit.survey import AuditRequest, Survey, survey
-from fencepost.checkers.verdict import Finding
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import AUDIT_FOUND, NOT_EVERYWHERE, Event, Name
 from fencepost.traces.operations import Operation
@@ -72,12 +71,11 @@ class FilesAtEnd:
             dumps = tuple(dumps_of(found, self.names or {}, time, self.recorded))
         except (FencepostError, OSError) as error:
             return (mark(time, LEFT_OUT, why=str(error)),)
-        wrong = [one for part in parts for one in part.found if self.judged and one.anomaly != ON_ITS_WAY]
         unread = [f"{one.path.name}: {one.reason}" for part in parts for one in part.unreadable]
         return (
             *dumps,
             *(mark(time, LEFT_OUT, why=why) for why in unread[:MOST_SENTENCES]),
-            *(self._found(time, one) for one in wrong),
+            *(self._wrong(time, parts) if self.judged else ()),
             *_placed(time, joined),
         )
 
@@ -88,12 +86,12 @@ class FilesAtEnd:
             elif self.judged:
                 yield audit_alone(found, key)
 
-    def _found(self, time: int, one: Finding) -> Event:
-        topic = one.topic if one.topic is None or self.names is None else self.names.get(one.topic, one.topic)
-        detail = {"anomaly": one.anomaly, "expected": one.expected, "seen": one.seen}
-        return evolve(
-            mark(time, AUDIT_FOUND, **detail), topic=topic, partition=one.partition, offset=one.offset
-        )
+    def _wrong(self, time: int, parts: Iterable[Findings]) -> Iterator[Event]:
+        names = self.names or {}
+        for one in (one for part in parts for one in part.found if one.anomaly != ON_ITS_WAY):
+            topic = one.topic if one.topic is None else names.get(one.topic, one.topic)
+            said = mark(time, AUDIT_FOUND, anomaly=one.anomaly, expected=one.expected, seen=one.seen)
+            yield evolve(said, topic=topic, partition=one.partition, offset=one.offset)
 
 
 def _placed(time: int, joined: Joined) -> Iterator[Event]:

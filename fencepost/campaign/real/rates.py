@@ -25,7 +25,6 @@ from fencepost.campaign.shrink.shrink import (
     shrink,
 )
 from fencepost.campaign.workers.results import Job, Orders, RunResult, Task
-from fencepost.checkers.verdict import Decision
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
 
@@ -107,8 +106,8 @@ class Repeater:
         for number in range(1, times + 1):
             results.append(self.once(plan))
             on_run(number, results[-1])
-        shown = Counter(one.anomaly or "unnamed" for one in results if one.decision is Decision.ILLEGAL)
-        undecided = sum(one.decision not in (Decision.OK, Decision.ILLEGAL) for one in results)
+        shown = Counter(one.anomaly or "unnamed" for one in results if one.convicted)
+        undecided = sum(one.undecided for one in results)
         return Rate(runs=times, anomalies=dict(shown), undecided=undecided, results=tuple(results))
 
 

@@ -30,7 +30,6 @@ from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.campaign.workers.worker import Worker, main
-from fencepost.checkers.verdict import Decision
 from fencepost.proxy.faults import parse
 from fencepost.proxy.faults.allowed import refuse_illegal
 from fencepost.systems.named import make_system
@@ -137,9 +136,9 @@ class RealWorker(Worker):
         run = self._finished()
         if run is None:
             return result
-        if result.decision is Decision.ILLEGAL and self.orders.out:
+        if result.convicted and self.orders.out:
             keep(run, Path(self.orders.out) / FINDINGS / str(task.seed))
-        if run.stuck or (result.decision is Decision.ILLEGAL and not self.keeps_clusters):
+        if run.stuck or (result.convicted and not self.keeps_clusters):
             self.clusters.discard()
         else:
             asyncio.run(_delete(run))

@@ -21,7 +21,6 @@ from attrs import define, evolve, field
 from fencepost.campaign.faults.roles import parse_role
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.run.run import Run
-from fencepost.checkers.judges import DEFAULT_CHECKS
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.errors import FencepostError, PlanError, unknown_name
 from fencepost.traces.events import Name
@@ -39,8 +38,8 @@ class SimulatedCluster:
 
     # The run under way.
     run: Run
-    # The checks for its trace.
-    checks: ClassVar[tuple[str, ...]] = DEFAULT_CHECKS
+    # The checks for its trace; none named: those by default.
+    checks: ClassVar[tuple[str, ...]] = ()
     # Virtual time at which the safety phase began.
     began: int = field(default=0, init=False)
     # What was asked for so far.

@@ -97,6 +97,16 @@ class RunResult:
     marks: tuple[str, ...] = ()
     rotated: bool = False
 
+    @property
+    def convicted(self) -> bool:
+        """Whether the run has a finding."""
+        return self.decision is Decision.ILLEGAL
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it was neither convicted nor found in order."""
+        return self.decision not in (Decision.OK, Decision.ILLEGAL)
+
     def to_json(self) -> bytes:
         """One line of JSON, without its end."""
         return msgspec.json.encode(self)
