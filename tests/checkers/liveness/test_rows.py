@@ -450,6 +450,7 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
         [
             *(assigned(0.3, (1, 2, 3), OFFSETS), state(0.4, 1, 0, (1, 2, 3), OFFSETS)),
             of_group(Function.JOIN, 20, 20.1, member="instance-0"),
+            of_group(Function.POLL, 21, 21.1, member="instance-0-a"),
             of_group(
                 Function.POLL,
                 60,
@@ -463,6 +464,7 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
         [
             *(assigned(0.3, (1, 2, 3), OFFSETS), state(0.4, 1, 0, (1, 2, 3), OFFSETS)),
             of_group(Function.JOIN, 20, 20.1, member="instance-0"),
+            of_group(Function.POLL, 21, 21.1, member="instance-0-a"),
             of_group(Function.JOIN, 59, 59.1, member="instance-0", session=1),
             of_group(
                 Function.POLL,

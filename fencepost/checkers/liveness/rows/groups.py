@@ -276,20 +276,27 @@ def _hand_over(of: Settings) -> int:
 
 def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A static member is fenced when another process has its instance, or by a coordinator that is deposed
-    and does not know who is who. Only our own consumers name their instance in their member id."""
+    and does not know who is who. An id with which it never got its assignment may be forgotten: it was in the
+    memory of the coordinator alone. Only our own consumers name their instance in their member id."""
     joined: dict[str, list[Operation]] = {}
+    served: set[str | None] = set()
     for one in facts.operations:
         instance = None if one.member is None else INSTANCE.match(one.member)
         if instance is None:
             continue
         mine = joined.setdefault(instance[0], [])
-        if one.function is Function.JOIN and one.outcome is Outcome.OK:
-            mine.append(one)
+        if one.outcome is Outcome.OK:
+            served.add(one.member)
+            if one.function is Function.JOIN:
+                mine.append(one)
         elif one.error == FENCED and one.generation is not None and one.generation >= 0:
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=one.invoke_time,
-                fine=not mine or _who(mine[-1]) != _who(one) or _deposed(facts, one),
+                fine=not mine
+                or one.member not in served
+                or _who(mine[-1]) != _who(one)
+                or _deposed(facts, one),
                 expected=f"member {one.member} to stay the one of its instance, as no other process has it",
                 seen=f"broker {one.node} fenced it",
                 operations=(mine[-1].op_id, one.op_id) if mine else (one.op_id,),
