@@ -9,13 +9,13 @@ Not asked: topics whose size is bounded as well, or whose settings were changed;
 
 from collections.abc import Iterator
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 from fencepost.checkers.liveness.anytime.shrinks import CLOCKS
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record.facts import Facts, Key
 from fencepost.record.settings import MILLISECOND, Settings, Topic
-from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.record.timeline import FOR_EVER, Disturbance, Kind, Subject, Timeline
 from fencepost.traces.events import REPLICA_DELETED, Event, Name
 
 RETENTION = "retention"
@@ -68,6 +68,14 @@ class Logs:
     # Values of any age: a follower was the first to append them, because their leader crashed in the midst of
     # it; or they had waited at a leader that was disturbed.
     copied: set[tuple[Key, int]] = field(factory=set)
+    # When clients did not reach a broker.
+    links: tuple[Disturbance, ...] = field(
+        init=False,
+        default=Factory(
+            lambda self: tuple(one for one in self.timeline.disturbances if one.kind is Kind.LINKS),
+            takes_self=True,
+        ),
+    )
     # Topics whose settings are not the plan's any more, or that go.
     changed: set[str] = field(factory=set)
 
@@ -144,10 +152,7 @@ class Logs:
         calm = self.timeline.calm_at((Subject.BROKER, event.node), event.time, THROUGH)
         if calm is None or event.time - calm.begin < late:
             return True
-        return any(
-            one.kind is Kind.LINKS and one.begin <= event.time <= one.end + late
-            for one in self.timeline.disturbances
-        )
+        return any(one.begin <= event.time <= one.end + late for one in self.links)
 
 
 def _ages(topic: Topic) -> bool:
