@@ -19,7 +19,7 @@ from fencepost.traces.diagnosis import (
     Refusal,
     WaitingOperation,
 )
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import REPLICA_DELETED, Event, Name
 
 Key = tuple[str, int]
 """Topic and partition."""
@@ -99,6 +99,11 @@ class Said:
             self.changes[node, key] = event
         elif event.name is Name.PARTITION_STATE:
             self.states[key] = event
+        elif event.name is Name.ASSIGNMENT and not event.replicas:
+            self.states.pop(key, None)
+        elif event.name is Name.MARK and event.cause == REPLICA_DELETED:
+            self.roles.pop((node, key), None)
+            self.changes.pop((node, key), None)
         elif event.name is Name.BROKER_ZNODE:
             self.registrations[node] = event.broker_epoch
         elif event.name is Name.LIVE_BROKERS:

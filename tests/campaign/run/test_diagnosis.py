@@ -2,13 +2,13 @@
 
 import pytest
 
-from fencepost.campaign.run.diagnosis import diagnose
+from fencepost.campaign.run.diagnosis import diagnose, said_of
 from fencepost.campaign.run.run import Run, run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.report.explain import DIAGNOSIS, explain
-from fencepost.traces.events import Name
+from fencepost.traces.events import REPLICA_DELETED, Event, Name
 
 CAUSES = {
     ("KAFKA-4443", 0): (
@@ -63,3 +63,17 @@ def test_a_healthy_run_has_none():
     """The control: without the bug the same seed makes progress."""
     healthy = run(swarm(0))
     assert not [event for event in healthy.events if event.name is Name.LIVENESS_FAILED]
+
+
+def test_what_brokers_said_of_a_topic_that_is_gone_is_not_said_of_the_next():
+    """A role ends with its replica, and a state with the assignment."""
+    on = {"topic": "u", "partition": 0}
+    told = [
+        Event(time=1, name=Name.PARTITION_STATE, node=1, leader=3, leader_epoch=5, **on),
+        *(Event(time=2, name=Name.BECAME_LEADER, node=node, leader_epoch=5, **on) for node in (2, 3)),
+        Event(time=3, name=Name.ISR_PROPOSED, node=3, leader_epoch=5, **on),
+        Event(time=4, name=Name.MARK, node=3, cause=REPLICA_DELETED, **on),
+    ]
+    said = said_of(told)
+    assert [node for node, _ in said.roles] == [2] and not said.changes and said.states
+    assert not said_of([*told, Event(time=5, name=Name.ASSIGNMENT, **on)]).states

@@ -32,7 +32,8 @@ OFFSETS = "__consumer_offsets"
 PLAN = Plan(
     seed=1,
     cluster=ClusterOptions(
-        topics=(TopicOptions(),),
+        topics=(TopicOptions(), TopicOptions(name="r", retention_ms=10_000)),
+        log_retention_check_interval_ms=1_000,
         zookeeper_session_timeout_ms=1_000,
         replica_lag_time_max_ms=1_000,
         replica_fetch_wait_max_ms=100,
@@ -219,6 +220,18 @@ def marker(at: float) -> Event:
     )
 
 
+def kept(at: float, *, until: float | None = None, cause: str = "leader") -> list[Event]:
+    """Broker 1 has a record of topic r, which keeps it for 10 s; retention deletes it."""
+    on = {"node": 1, "topic": "r", "partition": 0}
+    found = [
+        event(at, Name.APPENDED, offset=0, values=(77,), cause=cause, **on),
+        event(at + 0.1, Name.HIGH_WATERMARK, high_watermark=1, cause="leader", **on),
+    ]
+    if until is not None:
+        found.append(event(until, Name.LOG_START, log_start_offset=1, cause="retention", **on))
+    return found
+
+
 def configured(at: float, *nodes: int, value: str = "1") -> list[Event]:
     """Brokers apply a setting."""
     detail = {"retention.ms": value}
@@ -351,6 +364,8 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
         (assigned(40, (1, 2, 3), "u"),),
         (assigned(40, (1, 2, 3), "u"), state(41, 1, 0, (1, 2, 3), "u")),
     ),
+    "early_deletion": (kept(40, until=47), kept(40, until=51)),
+    "late_deletion": (kept(40), kept(40, until=54)),
     "late_topic_settings": (configured(40, 1, 2), configured(40, 1, 2, 3)),
     "partition_vanished": (
         (deletion(30, "requested", "other"), assigned(40, ())),
@@ -620,3 +635,20 @@ def test_a_real_run_says_its_settings_itself() -> None:
     settings = event(0, Name.SETTINGS, detail={name: detail[name] for name in ("cluster", "client", "real")})
     trace = evolve(trace_of([*DEATH, settings]), plan="")
     assert {finding.anomaly for finding in judge(trace).findings} == {"late_removal"}
+
+
+def test_retention_is_asked_of_brokers_that_run_and_whose_records_have_a_known_age() -> None:
+    """Rule: a process that ended deletes nothing; a record that waited at a leader that was disturbed, or
+    that only a follower was seen to append, is of any age; a wrong clock ends the judging."""
+    ended = [fault(48, "crash", 1), znode(49, 1, gone=True)]
+    assert "late_deletion" not in found([*kept(40), *ended])
+    assert "late_deletion" in found([*kept(40), fault(60, "crash", 1), znode(61, 1, gone=True)])
+    paused = [fault(38, "pause", 1), over(39.5, "pause", 1)]
+    assert "early_deletion" not in found([*kept(40, until=47), *paused])
+    assert "early_deletion" not in found(kept(40, until=47, cause="follower"))
+    clock = fault(30, "clock_jump", 2)
+    assert not {"early_deletion", "late_deletion"} & found([*kept(40), *kept(60, until=61), clock])
+    of_ever = event(40, Name.LOG_START, node=1, topic="t", partition=0, log_start_offset=1, cause="retention")
+    assert "early_deletion" in found([of_ever]), "nothing of t is ever too old"
+    changed = event(30, Name.TOPIC_CONFIGURED, node=1, topic="t", detail={"retention.ms": "1"})
+    assert "early_deletion" not in found([of_ever, changed])

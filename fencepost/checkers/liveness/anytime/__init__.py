@@ -12,7 +12,6 @@ from fencepost.checkers.liveness.anytime.compaction import judge_compaction
 from fencepost.checkers.liveness.anytime.elections import Elections
 from fencepost.checkers.liveness.anytime.failures import judge_failures
 from fencepost.checkers.liveness.anytime.placement import Placement
-from fencepost.checkers.liveness.anytime.retention import Retention
 from fencepost.checkers.liveness.anytime.shrinks import Shrinks
 from fencepost.checkers.liveness.anytime.steps import Steps
 from fencepost.record.settings import MILLISECOND, Settings
@@ -36,7 +35,6 @@ def judge_anytime(findings: Findings, trace: Trace, settings: Settings) -> None:
         Elections(findings, set(settings.unclean)),
         Shrinks(findings, cluster.replica_lag_time_max_ms * MILLISECOND, settings.syncs(1), steps),
         Checkpoints(findings, settings),
-        Retention(findings, settings),
         Placement(findings),
     )
     handlers: dict[Name, list[Handler]] = {}
