@@ -125,8 +125,8 @@ def memory(watched):
 
 
 def _sides(log, fresh):
-    """(what, in memory, from the files). A log start is checkpointed late, and an idle producer is forgotten at
-    once in memory only."""
+    """(what, in memory, from the files). A log start is checkpointed late, and an idle producer is forgotten
+    at once in memory only."""
     yield "its end", log.log_end_offset, fresh.log_end_offset
     written = [
         [
