@@ -4,6 +4,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.impl.log.values import NO_VALUE
 from fencepost.impl.messages import broker_api as kafka
+from fencepost.model.transaction.recorded import unexplained
 from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.outcomes import ErrorCode
@@ -149,8 +150,10 @@ def _sides(log, fresh):
 
 
 def steps(watched):
-    """The steps of partitions against the model's."""
-    return [
+    """The steps of partitions, and those of transactions, against the models'. No model takes recorded
+    events of groups (docs/decisions/liveness.md)."""
+    wrong = [str(mismatch) for mismatch in unexplained(watched.trace.events)]
+    return wrong + [
         str(verdict.findings[:1])
         for verdict in judge(watched.trace, ("conformance",))
         if verdict.decision is Decision.ILLEGAL

@@ -109,3 +109,16 @@ def test_a_step_out_of_order_is_caught(seen):
     events[first], events[second] = events[second], events[first]
     seen.trace = evolve(seen.trace, events=tuple(events))
     assert steps(seen)
+
+
+def test_a_marker_of_a_transaction_that_nobody_ended_is_caught(seen):
+    """The coordinator's decision is gone from the record, and its markers are there."""
+    ends = {"PrepareCommit", "PrepareAbort"}
+    events = tuple(
+        event
+        for event in seen.trace.events
+        if not (event.name is Name.TRANSACTION_PHASE and event.cause in ends)
+    )
+    assert len(events) < len(seen.trace.events)
+    seen.trace = evolve(seen.trace, events=events)
+    assert steps(seen)
