@@ -17,6 +17,9 @@ JOBS ?= auto
 # More arguments: make test ARGS='-k timeline', make demo ARGS='--help'.
 ARGS ?=
 
+# Runs of `make selfcheck`.
+SEEDS ?= 1000
+
 # What `make bench` runs, in this order. bench/viewer.py wants a Chromium: run it by itself.
 BENCHES ?= $(filter-out bench/viewer.py,$(shell grep -l __main__ bench/*.py))
 
@@ -51,6 +54,10 @@ lint: $(READY) ## ruff (rules and format) and mypy (strict)
 .PHONY: test
 test: java lint ## lint, then all tests on all cores; ends with what each test folder took
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
+
+.PHONY: selfcheck
+selfcheck: $(READY) ## our own brokers from inside in SEEDS runs (1000): recorder, memory against files, steps
+	FENCEPOST_SELFCHECK_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -n $(JOBS) tests/selfcheck $(ARGS)
 
 .PHONY: bench
 bench: java $(READY) ## measure simulator, judges and mining (bench/)
