@@ -26,6 +26,15 @@ LIVENESS: tuple[Anomaly, ...] = (
     ),
     _row("late_reassignment", "a reassignment that was accepted did not complete within its bound"),
     _row("needless_truncation", "a replica cut its log long after the last election, or anything else"),
+    _row(
+        "record_of_another_time",
+        "asked for the first record since a time, a broker named one that is older, or gave it another time "
+        "than that of its append",
+    ),
+    _row(
+        "record_skipped_by_time",
+        "asked for the first record since a time, a broker named a later one than one it had acknowledged",
+    ),
     _row("late_topic_deletion", "a deletion of a topic that was accepted was not done within its bound"),
     _row("late_topic_creation", "a partition that was created got no leader within its bound"),
     _row("late_topic_settings", "settings of a topic that one broker applied were not applied by another"),

@@ -162,6 +162,24 @@ def polls(*times: float, offset: int = 0, **fields) -> list[Operation]:
     return [of_group(Function.POLL, at, at + 0.2, positions=(place(offset),), **fields) for at in times]
 
 
+def appended(begin: float, end: float, offset: int, node: int = 1, **fields) -> Operation:
+    """One record of t-0 that all of the ISR have."""
+    return op(Function.APPEND, begin, end, offset=offset, node=node, acks=-1, leader_epoch=0, **fields)
+
+
+def by_time(begin: float, since: float, offset: int, stamped: float = -0.001, epoch: int = 0) -> Operation:
+    """Broker 1 names the first record of t-0 since a time, all in seconds."""
+    said = {"from_ms": int(since * 1_000), "offset": offset, "timestamp_ms": round(stamped * 1_000)}
+    return op(
+        Function.LIST_OFFSETS,
+        begin,
+        begin + 0.1,
+        argument="by_time",
+        node=1,
+        result=json.dumps({**said, "leader_epoch": epoch if offset >= 0 else -1}),
+    )
+
+
 START = (
     *(event(0, Name.BROKER_STARTED, node=node) for node in (1, 2, 3)),
     *(znode(0.1, node) for node in (1, 2, 3)),
@@ -197,6 +215,10 @@ DEATH = (fault(30, "crash", 3), znode(31, 3, gone=True))
 NEW_LEADER = (state(50, 2, 1, (1, 2, 3)), *roles(50.1, 2, 1))
 MEMBER = [of_group(Function.JOIN, 20, 20.1, positions=(place(-1),)), *polls(*range(21, 95))]
 PREPARED = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "partitions": ["t-0"]}
+
+
+SAYS_APPENDS = (event(40.05, Name.APPENDED, node=1, topic="t", partition=0, offset=5, values=(5,)),)
+"""A broker's own word: its log starts and truncations are in the trace, too."""
 
 
 def phase(at: float, cause: str, **more) -> Event:
@@ -345,6 +367,14 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             event(50, Name.APPENDED, node=1, topic="t", partition=0, offset=0, values=(1,)),
             event(51, Name.HIGH_WATERMARK, node=1, topic="t", partition=0, high_watermark=1),
         ),
+    ),
+    "record_of_another_time": (
+        [appended(40, 40.1, 5), by_time(50, 39, 5, 39.5)],
+        [appended(40, 40.1, 5), by_time(50, 39, 5, 40.05)],
+    ),
+    "record_skipped_by_time": (
+        [*SAYS_APPENDS, appended(40, 40.1, 5), appended(42, 42.1, 6), by_time(50, 39, 6, 42.05)],
+        [*SAYS_APPENDS, appended(40, 40.1, 5), appended(42, 42.1, 6), by_time(50, 40.2, 6, 42.05)],
     ),
     "late_topic_deletion": ((deletion(40, "requested"),), (deletion(40, "requested"), deletion(42, "done"))),
     "late_topic_creation": (
@@ -618,3 +648,53 @@ def test_a_real_run_says_its_settings_itself() -> None:
     settings = event(0, Name.SETTINGS, detail={name: detail[name] for name in ("cluster", "client", "real")})
     trace = evolve(trace_of([*DEATH, settings]), plan="")
     assert {finding.anomaly for finding in judge(trace).findings} == {"late_removal"}
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "the record is not there yet",
+        "another broker acknowledged it",
+        "it may not be kept",
+        "its key may be cleaned",
+        "the log begins above it",
+        "the log was cut",
+        "the broker began anew",
+        "the topic was deleted",
+        "the outcome is not known",
+        "nobody says where logs begin",
+    ],
+)
+def test_a_record_that_may_be_missing_may_be_skipped_by_time(why: str) -> None:
+    """Rule: an answer by time is wrong only where the answering broker must still have had the record."""
+    place = {"node": 1, "topic": "t", "partition": 0}
+    first = {
+        "the record is not there yet": appended(49, 50.05, 5),
+        "another broker acknowledged it": appended(40, 40.1, 5, node=2),
+        "it may not be kept": evolve(appended(40, 40.1, 5), acks=1),
+        "its key may be cleaned": appended(40, 40.1, 5, key="k"),
+        "the outcome is not known": evolve(
+            appended(40, 40.1, 5), outcome=Outcome.UNKNOWN, completion_time=None
+        ),
+    }
+    then = {
+        "the log begins above it": [event(45, Name.LOG_START, log_start_offset=6, **place)],
+        "the log was cut": [event(45, Name.TRUNCATED, offset=5, **place)],
+        "the broker began anew": [event(45, Name.BROKER_STARTED, node=1)],
+        "the topic was deleted": [deletion(45, "requested")],
+    }
+    says = () if why == "nobody says where logs begin" else SAYS_APPENDS
+    record = first.get(why) or appended(40, 40.1, 5)
+    story = [*says, record, *then.get(why, ()), by_time(50, 39, -1)]
+    assert "record_skipped_by_time" not in found(story)
+    assert "record_skipped_by_time" in found([*SAYS_APPENDS, appended(40, 40.1, 5), by_time(50, 39, -1)])
+
+
+@pytest.mark.parametrize(
+    ("stamped", "epoch", "wrong"), [(38.9, 7, True), (40.2, 0, True), (40.2, 1, False), (40.1, 0, False)]
+)
+def test_the_named_record_is_of_the_time(stamped: float, epoch: int, wrong: bool) -> None:
+    """Rule: never older than what was asked for; and if an append of the same epoch is at that offset, made
+    while that append was under way."""
+    story = [appended(40, 40.1, 5), by_time(50, 39, 5, stamped, epoch)]
+    assert ("record_of_another_time" in found(story)) == wrong

@@ -1,11 +1,22 @@
 """The rows of the check of liveness, by subject. Owns their order: that in which findings are named."""
 
-from fencepost.checkers.liveness.rows import asked, brokers, clients, groups, ids, logs, partitions, topics
+from fencepost.checkers.liveness.rows import (
+    asked,
+    brokers,
+    clients,
+    groups,
+    ids,
+    logs,
+    partitions,
+    places,
+    topics,
+)
 
 ROWS = (
     *brokers.ROWS,
     *partitions.ROWS,
     *logs.ROWS,
+    *places.ROWS,
     *topics.ROWS,
     *clients.ROWS,
     *groups.ROWS,
