@@ -188,7 +188,7 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             continue
         before = shown.get(key, -1)
         shown[key] = event.high_watermark
-        if before < 0 or open_.get(key, 1):
+        if open_.pop(key, 1) or before < 0:  # an answer about producers counts after that end only
             continue
         yield _case(
             event,
