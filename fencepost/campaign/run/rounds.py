@@ -18,8 +18,8 @@ NOT_IN_SAFETY = 10
 """One of so many runs is not asked before its faults are over, so that asking cannot heal what it looks
 for."""
 SHARE = 12
-"""At most one of so many rows of the trace comes from asking, also in a short run, so that it is about a tenth
-of the processor's time. What there is no room for is noted, and asked first in the next round."""
+"""At most one of so many rows of the trace comes from asking, also in a short run, which is about a tenth of
+the processor's time. What there is no room for is noted, and asked first in the next round."""
 
 
 def within_share(asked: int, rows: int) -> bool:

@@ -129,6 +129,32 @@ def asked(at: float, question: Question, node: int, *, detail: dict | None = Non
     return event(at, Name.ASKED, node=node, cause=question, detail=said, **fields)
 
 
+def content(at: float, node: int, digest: str, begin: int = 0, **more) -> Event:
+    """The records of a replica of t-0, of 64 offsets."""
+    return asked(
+        at,
+        Question.CONTENT,
+        node,
+        topic="t",
+        partition=0,
+        leader=1,
+        detail={"ranges": [[begin, begin + 64, digest]], "keys": {}, "markers": [], **more},
+    )
+
+
+def described(at: float, state: str, epoch: int = 0) -> Event:
+    """What the coordinator says of the transaction of x."""
+    said = {"transactional_id": "x", "producer_id": 7, "producer_epoch": epoch, "started_ms": 30_000}
+    return asked(
+        at,
+        Question.TRANSACTION,
+        1,
+        topic="__transaction_state",
+        partition=0,
+        detail={**said, "timeout_ms": 60_000, "partitions": [["t", 0]], "state": state},
+    )
+
+
 def op(function: Function, begin: float, end: float | None, **fields) -> Operation:
     """An operation of process 0 of t-0."""
     fields = {"process": 0, "outcome": Outcome.OK, "topic": "t", "partition": 0, **fields}
@@ -601,6 +627,14 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             asked(60, Question.COMMITTED, 1, detail={"group": "g", "offsets": [["t", 0, 6, -1]]}),
         ],
     ),
+    "replicas_differ": (
+        [content(60, 1, "aa"), content(60.1, 2, "bb")],
+        [content(60, 1, "aa"), content(60.1, 2, "aa")],
+    ),
+    "decision_stands": (
+        [described(40, "PrepareCommit"), described(60, "PrepareCommit")],
+        [described(40, "PrepareCommit"), described(60, "CompleteCommit")],
+    ),
 }
 
 
@@ -698,3 +732,18 @@ def test_the_named_record_is_of_the_time(stamped: float, epoch: int, wrong: bool
     while that append was under way."""
     story = [appended(40, 40.1, 5), by_time(50, 39, 5, stamped, epoch)]
     assert ("record_of_another_time" in found(story)) == wrong
+
+
+def test_replicas_are_compared_where_both_were_read_and_nothing_is_cleaned() -> None:
+    """Rule: other ranges say nothing, and records with keys may be gone in one of them."""
+    assert "replicas_differ" not in found([content(60, 1, "aa"), content(60.1, 2, "bb", 64)])
+    cleaned = content(60.1, 2, "bb", keys={"k": [5, "cc"]})
+    assert "replicas_differ" not in found([content(60, 1, "aa"), cleaned])
+    assert "replicas_differ" not in found([content(60, 1, "aa"), content(60.1, 1, "bb")])
+
+
+def test_another_decision_is_not_the_one_that_stands() -> None:
+    """Rule: the same transaction must stand, for longer than it takes to carry a decision out."""
+    decided = described(40, "PrepareCommit")
+    assert "decision_stands" not in found([decided, described(60, "PrepareCommit", epoch=1)])
+    assert "decision_stands" not in found([decided, described(40.1, "PrepareCommit")])

@@ -4,6 +4,7 @@ from fencepost.checkers.liveness.rows import (
     asked,
     brokers,
     clients,
+    contents,
     groups,
     ids,
     logs,
@@ -22,5 +23,6 @@ ROWS = (
     *groups.ROWS,
     *ids.ROWS,
     *asked.ROWS,
+    *contents.ROWS,
 )
 """All rows."""

@@ -39,10 +39,21 @@ class Detail(msgspec.Struct, frozen=True):
     members: tuple[tuple[Any, ...], ...] = ()
     offsets: tuple[tuple[str, int, int, int], ...] = ()
     producers: tuple[tuple[int, ...], ...] = ()
+    ranges: tuple[tuple[int, int, str], ...] = ()
+    keys: dict[str, tuple[int, str]] = {}
+    transactional_id: str = ""
+    producer_id: int = -1
+    producer_epoch: int = -1
+    started_ms: int = -1
 
 
-def _answers(facts: Facts, *questions: Question) -> Iterator[tuple[int, Event, Detail]]:
-    """The answers to these questions that say something."""
+def answers(facts: Facts, *questions: Question) -> Iterator[tuple[int, Event, Detail]]:
+    """The answers to these questions that say something, with their positions.
+
+    Args:
+        facts: of the trace.
+        questions: of the protocol.
+    """
     for position, event in facts.of(Name.ASKED):
         if event.cause not in questions:
             continue
@@ -54,19 +65,27 @@ def _answers(facts: Facts, *questions: Question) -> Iterator[tuple[int, Event, D
             yield position, event, detail
 
 
-def _case(event: Event, detail: Detail, position: int, subject: Named, **columns: Any) -> Case:
-    """A point in time, which the calm must have held since before it was asked."""
+def case_of(event: Event, detail: Detail, position: int, subject: Named, **columns: Any) -> Case:
+    """A point in time, which the calm must have held since before it was asked.
+
+    Args:
+        event: the answer.
+        detail: its detail.
+        position: of the event.
+        subject: what must be calm.
+        columns: of the case.
+    """
     return Case(
         subject=subject, since=event.time, more=event.time - detail.asked, events=(position,), **columns
     )
 
 
 def _unknown_brokers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for position, event, detail in _answers(facts, Question.BROKERS):
+    for position, event, detail in answers(facts, Question.BROKERS):
         there = [broker for broker in facts.brokers() if facts.is_registered(broker, detail.asked)]
         if not facts.registered or not facts.is_registered(event.node, detail.asked):
             continue
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -80,7 +99,7 @@ def _unknown_brokers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _stale_partitions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for position, event, detail in _answers(facts, Question.PARTITION):
+    for position, event, detail in answers(facts, Question.PARTITION):
         key = event.topic or "", event.partition
         states = facts.states.get(key)
         if not states or facts.is_going(key[0], event.time):
@@ -92,7 +111,7 @@ def _stale_partitions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if not held or not who or held[-1].leader_epoch < 0:
             continue
         last = held[-1]
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -108,7 +127,7 @@ def _stale_partitions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _behind(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A member of the ISR has every record below the high watermark that the leader showed before."""
     shown: dict[Key, tuple[int, int]] = {}
-    for position, event, detail in _answers(facts, Question.LOG):
+    for position, event, detail in answers(facts, Question.LOG):
         key = event.topic or "", event.partition
         if event.high_watermark >= 0:
             shown[key] = event.high_watermark, position
@@ -133,7 +152,7 @@ def _behind(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for position, event, detail in _answers(facts, Question.LOG_DIRECTORIES):
+    for position, event, detail in answers(facts, Question.LOG_DIRECTORIES):
         if not facts.assigned:
             continue
         held = {(topic, number) for topic, number, *_ in detail.logs}
@@ -146,7 +165,7 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if key[0] in named and _was_told(facts, key, event.node, detail.asked)
         )
         lacking = sorted(wanted - held)
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -178,7 +197,7 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """Where no transaction is open, readers of committed records get as far as others."""
     open_: dict[Key, int] = {}
     shown: dict[Key, int] = {}  # the end is asked for after the last stable offset: an earlier round's counts
-    for position, event, detail in _answers(facts, Question.PRODUCERS, Question.LOG):
+    for position, event, detail in answers(facts, Question.PRODUCERS, Question.LOG):
         key = event.topic or "", event.partition
         if event.cause == Question.PRODUCERS:
             if event.leader in (event.node, *detail.same):
@@ -190,7 +209,7 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         shown[key] = event.high_watermark
         if open_.pop(key, 1) or before < 0:  # an answer about producers counts after that end only
             continue
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -207,13 +226,13 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _groups(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A group with members is stable, and no partition belongs to two of them."""
     plain = plain_groups(facts)
-    for position, event, detail in _answers(facts, Question.GROUP):
+    for position, event, detail in answers(facts, Question.GROUP):
         if detail.group not in plain:
             continue
         owned = [tuple(place) for member in detail.members for place in _assigned(member)]
         twice = sorted({place for place in owned if owned.count(place) > 1})
         stable = detail.state == "Stable" or not detail.members
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -239,7 +258,7 @@ def _committed(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                     (one, place.offset)
                 )
     forgotten = {event.partition for _, event in facts.of(Name.GROUP_OFFSET_EXPIRED, Name.GROUP_REMOVED)}
-    for position, event, detail in _answers(facts, Question.COMMITTED):
+    for position, event, detail in answers(facts, Question.COMMITTED):
         if detail.group not in plain or event.partition in forgotten:
             continue
         served = {(topic, number): offset for topic, number, offset, _ in detail.offsets}
@@ -248,7 +267,7 @@ def _committed(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 continue
             possible = _possible(made, detail.asked, event.time)
             seen = served.get(key, NO_OFFSET)
-            yield _case(
+            yield case_of(
                 event,
                 detail,
                 position,
