@@ -81,6 +81,7 @@ LIVENESS: tuple[Anomaly, ...] = (
     ),
     _row("group_not_stable", "a group was in the middle of a rebalance, or gave a partition to two members"),
     _row("commit_not_served", "a coordinator served another offset than the last acknowledged commit"),
+    _row("commit_not_stored", "a coordinator's log held another offset than the last acknowledged commit"),
     _row("replicas_differ", "two replicas had other records at the same committed offsets", rank=22),
     _row("decision_stands", "a coordinator was still at the same decided transaction after the bound"),
 )

@@ -142,6 +142,12 @@ def content(at: float, node: int, digest: str, begin: int = 0, **more) -> Event:
     )
 
 
+def kept(at: float, records: list, **more) -> Event:
+    """Records of the offsets that group g committed for t-0, as the leader has them."""
+    said = {"group": "g", "of": ["t", 0], "records": records, **more}
+    return asked(at, Question.OFFSET_RECORDS, 1, topic=OFFSETS, partition=0, leader=1, detail=said)
+
+
 def described(at: float, state: str, epoch: int = 0) -> Event:
     """What the coordinator says of the transaction of x."""
     said = {"transactional_id": "x", "producer_id": 7, "producer_epoch": epoch, "started_ms": 30_000}
@@ -627,6 +633,18 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             asked(60, Question.COMMITTED, 1, detail={"group": "g", "offsets": [["t", 0, 6, -1]]}),
         ],
     ),
+    "commit_not_stored": (
+        [
+            *MEMBER,
+            of_group(Function.COMMIT, 40, 40.1, positions=(place(6),)),
+            kept(60, [[1, 6, -1, True], [2, 4, -1, True]]),
+        ],
+        [
+            *MEMBER,
+            of_group(Function.COMMIT, 40, 40.1, positions=(place(6),)),
+            kept(60, [[1, 6, -1, True], [2, 4, 9, None]]),
+        ],
+    ),
     "replicas_differ": (
         [content(60, 1, "aa"), content(60.1, 2, "bb")],
         [content(60, 1, "aa"), content(60.1, 2, "aa")],
@@ -747,3 +765,19 @@ def test_another_decision_is_not_the_one_that_stands() -> None:
     decided = described(40, "PrepareCommit")
     assert "decision_stands" not in found([decided, described(60, "PrepareCommit", epoch=1)])
     assert "decision_stands" not in found([decided, described(40.1, "PrepareCommit")])
+
+
+@pytest.mark.parametrize(
+    ("records", "more"),
+    [
+        ([[1, 6, -1, True], [2, 4, 9, False]], {}),
+        ([[1, 6, -1, True], [2, None, -1, True]], {}),
+        ([[1, 4, -1, True]], {"cut": True}),
+        ([[1, {"version": 9, "bytes": 3}, -1, True]], {}),
+    ],
+)
+def test_what_is_stored_counts_where_all_of_it_was_read(records: list, more: dict) -> None:
+    """Rule: an aborted record does not count, and a tombstone, or what was not read or not understood, says
+    nothing."""
+    commit = of_group(Function.COMMIT, 40, 40.1, positions=(place(6),))
+    assert "commit_not_stored" not in found([*MEMBER, commit, kept(60, records, **more)])

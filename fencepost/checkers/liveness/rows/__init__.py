@@ -4,6 +4,7 @@ from fencepost.checkers.liveness.rows import (
     asked,
     brokers,
     clients,
+    commits,
     contents,
     groups,
     ids,
@@ -23,6 +24,7 @@ ROWS = (
     *groups.ROWS,
     *ids.ROWS,
     *asked.ROWS,
+    *commits.ROWS,
     *contents.ROWS,
 )
 """All rows."""

@@ -17,12 +17,10 @@ from fencepost.record.facts import Facts, Key
 from fencepost.record.timeline import Kind, Named, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name, Question
-from fencepost.traces.operations import Function, Operation, Outcome
 
 EVERYBODY: Named = (Subject.CONTROLLER, None)
 """The subject that any broker's trouble touches."""
 INTERNAL = ("__consumer_offsets", "__transaction_state")
-NO_OFFSET = -1
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -41,6 +39,9 @@ class Detail(msgspec.Struct, frozen=True):
     producers: tuple[tuple[int, ...], ...] = ()
     ranges: tuple[tuple[int, int, str], ...] = ()
     keys: dict[str, tuple[int, str]] = {}
+    of: tuple[str, int] | None = None
+    records: tuple[tuple[Any, ...], ...] = ()
+    cut: bool = False
     transactional_id: str = ""
     producer_id: int = -1
     producer_epoch: int = -1
@@ -247,54 +248,6 @@ def _assigned(member: tuple[Any, ...]) -> list[Any]:
     return [place for place in member[2:] if isinstance(place, list | tuple) and len(place) == 2]
 
 
-def _committed(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    """What a coordinator serves is the last commit that was acknowledged, or one that may have come since."""
-    plain = plain_groups(facts)
-    commits: dict[tuple[str, Key], list[tuple[Operation, int]]] = {}
-    for one in facts.operations:
-        if one.function is Function.COMMIT and one.group in plain:
-            for place in one.positions:
-                commits.setdefault((one.group or "", (place.topic, place.partition)), []).append(
-                    (one, place.offset)
-                )
-    forgotten = {event.partition for _, event in facts.of(Name.GROUP_OFFSET_EXPIRED, Name.GROUP_REMOVED)}
-    for position, event, detail in answers(facts, Question.COMMITTED):
-        if detail.group not in plain or event.partition in forgotten:
-            continue
-        served = {(topic, number): offset for topic, number, offset, _ in detail.offsets}
-        for (group, key), made in commits.items():
-            if group != detail.group:
-                continue
-            possible = _possible(made, detail.asked, event.time)
-            seen = served.get(key, NO_OFFSET)
-            yield case_of(
-                event,
-                detail,
-                position,
-                (Subject.GROUP, group),
-                fine=seen in possible,
-                expected=f"the committed offset of {key[0]}-{key[1]} to be one of {sorted(possible)}",
-                seen=f"broker {event.node} serves {seen}",
-                topic=key[0],
-                partition=key[1],
-                offset=seen,
-            )
-
-
-def _possible(made: list[tuple[Operation, int]], asked: int, answered: int) -> set[int]:
-    """The offsets that may be served: of the last acknowledged commit, of those that overlap it or came
-    later, and of those whose outcome nobody knows."""
-    done = [(one, offset) for one, offset in made if one.outcome is Outcome.OK and _end(one) <= asked]
-    last = max((one.invoke_time for one, _ in done), default=-1)
-    found = {offset for one, offset in made if one.invoke_time <= answered and _end(one) > last}
-    found |= {offset for one, offset in made if one.outcome is not Outcome.OK and one.invoke_time <= answered}
-    return found if done else found | {NO_OFFSET}
-
-
-def _end(one: Operation) -> int:
-    return one.invoke_time if one.completion_time is None else one.completion_time
-
-
 ROWS = (
     Row(
         name="broker_not_known",
@@ -346,13 +299,5 @@ ROWS = (
         cases=_groups,
         bound=lambda of: bounds.expelled(of) + bounds.rejoined(of),
         where="DescribeGroups",
-    ),
-    Row(
-        name="commit_not_served",
-        form=Form.NEVER,
-        subject=Subject.GROUP,
-        cases=_committed,
-        bound=lambda of: bounds.expelled(of) + bounds.rejoined(of),
-        where="OffsetFetch",
     ),
 )
