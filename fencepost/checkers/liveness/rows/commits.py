@@ -11,7 +11,7 @@ from fencepost.checkers.liveness.rows.asked import Detail, answers, case_of
 from fencepost.checkers.liveness.rows.groups import plain_groups
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key
-from fencepost.record.timeline import Subject, Timeline
+from fencepost.record.timeline import Kind, Subject, Timeline
 from fencepost.traces.events import Event, Name, Question
 from fencepost.traces.operations import Function, Operation, Outcome
 
@@ -111,7 +111,8 @@ ROWS = (
         form=Form.NEVER,
         subject=Subject.GROUP,
         cases=_stored,
-        bound=lambda of: bounds.expelled(of) + bounds.rejoined(of),
+        bound=lambda of: bounds.failed_over(of) + bounds.committed(of),
+        through=frozenset({Kind.MEMBER, Kind.REQUEST}),
         where="Fetch of `__consumer_offsets`",
     ),
 )

@@ -13,13 +13,14 @@ from fencepost.checkers.liveness.rows.asked import Detail, answers, case_of
 from fencepost.checkers.liveness.rows.ids import PREPARED
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key
-from fencepost.record.timeline import Subject, Timeline
+from fencepost.record.timeline import Kind, Subject, Timeline
 from fencepost.traces.events import Event, Question
 
 
 def _contents(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """Two replicas have the same records in each range that both were read in, which is below the high
-    watermark of either. Where records have keys, a cleaner may have been further in one of them."""
+    watermark of either. That needs no bound: what is committed never changes. Where records have keys, a
+    cleaner may have been further in one of them."""
     read: dict[Key, list[tuple[int, Event, Detail]]] = {}
     for position, event, detail in answers(facts, Question.CONTENT):
         key = event.topic or "", event.partition
@@ -91,7 +92,7 @@ ROWS = (
         form=Form.NEVER,
         subject=Subject.PARTITION,
         cases=_contents,
-        bound=bounds.caught_up,
+        through=frozenset({Kind.MEMBER}),
         where="Fetch of each replica",
     ),
     Row(
