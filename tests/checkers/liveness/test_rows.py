@@ -781,3 +781,12 @@ def test_what_is_stored_counts_where_all_of_it_was_read(records: list, more: dic
     nothing."""
     commit = of_group(Function.COMMIT, 40, 40.1, positions=(place(6),))
     assert "commit_not_stored" not in found([*MEMBER, commit, kept(60, records, **more)])
+
+
+def test_a_round_that_begins_in_the_middle_says_nothing_of_open_transactions() -> None:
+    """Rule: that none was open counts after the end that it is compared with; one may have begun between."""
+    where = {"topic": "t", "partition": 0}
+    end = {**where, "high_watermark": 9, "end_offset": 9, "offset": 7}
+    nothing = asked(50.1, Question.PRODUCERS, 1, leader=1, detail={"producers": []}, **where)
+    story = [nothing, asked(50.2, Question.LOG, 1, **end), asked(60, Question.LOG, 1, **end)]
+    assert "last_stable_offset_stuck" not in found(story)
