@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from fencepost.asked.kafka_only import KAFKA_ONLY
 from fencepost.asked.links import Links
-from fencepost.asked.round import round_of
+from fencepost.asked.round import Agenda, round_of
 from fencepost.asked.step import Conversation, Scope, Step
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.traces.errors import PlanError
@@ -44,13 +44,16 @@ class WireAsker:
     record: Callable[[Event], None]
     # Whether another row may be added to the trace.
     room: Callable[[], bool] = lambda: True
+    agenda: Agenda = field(factory=Agenda, init=False)
     _busy: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def ask(self, scope: Scope) -> None:
         """One round. scope: what it asks about."""
         async with self._busy:
             conversation = Conversation(
-                round=round_of(evolve(scope, speaks=self._speaks)), record=self.record, room=self.room
+                round=round_of(evolve(scope, speaks=self._speaks), self.agenda),
+                record=self.record,
+                room=self.room,
             )
             step = conversation.begin(self.now())
             while step is not None:

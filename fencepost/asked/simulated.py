@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from attrs import define, evolve, field
 
-from fencepost.asked.round import round_of
+from fencepost.asked.round import Agenda, round_of
 from fencepost.asked.step import Conversation, Scope, Step
 from fencepost.asked.wire_only import WIRE_ONLY
 from fencepost.sim.network import Network
@@ -38,6 +38,7 @@ class SimulatedAsker:
     record: Callable[[Event], None]
     # Whether another row may be added to the trace.
     room: Callable[[], bool] = lambda: True
+    agenda: Agenda = field(factory=Agenda, init=False)
     incarnation: int = field(default=0, init=False)
     # Rounds that wait for the one before them.
     waiting: deque[Scope] = field(factory=deque, init=False)
@@ -66,7 +67,7 @@ class SimulatedAsker:
         self.conversation = None
         while self.waiting and self.conversation is None:
             self.conversation = Conversation(
-                round=round_of(evolve(self.waiting.popleft(), speaks=_is_simulated)),
+                round=round_of(evolve(self.waiting.popleft(), speaks=_is_simulated), self.agenda),
                 record=self.record,
                 room=self.room,
             )

@@ -15,7 +15,7 @@ from fencepost.traces.outcomes import ErrorCode
 
 NOBODY = -1
 """The broker of a question for which no broker is known, and the leader of a partition without one."""
-NO_ANSWER, NO_COORDINATOR = "NO_ANSWER", "NO_COORDINATOR"
+NO_ANSWER, NO_COORDINATOR, NO_ROOM = "NO_ANSWER", "NO_COORDINATOR", "NO_ROOM"
 """Errors of our own, next to Kafka's names."""
 REFUSED = "_AUTHORIZATION_FAILED"
 """How the names of Kafka's errors end that an access rule causes."""
@@ -51,6 +51,16 @@ class Reply:
     skipped: bool = False
     # The error if there is no response.
     why: str = NO_ANSWER
+
+
+@define(eq=False)
+class OutOfRoomError(Exception):
+    """Thrown into a round: no more rows. It may yield one event then, for what it leaves out."""
+
+    # Nanoseconds of the trace.
+    now: int
+    # What was to be asked, or had been asked last.
+    question: Question
 
 
 Round = Generator[Step | Event, Reply | None, None]
@@ -220,9 +230,14 @@ class Conversation:
     def _go_on(self, reply: Reply | None, now: int) -> Step | None:
         self.step = None
         try:
-            while self.room():
+            while True:
                 given = self.round.send(reply)
                 reply = None
+                if not self.room():
+                    note = self.round.throw(OutOfRoomError(now, _question(given)))
+                    assert isinstance(note, Event), "nothing is asked without room"
+                    self.record(note)
+                    break
                 if isinstance(given, Event):
                     self.record(given)
                 elif given.broker == NOBODY:
@@ -232,7 +247,11 @@ class Conversation:
                 else:
                     self.step, self.asked = given, now
                     return given
-            self.round.close()
-        except StopIteration:
+        except (StopIteration, OutOfRoomError):
             pass
+        self.round.close()
         return None
+
+
+def _question(given: Step | Event) -> Question:
+    return given.question if isinstance(given, Step) else Question(given.cause)

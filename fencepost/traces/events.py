@@ -43,7 +43,8 @@ class Question(StrEnum):
     none could be found); detail: JSON {asked: nanoseconds at which the question was sent; error: of the
     answer, NO_ANSWER if none came in time, NO_COORDINATOR if nobody is known to be asked, left out if there
     is none; filtered: true where access rules may have left something out in silence, or refused it, so that
-    nothing follows from what is missing}. With an error nothing else is filled but what was asked for.
+    nothing follows from what is missing}. With an error nothing else is filled but what was asked for. The
+    error NO_ROOM, of node -1, ends a round early: detail.left_out names its parts that were not asked.
     `leader` is what the Metadata of the same round say, by the highest leader epoch, where the answer does
     not say it.
     """

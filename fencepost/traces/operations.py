@@ -7,6 +7,7 @@ each function; the short form is next to each field.
 
 from enum import StrEnum
 
+import msgspec
 from attrs import frozen
 
 from fencepost.traces.making import maker_of, remaker_of
@@ -69,6 +70,22 @@ class Record:
     offset: int
     value: int
     leader_epoch: int = -1
+
+
+class ByTime(msgspec.Struct, frozen=True, kw_only=True):
+    """The `result` of a list_offsets `by_time`, as JSON: the first record with that timestamp or a later one.
+    Times are milliseconds of the trace's time; -1 for all that there is not."""
+
+    # What was asked for.
+    from_ms: int
+    # The record that was named.
+    offset: int = -1
+    timestamp_ms: int = -1
+    leader_epoch: int = -1
+
+
+BY_TIME = "by_time"
+"""The argument of such a list_offsets."""
 
 
 @frozen(kw_only=True)

@@ -1,11 +1,13 @@
 """What a round makes of answers, without any broker."""
 
 import json
+from functools import partial
 
 from fencepost.asked.contents import _digests
 from fencepost.asked.logs import log_directories
 from fencepost.asked.reading import Extent
-from fencepost.asked.step import Conversation, Scope
+from fencepost.asked.round import Agenda, round_of
+from fencepost.asked.step import NO_ROOM, Conversation, Scope
 from fencepost.asked.stored import _groups
 from fencepost.asked.survey import Survey
 from fencepost.impl.coordinator.records import GroupKey, OffsetKey, OffsetValue, encode_key, encode_offset
@@ -23,7 +25,7 @@ T0 = TopicPartition("t", 0)
 def held(round_, answer, **options):
     """The events of a round whose questions `answer(step)` answers; None: nobody does."""
     events = []
-    conversation = Conversation(round=round_, record=events.append, **options)
+    conversation = Conversation(round=round_, **{"record": events.append, **options})
     step, now = conversation.begin(0), 0
     while step is not None:
         now += 10
@@ -62,13 +64,52 @@ def test_one_lost_message_does_not_silence_a_broker():
 def test_a_round_ends_when_there_is_no_room_for_its_rows():
     """The questions after it are not put."""
     rows = []
-    conversation = Conversation(
-        round=log_directories(Scope(brokers=(1, 2, 3))), record=rows.append, room=lambda: len(rows) < 2
+    held(
+        log_directories(Scope(brokers=(1, 2, 3))),
+        nothing_there,
+        record=rows.append,
+        room=lambda: len(rows) < 2,
     )
-    step = conversation.begin(0)
-    while step is not None:
-        step = conversation.heard(nothing_there(step), 1)
     assert [event.node for event in rows] == [1, 2]
+
+
+def says_nothing(step):
+    """A broker that refuses everything but DescribeLogDirs."""
+    if step.question is Question.LOG_DIRECTORIES:
+        return nothing_there(step)
+    return DescribeLogDirsResponse(correlation_id=0, error=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def test_what_was_not_asked_is_noted_and_asked_first_in_the_next_round():
+    """A round out of room says so in one more row, which is an answer to nothing; the next round begins
+    there, and the one after it as ever."""
+    agenda = Agenda()
+    scope = Scope(brokers=(1, 2))
+    rounds = []
+    for most in (3, 99, 99):
+        rows = []
+        room = partial(lambda rows, most: len(rows) < most, rows, most)
+        held(round_of(scope, agenda), says_nothing, record=rows.append, room=room)
+        rounds.append(rows)
+    first, second, third = rounds
+    note = first[-1]
+    assert [event.cause for event in first[:-1]] == [Question.BROKERS, Question.BROKERS, "log_directories"]
+    assert (note.cause, note.node) == ("log_directories", -1)
+    said = json.loads(note.detail)
+    assert said["error"] == NO_ROOM
+    assert said["left_out"][0] == "log_directories" and "contents" not in said["left_out"]
+    causes = [event.cause for event in second]
+    assert causes[2:5] == ["log_directories", "log_directories", "reassignments"]
+    assert not any(NO_ROOM in event.detail for event in (*second, *third))
+    assert [event.cause for event in third] == causes
+
+
+def test_a_round_without_room_from_the_start_says_so():
+    """Also the survey may be what was left out."""
+    rows = []
+    held(round_of(Scope(brokers=(1,)), Agenda()), says_nothing, record=rows.append, room=lambda: False)
+    (note,) = rows
+    assert note.cause == Question.BROKERS and json.loads(note.detail)["left_out"][0] == "survey"
 
 
 def test_what_access_rules_may_hide_is_marked():

@@ -1,19 +1,27 @@
 """The current operation of a client, and its result in a trace."""
 
+import msgspec
 from attrs import define
 
 from fencepost.impl.core.core_interface import Complete
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.traces.operations import ACKS_NONE, Function, Outcome, Record, make_operation, make_record
+from fencepost.traces.operations import (
+    ACKS_NONE,
+    ByTime,
+    Function,
+    Outcome,
+    Record,
+    make_operation,
+    make_record,
+)
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import PlannedOperation
 
 VALUES_PER_OPERATION = 1000
 """Value ids of an append are op_id * 1000 + index."""
 
-READ_COMMITTED, EARLIEST, BY_TIME = "read_committed", "earliest", "by_time"
-"""Arguments of an operation. The last two are of a list_offsets: of the log start, or of the first record of
-the last `records` tenths of a second."""
+READ_COMMITTED, EARLIEST = "read_committed", "earliest"
+"""Arguments of an operation. The last one is of a list_offsets of the log start."""
 TENTH_MS = 100
 """The argument of a planned read of committed records."""
 
@@ -55,6 +63,10 @@ class Attempt:
     # The leader epoch of the response; None if there is none.
     leader_epoch: int | None = None
     last_stable_offset: int | None = None
+    # The time that a ListOffsets asked for, in milliseconds; negative for an end.
+    since_ms: int = -1
+    # What is asked by time, and the answer.
+    found: ByTime | None = None
     records: tuple[Record, ...] = ()
 
     @property
@@ -103,6 +115,7 @@ def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
             partition=operation.partition,
             key=operation.key or None,
             argument=None if operation.argument == READ_COMMITTED else operation.argument or None,
+            result=None if attempt.found is None else msgspec.json.encode(attempt.found).decode(),
             error=None if attempt.error is NO_ERROR else attempt.error.value,
             acks=operation.acks if append else None,
             isolation=_isolation(operation),

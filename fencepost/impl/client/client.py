@@ -8,7 +8,7 @@ are always retried.
 
 from attrs import define, field
 
-from fencepost.impl.client.attempt import BY_TIME, EARLIEST, READ_COMMITTED, TENTH_MS, Attempt, complete
+from fencepost.impl.client.attempt import EARLIEST, READ_COMMITTED, TENTH_MS, Attempt, complete
 from fencepost.impl.client.isolation import committed_batches
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
@@ -27,7 +27,7 @@ from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.values import batch_of, runs_in_batch
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.traces.operations import ACKS_NONE, Outcome, make_record
+from fencepost.traces.operations import ACKS_NONE, BY_TIME, ByTime, Outcome, make_record
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions, PlannedOperation
 
@@ -129,11 +129,12 @@ class Client:
                 timeout=self.options.request_timeout_ms * MILLISECOND,
             )
         if operation.function == "list_offsets" or current.resetting:
+            current.since_ms = self._wanted(current)
             return kafka.ListOffsetsRequest(
                 correlation_id=current.correlation_id,
                 partition=current.key,
                 leader_epoch=leader_epoch,
-                timestamp=self._wanted(current),
+                timestamp=current.since_ms,
                 read_committed=operation.argument == READ_COMMITTED,
             )
         if operation.function == "delete_records":
@@ -253,6 +254,12 @@ class Client:
         argument = current.operation.argument
         current.error = NO_ERROR
         if argument == BY_TIME:
+            current.found = ByTime(
+                from_ms=current.since_ms,
+                offset=response.offset,
+                timestamp_ms=response.timestamp,
+                leader_epoch=response.leader_epoch,
+            )
             self._finish(current, Outcome.OK)  # the row shows no end
             return
         current.offset = response.offset

@@ -26,6 +26,15 @@ LIVENESS: tuple[Anomaly, ...] = (
     ),
     _row("late_reassignment", "a reassignment that was accepted did not complete within its bound"),
     _row("needless_truncation", "a replica cut its log long after the last election, or anything else"),
+    _row(
+        "record_of_another_time",
+        "asked for the first record since a time, a broker named one that is older, or gave it another time "
+        "than that of its append",
+    ),
+    _row(
+        "record_skipped_by_time",
+        "asked for the first record since a time, a broker named a later one than one it had acknowledged",
+    ),
     _row("late_topic_deletion", "a deletion of a topic that was accepted was not done within its bound"),
     _row("late_topic_creation", "a partition that was created got no leader within its bound"),
     _row("late_topic_settings", "settings of a topic that one broker applied were not applied by another"),
@@ -72,4 +81,7 @@ LIVENESS: tuple[Anomaly, ...] = (
     ),
     _row("group_not_stable", "a group was in the middle of a rebalance, or gave a partition to two members"),
     _row("commit_not_served", "a coordinator served another offset than the last acknowledged commit"),
+    _row("commit_not_stored", "a coordinator's log held another offset than the last acknowledged commit"),
+    _row("replicas_differ", "two replicas had other records at the same committed offsets", rank=22),
+    _row("decision_stands", "a coordinator was still at the same decided transaction after the bound"),
 )

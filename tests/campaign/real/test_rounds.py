@@ -3,12 +3,20 @@ its end."""
 
 import json
 
+import pytest
 from attrs import evolve
 
+from fencepost.campaign.real import rounds as rounds_of_runs
 from fencepost.campaign.workers.plans import plan_of as plan_of_job
 from fencepost.campaign.workers.results import Job
 from fencepost.traces.events import Name, Question
 from tests.campaign.real.small_plans import plan_of
+
+
+@pytest.fixture
+def roomy(monkeypatch):
+    """There is room for every round, however few rows a busy machine makes."""
+    monkeypatch.setattr(rounds_of_runs, "within_share", lambda asked, rows: True)
 
 
 def rounds(trace):
@@ -22,7 +30,7 @@ def rounds(trace):
     return found
 
 
-def test_a_run_is_asked_four_times(made):
+def test_a_run_is_asked_four_times(made, roomy):
     """In the middle and at the end of its safety phase, while it makes progress, and after the final reads,
     with the content of replicas; topics have the plan's names, and everything is answered."""
     _, trace = made(evolve(plan_of(), seed=1))
@@ -36,10 +44,19 @@ def test_a_run_is_asked_four_times(made):
     assert len(first) == 1
 
 
-def test_a_tenth_of_the_runs_is_asked_only_once_it_is_healed(made):
+def test_a_tenth_of_the_runs_is_asked_only_once_it_is_healed(made, roomy):
     """As in the simulation."""
     _, trace = made(evolve(plan_of(), seed=10))
     assert rounds(trace) == ["liveness", "final"]
+
+
+def test_a_short_run_is_asked_less(made):
+    """A round without room says what it left out, and no row beyond the share but these comes from asking."""
+    _, trace = made(evolve(plan_of(), seed=1))
+    asked = [event for event in trace.events if event.name is Name.ASKED]
+    notes = [event for event in asked if "NO_ROOM" in event.detail]
+    rows = len(trace.events) + len(trace.operations)
+    assert notes and 12 * (len(asked) - len(notes)) <= rows
 
 
 def test_a_campaign_can_leave_asking_out(made):

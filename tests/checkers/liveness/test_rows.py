@@ -130,6 +130,38 @@ def asked(at: float, question: Question, node: int, *, detail: dict | None = Non
     return event(at, Name.ASKED, node=node, cause=question, detail=said, **fields)
 
 
+def content(at: float, node: int, digest: str, begin: int = 0, **more) -> Event:
+    """The records of a replica of t-0, of 64 offsets."""
+    return asked(
+        at,
+        Question.CONTENT,
+        node,
+        topic="t",
+        partition=0,
+        leader=1,
+        detail={"ranges": [[begin, begin + 64, digest]], "keys": {}, "markers": [], **more},
+    )
+
+
+def stored(at: float, records: list, **more) -> Event:
+    """Records of the offsets that group g committed for t-0, as the leader has them."""
+    said = {"group": "g", "of": ["t", 0], "records": records, **more}
+    return asked(at, Question.OFFSET_RECORDS, 1, topic=OFFSETS, partition=0, leader=1, detail=said)
+
+
+def described(at: float, state: str, epoch: int = 0) -> Event:
+    """What the coordinator says of the transaction of x."""
+    said = {"transactional_id": "x", "producer_id": 7, "producer_epoch": epoch, "started_ms": 30_000}
+    return asked(
+        at,
+        Question.TRANSACTION,
+        1,
+        topic="__transaction_state",
+        partition=0,
+        detail={**said, "timeout_ms": 60_000, "partitions": [["t", 0]], "state": state},
+    )
+
+
 def op(function: Function, begin: float, end: float | None, **fields) -> Operation:
     """An operation of process 0 of t-0."""
     fields = {"process": 0, "outcome": Outcome.OK, "topic": "t", "partition": 0, **fields}
@@ -161,6 +193,24 @@ def place(offset: int) -> Position:
 def polls(*times: float, offset: int = 0, **fields) -> list[Operation]:
     """Polls of a member that bring nothing."""
     return [of_group(Function.POLL, at, at + 0.2, positions=(place(offset),), **fields) for at in times]
+
+
+def appended(begin: float, end: float, offset: int, node: int = 1, **fields) -> Operation:
+    """One record of t-0 that all of the ISR have."""
+    return op(Function.APPEND, begin, end, offset=offset, node=node, acks=-1, leader_epoch=0, **fields)
+
+
+def by_time(begin: float, since: float, offset: int, stamped: float = -0.001, epoch: int = 0) -> Operation:
+    """Broker 1 names the first record of t-0 since a time, all in seconds."""
+    said = {"from_ms": int(since * 1_000), "offset": offset, "timestamp_ms": round(stamped * 1_000)}
+    return op(
+        Function.LIST_OFFSETS,
+        begin,
+        begin + 0.1,
+        argument="by_time",
+        node=1,
+        result=json.dumps({**said, "leader_epoch": epoch if offset >= 0 else -1}),
+    )
 
 
 START = (
@@ -198,6 +248,10 @@ DEATH = (fault(30, "crash", 3), znode(31, 3, gone=True))
 NEW_LEADER = (state(50, 2, 1, (1, 2, 3)), *roles(50.1, 2, 1))
 MEMBER = [of_group(Function.JOIN, 20, 20.1, positions=(place(-1),)), *polls(*range(21, 95))]
 PREPARED = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "partitions": ["t-0"]}
+
+
+SAYS_APPENDS = (event(40.05, Name.APPENDED, node=1, topic="t", partition=0, offset=5, values=(5,)),)
+"""A broker's own word: its log starts and truncations are in the trace, too."""
 
 
 def phase(at: float, cause: str, **more) -> Event:
@@ -358,6 +412,14 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             event(50, Name.APPENDED, node=1, topic="t", partition=0, offset=0, values=(1,)),
             event(51, Name.HIGH_WATERMARK, node=1, topic="t", partition=0, high_watermark=1),
         ),
+    ),
+    "record_of_another_time": (
+        [appended(40, 40.1, 5), by_time(50, 39, 5, 39.5)],
+        [appended(40, 40.1, 5), by_time(50, 39, 5, 40.05)],
+    ),
+    "record_skipped_by_time": (
+        [*SAYS_APPENDS, appended(40, 40.1, 5), appended(42, 42.1, 6), by_time(50, 39, 6, 42.05)],
+        [*SAYS_APPENDS, appended(40, 40.1, 5), appended(42, 42.1, 6), by_time(50, 40.2, 6, 42.05)],
     ),
     "late_topic_deletion": ((deletion(40, "requested"),), (deletion(40, "requested"), deletion(42, "done"))),
     "late_topic_creation": (
@@ -588,6 +650,26 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             asked(60, Question.COMMITTED, 1, detail={"group": "g", "offsets": [["t", 0, 6, -1]]}),
         ],
     ),
+    "commit_not_stored": (
+        [
+            *MEMBER,
+            of_group(Function.COMMIT, 40, 40.1, positions=(place(6),)),
+            stored(60, [[1, 6, -1, True], [2, 4, -1, True]]),
+        ],
+        [
+            *MEMBER,
+            of_group(Function.COMMIT, 40, 40.1, positions=(place(6),)),
+            stored(60, [[1, 6, -1, True], [2, 4, 9, None]]),
+        ],
+    ),
+    "replicas_differ": (
+        [content(60, 1, "aa"), content(60.1, 2, "bb")],
+        [content(60, 1, "aa"), content(60.1, 2, "aa")],
+    ),
+    "decision_stands": (
+        [described(40, "PrepareCommit"), described(60, "PrepareCommit")],
+        [described(40, "PrepareCommit"), described(60, "CompleteCommit")],
+    ),
 }
 
 
@@ -652,3 +734,93 @@ def test_retention_is_asked_of_brokers_that_run_and_whose_records_have_a_known_a
     assert "early_deletion" in found([of_ever]), "nothing of t is ever too old"
     changed = event(30, Name.TOPIC_CONFIGURED, node=1, topic="t", detail={"retention.ms": "1"})
     assert "early_deletion" not in found([of_ever, changed])
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "the record is not there yet",
+        "another broker acknowledged it",
+        "it may not be kept",
+        "its key may be cleaned",
+        "the log begins above it",
+        "the log was cut",
+        "the broker began anew",
+        "the topic was deleted",
+        "the outcome is not known",
+        "nobody says where logs begin",
+    ],
+)
+def test_a_record_that_may_be_missing_may_be_skipped_by_time(why: str) -> None:
+    """Rule: an answer by time is wrong only where the answering broker must still have had the record."""
+    place = {"node": 1, "topic": "t", "partition": 0}
+    first = {
+        "the record is not there yet": appended(49, 50.05, 5),
+        "another broker acknowledged it": appended(40, 40.1, 5, node=2),
+        "it may not be kept": evolve(appended(40, 40.1, 5), acks=1),
+        "its key may be cleaned": appended(40, 40.1, 5, key="k"),
+        "the outcome is not known": evolve(
+            appended(40, 40.1, 5), outcome=Outcome.UNKNOWN, completion_time=None
+        ),
+    }
+    then = {
+        "the log begins above it": [event(45, Name.LOG_START, log_start_offset=6, **place)],
+        "the log was cut": [event(45, Name.TRUNCATED, offset=5, **place)],
+        "the broker began anew": [event(45, Name.BROKER_STARTED, node=1)],
+        "the topic was deleted": [deletion(45, "requested")],
+    }
+    says = () if why == "nobody says where logs begin" else SAYS_APPENDS
+    record = first.get(why) or appended(40, 40.1, 5)
+    story = [*says, record, *then.get(why, ()), by_time(50, 39, -1)]
+    assert "record_skipped_by_time" not in found(story)
+    assert "record_skipped_by_time" in found([*SAYS_APPENDS, appended(40, 40.1, 5), by_time(50, 39, -1)])
+
+
+@pytest.mark.parametrize(
+    ("stamped", "epoch", "wrong"), [(38.9, 7, True), (40.2, 0, True), (40.2, 1, False), (40.1, 0, False)]
+)
+def test_the_named_record_is_of_the_time(stamped: float, epoch: int, wrong: bool) -> None:
+    """Rule: never older than what was asked for; and if an append of the same epoch is at that offset, made
+    while that append was under way."""
+    story = [appended(40, 40.1, 5), by_time(50, 39, 5, stamped, epoch)]
+    assert ("record_of_another_time" in found(story)) == wrong
+
+
+def test_replicas_are_compared_where_both_were_read_and_nothing_is_cleaned() -> None:
+    """Rule: other ranges say nothing, and records with keys may be gone in one of them."""
+    assert "replicas_differ" not in found([content(60, 1, "aa"), content(60.1, 2, "bb", 64)])
+    cleaned = content(60.1, 2, "bb", keys={"k": [5, "cc"]})
+    assert "replicas_differ" not in found([content(60, 1, "aa"), cleaned])
+    assert "replicas_differ" not in found([content(60, 1, "aa"), content(60.1, 1, "bb")])
+
+
+def test_another_decision_is_not_the_one_that_stands() -> None:
+    """Rule: the same transaction must stand, for longer than it takes to carry a decision out."""
+    decided = described(40, "PrepareCommit")
+    assert "decision_stands" not in found([decided, described(60, "PrepareCommit", epoch=1)])
+    assert "decision_stands" not in found([decided, described(40.1, "PrepareCommit")])
+
+
+@pytest.mark.parametrize(
+    ("records", "more"),
+    [
+        ([[1, 6, -1, True], [2, 4, 9, False]], {}),
+        ([[1, 6, -1, True], [2, None, -1, True]], {}),
+        ([[1, 4, -1, True]], {"cut": True}),
+        ([[1, {"version": 9, "bytes": 3}, -1, True]], {}),
+    ],
+)
+def test_what_is_stored_counts_where_all_of_it_was_read(records: list, more: dict) -> None:
+    """Rule: an aborted record does not count, and a tombstone, or what was not read or not understood, says
+    nothing."""
+    commit = of_group(Function.COMMIT, 40, 40.1, positions=(place(6),))
+    assert "commit_not_stored" not in found([*MEMBER, commit, stored(60, records, **more)])
+
+
+def test_a_round_that_begins_in_the_middle_says_nothing_of_open_transactions() -> None:
+    """Rule: that none was open counts after the end that it is compared with; one may have begun between."""
+    where = {"topic": "t", "partition": 0}
+    end = {**where, "high_watermark": 9, "end_offset": 9, "offset": 7}
+    nothing = asked(50.1, Question.PRODUCERS, 1, leader=1, detail={"producers": []}, **where)
+    story = [nothing, asked(50.2, Question.LOG, 1, **end), asked(60, Question.LOG, 1, **end)]
+    assert "last_stable_offset_stuck" not in found(story)

@@ -53,10 +53,18 @@ class Desk:
                 assert isinstance(effect, Complete), effect
                 self.done.append(effect.operation)
 
-    def invoke(self, function: str = "append", *, acks: int = -1, records: int = 1) -> None:
+    def invoke(
+        self, function: str = "append", *, acks: int = -1, records: int = 1, argument: str = ""
+    ) -> None:
         self._ids += 1
         operation = PlannedOperation(
-            op_id=self._ids, process=0, at_ms=0, function=function, acks=acks, records=records
+            op_id=self._ids,
+            process=0,
+            at_ms=0,
+            function=function,
+            acks=acks,
+            records=records,
+            argument=argument,
         )
         self.step(Invoke(operation))
 
@@ -432,3 +440,23 @@ def test_the_clients_epoch_goes_with_its_reads() -> None:
     desk.tell(2, 6)
     desk.answer(replace(answer, correlation_id=desk.request.correlation_id))
     assert (desk.done[0].outcome, desk.done[0].offset, desk.done[0].end_offset) == (Outcome.OK, 12, 12)
+
+
+def test_an_answer_by_time_is_recorded_with_the_question() -> None:
+    """Rule: the row shows no end, but what was asked for and which record was named."""
+    desk = Desk()
+    desk.now = 5_000 * MILLISECOND
+    desk.invoke("list_offsets", argument="by_time", records=30)
+    desk.tell(2, 6)
+    assert desk.request.timestamp == 2_000
+    answer = kafka.ListOffsetsResponse(
+        correlation_id=desk.request.correlation_id,
+        error=ErrorCode.NONE,
+        offset=12,
+        leader_epoch=4,
+        timestamp=2_500,
+    )
+    desk.answer(answer)
+    (done,) = desk.done
+    assert done.result == '{"from_ms":2000,"offset":12,"timestamp_ms":2500,"leader_epoch":4}'
+    assert (done.outcome, done.offset, done.end_offset, done.leader_epoch) == (Outcome.OK, None, None, None)

@@ -4,10 +4,13 @@ from fencepost.checkers.liveness.rows import (
     asked,
     brokers,
     clients,
+    commits,
+    contents,
     groups,
     ids,
     logs,
     partitions,
+    places,
     retention,
     topics,
 )
@@ -17,10 +20,13 @@ ROWS = (
     *partitions.ROWS,
     *logs.ROWS,
     *retention.ROWS,
+    *places.ROWS,
     *topics.ROWS,
     *clients.ROWS,
     *groups.ROWS,
     *ids.ROWS,
     *asked.ROWS,
+    *commits.ROWS,
+    *contents.ROWS,
 )
 """All rows."""

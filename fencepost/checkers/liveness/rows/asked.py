@@ -17,13 +17,11 @@ from fencepost.record.facts import Facts, Key, Told
 from fencepost.record.timeline import Kind, Named, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name, Question
-from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import plain
 
 EVERYBODY: Named = (Subject.CONTROLLER, None)
 """The subject that any broker's trouble touches."""
 INTERNAL = ("__consumer_offsets", "__transaction_state")
-NO_OFFSET = -1
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -40,10 +38,24 @@ class Detail(msgspec.Struct, frozen=True):
     members: tuple[tuple[Any, ...], ...] = ()
     offsets: tuple[tuple[str, int, int, int], ...] = ()
     producers: tuple[tuple[int, ...], ...] = ()
+    ranges: tuple[tuple[int, int, str], ...] = ()
+    keys: dict[str, tuple[int, str]] = {}
+    of: tuple[str, int] | None = None
+    records: tuple[tuple[Any, ...], ...] = ()
+    cut: bool = False
+    transactional_id: str = ""
+    producer_id: int = -1
+    producer_epoch: int = -1
+    started_ms: int = -1
 
 
-def _answers(facts: Facts, *questions: Question) -> Iterator[tuple[int, Event, Detail]]:
-    """The answers to these questions that say something."""
+def answers(facts: Facts, *questions: Question) -> Iterator[tuple[int, Event, Detail]]:
+    """The answers to these questions that say something, with their positions.
+
+    Args:
+        facts: of the trace.
+        questions: of the protocol.
+    """
     for position, event in facts.of(Name.ASKED):
         if event.cause not in questions:
             continue
@@ -55,19 +67,27 @@ def _answers(facts: Facts, *questions: Question) -> Iterator[tuple[int, Event, D
             yield position, event, detail
 
 
-def _case(event: Event, detail: Detail, position: int, subject: Named, **columns: Any) -> Case:
-    """A point in time, which the calm must have held since before it was asked."""
+def case_of(event: Event, detail: Detail, position: int, subject: Named, **columns: Any) -> Case:
+    """A point in time, which the calm must have held since before it was asked.
+
+    Args:
+        event: the answer.
+        detail: its detail.
+        position: of the event.
+        subject: what must be calm.
+        columns: of the case.
+    """
     return Case(
         subject=subject, since=event.time, more=event.time - detail.asked, events=(position,), **columns
     )
 
 
 def _unknown_brokers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for position, event, detail in _answers(facts, Question.BROKERS):
+    for position, event, detail in answers(facts, Question.BROKERS):
         there = [broker for broker in facts.brokers() if facts.is_registered(broker, detail.asked)]
         if not facts.registered or not facts.is_registered(event.node, detail.asked):
             continue
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -81,7 +101,7 @@ def _unknown_brokers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _stale_partitions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for position, event, detail in _answers(facts, Question.PARTITION):
+    for position, event, detail in answers(facts, Question.PARTITION):
         key = event.topic or "", event.partition
         states = facts.states.get(key)
         if not states or facts.is_going(key[0], event.time):
@@ -93,7 +113,7 @@ def _stale_partitions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if not held or not who or held[-1].leader_epoch < 0:
             continue
         last = held[-1]
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -109,7 +129,7 @@ def _stale_partitions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _behind(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A member of the ISR has every record below the high watermark that the leader showed before."""
     shown: dict[Key, tuple[int, int]] = {}
-    for position, event, detail in _answers(facts, Question.LOG):
+    for position, event, detail in answers(facts, Question.LOG):
         key = event.topic or "", event.partition
         if event.high_watermark >= 0:
             shown[key] = event.high_watermark, position
@@ -137,7 +157,7 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     history: dict[Key, list[Told]] = {}
     for (topic, number), told in facts.assigned.items():
         history.setdefault((plain(topic), number), []).extend(told)
-    for position, event, detail in _answers(facts, Question.LOG_DIRECTORIES):
+    for position, event, detail in answers(facts, Question.LOG_DIRECTORIES):
         if not facts.assigned:
             continue
         held = {(topic, number) for topic, number, *_ in detail.logs}
@@ -150,7 +170,7 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             key for key in held - wanted if _was_told(facts, history.get(key, []), event.node, detail.asked)
         )
         lacking = sorted(wanted - held)
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -184,7 +204,7 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """Where no transaction is open, readers of committed records get as far as others."""
     open_: dict[Key, int] = {}
     shown: dict[Key, int] = {}  # the end is asked for after the last stable offset: an earlier round's counts
-    for position, event, detail in _answers(facts, Question.PRODUCERS, Question.LOG):
+    for position, event, detail in answers(facts, Question.PRODUCERS, Question.LOG):
         key = event.topic or "", event.partition
         if event.cause == Question.PRODUCERS:
             if event.leader in (event.node, *detail.same):
@@ -194,9 +214,9 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             continue
         before = shown.get(key, -1)
         shown[key] = event.high_watermark
-        if before < 0 or open_.get(key, 1):
+        if open_.pop(key, 1) or before < 0:  # an answer about producers counts after that end only
             continue
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -213,13 +233,13 @@ def _stuck(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _groups(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A group with members is stable, and no partition belongs to two of them."""
     known = facts.once(plain_groups)
-    for position, event, detail in _answers(facts, Question.GROUP):
+    for position, event, detail in answers(facts, Question.GROUP):
         if detail.group not in known:
             continue
         owned = [tuple(place) for member in detail.members for place in _assigned(member)]
         twice = sorted({place for place in owned if owned.count(place) > 1})
         stable = detail.state == "Stable" or not detail.members
-        yield _case(
+        yield case_of(
             event,
             detail,
             position,
@@ -232,58 +252,6 @@ def _groups(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 def _assigned(member: tuple[Any, ...]) -> list[Any]:
     return [place for place in member[2:] if isinstance(place, list | tuple) and len(place) == 2]
-
-
-def _committed(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    """What a coordinator serves is the last commit that was acknowledged, or one that may have come since."""
-    known = facts.once(plain_groups)
-    commits: dict[tuple[str, Key], list[tuple[Operation, int]]] = {}
-    for one in facts.operations:
-        if one.function is Function.COMMIT and one.group in known:
-            for place in one.positions:
-                commits.setdefault((one.group or "", (place.topic, place.partition)), []).append(
-                    (one, place.offset)
-                )
-    deleted: dict[str, list[Told]] = {}
-    for topic, told in facts.deleted.items():
-        deleted.setdefault(plain(topic), []).extend(told)
-    forgotten = {event.partition for _, event in facts.of(Name.GROUP_OFFSET_EXPIRED, Name.GROUP_REMOVED)}
-    for position, event, detail in _answers(facts, Question.COMMITTED):
-        if detail.group not in known or event.partition in forgotten:
-            continue
-        served = {(topic, number): offset for topic, number, offset, _ in detail.offsets}
-        for (group, key), made in commits.items():
-            if group != detail.group:
-                continue
-            gone = (told.time for told in deleted.get(key[0], ()) if told.time <= event.time)
-            possible = _possible(made, detail.asked, event.time, max(gone, default=-1))
-            seen = served.get(key, NO_OFFSET)
-            yield _case(
-                event,
-                detail,
-                position,
-                (Subject.GROUP, group),
-                fine=seen in possible,
-                expected=f"the committed offset of {key[0]}-{key[1]} to be one of {sorted(possible)}",
-                seen=f"broker {event.node} serves {seen}",
-                topic=key[0],
-                partition=key[1],
-                offset=seen,
-            )
-
-
-def _possible(made: list[tuple[Operation, int]], asked: int, answered: int, gone: int) -> set[int]:
-    """The offsets that may be served: of the last acknowledged commit, of those that overlap it or came
-    later, and of those whose outcome nobody knows; none where the topic went (at `gone`) since that."""
-    done = [(one, offset) for one, offset in made if one.outcome is Outcome.OK and _end(one) <= asked]
-    last = max((one.invoke_time for one, _ in done), default=-1)
-    found = {offset for one, offset in made if one.invoke_time <= answered and _end(one) > last}
-    found |= {offset for one, offset in made if one.outcome is not Outcome.OK and one.invoke_time <= answered}
-    return found if done and last > gone else found | {NO_OFFSET}
-
-
-def _end(one: Operation) -> int:
-    return one.invoke_time if one.completion_time is None else one.completion_time
 
 
 ROWS = (
@@ -337,13 +305,5 @@ ROWS = (
         cases=_groups,
         bound=lambda of: bounds.expelled(of) + bounds.rejoined(of),
         where="DescribeGroups",
-    ),
-    Row(
-        name="commit_not_served",
-        form=Form.NEVER,
-        subject=Subject.GROUP,
-        cases=_committed,
-        bound=lambda of: bounds.expelled(of) + bounds.rejoined(of),
-        where="OffsetFetch",
     ),
 )

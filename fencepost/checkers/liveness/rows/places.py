@@ -1,0 +1,188 @@
+"""Rows about answers that name a place in a log: it is the place that was asked for.
+
+Owns these rows. They read what clients were answered and what they appended, at any time. Records carry the
+time of the client that made them (CreateTime), so one that was acknowledged is as old as its append, between
+the call and the answer.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+from attrs import define, field
+
+from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.record.facts import Facts, Key
+from fencepost.record.settings import MILLISECOND
+from fencepost.record.timeline import Subject, Timeline
+from fencepost.traces.decoding import from_json
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import ACKS_ALL, BY_TIME, ByTime, Function, Operation, Outcome
+from fencepost.traces.trace import plain
+
+MAY_LOSE = (Name.TRUNCATED, Name.LOG_RECOVERED, Name.BROKER_STARTED, Name.TOPIC_DELETION)
+"""After these a broker may rightly lack what it acknowledged."""
+
+
+@define
+class Appends:
+    """What the brokers acknowledged with an offset, of one partition."""
+
+    # Of each offset, in the order of invocation: offsets are used again after an unclean election.
+    at: dict[int, list[Operation]] = field(factory=dict)
+    all: list[Operation] = field(factory=list)
+
+
+def _appends(facts: Facts) -> dict[Key, Appends]:
+    found: dict[Key, Appends] = {}
+    for one in facts.operations:
+        if one.function is not Function.APPEND or one.outcome is not Outcome.OK:
+            continue
+        if one.topic is None or one.partition is None or one.offset is None or one.completion_time is None:
+            continue
+        of = found.setdefault((one.topic, one.partition), Appends())
+        of.all.append(one)
+        for offset in range(one.offset, one.offset + max(1, len(one.records))):
+            of.at.setdefault(offset, []).append(one)
+    return found
+
+
+def _answers(facts: Facts) -> Iterator[tuple[Operation, Key, ByTime]]:
+    for one in facts.operations:
+        if one.function is not Function.LIST_OFFSETS or one.argument != BY_TIME or not one.result:
+            continue
+        if one.outcome is not Outcome.OK or one.completion_time is None:
+            continue
+        if one.topic is None or one.partition is None:
+            continue
+        try:
+            yield one, (one.topic, one.partition), from_json(one.result, ByTime)
+        except msgspec.DecodeError:
+            continue  # a trace may come from any tool
+
+
+def _end(one: Operation) -> int:
+    assert one.completion_time is not None, "it was answered"
+    return one.completion_time
+
+
+def _case(
+    asked: Operation, key: Key, answer: ByTime, expected: str, *, fine: bool, because: int = -1
+) -> Case:
+    if answer.offset < 0:
+        seen = f"broker {asked.node} names none"
+    else:
+        seen = f"broker {asked.node} names offset {answer.offset} of {answer.timestamp_ms} ms"
+    return Case(
+        subject=(Subject.PARTITION, key),
+        since=_end(asked),
+        fine=fine,
+        expected=f"{expected}, as the first since {answer.from_ms} ms",
+        seen=seen,
+        topic=key[0],
+        partition=key[1],
+        offset=answer.offset,
+        operations=(asked.op_id,) if because < 0 else (because, asked.op_id),
+    )
+
+
+def _times(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """The record that is named is not older than what was asked for, and as old as its append."""
+    appends = _appends(facts)
+    for asked, key, answer in _answers(facts):
+        if answer.offset < 0:
+            continue
+        if answer.timestamp_ms < answer.from_ms:
+            yield _case(asked, key, answer, "a record that is not older", fine=False)
+            continue
+        there = appends[key].at.get(answer.offset, ()) if key in appends else ()
+        made = [
+            one for one in there if one.leader_epoch == answer.leader_epoch and one.clock_id == asked.clock_id
+        ]
+        if len(made) != 1:
+            yield _case(asked, key, answer, "a record that is not older", fine=True)
+            continue
+        first, last = made[0].invoke_time // MILLISECOND, _end(made[0]) // MILLISECOND
+        yield _case(
+            asked,
+            key,
+            answer,
+            f"a record of the time of its append, {first} to {last} ms",
+            fine=first <= answer.timestamp_ms <= last,
+            because=made[0].op_id,
+        )
+
+
+def _skipped(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """No earlier record that the same broker acknowledged, and must still have, is late enough."""
+    if not facts.events.get(Name.APPENDED):
+        return  # who is silent about appends is silent about log starts, too
+    appends = _appends(facts)
+    losses = [event for _, event in facts.of(*MAY_LOSE)]
+    starts = [event for _, event in facts.of(Name.LOG_START)]
+    for asked, key, answer in _answers(facts):
+        for one in appends[key].all if key in appends else ():
+            offset = one.offset
+            if offset is None or not _is_due(one, asked, answer):
+                continue
+            of = [event for event in losses if one.invoke_time <= event.time <= _end(asked)]
+            if any(_loses(event, asked.node, key) for event in of):
+                continue
+            if any(_begins_above(event, asked, key, offset) for event in starts):
+                continue
+            skips = answer.offset < 0 or offset < answer.offset
+            expected = f"offset {offset} or an earlier one"
+            yield _case(asked, key, answer, expected, fine=not skips, because=one.op_id)
+            if skips:
+                break
+
+
+def _is_due(one: Operation, asked: Operation, answer: ByTime) -> bool:
+    """Whether all of the ISR had the record before the question, its broker is the one that was asked, and it
+    is late enough. A record with a key may be cleaned."""
+    return (
+        one.acks == ACKS_ALL
+        and one.key is None
+        and one.node == asked.node >= 0
+        and one.clock_id == asked.clock_id
+        and _end(one) < asked.invoke_time
+        and one.invoke_time // MILLISECOND >= answer.from_ms
+    )
+
+
+def _loses(event: Event, node: int, key: Key) -> bool:
+    if event.name is Name.BROKER_STARTED:
+        return event.node == node
+    if event.name is Name.TOPIC_DELETION:
+        return plain(event.topic or "") == key[0]
+    return event.node == node and _place(event) == key
+
+
+def _place(event: Event) -> Key:
+    return plain(event.topic or ""), event.partition
+
+
+def _begins_above(event: Event, asked: Operation, key: Key, offset: int) -> bool:
+    return (
+        _place(event) == key
+        and event.node == asked.node
+        and event.time <= _end(asked)
+        and event.log_start_offset > offset
+    )
+
+
+ROWS = (
+    Row(
+        name="record_of_another_time",
+        form=Form.DONE,
+        subject=Subject.PARTITION,
+        cases=_times,
+        where="clients that record what they ask by time",
+    ),
+    Row(
+        name="record_skipped_by_time",
+        form=Form.DONE,
+        subject=Subject.PARTITION,
+        cases=_skipped,
+        where="clients that record what they ask by time, and brokers that say what they append",
+    ),
+)
