@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from attrs import evolve
 
-from fencepost.traces.events import REPLICA_DELETED, Event, Name
+from fencepost.traces.events import APPENDS_UNKNOWN, REPLICA_DELETED, Event, Name
 from fencepost.traces.operations import Function, Operation, Record
 from tests.checkers.liveness.test_rows import (
     appended,
@@ -80,6 +80,13 @@ def test_an_append_while_the_question_is_under_way_may_count() -> None:
     late = event(49.995, Name.APPENDED, offset=8, values=(9,), leader_epoch=3, cause="leader", **PLACE)
     for end, wrong in ((8, False), (9, False), (10, True)):
         assert is_wrong([*LOG, late, epoch_ends(50, (3, 3, end))]) == wrong
+
+
+def test_a_broker_that_does_not_say_what_it_appends_has_no_known_log_end() -> None:
+    """Rule: Apache Kafka says when it became leader, and not what it appended since."""
+    silent = event(0, Name.MARK, cause=APPENDS_UNKNOWN)
+    for story in ([became_leader(42, 3, 7)], [silent, *LOG]):
+        assert not is_wrong([*story, epoch_ends(50, (3, 3, 20))])
 
 
 def polled(begin: float, *records: tuple[int, int], node: int = 1, epoch: int = 3) -> Operation:
