@@ -74,7 +74,8 @@ class Record:
 
 class ByTime(msgspec.Struct, frozen=True, kw_only=True):
     """The `result` of a list_offsets `by_time`, as JSON: the first record with that timestamp or a later one.
-    Times are milliseconds of the trace's time; -1 for all that there is not."""
+    Times are milliseconds of the trace's time, as the records' makers stamped them; -1 for all that there is
+    not."""
 
     # What was asked for.
     from_ms: int
@@ -82,8 +83,12 @@ class ByTime(msgspec.Struct, frozen=True, kw_only=True):
     offset: int = -1
     timestamp_ms: int = -1
     leader_epoch: int = -1
+    # How far the times may be from the trace's, which another clock was converted to; UNRELATED: they are of
+    # a clock that nobody knows.
+    within_ms: int = 0
 
 
+UNRELATED = -1
 BY_TIME = "by_time"
 """The argument of such a list_offsets."""
 

@@ -31,6 +31,7 @@ from fencepost.campaign.real.record import RealRecord
 from fencepost.campaign.real.rounds import RealRounds
 from fencepost.campaign.real.starved import Sentinel
 from fencepost.campaign.real.striking import Striker
+from fencepost.campaign.real.times import in_trace_time
 from fencepost.campaign.real.transforming import FUNCTIONS, Transforms, consumes, transforms, version_of
 from fencepost.campaign.swarm.broken_requests import client_of
 from fencepost.campaign.swarm.producers import is_pipelined, make_client
@@ -99,6 +100,8 @@ class RealRun:
     """The same moment of the wall clock."""
     _addresses: dict[int, Address] = field(factory=dict, init=False)
     _clients: dict[int, RunningClient] = field(factory=dict, init=False)
+    _ahead: dict[int, int] = field(factory=dict, init=False)
+    """How much the clock of each process is ahead of the trace's, nanoseconds."""
     _waiting: "dict[int, deque[PlannedOperation]]" = field(factory=dict, init=False)
     """Operations that are due, by process."""
     _busy: dict[int, int] = field(factory=dict, init=False)
@@ -285,6 +288,7 @@ class RealRun:
             )
         )
         self._waiting[process] = deque()
+        self._ahead[process] = self._clients[process].driver.clock.now() - self.now
 
     # ---- the workload
 
@@ -327,6 +331,7 @@ class RealRun:
             self._clients[process].driver.accept(Invoke(asked))
 
     def _completed(self, operation: Operation) -> None:
+        operation = in_trace_time(operation, self._ahead[operation.process], self._ahead.values())
         row = self.record.completed(operation, self.now)
         if row.function is Function.APPEND and row.outcome is Outcome.OK:
             self._breaks.acknowledged(row, self._first + row.invoke_time)

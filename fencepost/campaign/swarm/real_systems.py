@@ -41,7 +41,7 @@ from fencepost.campaign.swarm.schedules import (
 )
 from fencepost.campaign.swarm.transactions import with_transactions_of_real
 from fencepost.sim.randomness import Randomness
-from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER
+from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, BY_TIME
 from fencepost.traces.plan import (
     BudgetOptions,
     ClientOptions,
@@ -70,6 +70,7 @@ REAL = Profile(
     administered=30,
     requests=(1, 3),
     orders=(*ORDERS, *(ECLIPSE for _ in ORDERS)),
+    other_ends=40,
 )
 STRONG = evolve(REAL, says="as real, with acks=all and idempotent producers only", unclean=0)
 TRANSACTIONS = evolve(
@@ -340,6 +341,7 @@ def _operations(
         function = "append" if draw.between((0, 99), "function", number) < appends else "poll"
         if function == "poll" and draw.chance(20, "list_offsets", number):
             function = "list_offsets"
+        by_time = function == "list_offsets" and draw.chance(bounds.other_ends, "by_time", number)
         weak = function == "append" and draw.between((0, 99), "acks", number) < weak_acks
         made.append(
             PlannedOperation(
@@ -350,7 +352,12 @@ def _operations(
                 topic=topic.name,
                 partition=draw.between((0, topic.partitions - 1), "partition", number),
                 acks=ACKS_LEADER if weak else ACKS_ALL,
-                records=draw.between((1, 4), "records", number) if batches else 1,
+                argument=BY_TIME if by_time else "",
+                records=draw.between((1, 300), "since", number)
+                if by_time
+                else draw.between((1, 4), "records", number)
+                if batches
+                else 1,
             )
         )
     return tuple(sorted(made, key=lambda one: (one.at_ms, one.op_id)))

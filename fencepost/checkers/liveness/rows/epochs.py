@@ -13,10 +13,10 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.checkers.liveness.rows.asked import Detail, answers
-from fencepost.checkers.liveness.rows.places import MAY_LOSE, acknowledged, loses
+from fencepost.checkers.liveness.rows.places import MAY_LOSE, acknowledged, loses, says_appends
 from fencepost.record.facts import Facts, Key
 from fencepost.record.timeline import Kind, Subject, Timeline
-from fencepost.traces.events import APPENDS_UNKNOWN, REPLICA_DELETED, Event, Name, Question
+from fencepost.traces.events import REPLICA_DELETED, Event, Name, Question
 from fencepost.traces.operations import Function, Operation, Outcome
 
 FOLLOWED = (
@@ -130,9 +130,8 @@ def _told(facts: Facts) -> Iterator[tuple[int, Event, Detail, Witnesses]]:
     """The answers, with what the same broker says of its log."""
     asked = {position: detail for position, _, detail in answers(facts, Question.EPOCHS)}
     logs: dict[tuple[int, Key], Log] = {}
-    marks = {event.cause for _, event in facts.of(Name.MARK)}
-    silent = APPENDS_UNKNOWN in marks or not facts.events.get(Name.APPENDED)
-    for position, event in facts.of(*((Name.ASKED,) if silent else FOLLOWED)) if asked else ():
+    names = FOLLOWED if says_appends(facts) else (Name.ASKED,)
+    for position, event in facts.of(*names) if asked else ():
         if event.name is not Name.ASKED:
             _followed(logs, event)
         elif position in asked:

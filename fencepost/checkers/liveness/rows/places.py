@@ -15,8 +15,8 @@ from fencepost.record.facts import Facts, Key
 from fencepost.record.settings import MILLISECOND
 from fencepost.record.timeline import Subject, Timeline
 from fencepost.traces.decoding import from_json
-from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import ACKS_ALL, BY_TIME, ByTime, Function, Operation, Outcome
+from fencepost.traces.events import APPENDS_UNKNOWN, Event, Name
+from fencepost.traces.operations import ACKS_ALL, BY_TIME, UNRELATED, ByTime, Function, Operation, Outcome
 from fencepost.traces.trace import plain
 
 MAY_LOSE = (Name.TRUNCATED, Name.LOG_RECOVERED, Name.BROKER_STARTED, Name.TOPIC_DELETION)
@@ -30,6 +30,12 @@ class Appends:
     # Of each offset, in the order of invocation: offsets are used again after an unclean election.
     at: dict[int, list[Operation]] = field(factory=dict)
     all: list[Operation] = field(factory=list)
+
+
+def says_appends(facts: Facts) -> bool:
+    """Whether the brokers of a trace say what they append, and so where their logs begin and are cut."""
+    silent = any(event.cause == APPENDS_UNKNOWN for _, event in facts.of(Name.MARK))
+    return not silent and bool(facts.events.get(Name.APPENDED))
 
 
 def acknowledged(facts: Facts) -> Iterator[Operation]:
@@ -51,6 +57,32 @@ def _appends(facts: Facts) -> dict[Key, Appends]:
         for offset in range(one.offset, one.offset + max(1, len(one.records))):
             of.at.setdefault(offset, []).append(one)
     return found
+
+
+@define
+class Reads:
+    """What polls of one partition returned."""
+
+    # Offset, leader epoch and value of each record.
+    records: set[tuple[int, int, int]] = field(factory=set)
+    # Of each offset and value, when it was asked for last.
+    last: dict[tuple[int, int], int] = field(factory=dict)
+
+
+def _reads(facts: Facts) -> dict[Key, Reads]:
+    found: dict[Key, Reads] = {}
+    for one in facts.operations:
+        for record in one.records if one.function is Function.POLL and one.outcome is Outcome.OK else ():
+            of = found.setdefault((record.topic, record.partition), Reads())
+            of.records.add((record.offset, record.leader_epoch, record.value))
+            place = record.offset, record.value
+            of.last[place] = max(of.last.get(place, 0), one.invoke_time)
+    return found
+
+
+def _value(one: Operation, offset: int) -> int:
+    assert one.offset is not None, "it was acknowledged with one"
+    return one.records[offset - one.offset].value if one.records else -1
 
 
 def _answers(facts: Facts) -> Iterator[tuple[Operation, Key, ByTime]]:
@@ -94,7 +126,7 @@ def _case(
 
 def _times(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """The record that is named is not older than what was asked for, and as old as its append."""
-    appends = _appends(facts)
+    appends, reads = facts.once(_appends), facts.once(_reads)
     for asked, key, answer in _answers(facts):
         if answer.offset < 0:
             continue
@@ -102,10 +134,17 @@ def _times(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             yield _case(asked, key, answer, "a record that is not older", fine=False)
             continue
         there = appends[key].at.get(answer.offset, ()) if key in appends else ()
+        read = reads.get(key, Reads()).records
         made = [
-            one for one in there if one.leader_epoch == answer.leader_epoch and one.clock_id == asked.clock_id
+            one
+            for one in there
+            if one.clock_id == asked.clock_id
+            and (
+                one.leader_epoch == answer.leader_epoch
+                or (answer.offset, answer.leader_epoch, _value(one, answer.offset)) in read
+            )
         ]
-        if len(made) != 1:
+        if len(made) != 1 or answer.within_ms == UNRELATED:
             yield _case(asked, key, answer, "a record that is not older", fine=True)
             continue
         first, last = made[0].invoke_time // MILLISECOND, _end(made[0]) // MILLISECOND
@@ -114,16 +153,15 @@ def _times(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             key,
             answer,
             f"a record of the time of its append, {first} to {last} ms",
-            fine=first <= answer.timestamp_ms <= last,
+            fine=first - answer.within_ms <= answer.timestamp_ms <= last + answer.within_ms,
             because=made[0].op_id,
         )
 
 
 def _skipped(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """No earlier record that the same broker acknowledged, and must still have, is late enough."""
-    if not facts.events.get(Name.APPENDED):
-        return  # who is silent about appends is silent about log starts, too
-    appends = _appends(facts)
+    silent = not says_appends(facts)  # there the record must have been read afterwards
+    appends, reads = facts.once(_appends), facts.once(_reads)
     losses = [event for _, event in facts.of(*MAY_LOSE)]
     starts = [event for _, event in facts.of(Name.LOG_START)]
     for asked, key, answer in _answers(facts):
@@ -135,6 +173,9 @@ def _skipped(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if any(loses(event, asked.node, key) for event in of):
                 continue
             if any(_begins_above(event, asked, key, offset) for event in starts):
+                continue
+            last = reads.get(key, Reads()).last
+            if silent and last.get((offset, _value(one, offset)), 0) <= _end(asked):
                 continue
             skips = answer.offset < 0 or offset < answer.offset
             expected = f"offset {offset} or an earlier one"
@@ -152,7 +193,8 @@ def _is_due(one: Operation, asked: Operation, answer: ByTime) -> bool:
         and one.node == asked.node >= 0
         and one.clock_id == asked.clock_id
         and _end(one) < asked.invoke_time
-        and one.invoke_time // MILLISECOND >= answer.from_ms
+        and answer.within_ms != UNRELATED
+        and one.invoke_time // MILLISECOND >= answer.from_ms + answer.within_ms
     )
 
 
@@ -197,6 +239,6 @@ ROWS = (
         form=Form.DONE,
         subject=Subject.PARTITION,
         cases=_skipped,
-        where="clients that record what they ask by time, and brokers that say what they append",
+        where="clients that record what they ask by time; brokers that say what they append, or later reads",
     ),
 )
