@@ -1,8 +1,8 @@
 """Times of a client's clock, which records carry, in the trace's time.
 
 Owns the conversion of answers by time. Must not know clients. Each client of a run has a clock of its own:
-the wall's when it was made, and from then on the steady one of the machine, as the trace's. So the distance of
-the two is constant, and as large for all clients unless the wall's clock was set meanwhile.
+the wall's when it was made, and from then on the steady one of the machine, as the trace's. So the distance
+of the two is constant, and as large for all clients unless the wall's clock was set meanwhile.
 """
 
 from collections.abc import Iterable

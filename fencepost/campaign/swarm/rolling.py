@@ -9,7 +9,7 @@ between two of these lies more time than any bound, and consumers in a plain gro
 from attrs import evolve
 
 from fencepost.campaign.swarm.draws import Draws
-from fencepost.traces.operations import ACKS_ALL
+from fencepost.traces.operations import ACKS_ALL, BY_TIME
 from fencepost.traces.plan import ConsumerOptions, Fault, Plan, PlannedOperation
 
 LONG_MS = (60_000, 70_000)
@@ -22,6 +22,10 @@ DOWN_MS = (500, 3_000)
 GROUP, FIRST_MEMBER = "g", 500
 EACH_MS = 100
 """Between two operations of a client."""
+ASKS_EACH = 42
+"""Even, so that it is the reader who asks; no multiple of the partitions' number, so that each is asked."""
+SINCE_TENTHS = 100
+"""Tenths of a second: longer than a restart."""
 CONSUMER = ConsumerOptions(
     session_timeout_ms=6_000,
     heartbeat_interval_ms=500,
@@ -77,19 +81,23 @@ def _faults(plan: Plan, draw: Draws, kinds: tuple[str, ...], safety_ms: int) -> 
 
 
 def _clients(plan: Plan, safety_ms: int) -> list[PlannedOperation]:
-    """A writer and a reader of each partition, at an even pace."""
+    """A writer and a reader of each partition, at an even pace; now and then the reader asks by time."""
     found: list[PlannedOperation] = []
     topic = plan.cluster.topics[0]
     for at_ms in range(500, safety_ms, EACH_MS):
         number = len(found) + 1
+        by_time = number % ASKS_EACH == 0
+        reads = "list_offsets" if by_time else "poll"
         found.append(
             PlannedOperation(
                 op_id=number,
                 process=number % 2,
                 at_ms=at_ms,
-                function="append" if number % 2 else "poll",
+                function="append" if number % 2 else reads,
                 partition=number // 2 % topic.partitions,
                 acks=ACKS_ALL,
+                argument=BY_TIME if by_time else "",
+                records=SINCE_TENTHS if by_time else 1,
             )
         )
     return found
