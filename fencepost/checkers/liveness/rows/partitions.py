@@ -198,7 +198,9 @@ def _moves(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             gone = (each.time for each in facts.deleted.get(key[0], ()) if each.time >= asked.time)
             yield Case(
                 subject=(Subject.PARTITION, key),
-                since=facts.all_there(asked.value, asked.time, until),  # a dead target holds it up
+                since=facts.writable(
+                    key, facts.all_there(asked.value, asked.time, until), until
+                ),  # a dead target holds it up, and so does a partition without a leader
                 until=min(until, next(gone, FOR_EVER)),
                 expected=f"the reassignment to {list(asked.value)} to be over",
                 seen="it was not",
