@@ -95,8 +95,13 @@ def _times(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             yield _case(asked, key, answer, "a record that is not older", fine=False)
             continue
         there = appends[key].at.get(answer.offset, ()) if key in appends else ()
+        life = facts.life(key[0], _end(asked))
         made = [
-            one for one in there if one.leader_epoch == answer.leader_epoch and one.clock_id == asked.clock_id
+            one
+            for one in there
+            if one.leader_epoch == answer.leader_epoch
+            and one.clock_id == asked.clock_id
+            and facts.life(key[0], one.invoke_time) == life
         ]
         if len(made) != 1:
             yield _case(asked, key, answer, "a record that is not older", fine=True)
