@@ -2,8 +2,7 @@
 reassignments.
 
 Owns which rules and which options go together. Every one of them has the model, the invariants and the log
-judge in lockstep, and all judges over the whole trace at the end (steps.py). `python -m
-fencepost.machines.cluster.hunt` runs them by the thousand, healthy or with planted bugs.
+judge in lockstep, and all judges over the whole trace at the end (steps.py).
 """
 
 from typing import ClassVar

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from fencepost.campaign.bugs.storage import log_bug
-from fencepost.machines.log.planted import planted, script_of, steps_of
+from fencepost.machines.log.planted import planted, planting, script_of, steps_of
 from fencepost.traces.errors import FencepostError
 
 EXAMPLES_PER_ROUND = 50
@@ -135,7 +135,7 @@ def hunt(
         tried += done.examples
         each(tried)
         if done.complaint and known.shown_by(done.complaint):
-            script = script_of(done.output, bug, done.complaint)
+            script = script_of(done.output, planting(bug), done.complaint)
             return Hunted(
                 bug=bug,
                 examples_tried=tried,

@@ -12,8 +12,8 @@ What it holds the log to:
 - What can be made again out of the batches (indexes, snapshots, epochs, checkpoints) is made again when it is
   lost.
 
-`LogMachine` needs nothing but a file system and a process that can die (real_machine.py runs it on real
-files); `DiskMachine` has the faults of the simulated disk on top.
+`LogMachine` needs nothing but a file system and a process that can die; `DiskMachine` has the faults of
+the simulated disk on top.
 """
 
 from fencepost.machines.log.reading import LogReading

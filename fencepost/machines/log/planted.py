@@ -3,6 +3,8 @@
 Owns how a part gets in, and the text of a script: Python that anybody can run, debug and keep as a test.
 """
 
+from collections.abc import Iterable
+
 from attrs import evolve
 
 from fencepost.campaign.bugs.storage import log_bug
@@ -20,21 +22,25 @@ def planted(bug: str, machine: type[LogLife] = DiskMachine) -> type[LogLife]:
     return type("Planted", (machine,), {"parts": parts})
 
 
-def script_of(output: str, bug: str, complaint: str) -> str:
-    """A script out of what Hypothesis said of a failing example (its notes). bug: "" for the log as it is."""
+def planting(bug: str) -> tuple[str, ...]:
+    """The lines of a script that make the machine with this bug."""
+    return ("from fencepost.machines.log.planted import planted", "", f'Planted = planted("{bug}")')
+
+
+def script_of(output: str, machine: Iterable[str], complaint: str) -> str:
+    """A script out of what Hypothesis said of a failing example.
+
+    Args:
+        output: what Hypothesis said (its notes).
+        machine: the lines that make the machine, or import it.
+        complaint: what the example ended with; its first line is the script's.
+
+    Returns:
+        Python that takes the same steps.
+    """
     steps = [line for line in output[output.index(FAILING) :].splitlines() if line.strip()]
-    if bug:
-        head = [
-            "from fencepost.machines.log.planted import planted",
-            "",
-            f'Planted = planted("{bug}")',
-        ]
-    else:
-        name = steps[0].removeprefix(FAILING).removesuffix("()")
-        module = "real_machine" if name == "RealMachine" else "disk_rot"
-        head = [f"from fencepost.machines.{module} import {name}", ""]
     first = next(iter(complaint.splitlines()), "")
-    return "\n".join([f"# {first}", *head, *steps, ""])
+    return "\n".join([f"# {first}", *machine, *steps, ""])
 
 
 def steps_of(script: str) -> int:

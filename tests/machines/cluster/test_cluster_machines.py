@@ -13,7 +13,6 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from fencepost.campaign.bugs import BUGS
 from fencepost.campaign.run.run import run
 from fencepost.checkers.verdict import Decision
-from fencepost.machines.cluster import hunt
 from fencepost.machines.cluster.found import FoundError, program_of
 from fencepost.machines.cluster.machines import (
     MACHINES,
@@ -26,6 +25,7 @@ from fencepost.machines.cluster.steps import ClusterSteps
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
+from tools import cluster_hunt as hunt
 
 QUICK = settings(
     max_examples=8,

@@ -11,10 +11,10 @@ from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.group_log import Done, GroupLog
 from fencepost.impl.coordinator.records import OffsetKey, decode_key
 from fencepost.impl.replication.partition import Partition
-from fencepost.machines.group.brokers import BROKERS
-from fencepost.machines.group.group_machine import COPIED, DURABLE, GroupMachine, planted
 from fencepost.model.group.state import JOINING, OUT, PREPARING, STABLE, SYNCING, of
 from fencepost.traces.outcomes import ErrorCode
+from tests.selfcheck.group.brokers import BROKERS
+from tests.selfcheck.group.group_machine import COPIED, DURABLE, GroupMachine, planted
 
 QUICK = settings(
     max_examples=100,

@@ -17,7 +17,7 @@ from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, 
 from fencepost.impl.log.batch.record_walk import walk
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.validation import RefusedBatchError, validated
-from fencepost.machines.log.batch_format import (
+from tests.selfcheck.log.batch_format import (
     CODECS,
     CONTROL,
     HEADER_BYTES,

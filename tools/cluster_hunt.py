@@ -1,12 +1,13 @@
-"""Hunting with the machines of the simulated cluster: how many examples each takes to find a planted bug, and
-that the healthy cluster shows nothing.
+"""`python -m tools.cluster_hunt`: hunting with the machines of the simulated cluster: how many examples each
+takes to find a planted bug, and that the healthy cluster shows nothing.
 
-    python -m fencepost.machines.cluster.hunt KIP-101 KAFKA-6082@7     # @7: begin with round 7
-    python -m fencepost.machines.cluster.hunt --healthy ElectionMachine --examples 1000
+    python -m tools.cluster_hunt KIP-101 KAFKA-6082@7     # @7: begin with round 7
+    python -m tools.cluster_hunt --healthy ElectionMachine --examples 1000
 
 Owns rounds of examples, each with its own seed, and which machine looks for which bug. Must run in a process
-of its own, as log/hunt.py explains. An example counts as found only by an anomaly of the bug's own invariant
-(campaign/bugs); what else was objected to before, mostly by the model, is reported next to it.
+of its own, as fencepost/machines/log/hunt.py explains. An example counts as found only by an anomaly of the
+bug's own invariant (campaign/bugs); what else was objected to before, mostly by the model, is reported next
+to it.
 
 Standard output carries JSON lines: {"examples": n} when a round is over, then what came of it. The smallest
 example of each bug is left in --folder as a plan and as a program. Exit code 1 if the healthy cluster showed

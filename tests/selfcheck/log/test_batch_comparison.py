@@ -7,9 +7,9 @@ import pytest
 
 from fencepost.impl.log import validation
 from fencepost.impl.log.batch import header, record_batch, record_walk
-from fencepost.machines.log import batch_comparison
-from fencepost.machines.log.batch_comparison import complaints
-from fencepost.machines.log.batch_format import crc32c
+from tests.selfcheck.log import batch_comparison
+from tests.selfcheck.log.batch_comparison import complaints
+from tests.selfcheck.log.batch_format import crc32c
 
 BATCHES = 600
 

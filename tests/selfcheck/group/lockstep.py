@@ -20,10 +20,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.states import GroupPhase
-from fencepost.machines.group.brokers import TwoBrokers
 from fencepost.model.group.state import GROUP_STATES, NONE, OUT, Constants, Member, ModelGroup, of
 from fencepost.model.group.system import Groups
 from fencepost.traces.outcomes import ErrorCode
+from tests.selfcheck.group.brokers import TwoBrokers
 
 MOST = 1_000
 """Bounds of the model that no example reaches: a step is a handful of the model's at most."""

@@ -13,10 +13,10 @@ from hypothesis.stateful import precondition, rule
 from fencepost.campaign.bugs.groups import ROWS
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.rebalance import JOIN_TIMER, SESSION_TIMER
-from fencepost.machines.group.brokers import GROUP
-from fencepost.machines.group.lockstep import GroupLockstep
 from fencepost.model.group.state import JOINING, NONE, OUT, OWNING, PREPARING, SYNCING, of
 from fencepost.traces.outcomes import ErrorCode
+from tests.selfcheck.group.brokers import GROUP
+from tests.selfcheck.group.lockstep import GroupLockstep
 
 MEMBERS = st.sampled_from([0, 1])
 KEPT = (DURABLE, COPIED, EVERYTHING) = ("durable", "copied", "everything")

@@ -1,7 +1,9 @@
-"""The log as it is under the log machine, by the thousand: rounds of examples that must complain of nothing.
+"""`python -m tools.log_sweep`: the log as it is under the log machine, by the thousand, in rounds of examples
+that must complain of nothing.
 
-Run it in a process of its own (see hunt.py). Standard output carries one JSON object: examples, CPU seconds,
-and for each complaint the round and the script that shows it. Exit code 1 if there was any.
+Run it in a process of its own (fencepost/machines/log/hunt.py says why). Standard output carries one JSON
+object: examples, CPU seconds, and for each complaint the round and the script that shows it, which runs at
+the top of the repository. Exit code 1 if there was any.
 """
 
 import argparse
@@ -14,11 +16,16 @@ from fencepost.machines.log.disk_rot import DiskMachine
 from fencepost.machines.log.hunt import run_round
 from fencepost.machines.log.life import LogLife
 from fencepost.machines.log.planted import script_of
-from fencepost.machines.log.real_machine import RealMachine
+from tests.selfcheck.log.real_machine import RealMachine
 
 MACHINES: dict[str, type[LogLife]] = {"disk": DiskMachine, "real": RealMachine}
 ROUND = 250
 """Examples of one round; Hypothesis begins each with small ones."""
+
+
+def importing(machine: type[LogLife]) -> tuple[str, ...]:
+    """The lines of a script that import a machine."""
+    return f"from {machine.__module__} import {machine.__name__}", ""
 
 
 def sweep(machine: type[LogLife], first_round: int, examples: int, *, shrink: bool) -> dict[str, object]:
@@ -28,7 +35,7 @@ def sweep(machine: type[LogLife], first_round: int, examples: int, *, shrink: bo
         result = run_round(machine, number, examples=min(ROUND, examples - done), shrink=shrink)
         done += result.examples
         if result.complaint:
-            script = script_of(result.output, "", result.complaint)
+            script = script_of(result.output, importing(machine), result.complaint)
             complaints.append({"round": number, "complaint": result.complaint, "script": script})
         number += 1
         sys.stderr.write(f"{done} of {examples} examples, {len(complaints)} complaints\n")
