@@ -3,8 +3,11 @@
 import subprocess
 import sys
 from importlib import import_module
+from pkgutil import walk_packages
 
 import pytest
+
+from fencepost import machines
 
 PUBLIC = {
     "replicated_log": ("ReplicatedLogMachine",),
@@ -32,6 +35,16 @@ def test_a_public_name_is_the_same_by_its_old_path(module, name):
     """A machine that a user wrote against 0.1 has the base, and the errors, that the new room has."""
     new = getattr(import_module(f"fencepost.machines.{module}"), name)
     assert getattr(import_module(f"fencepost.campaign.machines.{module}"), name) is new
+
+
+def test_no_module_of_the_room_is_there_twice():
+    """Also what is not public: an exception of a second copy would escape who means the first."""
+    import_module("fencepost.campaign.machines")
+    rooms = [one.name for one in walk_packages(machines.__path__, "fencepost.machines.")]
+    assert len(rooms) > 15
+    for name in rooms:
+        old = import_module(name.replace("fencepost.", "fencepost.campaign.", 1))
+        assert old is import_module(name)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ whole trace at the end, and what a failing example leaves behind. Must not know 
 
 Between two calls virtual time passes, an even number of milliseconds; durations of faults are odd. So no call
 ever falls into the nanosecond in which an earlier fault ends, where a replay of the plan could order the two
-differently (live.py): the plan of every example replays to the same digest.
+differently (campaign/run/simulated_cluster.py): the plan of every example replays to the same digest.
 """
 
 from collections.abc import Mapping

@@ -9,17 +9,17 @@ from attrs import evolve
 
 from fencepost.campaign.bugs.storage import log_bug
 from fencepost.machines.log.disk_rot import DiskMachine
-from fencepost.machines.log.life import LogLife, LogParts
+from fencepost.machines.log.life import LogParts
 
 FAILING = "state = "
 """How the steps of a failing example begin in what Hypothesis tells."""
 
 
-def planted(bug: str, machine: type[LogLife] = DiskMachine) -> type[LogLife]:
+def planted(bug: str) -> type[DiskMachine]:
     """A machine whose log has this bug. Raises FencepostError for an unknown id."""
     found = log_bug(bug)
     parts = evolve(LogParts(), **{found.role: found.part})
-    return type("Planted", (machine,), {"parts": parts})
+    return type("Planted", (DiskMachine,), {"parts": parts})
 
 
 def planting(bug: str) -> tuple[str, ...]:
