@@ -297,6 +297,7 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     memory of the coordinator alone. Only our own consumers name their instance in their member id."""
     joined: dict[str, list[Operation]] = {}
     served: set[str | None] = set()
+    refused: set[str] = set()  # whose last JoinGroup failed: the id that it was given may be in no log
     for one in facts.operations:
         instance = None if one.member is None else INSTANCE.match(one.member)
         if instance is None:
@@ -306,12 +307,15 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             served.add(one.member)
             if one.function is Function.JOIN:
                 mine.append(one)
+                refused.discard(instance[0])
+        elif one.function is Function.JOIN:
+            refused.add(instance[0])
         elif one.error == FENCED and one.generation is not None and one.generation >= 0:
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=one.invoke_time,
                 fine=not mine
-                or one.member not in served
+                or (one.member not in served and instance[0] in refused)
                 or _who(mine[-1]) != _who(one)
                 or _deposed(facts, one),
                 expected=f"member {one.member} to stay the one of its instance, as no other process has it",
