@@ -14,6 +14,7 @@ from attrs import define, field
 
 from fencepost.asked.contents import contents
 from fencepost.asked.coordinators import groups, reassignments, transactions
+from fencepost.asked.epochs import epoch_ends
 from fencepost.asked.kraft import of_kraft
 from fencepost.asked.logs import log_directories, log_ends, producers
 from fencepost.asked.step import NO_ROOM, NOBODY, OutOfRoomError, Part, Round, Scope
@@ -27,6 +28,7 @@ PARTS: dict[str, Callable[[Scope, Survey], Part]] = {
     "groups": groups,
     "transactions": transactions,
     "log_ends": log_ends,
+    "epoch_ends": epoch_ends,
     "producers": producers,
     "log_directories": lambda scope, survey: log_directories(scope),
     "reassignments": lambda scope, survey: reassignments(scope),

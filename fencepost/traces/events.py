@@ -63,6 +63,11 @@ class Question(StrEnum):
     offset: the last stable offset; high_watermark: asked after it; then the log start, then the log end.
     detail: epochs: leader epochs of these answers by column, where they differ; errors: of these questions,
     by column; asked and time: of the first question and the last answer."""
+    EPOCHS = "epochs"
+    """OffsetForLeaderEpoch of the leader, in the leader epoch that this round's Metadata name. topic,
+    partition, leader, leader_epoch: that one; detail.ends: [epoch asked for, epoch of the answer, end offset]
+    of the leader epoch, and of the epoch before the one that was answered, at most four; -1, -1: it knows
+    none. asked and time: of the first question and the last answer."""
     PRODUCERS = "producers"
     """DescribeProducers of any replica. topic, partition, leader; detail: {producers: [producer id, epoch,
     last sequence, coordinator epoch of the last marker, first offset of the open transaction] by producer

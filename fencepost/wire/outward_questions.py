@@ -1,5 +1,5 @@
 """Translates what is asked of brokers about their state (fencepost/asked) into Kafka's messages, and the
-answers back: log directories, groups, transactions, producers, reassignments.
+answers back: log directories, epoch ends, groups, transactions, producers, reassignments.
 
 Owns the translation. Must not know why it is asked, or connections.
 """
@@ -7,7 +7,7 @@ Owns the translation. Must not know why it is asked, or connections.
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fencepost.impl.messages import admin_api, group_api
+from fencepost.impl.messages import admin_api, broker_api, group_api
 from fencepost.impl.messages import transaction_api as core
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.wire.dialogue import Dialogue
@@ -84,6 +84,38 @@ def _tell_reassignments(
             for each in topic.partitions
         ),
     )
+
+
+# ---- epoch ends
+
+
+def _ask_epochs(to: Dialogue, request: broker_api.OffsetsForLeaderEpochRequest) -> Any:
+    (query,) = request.queries
+    part = to.make(
+        23,
+        "OffsetForLeaderPartition",
+        partition=query.partition.partition,
+        current_leader_epoch=query.current_leader_epoch,
+        leader_epoch=query.asked_epoch,
+    )
+    topic = to.make(23, "OffsetForLeaderTopic", topic=query.partition.topic, partitions=(part,))
+    return to.make(23, "OffsetForLeaderEpochRequest", replica_id=request.replica_id, topics=(topic,))
+
+
+def _tell_epochs(
+    request: broker_api.OffsetsForLeaderEpochRequest, response: Any
+) -> broker_api.OffsetsForLeaderEpochResponse:
+    ends = tuple(
+        broker_api.EpochEnd(
+            partition=TopicPartition(topic.topic, each.partition),
+            error=error_of(each.error_code),
+            epoch=each.leader_epoch,
+            end_offset=each.end_offset,
+        )
+        for topic in response.topics
+        for each in topic.partitions
+    )
+    return broker_api.OffsetsForLeaderEpochResponse(correlation_id=request.correlation_id, ends=ends)
 
 
 # ---- groups
@@ -193,6 +225,7 @@ def _tell_producers(request: core.DescribeProducersRequest, response: Any) -> co
 TRANSLATIONS: dict[type, Translation] = {
     admin_api.DescribeLogDirsRequest: Translation(_ask_log_dirs, _tell_log_dirs),
     admin_api.ListPartitionReassignmentsRequest: Translation(_ask_reassignments, _tell_reassignments),
+    broker_api.OffsetsForLeaderEpochRequest: Translation(_ask_epochs, _tell_epochs),
     group_api.DescribeGroupRequest: Translation(_ask_group, _tell_group),
     core.ListTransactionsRequest: Translation(_ask_transactions, _tell_transactions),
     core.DescribeTransactionRequest: Translation(_ask_transaction, _tell_transaction),

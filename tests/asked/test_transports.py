@@ -126,6 +126,12 @@ def test_the_leader_shows_less_than_its_log_to_readers_of_committed_records(seen
     assert {(one.offset, one.high_watermark) for one in logs if one.node != one.leader} == {(-1, -1)}
 
 
+def test_the_leader_says_where_its_epochs_end(seen):
+    """One epoch, which ends where the log does; none before it is asked for."""
+    ends = {event.partition: said["ends"] for event, said in answers(seen, Question.EPOCHS)}
+    assert (ends[0], ends[1]) == ([[0, 0, 3]], [[0, 0, 0]])
+
+
 def test_a_committed_offset_is_served_and_stored(seen):
     """And the group has one member with both partitions, in memory and in its record."""
     ((_, group),) = answers(seen, Question.GROUP)

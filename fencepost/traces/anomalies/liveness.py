@@ -35,6 +35,10 @@ LIVENESS: tuple[Anomaly, ...] = (
         "record_skipped_by_time",
         "asked for the first record since a time, a broker named a later one than one it had acknowledged",
     ),
+    _row(
+        "wrong_epoch_end",
+        "a leader named another epoch or another end than those of its log, asked where an epoch ends",
+    ),
     _row("late_topic_deletion", "a deletion of a topic that was accepted was not done within its bound"),
     _row("late_topic_creation", "a partition that was created got no leader within its bound"),
     _row("late_topic_settings", "settings of a topic that one broker applied were not applied by another"),

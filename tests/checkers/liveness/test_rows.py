@@ -143,6 +143,27 @@ def content(at: float, node: int, digest: str, begin: int = 0, **more) -> Event:
     )
 
 
+def epoch_ends(at: float, *ends: tuple[int, int, int]) -> Event:
+    """What broker 1, leader of t-0 since the first of these epochs, says of their ends."""
+    return asked(
+        at,
+        Question.EPOCHS,
+        1,
+        topic="t",
+        partition=0,
+        leader=1,
+        leader_epoch=ends[0][0],
+        detail={"ends": ends},
+    )
+
+
+def became_leader(at: float, epoch: int, end: int) -> Event:
+    """Broker 1 leads t-0 from the end of its log on."""
+    return event(
+        at, Name.BECAME_LEADER, node=1, topic="t", partition=0, leader=1, leader_epoch=epoch, offset=end
+    )
+
+
 def stored(at: float, records: list, **more) -> Event:
     """Records of the offsets that group g committed for t-0, as the leader has them."""
     said = {"group": "g", "of": ["t", 0], "records": records, **more}
@@ -420,6 +441,10 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
     "record_skipped_by_time": (
         [*SAYS_APPENDS, appended(40, 40.1, 5), appended(42, 42.1, 6), by_time(50, 39, 6, 42.05)],
         [*SAYS_APPENDS, appended(40, 40.1, 5), appended(42, 42.1, 6), by_time(50, 40.2, 6, 42.05)],
+    ),
+    "wrong_epoch_end": (
+        [became_leader(41, 2, 6), *SAYS_APPENDS, epoch_ends(50, (2, 2, 6), (1, 0, 7))],
+        [*SAYS_APPENDS, became_leader(41, 2, 6), epoch_ends(50, (2, 2, 6), (1, 0, 6))],
     ),
     "late_topic_deletion": ((deletion(40, "requested"),), (deletion(40, "requested"), deletion(42, "done"))),
     "late_topic_creation": (

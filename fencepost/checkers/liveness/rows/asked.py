@@ -43,6 +43,7 @@ class Detail(msgspec.Struct, frozen=True):
     of: tuple[str, int] | None = None
     records: tuple[tuple[Any, ...], ...] = ()
     cut: bool = False
+    ends: tuple[tuple[int, int, int], ...] = ()
     transactional_id: str = ""
     producer_id: int = -1
     producer_epoch: int = -1

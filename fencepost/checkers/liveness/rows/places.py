@@ -32,13 +32,20 @@ class Appends:
     all: list[Operation] = field(factory=list)
 
 
-def _appends(facts: Facts) -> dict[Key, Appends]:
-    found: dict[Key, Appends] = {}
+def acknowledged(facts: Facts) -> Iterator[Operation]:
+    """The appends that were acknowledged with an offset. facts: of the trace."""
     for one in facts.operations:
         if one.function is not Function.APPEND or one.outcome is not Outcome.OK:
             continue
         if one.topic is None or one.partition is None or one.offset is None or one.completion_time is None:
             continue
+        yield one
+
+
+def _appends(facts: Facts) -> dict[Key, Appends]:
+    found: dict[Key, Appends] = {}
+    for one in acknowledged(facts):
+        assert one.topic is not None and one.partition is not None and one.offset is not None
         of = found.setdefault((one.topic, one.partition), Appends())
         of.all.append(one)
         for offset in range(one.offset, one.offset + max(1, len(one.records))):
@@ -130,7 +137,7 @@ def _skipped(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if offset is None or not _is_due(one, asked, answer):
                 continue
             of = [event for event in losses if one.invoke_time <= event.time <= _end(asked)]
-            if any(_loses(event, asked.node, key) for event in of):
+            if any(loses(event, asked.node, key) for event in of):
                 continue
             if any(_begins_above(event, asked, key, offset) for event in starts):
                 continue
@@ -154,7 +161,14 @@ def _is_due(one: Operation, asked: Operation, answer: ByTime) -> bool:
     )
 
 
-def _loses(event: Event, node: int, key: Key) -> bool:
+def loses(event: Event, node: int, key: Key) -> bool:
+    """Whether a broker may lack a record after this.
+
+    Args:
+        event: one of MAY_LOSE.
+        node: the broker.
+        key: topic, as clients know it, and partition.
+    """
     if event.name is Name.BROKER_STARTED:
         return event.node == node
     if event.name is Name.TOPIC_DELETION:

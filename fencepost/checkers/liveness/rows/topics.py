@@ -68,6 +68,7 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     if len({node for all_ in applied.values() for _, node, _ in all_}) < 2:
         return  # one source says it for all: the metadata log
     for (topic, detail), found in applied.items():
+        everywhere = found
         found = [one for one in found if facts.has_joined(one[1], one[0])]  # one that starts reads them all
         if not found:
             continue
@@ -84,7 +85,7 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         for broker in facts.brokers():
             if not facts.is_registered(broker, first) or facts.is_stopping(broker, first):
                 continue
-            mine = [time for time, node, _ in found if node == broker]
+            mine = [max(time, first) for time, node, _ in everywhere if node == broker]
             changes = (*facts.registered.get(broker, ()), *facts.stopping.get(broker, ()))
             left = [told.time for told in changes if told.time > first]
             yield Case(
