@@ -85,7 +85,7 @@ proxy-apps: java $(READY) ## an hour, resumable: applications of others through 
 sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)
 	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)
 	for machine in ClusterMachine ElectionMachine ReassignmentMachine; do \
-	  $(BIN)/python -m fencepost.campaign.machines.cluster.hunt --healthy $$machine --examples 2000 --folder out/sweep-machines || exit 1; done
+	  $(BIN)/python -m tools.cluster_hunt --healthy $$machine --examples 2000 --folder out/sweep-machines || exit 1; done
 
 .PHONY: healthy
 healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementation over all profiles must find nothing (into out/healthy)

@@ -137,6 +137,8 @@ def marked(of: Settings) -> int:
 
 def loaded(of: Settings, topic: str, records: int) -> int:
     """From the election of a coordinator's partition to the end of its loading, by the records that it has:
-    one step for each at most, after what it had of them before has gone."""
+    one step for each at most, after what it had of them before has gone. It counts the sessions of all
+    members anew, of those too that have gone."""
     options = of.cluster.groups if topic == OFFSETS_TOPIC else of.cluster.transactions
-    return (options.unload_ms + (records + 1) * options.load_step_ms) * MILLISECOND + _slack(of)
+    sessions = expelled(of) if topic == OFFSETS_TOPIC else 0
+    return (options.unload_ms + (records + 1) * options.load_step_ms) * MILLISECOND + sessions + _slack(of)

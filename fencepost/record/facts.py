@@ -332,12 +332,15 @@ class Facts:
 
     def asks_the_dead(self, begin: int, end: int) -> int:
         """The time that a member of a group waits for a broker that does not run, or has started since, if
-        there may be one: for the answer to a JoinGroup.
+        there may be one: for the answer to a JoinGroup, and then once more for another one.
 
         Args:
             begin, end: nanoseconds.
         """
-        patience = (self.settings.consumer.max_poll_interval_ms + JOIN_LAPSE_MS) * MILLISECOND
+        consumer = self.settings.consumer
+        patience_ms = consumer.max_poll_interval_ms + JOIN_LAPSE_MS
+        patience_ms += consumer.request_timeout_ms + consumer.retry_backoff_ms
+        patience = patience_ms * MILLISECOND
         return patience if self.is_degraded(begin - patience, end) else 0
 
     def names_of(self, kind: str) -> Iterable[object]:

@@ -443,14 +443,19 @@ def _of_leaders(facts: Facts) -> Iterator[Disturbance]:
             what = f"{key[0]}-{key[1]} took no records"
             until = end + bounds.delivered(facts.settings)
             yield Disturbance(Kind.UNLED, begin, until, what, topic=key[0], partition=key[1])
-    for position, event in facts.of(Name.BECAME_LEADER):
+    for position, event in facts.of(*_elections(facts)):
         if event.topic in (OFFSETS_TOPIC, IDS_TOPIC):
-            until = event.time + bounds.loaded(facts.settings, event.topic, event.offset)
-            what = f"broker {event.node} had to read {event.topic}-{event.partition}"
+            until = event.time + bounds.loaded(facts.settings, event.topic, max(0, event.offset))
+            what = f"broker {event.leader} had to read {event.topic}-{event.partition}"
             topic, partition = event.topic, event.partition
             yield Disturbance(
                 Kind.UNLED, event.time, until, what, topic=topic, partition=partition, position=position
             )
+
+
+def _elections(facts: Facts) -> tuple[Name, ...]:
+    """The events that say who leads: of brokers that say so themselves, else of ZooKeeper or the quorum."""
+    return (Name.BECAME_LEADER,) if Name.BECAME_LEADER in facts.events else (Name.PARTITION_STATE,)
 
 
 def _of_operators(facts: Facts) -> Iterator[Disturbance]:

@@ -20,7 +20,6 @@ import pytest
 from attrs import evolve, frozen
 
 from fencepost.campaign.failure import Keeping, RunFailedError, assert_ok
-from fencepost.campaign.machines.cluster.found import Left, explanation
 from fencepost.campaign.run.run import run as run_plan
 from fencepost.campaign.shrink.text import write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
@@ -30,6 +29,7 @@ from fencepost.cli import demo, run
 from fencepost.console.output import Output
 from fencepost.history import History, NotLinearizableError, assert_linearizable
 from fencepost.kafka import cluster as embedded_kafka
+from fencepost.machines.cluster.found import Left, explanation
 from fencepost.mining.results.rows import Counts, ResultWriter
 from fencepost.report import commands
 from fencepost.traces.jsonlines import write_traces

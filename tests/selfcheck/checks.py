@@ -130,12 +130,7 @@ def _sides(log, fresh):
     at once in memory only."""
     yield "its end", log.log_end_offset, fresh.log_end_offset
     written = [
-        [
-            # A log that was opened has the first record that compaction left of an epoch.
-            (epoch, -1 if log.options.compact else start)
-            for epoch, start in side.epochs.entries
-            if start < side.log_end_offset
-        ]
+        [(epoch, start) for epoch, start in side.epochs.entries if start < side.log_end_offset]
         for side in (log, fresh)
     ]
     # One without a record yet is given up when a log is opened.

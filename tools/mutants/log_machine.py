@@ -16,7 +16,7 @@ BATCHES = 2_000
 """Random batches that are compared before the first example: they take a second."""
 ROUND_CPU_S = 60.0
 """Processor time of one round: a healthy one takes a second."""
-MACHINES = "campaign/machines"
+MACHINES = "fencepost/machines"
 """A complaint that is raised here is a judge's."""
 
 
@@ -30,9 +30,9 @@ def by_log_machine(examples: int) -> tuple[Outcome, str] | None:
         the outcome with the complaint; None if there is none. An error that the log itself raises is no
         judge's merit.
     """
-    from fencepost.campaign.machines.log.batch_comparison import complaints
-    from fencepost.campaign.machines.log.disk_rot import DiskMachine
-    from fencepost.campaign.machines.log.hunt import run_round
+    from fencepost.machines.log.disk_rot import DiskMachine
+    from fencepost.machines.log.hunt import run_round
+    from tests.selfcheck.log.batch_comparison import complaints
 
     signal.signal(signal.SIGPROF, on_alarm)
     done = number = 0

@@ -53,7 +53,7 @@ def hunt_log_bug(bug: str, examples: int, shrink: bool, progress: Callable[[int]
     """Let the machine look for one bug. progress: is called with the number of examples so far. Raises
     EnvironmentError_ if its process fails."""
     protection = log_bug(bug).protection
-    command = [sys.executable, "-m", "fencepost.campaign.machines.log.hunt", bug, "--examples", str(examples)]
+    command = [sys.executable, "-m", "fencepost.machines.log.hunt", bug, "--examples", str(examples)]
     if not shrink:
         command.append("--no-shrink")
     try:

@@ -45,6 +45,8 @@ from fencepost.traces.trace import Trace
 
 SETUP_MS = 60_000
 """Bound of the set-up, without any fault: far above a session time-out and an election."""
+FAILING = ("io_error", "disk_full")
+"""Kinds of fault by which calls of a disk fail."""
 STABLE_STEP_MS = 500
 """How often the run looks whether transactions are decided."""
 STEP_MS = 50
@@ -306,10 +308,14 @@ class Run:
                 return True
         return False
 
+    def _disk_failed(self) -> bool:
+        """Whether any call of a disk may have failed: a write that did may have left a part of it."""
+        return any(fault.kind in FAILING for fault in self.plan.faults)
+
     def _read_files(self, *, judged: bool = False) -> None:
         """Record what the files on the brokers' disks hold, as they are now: also of a broker that is down.
-        What a disk made of them that lied, rotted or lost its power is nobody's mistake. judged: whether what
-        is wrong in them is reported."""
+        What a disk made of them that lied, rotted, failed or lost its power is nobody's mistake. judged:
+        whether what is wrong in them is reported."""
         self.cluster.note(Name.PHASE, cause="end")
         hosts, seen = self.cluster.world.hosts, self.cluster.observed_state
         disks = [ShownPath(hosts[broker].disk, f"broker-{broker}") for broker in self.cluster.broker_ids]
@@ -322,7 +328,7 @@ class Run:
         )
         files = FilesAtEnd(
             request=request,
-            judged=judged and not (seen.power_lost or seen.lied),
+            judged=judged and not (seen.power_lost or seen.lied or self._disk_failed()),
             compared=False,
             recorded={
                 (*key, node): (replica.high_watermark, replica.start)

@@ -79,6 +79,8 @@ class _Topic:
     assigned: bool = False
     # Whether it says anything of ZooKeeper's about it.
     known: bool = False
+    # The partitions that are assigned: one may go alone, because it was added to a topic that was dying.
+    there: set[int] = Factory(set)
     endings: list[Ending] = Factory(list)
     # By life: (partition, leader epoch, leader) of what was decided.
     decided: dict[int, set[tuple[int, int, int]]] = Factory(dict)
@@ -168,9 +170,12 @@ class Endings:
         topic.known = True
         topic.assigned |= placed
         if placed and not event.replicas:
-            if topic.asked is not None and not topic.gone:
+            topic.there.discard(event.partition)
+            if topic.asked is not None and not topic.gone and not topic.there:
                 self._ends(topic, topic.asked)
             return
+        if placed:
+            topic.there.add(event.partition)
         if topic.gone and (placed or not topic.assigned):
             self._begins(topic, event.time)
         if not placed:

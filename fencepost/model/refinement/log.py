@@ -128,6 +128,13 @@ def truncated(partition: PartitionState, position: int, event: Event) -> Mismatc
     return wrong
 
 
+def _shared(view: ReplicaView, term: Term) -> int:
+    """How much of a log its leader surely holds, from offset 0 on. Nothing where that ends at the leader's
+    log start: the leader has none of it any more, and a batch that contains its log start goes as a whole."""
+    shared = min(view.log.shared_prefix(log) for log in term.logs)
+    return 0 if shared <= term.log_start_offset else shared
+
+
 def _truncation(partition: PartitionState, position: int, event: Event, end: int) -> Mismatch | None:
     view, term = partition.replica(event.node), partition.followed(event.node)
     if event.cause == "high_watermark":
@@ -146,10 +153,7 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
         return ends_elsewhere(position, "truncate", event.node, end, event.end_offset)
     if event.cause == "full":
         return _full_truncation(term, position, event, end)
-    shared = min(view.log.shared_prefix(log) for log in term.logs)
-    if shared <= term.log_start_offset:
-        # the leader has none of it any more; a batch that contains its log start is truncated as a whole
-        shared = 0
+    shared = _shared(view, term)
     if guards.may_truncate(shared, end, event.offset):
         return None
     return Mismatch(
@@ -238,8 +242,7 @@ def _may_recover(partition: PartitionState, event: Event) -> bool:
     term = partition.terms.get(epoch)
     if term is None or leader == event.node:
         return False
-    shared = min(view.log.shared_prefix(log) for log in term.logs)
-    return guards.may_truncate(shared, end, event.offset)
+    return guards.may_truncate(_shared(view, term), end, event.offset)
 
 
 def replica_log(partition: PartitionState, position: int, event: Event) -> Mismatch | None:

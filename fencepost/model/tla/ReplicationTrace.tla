@@ -74,6 +74,11 @@ Shared(a, b) ==
 
 SharedWithAll(log, logs) == Least({ Shared(log, logs[k]) : k \in DOMAIN logs })
 
+\* What a leader surely holds of a log; nothing where that ends at its log start, for it has
+\* none of it any more.
+HeldBy(term, log) ==
+    LET both == SharedWithAll(log, term.logs) IN IF both <= term.logStart THEN 0 ELSE both
+
 \* The log may hold these records from `offset` on.
 MayHold(log, offset, records) ==
     \A k \in DOMAIN records :
@@ -201,7 +206,6 @@ Truncated(event) ==
     LET view == replicas[event.node]
         end  == Len(view.log)
         term == Followed(event.node)
-        both == SharedWithAll(view.log, term.logs)
     IN  IF event.cause = "high_watermark" THEN "a truncation by leader epoch (KIP-101)"
         ELSE IF ~Follows(event.node) \/ event.epoch # view.epoch THEN "a broker that follows a leader that took over"
         ELSE IF event.end # end THEN Says("the log to end where appends and truncations left it", event.end = -1)
@@ -209,7 +213,7 @@ Truncated(event) ==
         THEN Says("a log that ends at or below its leader's start to start over (KAFKA-7414)",
                   end <= event.offset /\ event.offset <= term.logStart)
         ELSE Says("no record to be cut that its leader holds too",
-                  MayTruncate(IF both <= term.logStart THEN 0 ELSE both, end, event.offset))
+                  MayTruncate(HeldBy(term, view.log), end, event.offset))
 
 LeaderAdvances(event) ==
     LET isr == IF Has(quorum, event.epoch) THEN Last(quorum[event.epoch].isrs) ELSE {event.node}
@@ -245,7 +249,7 @@ LogRecovered(event) ==
              \/ view.interrupted = "power_loss"
              \/ view.interrupted # "" /\ event.offset > end
              \/ /\ view.interrupted # "" /\ cut
-                /\ MayTruncate(SharedWithAll(view.log, terms[view.before[1]].logs), end, event.offset)
+                /\ MayTruncate(HeldBy(terms[view.before[1]], view.log), end, event.offset)
     IN  IF ~asItWas THEN "the log to end where appends and truncations left it"
         ELSE Says("the log to begin where it did, or where retention may have moved it to",
                   \/ event.logStart < 0

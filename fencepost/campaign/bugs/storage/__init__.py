@@ -1,4 +1,4 @@
-"""Planted bugs of the log, found by the log machine (campaign/machines): each removes one protection by
+"""Planted bugs of the log, found by the log machine (machines): each removes one protection by
 swapping one part.
 
 Owns the table. The protections are in protections.py under the same ids. Must not know Hypothesis: the hunt

@@ -102,13 +102,14 @@ def _unknown_brokers(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _stale_partitions(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    bound = bounds.delivered(facts.settings)
     for position, event, detail in answers(facts, Question.PARTITION):
         key = event.topic or "", event.partition
         states = facts.states.get(key)
         if not states or facts.is_going(key[0], event.time):
             continue
         held = [state for state in states if state.time <= event.time]
-        late = [state for state in held if state.time > detail.asked]
+        late = [state for state in held if state.time > detail.asked - bound]
         possible = {(state.leader, state.leader_epoch) for state in (*held[-1 - len(late) :],)}
         who = [broker for broker in (event.node, *detail.same) if facts.is_registered(broker, detail.asked)]
         if not held or not who or held[-1].leader_epoch < 0:
@@ -155,6 +156,7 @@ def _behind(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    bound = bounds.led(facts.settings)
     history: dict[Key, list[Told]] = {}
     for (topic, number), told in facts.assigned.items():
         history.setdefault((plain(topic), number), []).extend(told)
@@ -165,12 +167,23 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         wanted = {
             (plain(key[0]), key[1])
             for key in facts.assigned
-            if event.node in facts.replicas(key, detail.asked) and not facts.is_going(key[0], detail.asked)
+            if event.node in facts.replicas(key, detail.asked)
+        }
+        changing = {
+            (plain(key[0]), key[1])
+            for key, told in facts.assigned.items()
+            if facts.is_going(key[0], detail.asked)
+            or facts.is_going(key[0], event.time)
+            or facts.is_moving(key, detail.asked)
+            or facts.is_moving(key, event.time)
+            or any(detail.asked - bound < each.time <= event.time for each in told)
         }
         foreign = sorted(
-            key for key in held - wanted if _was_told(facts, history.get(key, []), event.node, detail.asked)
+            key
+            for key in held - wanted - changing
+            if _was_told(facts, history.get(key, []), event.node, detail.asked)
         )
-        lacking = sorted(wanted - held)
+        lacking = sorted(wanted - held - changing)
         yield case_of(
             event,
             detail,

@@ -17,7 +17,7 @@ from fencepost.checkers.liveness.rows.places import MAY_LOSE, acknowledged, lose
 from fencepost.record.facts import Facts, Key
 from fencepost.record.timeline import Kind, Subject, Timeline
 from fencepost.traces.events import REPLICA_DELETED, Event, Name, Question
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function, Outcome, Record
 
 FOLLOWED = (
     *(Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED, Name.LOG_RECOVERED),
@@ -32,6 +32,10 @@ class Run:
     first: int
     end: int
     epoch: int
+
+
+Read = tuple[int, int, list[Run]]
+"""Of a poll: when it began and ended, nanoseconds, and which records it returned."""
 
 
 @define
@@ -100,16 +104,18 @@ class Log:
 def _followed(logs: dict[tuple[int, Key], Log], event: Event) -> None:
     """Keep the logs of replicas up to date."""
     if event.name is Name.BROKER_STARTED:
-        for (node, _), log in logs.items():
+        for (node, _), one in logs.items():
             if node == event.node:
-                log.epoch = -1
+                one.epoch = -1
         return
     of = event.node, (event.topic or "", event.partition)
     if event.name is Name.MARK:
         if event.cause == REPLICA_DELETED:
             logs.pop(of, None)
         return
-    log = logs.setdefault(of, Log())
+    log = logs.get(of)
+    if log is None:
+        log = logs[of] = Log()
     if event.name is Name.BECAME_LEADER:
         log.lead(event)
     elif event.name is Name.BECAME_FOLLOWER:
@@ -142,46 +148,59 @@ def _told(facts: Facts) -> Iterator[tuple[int, Event, Detail, Witnesses]]:
             yield position, event, detail, known or Witnesses()
 
 
-def _seen(facts: Facts, event: Event, detail: Detail, reads: Iterable[Operation]) -> Witnesses:
+def _seen(facts: Facts, event: Event, detail: Detail, reads: Iterable[Read]) -> Witnesses:
     """What clients read of that leader in the same epoch: it has what is of earlier epochs all the time. A
     record with a key may be cleaned, so that its epoch is not known any more."""
     found = Witnesses()
-    losses = [event for _, event in facts.of(*MAY_LOSE)]
     key = event.topic or "", event.partition
-    for one in reads:
-        assert one.completion_time is not None, "it was answered"
-        begin, end = min(one.invoke_time, detail.asked), max(one.completion_time, event.time)
-        if any(begin <= loss.time <= end and loses(loss, event.node, key) for loss in losses):
+    losses = [loss.time for _, loss in facts.of(*MAY_LOSE) if loses(loss, event.node, key)]
+    for invoked, completed, runs in reads:
+        begin, end = min(invoked, detail.asked), max(completed, event.time)
+        if any(begin <= time <= end for time in losses):
             continue
-        for record in one.records:
-            run = Run(record.offset, record.offset + 1, record.leader_epoch)
-            if run.epoch < 0 or record.offset < 0:
-                continue
-            if run.epoch < event.leader_epoch or one.completion_time < detail.asked:
+        for run in runs:
+            if run.epoch < event.leader_epoch or completed < detail.asked:
                 found.before.append(run)
-            if one.invoke_time > event.time:
+            if invoked > event.time:
                 found.after.append(run)
     return found
 
 
-def _reads(facts: Facts) -> dict[tuple[int, int, Key], list[Operation]]:
+def _reads(facts: Facts) -> dict[tuple[int, int, Key], list[Read]]:
     """Polls of one partition that its leader answered, by that broker, its epoch and the partition, with
     those records that were appended without a key."""
     plain = {record.value for one in acknowledged(facts) if one.key is None for record in one.records}
-    found: dict[tuple[int, int, Key], list[Operation]] = {}
+    found: dict[tuple[int, int, Key], list[Read]] = {}
     for one in facts.operations:
         if one.function is not Function.POLL or one.outcome is not Outcome.OK or one.completion_time is None:
             continue
         if one.topic is None or one.partition is None or one.leader_epoch is None or one.node < 0:
             continue
-        records = tuple(record for record in one.records if record.value in plain)
-        of = one.node, one.leader_epoch, (one.topic, one.partition)
-        found.setdefault(of, []).append(evolve(one, records=records))
+        if runs := _runs(record for record in one.records if record.value in plain):
+            of = one.node, one.leader_epoch, (one.topic, one.partition)
+            found.setdefault(of, []).append((one.invoke_time, one.completion_time, runs))
+    return found
+
+
+def _runs(records: Iterable[Record]) -> list[Run]:
+    """Records that follow each other in one epoch are one run."""
+    found: list[Run] = []
+    first, end, epoch = -1, -1, -1
+    for record in records:
+        if record.leader_epoch < 0 or record.offset < 0:
+            continue
+        if record.offset != end or record.leader_epoch != epoch:
+            if epoch >= 0:
+                found.append(Run(first, end, epoch))
+            first, epoch = record.offset, record.leader_epoch
+        end = record.offset + 1
+    if epoch >= 0:
+        found.append(Run(first, end, epoch))
     return found
 
 
 def _ends(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    reads: dict[tuple[int, int, Key], list[Operation]] | None = None
+    reads: dict[tuple[int, int, Key], list[Read]] | None = None
     for position, event, detail, known in _told(facts):
         latent = [one for one in timeline.touching((Subject.BROKER, event.node)) if one.kind is Kind.LATENT]
         if any(one.begin <= event.time for one in latent):

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
-from fencepost.record.facts import JOIN_LAPSE_MS, Facts, place_of
+from fencepost.record.facts import JOIN_LAPSE_MS, Facts, Key, place_of
 from fencepost.record.settings import MILLISECOND, OFFSETS_TOPIC, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
@@ -51,7 +52,7 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=_end(one),
-                more=_end(one) - one.invoke_time,
+                more=_end(one) - one.invoke_time + facts.asks_the_dead(one.invoke_time, _end(one)),
                 fine=one.outcome is Outcome.OK or one.error in EXPECTED,
                 expected=f"member {one.member or 'of ' + one.group} to be served",
                 seen=f"{one.function.value} got {one.error}",
@@ -197,6 +198,7 @@ def _waiting(
         until = next((time for time, offset in reached if offset >= one.offset), FOR_EVER)
         if until == FOR_EVER and stopped < facts.end:
             until = max(stopped, since)  # nobody reads there any more
+        until = min(until, max(since, _deleted(facts, (topic, partition), one)))
         busy = sum(since <= _end(poll) <= until for poll in polls if poll.records)
         yield Case(
             subject=(Subject.GROUP, group),
@@ -210,6 +212,21 @@ def _waiting(
             offset=one.offset,
             operations=(one.op_id,),
         )
+
+
+def _deleted(facts: Facts, key: Key, one: Operation) -> int:
+    """When a log first began above a record, or was cleaned after it if it has a key: it need not be handed
+    out from then on."""
+    cleaning = () if one.key is None else (Name.COMPACTED,)
+    for _, event in facts.of(Name.LOG_START, *cleaning):
+        above = event.log_start_offset if event.name is Name.LOG_START else event.offset
+        if (
+            (event.topic, event.partition) == key
+            and above > (one.offset or 0)
+            and event.time >= one.invoke_time
+        ):
+            return event.time
+    return FOR_EVER
 
 
 def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -280,6 +297,7 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     memory of the coordinator alone. Only our own consumers name their instance in their member id."""
     joined: dict[str, list[Operation]] = {}
     served: set[str | None] = set()
+    refused: set[str] = set()  # whose last JoinGroup failed: the id that it was given may be in no log
     for one in facts.operations:
         instance = None if one.member is None else INSTANCE.match(one.member)
         if instance is None:
@@ -289,12 +307,15 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             served.add(one.member)
             if one.function is Function.JOIN:
                 mine.append(one)
+                refused.discard(instance[0])
+        elif one.function is Function.JOIN:
+            refused.add(instance[0])
         elif one.error == FENCED and one.generation is not None and one.generation >= 0:
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=one.invoke_time,
                 fine=not mine
-                or one.member not in served
+                or (one.member not in served and instance[0] in refused)
                 or _who(mine[-1]) != _who(one)
                 or _deposed(facts, one),
                 expected=f"member {one.member} to stay the one of its instance, as no other process has it",

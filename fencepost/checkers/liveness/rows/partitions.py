@@ -102,8 +102,17 @@ def _dead_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _dead_of(facts: Facts, key: Key) -> Iterator[Case]:
+    """The controller takes out who goes. Whom a leader takes in when it had gone already, only that leader
+    takes out, when there are records that it has not: another row asks whether those are committed."""
+    states = facts.states[key]
+    of_leaders = {now.position for before, now in pairwise(states) if now.leader_epoch == before.leader_epoch}
     for state, begin, end in _stretches(facts, key):
-        dead = [member for member in state.isr if not facts.is_registered(member, begin)]
+        dead = [
+            member
+            for member in state.isr
+            if not facts.is_registered(member, begin)
+            and (state.position not in of_leaders or facts.is_registered(member, state.time))
+        ]
         if dead and len(state.isr) > len(dead) and not facts.is_going(key[0], begin):
             yield _case(key, state, begin, end, f"brokers {dead}, which are gone, to be out of the ISR")
 
@@ -198,7 +207,9 @@ def _moves(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             gone = (each.time for each in facts.deleted.get(key[0], ()) if each.time >= asked.time)
             yield Case(
                 subject=(Subject.PARTITION, key),
-                since=facts.all_there(asked.value, asked.time, until),  # a dead target holds it up
+                since=facts.writable(
+                    key, facts.all_there(asked.value, asked.time, until), until
+                ),  # a dead target holds it up, and so does a partition without a leader
                 until=min(until, next(gone, FOR_EVER)),
                 expected=f"the reassignment to {list(asked.value)} to be over",
                 seen="it was not",

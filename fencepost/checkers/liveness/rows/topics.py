@@ -68,6 +68,7 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     if len({node for all_ in applied.values() for _, node, _ in all_}) < 2:
         return  # one source says it for all: the metadata log
     for (topic, detail), found in applied.items():
+        everywhere = found
         found = [one for one in found if facts.has_joined(one[1], one[0])]  # one that starts reads them all
         if not found:
             continue
@@ -84,7 +85,7 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         for broker in facts.brokers():
             if not facts.is_registered(broker, first) or facts.is_stopping(broker, first):
                 continue
-            mine = [time for time, node, _ in found if node == broker]
+            mine = [max(time, first) for time, node, _ in everywhere if node == broker]
             changes = (*facts.registered.get(broker, ()), *facts.stopping.get(broker, ()))
             left = [told.time for told in changes if told.time > first]
             yield Case(
@@ -144,32 +145,36 @@ def _keeps(facts: Facts, key: Key, broker: int, moment: int) -> bool:
 
 
 def _all_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    """When an old replica goes, all of the target were in the ISR."""
+    """An old replica goes only when all of the target were in the ISR, at one moment since it was asked for:
+    the write that ends a reassignment comes last, and the ISR may have changed again."""
     for key, told in facts.assigned.items():
         for before, now in pairwise(told):
             if not now.value or not set(before.value) - set(now.value):
                 continue
-            state = at_state(facts, key, now.position)
-            if state is None:
+            target = set(now.value)
+            seen = _in_sync_since_asked(facts, key, now.position)
+            if not seen:
                 continue
-            lacking = sorted(set(now.value) - set(state))
             yield Case(
                 subject=(Subject.PARTITION, key),
                 since=now.time,
-                fine=not lacking,
+                fine=any(target <= set(isr) for isr in seen),
                 expected=f"all of {list(now.value)} to be in the ISR before an old replica goes",
-                seen=f"the ISR was {list(state)}",
+                seen=f"the ISR was {list(seen[-1])}",
                 topic=key[0],
                 partition=key[1],
                 events=(before.position, now.position),
             )
 
 
-def at_state(facts: Facts, key: Key, position: int) -> tuple[int, ...] | None:
-    """The widest ISR of a partition in its last two states before a position: the write that ends a
-    reassignment takes the old replicas out of the ISR in the same step or just before."""
-    found = [state.isr for state in facts.states.get(key, ()) if state.position < position][-2:]
-    return max(found, key=len) if found else None
+def _in_sync_since_asked(facts: Facts, key: Key, position: int) -> list[tuple[int, ...]]:
+    """The ISRs of a partition from the last request to reassign it to a position: the one that was there
+    then, and all later ones."""
+    asked = [told.position for told in facts.moving.get(key, ()) if told.value and told.position < position]
+    states = [state for state in facts.states.get(key, ()) if state.position < position]
+    since = [state.isr for state in states if not asked or state.position > asked[-1]]
+    before = [state.isr for state in states if asked and state.position < asked[-1]][-1:]
+    return before + since if asked else since[-2:]
 
 
 ROWS = (

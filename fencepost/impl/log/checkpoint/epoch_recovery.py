@@ -25,8 +25,8 @@ def restore_epochs(
 
     Below the recovered part the checkpoint is right; from there on the batches are. If the checkpoint has
     nothing about the first records (it is lost, or ahead of the checkpoint of the log start), all batches are
-    read. gaps: the first batch of an epoch may have been compacted away, so the checkpoint is used unless a
-    batch contradicts it.
+    read; records below its first entry that were compacted away are no reason. gaps: the first batch of an
+    epoch may have been compacted away, so the checkpoint is used unless a batch contradicts it.
     """
     if recovered_from is not None:
         kept = [
@@ -40,7 +40,9 @@ def restore_epochs(
         epochs.rebuild(sorted([*kept, *missed]))
     epochs.truncate_from_end(end)
     if start < end and not (epochs.entries and epochs.entries[0][1] <= start):
-        epochs.rebuild(_epochs_of(segments))
+        found = _epochs_of(segments)
+        if not epochs.entries or not found or found[0][1] < epochs.entries[0][1]:
+            epochs.rebuild(found)
     epochs.truncate_from_start(start)
 
 

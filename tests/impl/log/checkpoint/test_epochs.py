@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.impl.log.checkpoint import epoch_recovery
 from fencepost.impl.log.checkpoint.epochs import UNDEFINED, LeaderEpochCache
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
@@ -97,3 +98,13 @@ def test_entries_grow_and_answers_bound_them(operations: list, asked: int) -> No
     epoch, end = epochs.end_offset(asked, 10)
     if (epoch, end) != UNDEFINED:
         assert epoch <= asked and 0 <= end <= 10
+
+
+def test_records_that_compaction_took_do_not_move_the_start_of_an_epoch(monkeypatch):
+    """A log that begins at 0 and lost its first records to compaction keeps what its checkpoint says; one
+    whose checkpoint says nothing of records that are there reads them."""
+    for first, expected in ((42, [(3, 21)]), (7, [(3, 7)])):
+        epochs = cache((3, 21))
+        monkeypatch.setattr(epoch_recovery, "_epochs_of", lambda segments, first=first: [(3, first)])
+        epoch_recovery.restore_epochs(epochs, (), None, [], 0, 60, gaps=True)
+        assert epochs.entries == expected

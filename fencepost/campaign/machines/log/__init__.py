@@ -1,1 +1,0 @@
-"""The log machine: a Hypothesis state machine over one log, on a simulated disk or on real files."""

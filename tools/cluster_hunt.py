@@ -1,0 +1,292 @@
+"""`python -m tools.cluster_hunt`: hunting with the machines of the simulated cluster: how many examples each
+takes to find a planted bug, and that the healthy cluster shows nothing.
+
+    python -m tools.cluster_hunt KIP-101 KAFKA-6082@7     # @7: begin with round 7
+    python -m tools.cluster_hunt --healthy ElectionMachine --examples 1000
+
+Owns rounds of examples, each with its own seed, and which machine looks for which bug. Must run in a process
+of its own, as fencepost/machines/log/hunt.py explains. An example counts as found only by an anomaly of the
+bug's own invariant (campaign/bugs); what else was objected to before, mostly by the model, is reported next
+to it.
+
+Standard output carries JSON lines: {"examples": n} when a round is over, then what came of it. The smallest
+example of each bug is left in --folder as a plan and as a program. Exit code 1 if the healthy cluster showed
+anything, 2 for an unknown name.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from attrs import asdict, define, frozen
+
+from fencepost.campaign.bugs import BUGS, PlantedBug
+from fencepost.campaign.run.run import run
+from fencepost.checkers.judges import judge
+from fencepost.checkers.verdict import combine
+from fencepost.machines.cluster.machines import MACHINES
+from fencepost.machines.cluster.steps import ClusterSteps
+from fencepost.machines.log.hunt import run_round
+from fencepost.traces.errors import FencepostError, unknown_name
+from fencepost.traces.plan_json import plan_from_json
+
+EXAMPLES_PER_ROUND = 10
+"""Up to here Hypothesis draws each example afresh; later on most are mutations of earlier ones, which repeat
+their rules."""
+STEPS = 25
+"""Rules per example: the stories of docs/spec/bugs.md take up to ten."""
+FOLDER = Path(".fencepost/machines")
+BY_PROFILE = {
+    "elections": "ElectionMachine",
+    "races": "ElectionMachine",
+    "reassignment": "ReassignmentMachine",
+    "relays": "RelayMachine",
+    "silences": "RaceMachine",
+}
+"""The machine that looks for a bug, by the profile of the swarm that does."""
+BY_BUG = {
+    "KAFKA-532": "ElectionMachine",
+    "KAFKA-6082": "ElectionMachine",
+    "KAFKA-1096": "ElectionMachine",
+    "KAFKA-1188": "ElectionMachine",
+    "KAFKA-1382": "ElectionMachine",
+    "KAFKA-1647": "OutageMachine",
+    "KAFKA-1387": "ElectionMachine",
+    "KAFKA-13407": "ElectionMachine",
+    "KAFKA-2729": "ElectionMachine",
+    "KIP-101": "ElectionMachine",
+    "KIP-380": "ElectionMachine",
+}
+"""Where the default profile hunts: those that sessions and zombies show. Every other one is looked for by
+ClusterMachine."""
+
+
+@frozen(kw_only=True)
+class Hunted:
+    """What came of a hunt."""
+
+    bug: str
+    machine: str
+    examples_tried: int
+    # Examples up to and including the first that shows the bug, None if none did.
+    examples: int | None = None
+    round: int | None = None
+    anomaly: str = ""
+    # Examples up to the first of which anything was found; by_what: the judges that found it.
+    objected: int | None = None
+    by_what: tuple[str, ...] = ()
+    # Sizes of the shrunk example.
+    rules: int = 0
+    operations: int = 0
+    faults: int = 0
+    # Whether its plan shows the same again.
+    replayed: bool = False
+    plan: str = ""
+    script: str = ""
+    cpu_s: float = 0.0
+
+
+@define
+class Watch:
+    """Over the examples of a hunt."""
+
+    # Number of examples.
+    begun: int = 0
+    # Number of examples of which nothing could be concluded.
+    undecided: int = 0
+    # The first example with a finding; by_what: the judges that found it.
+    objected: int | None = None
+    by_what: tuple[str, ...] = ()
+    # The hunt has found what it wanted; what runs now only makes it smaller.
+    frozen: bool = False
+
+    def ended(self, example: ClusterSteps, *, failed: bool) -> None:
+        """Count one example.
+
+        Args:
+            example: the machine.
+            failed: whether its rules raised.
+        """
+        if self.frozen:
+            return
+        self.undecided += bool(example.undecided)
+        if example.objected and self.objected is None:
+            self.objected, self.by_what = self.begun, tuple(sorted(example.objected))
+        self.frozen = failed
+
+
+def machine_for(bug: str) -> str:
+    """The name of the machine that looks for a bug. Raises FencepostError for an unknown id."""
+    if bug not in BUGS:
+        raise FencepostError(
+            expected=f"one of {', '.join(sorted(BUGS))}",
+            seen=unknown_name(bug, BUGS),
+            where="planted bugs",
+            hint="`fencepost bugs list` shows them",
+        )
+    return BY_BUG.get(bug) or BY_PROFILE.get(BUGS[bug].profile, "ClusterMachine")
+
+
+def watched(machine: type[ClusterSteps], watch: Watch, **changes: object) -> type[ClusterSteps]:
+    """A machine that tells `watch` of each example. changes: of its class variables."""
+
+    class Watched(machine):  # type: ignore[valid-type, misc]
+        def start_with(self, plan: object) -> None:
+            if not watch.frozen:
+                watch.begun += 1
+            super().start_with(plan)
+
+        def _end(self) -> None:
+            failed = True
+            try:
+                super()._end()
+                failed = False
+            finally:
+                watch.ended(self, failed=failed)
+
+    Watched.__name__ = Watched.__qualname__ = machine.__name__
+    for name, value in changes.items():
+        setattr(Watched, name, value)
+    return Watched
+
+
+def hunt(
+    bug: str,
+    machine: str = "",
+    *,
+    most_examples: int,
+    first_round: int = 0,
+    shrink: bool = True,
+    folder: Path = FOLDER,
+) -> Iterator[int | Hunted]:
+    """Rounds until one shows the bug by an anomaly of its own: how many examples are over, again and again;
+    then what came of it."""
+    name = machine or machine_for(bug)
+    planted, began, watch, number = BUGS[bug], time.process_time(), Watch(), first_round
+    kind = watched(MACHINES[name], watch, bugs=(bug,), counts=planted.anomalies, folder=folder / bug)
+    while watch.begun < most_examples:
+        size = min(EXAMPLES_PER_ROUND, most_examples - watch.begun)
+        done = run_round(kind, number, examples=size, shrink=shrink, steps=STEPS)
+        yield watch.begun
+        if done.complaint:
+            yield _found(planted, name, number, watch, done.output, folder / bug, began)
+            return
+        number += 1
+    yield Hunted(
+        bug=bug,
+        machine=name,
+        examples_tried=watch.begun,
+        objected=watch.objected,
+        by_what=watch.by_what,
+        cpu_s=round(time.process_time() - began, 1),
+    )
+
+
+def _found(
+    planted: PlantedBug, machine: str, number: int, watch: Watch, output: str, folder: Path, began: float
+) -> Hunted:
+    path = folder / f"{machine}.json"
+    plan = plan_from_json(path.read_bytes())
+    again = {finding.anomaly for finding in combine(judge(run(plan))).findings}
+    steps = [line for line in output.splitlines() if line.startswith("state.") and "agrees()" not in line]
+    return Hunted(
+        bug=planted.bug,
+        machine=machine,
+        examples_tried=watch.begun,
+        examples=watch.begun,
+        round=number,
+        anomaly=", ".join(sorted(again & planted.anomalies)),
+        objected=watch.objected,
+        by_what=watch.by_what,
+        rules=sum(not line.startswith(("state.start(", "state.teardown(")) for line in steps),
+        operations=len(plan.operations),
+        faults=len(plan.faults),
+        replayed=bool(again & planted.anomalies),
+        plan=str(path),
+        script="\n".join(steps),
+        cpu_s=round(time.process_time() - began, 1),
+    )
+
+
+@frozen(kw_only=True)
+class Swept:
+    """What the healthy cluster showed. undecided: examples of which nothing could be concluded."""
+
+    machine: str
+    examples: int
+    rounds: int
+    undecided: int
+    complaints: tuple[str, ...] = ()
+    cpu_s: float = 0.0
+
+
+def sweep(
+    machine: str, *, examples: int, first_round: int = 0, folder: Path = FOLDER
+) -> Iterator[int | Swept]:
+    """So many examples of the healthy cluster; a round ends with its first complaint, unshrunk."""
+    began, watch, number, complaints = time.process_time(), Watch(), first_round, []
+    while watch.begun < examples:
+        watch.frozen = False
+        kind = watched(MACHINES[machine], watch, folder=folder / f"healthy-{number}")
+        size = min(EXAMPLES_PER_ROUND, examples - watch.begun)
+        done = run_round(kind, number, examples=size, shrink=False, steps=STEPS)
+        if done.complaint:
+            complaints.append(f"round {number}: {done.complaint}")
+        number += 1
+        yield watch.begun
+    yield Swept(
+        machine=machine,
+        examples=watch.begun,
+        rounds=number - first_round,
+        undecided=watch.undecided,
+        complaints=tuple(complaints),
+        cpu_s=round(time.process_time() - began, 1),
+    )
+
+
+def main() -> int:
+    """Hunt, or sweep, as the arguments say."""
+    parser = argparse.ArgumentParser(description="The machines of the simulated cluster, by the thousand.")
+    parser.add_argument("bugs", nargs="*", metavar="ID[@ROUND]", help="planted bugs to look for")
+    parser.add_argument("--healthy", choices=sorted(MACHINES), help="sweep the healthy cluster")
+    parser.add_argument("--machine", choices=sorted(MACHINES), default="", help="instead of the bug's own")
+    parser.add_argument("--examples", type=int, default=2_000)
+    parser.add_argument("--first-round", type=int, default=0)
+    parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    asked = parser.parse_args()
+    code = 0
+    try:
+        for bug, _, number in (one.partition("@") for one in asked.bugs):
+            for said in hunt(
+                bug,
+                asked.machine,
+                most_examples=asked.examples,
+                first_round=int(number or asked.first_round),
+                shrink=not asked.no_shrink,
+                folder=asked.folder,
+            ):
+                _tell(said)
+        if asked.healthy:
+            for swept in sweep(
+                asked.healthy, examples=asked.examples, first_round=asked.first_round, folder=asked.folder
+            ):
+                _tell(swept)
+                code = int(isinstance(swept, Swept) and bool(swept.complaints))
+    except FencepostError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return code
+
+
+def _tell(value: "int | Hunted | Swept") -> None:
+    said = {"examples": value} if isinstance(value, int) else asdict(value)
+    sys.stdout.write(msgspec.json.encode(said).decode() + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
