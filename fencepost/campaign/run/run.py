@@ -310,7 +310,8 @@ class Run:
 
     def _disk_failed(self) -> bool:
         """Whether any call of a disk may have failed: a write that did may have left a part of it."""
-        return any(fault.kind in FAILING for fault in self.plan.faults)
+        began = (event.cause for event in self.cluster.events if event.name is Name.FAULT_BEGAN)
+        return any(cause in FAILING for cause in began)
 
     def _read_files(self, *, judged: bool = False) -> None:
         """Record what the files on the brokers' disks hold, as they are now: also of a broker that is down.

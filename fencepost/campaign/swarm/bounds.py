@@ -100,10 +100,10 @@ class Profile:
     answered."""
 
     hasty: int = 0
-    # Of those that delete a topic: creates it again under the same name.
-    names_again: int = 0
     """Plans in a hundred in which operators ask for the next thing while the last one is being carried
     out."""
+    names_again: int = 0
+    """Of a hundred plans that delete a topic: how many create it again under the same name."""
     gentle: int = 0
     """Of a hundred plans with groups: how many have consumers that only come and leave, with time between.
     What a group does then has no excuse."""
