@@ -13,6 +13,7 @@ Of its events only those are judged that need no log (model/refinement/decisions
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
+from fencepost.record.settings import settings_of
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import APPENDS_UNKNOWN, UNCLEAN_REQUESTED, Event, Name
 from fencepost.traces.plan_json import plan_from_json
@@ -75,15 +76,12 @@ def why_undecided(trace: Trace) -> str:
 
 
 def unclean_topics(trace: Trace) -> frozenset[str]:
-    """The topics with unclean leader election: from the plan's cluster options (a foreign trace has none),
-    from configurations that brokers applied later, and from requests by name.
-
-    Parsing a plan costs as much as checking a trace, so it is done only if the answer matters.
-    """
-    planned = set()
-    if trace.plan:
-        plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")
-        planned = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
+    """The topics with unclean leader election: from the settings of the run (a foreign trace has none),
+    from configurations that brokers applied later, and from requests by name."""
+    settings = settings_of(trace.plan, trace.events)
+    if settings is None and trace.plan:
+        plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")  # says what is wrong with it
+    planned = frozenset() if settings is None else settings.unclean
     allowed = (
         event.topic or ""
         for event in trace.events

@@ -12,7 +12,7 @@ from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
 
 
 @define
@@ -47,22 +47,19 @@ def _commits(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         elif event.name is Name.PARTITION_STATE:
             if event.leader_epoch > reign.epoch:
                 yield from _closed(facts, key, reigns.pop(key), event.time)
-        elif event.node == reign.leader:
-            yield from _of_leader(facts, key, reign, position, event)
+        elif event.node != reign.leader:
+            continue
+        elif event.name is Name.APPENDED:
+            end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
+            reign.open.append((end, event.time, position))
+        elif event.name is not Name.HIGH_WATERMARK:
+            yield from _closed(facts, key, reign, event.time)
+        elif reign.open and reign.open[0][0] <= event.high_watermark:
+            yield _case(facts, key, reign, event.time)  # the first has waited longest
+            while reign.open and reign.open[0][0] <= event.high_watermark:
+                reign.open.popleft()
     for key, reign in reigns.items():
         yield from _closed(facts, key, reign, FOR_EVER)
-
-
-def _of_leader(facts: Facts, key: Key, reign: Reign, position: int, event: Event) -> Iterator[Case]:
-    if event.name is Name.APPENDED:
-        end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
-        reign.open.append((end, event.time, position))
-    elif event.name is Name.HIGH_WATERMARK:
-        while reign.open and reign.open[0][0] <= event.high_watermark:
-            yield _case(facts, key, reign, event.time)
-            reign.open.popleft()
-    else:
-        yield from _closed(facts, key, reign, event.time)
 
 
 def _closed(facts: Facts, key: Key, reign: Reign, until: int) -> Iterator[Case]:
