@@ -35,7 +35,9 @@ def judge(trace: Trace) -> Verdict:
     refinement = Refinement(
         allows_unclean=lambda topic: not unclean_topics(trace).isdisjoint((topic, plain(topic))),
         compacted=frozenset(trace.claims.compacted),
-        logs_known=not any(map(_is_silent, trace.events)),
+        logs_known=not any(
+            event.cause == APPENDS_UNKNOWN for event in trace.events if event.name is Name.MARK
+        ),
     )
     findings = []
     try:
@@ -47,10 +49,6 @@ def judge(trace: Trace) -> Verdict:
         return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))
     decision = Decision.ILLEGAL if findings else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings))
-
-
-def _is_silent(event: Event) -> bool:
-    return event.name is Name.MARK and event.cause == APPENDS_UNKNOWN
 
 
 def of_unmapped(trace: Trace, *, claims: bool) -> Verdict:

@@ -41,7 +41,7 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
     if judging is None:
         return Verdict(decision=Decision.OK, check=CHECK)
     if trace.plan:
-        judge_anytime(judging.findings, trace, judging.facts.settings)
+        judge_anytime(judging.findings, trace, judging.facts)
     found = tuple(
         evolve(one, topic=one.topic and plain(one.topic)) for one in judging.findings.found.values()
     )

@@ -4,7 +4,7 @@ Owns these rows. The state of a partition is what ZooKeeper or the metadata log 
 says that it took.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 from operator import attrgetter
@@ -212,9 +212,8 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _role(facts: Facts, key: Key, state: State, broker: int, taken: list[tuple[int, int]]) -> Case:
-    until = next(
-        (time for time, epoch in taken if time >= state.time and epoch >= state.leader_epoch), FOR_EVER
-    )
+    later = taken[bisect_left(taken, (state.time,)) :]
+    until = next((time for time, epoch in later if epoch >= state.leader_epoch), FOR_EVER)
     gone = [
         told.time for told in facts.registered.get(broker, ()) if not told.value and told.time > state.time
     ]
