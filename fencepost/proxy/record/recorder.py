@@ -22,7 +22,6 @@ from fencepost.proxy.record.appends import Append, Appends, Identity
 from fencepost.proxy.record.deletions import DELETE_GROUPS, DELETE_TOPICS, OFFSET_DELETE, deleted
 from fencepost.proxy.record.earlier import NOBODY, Earlier
 from fencepost.proxy.record.groups import Groups
-from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.lines import MOST_IN_ROW, Lines
 from fencepost.proxy.record.note import Note
 from fencepost.proxy.record.polls import Polls
@@ -283,8 +282,8 @@ class Recorder:
             self.transactions.wrote(header.producer_id, header.producer_epoch, process, exchange.time)
 
     def _by_key(
-        self, topic: str, data: bytes, header: BatchHeader, ids: Ids
-    ) -> Iterator[tuple[int, Ids, str | None]]:
+        self, topic: str, data: bytes, header: BatchHeader, ids: list[int]
+    ) -> Iterator[tuple[int, list[int], str | None]]:
         """(place, value ids, key) of what becomes one row: up to MOST_IN_ROW neighbours; in a compacted topic
         all have one key."""
         if topic not in self.compacted:

@@ -26,7 +26,6 @@ from fencepost.impl.log.batch.header import (
 )
 from fencepost.impl.log.batch.varint import decode_varint, encode_varint
 from fencepost.impl.log.values import FOREIGN
-from fencepost.proxy.record.kernels import KERNELS, WORTH_IT, Ids
 
 KEY_BYTES = 32
 TAP_HEADER = "fencepost-id"
@@ -85,7 +84,7 @@ class Values:
             return len(body) * 0x9E3779B97F4A7C15 & (1 << 64) - 1
         return int.from_bytes(blake2b(body, digest_size=8, key=self.key).digest(), "big")
 
-    def of_batch(self, data: bytes, header: BatchHeader) -> tuple[Ids, list[int] | None]:
+    def of_batch(self, data: bytes, header: BatchHeader) -> tuple[list[int], list[int] | None]:
         """The value ids of a batch's records, and their offset deltas.
 
         Args:
@@ -98,28 +97,6 @@ class Values:
         Raises:
             CorruptBatchError: if it cannot be decoded.
         """
-        if header.count >= WORTH_IT and KERNELS.ready and self.kept is not Kept.SIZE:
-            found = self._of_large(data, header)
-            if found is not None:
-                return found
-        return self._of_any(data, header)
-
-    def _of_large(self, data: bytes, header: BatchHeader) -> tuple[Ids, list[int] | None] | None:
-        """The same by machine code; None if anything is odd."""
-        mixed = header.producer_id * _OF_PRODUCER + header.producer_epoch * _OF_EPOCH
-        mixing = (header.producer_id == NO_PRODUCER_ID, mixed, header.base_sequence)
-        try:
-            payload, position = self._payload(data, header)
-        except DecompressionError:
-            return None
-        found = KERNELS.ids(payload, position, header.count, self.key, mixing)
-        if found is None:
-            return None
-        ids, deltas = found
-        whole = header.count == header.last_offset_delta + 1
-        return ids, None if whole else deltas.tolist()
-
-    def _of_any(self, data: bytes, header: BatchHeader) -> tuple[list[int], list[int] | None]:
         ids: list[int] = []
         deltas: list[int] = []
         append, add, digest, key = ids.append, deltas.append, blake2b, self.key
@@ -172,7 +149,7 @@ class Values:
         found = [_tap_id(content.rest) for content in self.contents(data, header, [])]
         return found if any(found) else None
 
-    def contents(self, data: bytes, header: BatchHeader, ids: Ids) -> Iterator[Content]:
+    def contents(self, data: bytes, header: BatchHeader, ids: list[int]) -> Iterator[Content]:
         """Each record in full, with its id of `ids` (0 beyond them). Raises CorruptBatchError."""
         try:
             payload, position = self._payload(data, header)
@@ -180,7 +157,7 @@ class Values:
                 length, after = decode_varint(payload, start)
                 key = None if length < 0 else payload[after : after + length]
                 rest = payload[after + max(0, length) : end]
-                yield Content(int(ids[place]) if place < len(ids) else 0, key, rest)
+                yield Content(ids[place] if place < len(ids) else 0, key, rest)
         except (IndexError, ValueError, DecompressionError) as error:
             raise _bad(header, error) from None
 
