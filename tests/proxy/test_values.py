@@ -3,7 +3,14 @@
 import msgspec
 import pytest
 
-from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, read_header
+from fencepost.impl.log.batch.record_batch import (
+    HEADER_SIZE,
+    CorruptBatchError,
+    Header,
+    Record,
+    encode_batch,
+    read_header,
+)
 from fencepost.proxy.record.lines import run_text
 from fencepost.proxy.record.values import Kept, Values
 
@@ -50,6 +57,23 @@ def test_sizes_alone_have_ids_of_their_own():
     data = encode_batch(made, base_offset=0, leader_epoch=-1)
     (one, other, longer), _ = Values(key=KEY, kept=Kept.SIZE).of_batch(data, read_header(data))
     assert one == other != longer
+
+
+def test_a_record_ends_inside_its_batch():
+    """Rule: a record that claims bytes of the batch after it has no id: they are not its own."""
+    made = encode_batch([Record(0, 5, None, b"v" * 20)], base_offset=0, leader_epoch=-1)
+    header, longer = read_header(made), bytearray(made)
+    longer[HEADER_SIZE] += 2 * 10
+    with pytest.raises(
+        CorruptBatchError, match="expected 1 records, codec none, saw records that end too early"
+    ):
+        Values(key=KEY).of_batch(bytes(longer) + made, header)
+
+
+def test_an_empty_batch_has_no_ids():
+    """Rule: a batch that compaction emptied is read, also if it still names a codec."""
+    data = encode_batch((), base_offset=5, leader_epoch=2, codec="lz4", last_offset_delta=9)
+    assert Values(key=KEY).of_batch(data, read_header(data)) == ([], [])
 
 
 @pytest.mark.parametrize(("base", "epoch"), [(-1, -1), (0, 12), (2**62, 0), (9, -1)])
