@@ -10,9 +10,9 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from fencepost.impl.log.batch.control_records import ControlType, control_type
-from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
+from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError, readable_headers
 from fencepost.impl.log.batch.record_batch import read_records
-from fencepost.proxy.record.values import Values, whole_batches
+from fencepost.proxy.record.values import Values
 
 MOST_SESSIONS = 10_000
 """Brokers keep 1,000 each (max.incremental.fetch.session.cache.slots)."""
@@ -103,7 +103,7 @@ def shown(
     """The records of an answer from `position` on. aborted: under read_committed, the first offsets of
     aborted transactions by producer id, ascending; what they wrote is left out, as consumers do (aborted
     markers end them). keyed: with their keys."""
-    headers, _ = whole_batches(data)
+    headers, _ = readable_headers(data)
     runs: list[Run] = []
     batches: list[tuple[BatchHeader, list[int]]] = []
     open_aborted: set[int] = set()

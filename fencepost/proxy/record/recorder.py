@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError
+from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, readable_headers
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
@@ -26,7 +26,7 @@ from fencepost.proxy.record.lines import MOST_IN_ROW, Lines
 from fencepost.proxy.record.note import Note
 from fencepost.proxy.record.polls import Polls
 from fencepost.proxy.record.transactions import Transactions
-from fencepost.proxy.record.values import Values, whole_batches
+from fencepost.proxy.record.values import Values
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.passing import api_name, error_name
 
@@ -228,7 +228,7 @@ class Recorder:
             name = pipe.cluster.name_of(topic)
             for partition in topic.partition_data:
                 data = partition.records
-                headers, trouble = whole_batches(data) if data else ([], "")
+                headers, trouble = readable_headers(data or b"")
                 for header in headers:
                     try:
                         self._batch(pipe, exchange, note, process, name, partition.index, data, header)

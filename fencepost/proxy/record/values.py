@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 from attrs import frozen
 
-from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, read_header
+from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader
 from fencepost.impl.log.batch.record_batch import each_body, split_body
 from fencepost.impl.log.batch.record_walk import nullable_bytes
 from fencepost.impl.log.batch.varint import encode_varint
@@ -163,18 +163,3 @@ def content_of(value_id: int) -> int:
 
 def _field(content: bytes | None) -> bytes:
     return b"\x01" if content is None else encode_varint(len(content)) + content
-
-
-def whole_batches(data: bytes) -> tuple[list[BatchHeader], str]:
-    """The headers of the whole batches at the start of `data`, and why the rest is none ("" if there is no
-    rest). An answer to a fetch may end inside of a batch. Checksums are the reader's business."""
-    headers: list[BatchHeader] = []
-    position, end = 0, len(data)
-    while position < end:
-        try:
-            header = read_header(data, position, check_crc=False)
-        except CorruptBatchError as error:
-            return headers, str(error)
-        headers.append(header)
-        position = header.end_position
-    return headers, ""

@@ -15,7 +15,8 @@ from struct import Struct
 from attrs import define, frozen
 
 from fencepost.impl.log.batch.record_batch import BatchHeader
-from fencepost.impl.log.dump.dump import Extent, Flaw, Source
+from fencepost.impl.log.dump.dump import Extent, Flaw
+from fencepost.impl.log.dump.segment_walk import Source
 
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")

@@ -11,7 +11,8 @@ from typing import TypeVar
 from attrs import frozen
 from crc32c import crc32c
 
-from fencepost.impl.log.dump.dump import Flaw, Source
+from fencepost.impl.log.dump.dump import Flaw
+from fencepost.impl.log.dump.segment_walk import Source
 
 Entry = TypeVar("Entry")
 MOST_BYTES = 64 * 1024 * 1024
