@@ -14,7 +14,8 @@ from fencepost.audit.findings import Findings
 from fencepost.audit.source import Place, opened
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE
 from fencepost.impl.log.dump.segment_walk import SegmentBatch
-from fencepost.impl.log.dump.states import ProducerEntry, producer_entries
+from fencepost.impl.log.dump.states import producer_entries
+from fencepost.impl.log.producer.snapshot import ProducerEntry
 
 MOST_PRODUCERS = 20_000
 """Producers that are remembered of one replica; of more the ones that were silent longest are forgotten, as a

@@ -24,27 +24,7 @@ from fencepost.impl.log.batch.record_batch import (
     each_record,
 )
 from fencepost.impl.log.dump.segment_walk import Bad, Old, Parsed, SegmentBatch, Source, walk_segment
-
-
-@frozen(kw_only=True)
-class Flaw:
-    """A flaw of a file. position: the first byte or entry concerned, None if it is the whole file. file: the
-    file's name if it is not the one being dumped."""
-
-    position: int | None
-    expected: str
-    seen: str
-    file: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The flaw as a sentence with its place."""
-        places = (
-            f"{self.file}" if self.file else "",
-            f"at byte {self.position}" if self.position is not None else "",
-        )
-        where = " ".join(place for place in places if place)
-        return f"{where and where + ': '}expected {self.expected}, saw {self.seen}"
+from fencepost.impl.log.flaw import Flaw
 
 
 @frozen(kw_only=True)

@@ -13,11 +13,12 @@ from impl_batches import tiny_records
 
 from fencepost.impl.log.batch.record_batch import CODECS, Record, encode_batch
 from fencepost.impl.log.dump import indexes, states
-from fencepost.impl.log.dump.dump import BatchSeen, Extent, Flaw, looks_like_log, walk_log
+from fencepost.impl.log.dump.dump import BatchSeen, Extent, looks_like_log, walk_log
 from fencepost.impl.log.dump.indexes import OffsetEntry, OffsetIndexCheck, TimeEntry, TimeIndexCheck
 from fencepost.impl.log.dump.segment_walk import CHUNK_BYTES
-from fencepost.impl.log.dump.states import EpochStart, PartitionOffset, ProducerEntry, Property
-from fencepost.impl.log.producer.snapshot import encode_snapshot
+from fencepost.impl.log.dump.states import EpochStart, PartitionOffset, Property
+from fencepost.impl.log.flaw import Flaw
+from fencepost.impl.log.producer.snapshot import ProducerEntry, encode_snapshot
 from fencepost.impl.log.producer.state import ProducedBatch, Producer, ProducerState
 
 SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=200)
