@@ -42,8 +42,8 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE = _HEADER.size
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size
 """Bytes before the first record: 61."""
 LENGTH_END = 12
 """The length field counts from here; this many bytes suffice to read the length of a batch."""
@@ -239,7 +239,7 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
     available = len(data) - position
     if available < HEADER_SIZE:
         _refuse_torn(data, position, available)
-    fields = _HEADER.unpack_from(data, position)
+    fields = HEADER.unpack_from(data, position)
     size = LENGTH_END + fields[1]
     if not HEADER_SIZE <= size <= available:
         _refuse_torn(data, position, available)
@@ -258,6 +258,20 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
     return _checked_header(position, size, fields)
 
 
+def size_at(data: Bytes, position: int) -> int:
+    """The bytes of a batch by its length field, which every format has at the same place. The field may say
+    anything.
+
+    Args:
+        data: the buffer; it must hold LENGTH_END bytes of the batch.
+        position: the first byte of the batch.
+
+    Returns:
+        the size, the length field included.
+    """
+    return LENGTH_END + int.from_bytes(data[position + 8 : position + LENGTH_END], "big", signed=True)
+
+
 def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
     """The fields of a header that read_header refused because of its checksum or a field.
 
@@ -268,7 +282,7 @@ def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
     Returns:
         the header, unverified.
     """
-    fields = _HEADER.unpack_from(data, position)
+    fields = HEADER.unpack_from(data, position)
     return _header_of(position, LENGTH_END + fields[1], fields)
 
 
@@ -317,17 +331,19 @@ def _refuse_torn(data: Bytes, position: int, available: int) -> NoReturn:
         raise CorruptBatchError(
             Damage.TORN, position, expected=f"{LENGTH_END} bytes up to its length", seen=f"{available} bytes"
         )
-    length = int.from_bytes(data[position + 8 : position + LENGTH_END], "big", signed=True)
-    size = LENGTH_END + length
+    size = size_at(data, position)
     if size >= HEADER_SIZE:
         raise CorruptBatchError(
             Damage.TORN, position, expected=f"a batch of {size} bytes", seen=f"{available} bytes"
         )
     magic = int.from_bytes(data[position + MAGIC_AT : position + MAGIC_AT + 1], "big", signed=True)
-    if len(data) > position + MAGIC_AT and length > 0 and magic in (0, 1):
+    if len(data) > position + MAGIC_AT and size > LENGTH_END and magic in (0, 1):
         raise foreign_magic(position, magic)
     raise CorruptBatchError(
-        Damage.LENGTH, position, expected=f"a length of at least {HEADER_SIZE - LENGTH_END}", seen=str(length)
+        Damage.LENGTH,
+        position,
+        expected=f"a length of at least {HEADER_SIZE - LENGTH_END}",
+        seen=str(size - LENGTH_END),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from attrs import define, evolve, frozen
 
 from fencepost.impl.log.batch.control_records import is_readable
-from fencepost.impl.log.batch.header import LENGTH_END, MAGIC, MAGIC_AT, foreign_magic
+from fencepost.impl.log.batch.header import MAGIC, MAGIC_AT, foreign_magic, size_at
 from fencepost.impl.log.batch.record_batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -126,8 +126,7 @@ def _flaws_of_records(batch: SegmentBatch) -> list[Flaw]:
 def looks_like_log(source: Source) -> bool:
     """Whether a file of any name begins as a segment does."""
     head = source.read_at(0, MAGIC_AT + 1)
-    length = int.from_bytes(head[8:LENGTH_END], "big", signed=True)
-    return len(head) > MAGIC_AT and head[MAGIC_AT] == MAGIC and length >= HEADER_SIZE - LENGTH_END
+    return len(head) > MAGIC_AT and head[MAGIC_AT] == MAGIC and size_at(head, 0) >= HEADER_SIZE
 
 
 @define

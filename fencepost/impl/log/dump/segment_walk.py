@@ -16,6 +16,7 @@ from typing import Protocol
 
 from attrs import define, evolve, frozen
 
+from fencepost.impl.log.batch.batch_file import CHUNK_BYTES
 from fencepost.impl.log.batch.header import (
     HEADER_SIZE,
     LENGTH_END,
@@ -25,12 +26,11 @@ from fencepost.impl.log.batch.header import (
     CorruptBatchError,
     Damage,
     read_header,
+    size_at,
     unchecked_header,
 )
 from fencepost.impl.log.batch.record_batch import Record, read_records
 
-CHUNK_BYTES = 1024 * 1024
-"""Read at once, unless a batch is longer."""
 MOST_BATCH_BYTES = 256 * 1024 * 1024
 """A batch is in memory as a whole; one that claims more than any sane message.max.bytes is taken for damage,
 not read."""
@@ -122,7 +122,7 @@ def walk_segment(source: Source, path: object, parsed: Parsed) -> Iterator[Segme
     position, size, start, data = 0, source.size(), 0, b""
     while position < size:
         at = position - start
-        if at + HEADER_SIZE > len(data) or at + LENGTH_END + _length(data, at) > len(data):
+        if at + HEADER_SIZE > len(data) or at + size_at(data, at) > len(data):
             start, data = position, _read(source, position, size)
             at = 0
         if _magic(data, at) in (0, 1):
@@ -131,7 +131,7 @@ def walk_segment(source: Source, path: object, parsed: Parsed) -> Iterator[Segme
                 yield old
                 position = old.position
                 continue
-        whole = data[at : at + max(LENGTH_END + _length(data, at), HEADER_SIZE)]
+        whole = data[at : at + max(size_at(data, at), HEADER_SIZE)]
         try:
             header = parsed.header_of(whole)
         except CorruptBatchError as error:
@@ -145,10 +145,6 @@ def walk_segment(source: Source, path: object, parsed: Parsed) -> Iterator[Segme
         position += header.size
 
 
-def _length(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at + 8 : at + LENGTH_END], "big", signed=True)
-
-
 def _magic(data: bytes, at: int) -> int:
     return data[at + MAGIC_AT] if at + MAGIC_AT < len(data) else MAGIC
 
@@ -156,7 +152,7 @@ def _magic(data: bytes, at: int) -> int:
 def _read(source: Source, position: int, size: int) -> bytes:
     """A chunk that holds at least the batch at its beginning, where one can be believed."""
     data = source.read_at(position, CHUNK_BYTES)
-    claimed = LENGTH_END + _length(data, 0) if len(data) >= LENGTH_END else 0
+    claimed = size_at(data, 0) if len(data) >= LENGTH_END else 0
     if len(data) < claimed <= min(MOST_BATCH_BYTES, size - position) and _magic(data, 0) == MAGIC:
         data = source.read_at(position, claimed)
     return data
@@ -168,7 +164,7 @@ def _bad(source: Source, error: CorruptBatchError, data: bytes, at: int, positio
         header = evolve(unchecked_header(data, at), position=position)
     seen = error.seen
     if error.damage is Damage.TORN:
-        claimed = LENGTH_END + _length(data, at) if len(data) - at >= LENGTH_END else 0
+        claimed = size_at(data, at) if len(data) - at >= LENGTH_END else 0
         seen = (
             f"a batch of {claimed} bytes, more than the {MOST_BATCH_BYTES} that are read at once"
             if claimed <= size - position and claimed > len(data) - at
@@ -198,11 +194,11 @@ def _is_zero(source: Source, position: int, size: int) -> bool:
     return True
 
 
-def _is_old(source: Source, position: int, length: int) -> bool:
+def _is_old(source: Source, position: int, size: int) -> bool:
     """Whether the CRC-32 of a message of format 0 or 1 holds; it covers everything from the magic on."""
-    if length > MOST_BATCH_BYTES:
+    if size > MOST_BATCH_BYTES:
         return False
-    message = source.read_at(position, LENGTH_END + length)
+    message = source.read_at(position, size)
     return zlib.crc32(message[MAGIC_AT:]) == int.from_bytes(message[LENGTH_END:MAGIC_AT], "big")
 
 
@@ -214,15 +210,15 @@ def _old(source: Source, position: int, size: int) -> Old:
         at = position - start
         if at + MAGIC_AT >= len(data):
             start, data, at = position, source.read_at(position, CHUNK_BYTES), 0
-        length = _length(data, at)
-        whole = LENGTH_END + length >= SMALLEST_OLD_MESSAGE and position + LENGTH_END + length <= size
+        message = size_at(data, at)
+        whole = message >= SMALLEST_OLD_MESSAGE and position + message <= size
         if (
             _magic(data, at) not in (0, 1)
             or not whole
-            or (not count and not _is_old(source, position, length))
+            or (not count and not _is_old(source, position, message))
         ):
             break
         magic, last_offset = data[at + MAGIC_AT], int.from_bytes(data[at : at + 8], "big", signed=True)
         count += 1
-        position += LENGTH_END + length
+        position += message
     return Old(position, magic, count, last_offset)

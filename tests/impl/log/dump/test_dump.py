@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from impl_batches import tiny_records
 
+from fencepost.impl.log.batch.batch_file import CHUNK_BYTES
 from fencepost.impl.log.batch.record_batch import CODECS, Record, encode_batch
 from fencepost.impl.log.dump import indexes, states
 from fencepost.impl.log.dump.dump import BatchSeen, Extent, looks_like_log, walk_log
 from fencepost.impl.log.dump.indexes import OffsetEntry, OffsetIndexCheck, TimeEntry, TimeIndexCheck
-from fencepost.impl.log.dump.segment_walk import CHUNK_BYTES
 from fencepost.impl.log.dump.states import EpochStart, PartitionOffset, Property
 from fencepost.impl.log.flaw import Flaw
 from fencepost.impl.log.producer.snapshot import ProducerEntry, encode_snapshot
