@@ -1,18 +1,10 @@
-"""Value ids of records, and the text of a row: records of every version compare with each other."""
+"""Value ids of records: those that any version made compare with each other."""
 
-import msgspec
 import pytest
 
-from fencepost.impl.log.batch.record_batch import (
-    HEADER_SIZE,
-    CorruptBatchError,
-    Header,
-    Record,
-    encode_batch,
-    read_header,
-)
-from fencepost.proxy.record.lines import run_text
-from fencepost.proxy.record.values import Kept, Values
+from fencepost.impl.log.batch.header import HEADER_SIZE, CorruptBatchError, read_header
+from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch
+from fencepost.proxy.record.values import Values
 
 KEY = bytes(range(32))
 """As long as the key of a folder."""
@@ -51,14 +43,6 @@ def test_ids_are_those_of_earlier_records(producer, column, codec):
     assert Values(key=KEY).of_batch(data, read_header(data)) == ([row[column] for row in HELD], None)
 
 
-def test_sizes_alone_have_ids_of_their_own():
-    """Rule: where only sizes are kept, two records of one size have one id, and of two sizes two."""
-    made = [Record(n, 5, None, value) for n, value in enumerate((b"a", b"b", b"cc"))]
-    data = encode_batch(made, base_offset=0, leader_epoch=-1)
-    (one, other, longer), _ = Values(key=KEY, kept=Kept.SIZE).of_batch(data, read_header(data))
-    assert one == other != longer
-
-
 def test_a_record_ends_inside_its_batch():
     """Rule: a record that claims bytes of the batch after it has no id: they are not its own."""
     made = encode_batch([Record(0, 5, None, b"v" * 20)], base_offset=0, leader_epoch=-1)
@@ -74,12 +58,3 @@ def test_an_empty_batch_has_no_ids():
     """Rule: a batch that compaction emptied is read, also if it still names a codec."""
     data = encode_batch((), base_offset=5, leader_epoch=2, codec="lz4", last_offset_delta=9)
     assert Values(key=KEY).of_batch(data, read_header(data)) == ([], [])
-
-
-@pytest.mark.parametrize(("base", "epoch"), [(-1, -1), (0, 12), (2**62, 0), (9, -1)])
-def test_text_reads_as_the_records(base, epoch):
-    """Rule: a row's records are read as they were written; without an offset no epoch is written."""
-    numbers = [1 << 62, (1 << 63) - 1, 5, 0]
-    known = {} if base < 0 or epoch < 0 else {"leader_epoch": epoch}
-    expected = {"topic": 'a "topic"', "partition": 7, "offset": base, "values": numbers}
-    assert msgspec.json.decode(run_text('a "topic"', 7, base, numbers, epoch)) == expected | known
