@@ -34,6 +34,8 @@ STRIDE_BYTES = 16 * 1024
 """Bytes per read if only headers are needed: a few index intervals."""
 
 _CODECS = len(CODECS)
+_ABOVE_ALL = 1 << 64
+"""Above each last offset that a header can name."""
 _FRAME = Struct(">qiibIhiqq")
 _FRAME_HEAD = Struct(">qiibIhi")
 
@@ -166,7 +168,7 @@ def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     position = start
     while position < end:
         data = file.read_at(position, min(CHUNK_BYTES, end - position))
-        whole = _whole(data)
+        whole = whole_batches(data, below=_ABOVE_ALL)
         if not whole and position + len(data) < end and len(data) >= LENGTH_END:
             if (size := size_at(data, 0)) > len(data):
                 data = file.read_at(position, min(size, end - position))
@@ -177,16 +179,6 @@ def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
             return
         yield position, data if whole == len(data) else data[:whole]
         position += whole
-
-
-def _whole(data: bytes) -> int:
-    position, available = 0, len(data)
-    while position + LENGTH_END <= available:
-        size = size_at(data, position)
-        if size <= LENGTH_END or position + size > available:
-            break
-        position += size
-    return position
 
 
 def _torn(position: int, size: int, seen: int) -> CorruptBatchError:
