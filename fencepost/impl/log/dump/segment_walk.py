@@ -1,7 +1,9 @@
-"""The bytes of one segment: its batches, and everything that is not a batch.
+"""The bytes of one segment, written by any broker and in any condition: its batches, and everything that is
+not a batch.
 
-Owns the walk through a file and how much of it is in memory: CHUNK_BYTES, or one batch. Must not know offsets
-of a log, other files, or the consequences of damage.
+Owns the walk through such a file and how much of it is in memory: CHUNK_BYTES, or one batch. Must not know
+where files are (it reads from an open file, and only reads), offsets of a log, other files, or the
+consequences of damage.
 
 A batch with a wrong checksum or header is reported and skipped, because its length still says where the next
 one begins. Damage that makes the length doubtful ends the walk. Messages of formats 0 and 1 (before Kafka
@@ -10,42 +12,53 @@ one begins. Damage that makes the length doubtful ends the walk. Messages of for
 
 import zlib
 from collections.abc import Iterator
+from typing import Protocol
 
 from attrs import define, evolve, frozen
 
-from fencepost.audit.source import Place
+from fencepost.impl.log.batch.batch_file import CHUNK_BYTES
 from fencepost.impl.log.batch.header import (
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
+    MAGIC_AT,
     BatchHeader,
     CorruptBatchError,
     Damage,
     read_header,
+    size_at,
     unchecked_header,
 )
 from fencepost.impl.log.batch.record_batch import Record, read_records
-from fencepost.impl.log.dump.dump import Source
 
-CHUNK_BYTES = 1024 * 1024
-"""Read at once, unless a batch is longer."""
 MOST_BATCH_BYTES = 256 * 1024 * 1024
 """A batch is in memory as a whole; one that claims more than any sane message.max.bytes is taken for damage,
 not read."""
 SMALLEST_OLD_MESSAGE = 26
 """Offset, size, CRC, magic, attributes, two null lengths (format 0)."""
-_MAGIC_AT = 16
+
+
+class Source(Protocol):
+    """An open file, opened for reading only; for example impl.files.File."""
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Read up to `size` bytes from `position`; fewer only at the end of the file."""
+        ...
+
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        ...
 
 
 @define
-class AuditedBatch:
+class SegmentBatch:
     """A whole batch. position: in the file (that of the header is in `data`). data: its bytes, and only
-    they."""
+    they. path: of the file, as messages name it."""
 
     header: BatchHeader
     position: int
     data: bytes
-    path: Place
+    path: object
 
     @property
     def where(self) -> str:
@@ -72,6 +85,8 @@ class Bad:
     header: BatchHeader | None = None
     # Whether the rest is all zeros.
     zeros: bool = False
+    # The checksum of the bytes of a batch that was skipped, if that is what differs.
+    computed_crc: int | None = None
 
 
 @frozen
@@ -101,13 +116,13 @@ class Parsed:
         return self.header
 
 
-def walk_segment(source: Source, path: Place, parsed: Parsed) -> Iterator[AuditedBatch | Bad | Old]:
+def walk_segment(source: Source, path: object, parsed: Parsed) -> Iterator[SegmentBatch | Bad | Old]:
     """Everything in a segment, in the order of the file. A Bad without a header is the last item. parsed:
     shared by replicas that are walked side by side."""
     position, size, start, data = 0, source.size(), 0, b""
     while position < size:
         at = position - start
-        if at + HEADER_SIZE > len(data) or at + LENGTH_END + _length(data, at) > len(data):
+        if at + HEADER_SIZE > len(data) or at + size_at(data, at) > len(data):
             start, data = position, _read(source, position, size)
             at = 0
         if _magic(data, at) in (0, 1):
@@ -116,7 +131,7 @@ def walk_segment(source: Source, path: Place, parsed: Parsed) -> Iterator[Audite
                 yield old
                 position = old.position
                 continue
-        whole = data[at : at + max(LENGTH_END + _length(data, at), HEADER_SIZE)]
+        whole = data[at : at + max(size_at(data, at), HEADER_SIZE)]
         try:
             header = parsed.header_of(whole)
         except CorruptBatchError as error:
@@ -126,22 +141,18 @@ def walk_segment(source: Source, path: Place, parsed: Parsed) -> Iterator[Audite
                 return
             position += bad.header.size
             continue
-        yield AuditedBatch(header, position, whole, path)
+        yield SegmentBatch(header, position, whole, path)
         position += header.size
 
 
-def _length(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at + 8 : at + LENGTH_END], "big", signed=True)
-
-
 def _magic(data: bytes, at: int) -> int:
-    return data[at + _MAGIC_AT] if at + _MAGIC_AT < len(data) else MAGIC
+    return data[at + MAGIC_AT] if at + MAGIC_AT < len(data) else MAGIC
 
 
 def _read(source: Source, position: int, size: int) -> bytes:
     """A chunk that holds at least the batch at its beginning, where one can be believed."""
     data = source.read_at(position, CHUNK_BYTES)
-    claimed = LENGTH_END + _length(data, 0) if len(data) >= LENGTH_END else 0
+    claimed = size_at(data, 0) if len(data) >= LENGTH_END else 0
     if len(data) < claimed <= min(MOST_BATCH_BYTES, size - position) and _magic(data, 0) == MAGIC:
         data = source.read_at(position, claimed)
     return data
@@ -153,7 +164,7 @@ def _bad(source: Source, error: CorruptBatchError, data: bytes, at: int, positio
         header = evolve(unchecked_header(data, at), position=position)
     seen = error.seen
     if error.damage is Damage.TORN:
-        claimed = LENGTH_END + _length(data, at) if len(data) - at >= LENGTH_END else 0
+        claimed = size_at(data, at) if len(data) - at >= LENGTH_END else 0
         seen = (
             f"a batch of {claimed} bytes, more than the {MOST_BATCH_BYTES} that are read at once"
             if claimed <= size - position and claimed > len(data) - at
@@ -170,6 +181,7 @@ def _bad(source: Source, error: CorruptBatchError, data: bytes, at: int, positio
         rest=size - position,
         header=header,
         zeros=zeros,
+        computed_crc=error.computed_crc,
     )
 
 
@@ -182,12 +194,12 @@ def _is_zero(source: Source, position: int, size: int) -> bool:
     return True
 
 
-def _is_old(source: Source, position: int, length: int) -> bool:
+def _is_old(source: Source, position: int, size: int) -> bool:
     """Whether the CRC-32 of a message of format 0 or 1 holds; it covers everything from the magic on."""
-    if length > MOST_BATCH_BYTES:
+    if size > MOST_BATCH_BYTES:
         return False
-    message = source.read_at(position, LENGTH_END + length)
-    return zlib.crc32(message[_MAGIC_AT:]) == int.from_bytes(message[LENGTH_END:_MAGIC_AT], "big")
+    message = source.read_at(position, size)
+    return zlib.crc32(message[MAGIC_AT:]) == int.from_bytes(message[LENGTH_END:MAGIC_AT], "big")
 
 
 def _old(source: Source, position: int, size: int) -> Old:
@@ -196,17 +208,17 @@ def _old(source: Source, position: int, size: int) -> Old:
     count, last_offset, magic, start, data = 0, -1, -1, position, b""
     while position < size:
         at = position - start
-        if at + _MAGIC_AT >= len(data):
+        if at + MAGIC_AT >= len(data):
             start, data, at = position, source.read_at(position, CHUNK_BYTES), 0
-        length = _length(data, at)
-        whole = LENGTH_END + length >= SMALLEST_OLD_MESSAGE and position + LENGTH_END + length <= size
+        message = size_at(data, at)
+        whole = message >= SMALLEST_OLD_MESSAGE and position + message <= size
         if (
             _magic(data, at) not in (0, 1)
             or not whole
-            or (not count and not _is_old(source, position, length))
+            or (not count and not _is_old(source, position, message))
         ):
             break
-        magic, last_offset = data[at + _MAGIC_AT], int.from_bytes(data[at : at + 8], "big", signed=True)
+        magic, last_offset = data[at + MAGIC_AT], int.from_bytes(data[at : at + 8], "big", signed=True)
         count += 1
-        position += LENGTH_END + length
+        position += message
     return Old(position, magic, count, last_offset)
