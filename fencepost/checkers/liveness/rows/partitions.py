@@ -56,7 +56,7 @@ def _able(facts: Facts, broker: int, moment: int) -> bool:
 
 
 class Stretch(NamedTuple):
-    """A state of a partition, while no broker comes or goes."""
+    """A state of a partition, while no broker comes or goes and no operator asks for anything."""
 
     state: State
     begin: int
@@ -70,21 +70,26 @@ class Stretch(NamedTuple):
 
 
 def _stretches(facts: Facts) -> dict[Key, list[Stretch]]:
-    """The states of each partition, cut where a broker came or went."""
+    """The states of each partition, cut where a broker came or went, and where an operator asked."""
     return {key: list(_stretches_of(facts, key)) for key in facts.states}
 
 
 def _stretches_of(facts: Facts, key: Key) -> Iterator[Stretch]:
     presence = facts.once(_presence)
+    asked = (*facts.deleted.get(key[0], ()), *facts.moving.get(key, ()), *facts.assigned.get(key, ()))
+    changes = sorted({told.time for told in asked})
     for state, until in _spans(facts, key):
         place = bisect_right(presence, state.time, key=_since) - 1
+        cuts = [*changes[bisect_right(changes, state.time) : bisect_left(changes, until)], until]
         begin = state.time
         while begin < until:
             _, there, able = presence[place]
-            place += 1
-            end = min(until, presence[place].since) if place < len(presence) else until
+            later = presence[place + 1].since if place + 1 < len(presence) else until
+            end = min(later, cuts[0])
             stays = not facts.is_going(key[0], begin)
             yield Stretch(state, begin, end, facts.replicas(key, begin), there, able, stays)
+            place += end == later
+            cuts = cuts[end == cuts[0] :]
             begin = end
 
 
@@ -182,7 +187,7 @@ def _preferred_of(facts: Facts, key: Key) -> Iterator[Case]:
     for one in facts.once(_stretches)[key]:
         first, leader = next(iter(one.replicas), -1), one.state.leader
         able = first in one.able and first in one.state.isr
-        if able and 0 <= leader != first and not facts.is_moving(key, one.begin):
+        if one.stays and able and 0 <= leader != first and not facts.is_moving(key, one.begin):
             expected = f"broker {first}, the preferred replica, to lead"
             yield _case(key, one.state, one.begin, one.end, expected)
 
