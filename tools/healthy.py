@@ -1,30 +1,99 @@
 """`python -m tools.healthy [PROFILE...]`: the sweep of all profiles, resumable."""
 
+import os
 import resource
 import shutil
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import attrs
 import rich_click as click
-from attrs import define, field
+from attrs import define, field, frozen
 
 from fencepost.campaign.driver.driver import Campaign, CampaignProgress, drive
 from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.workers.results import CampaignResult, Job
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Bar, Output, add_row, table
-from fencepost.traces.errors import ExitCode
+from fencepost.traces.errors import ExitCode, strongest
 from tools import program
-from tools.healthy.ledger import Ledger, Slice, Sum, source_digest
-from tools.healthy.memory import children_memory
+from tools.ledger import TOP, Ledger, digest
 
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 SEEDS = 100_000
 SLICE = 500
 """Seeds per slice: a minute or two, after which the workers are new."""
 LOOKS = 20
 """How often a slice's memory is looked at."""
+
+
+JUDGED = ("campaign", "checkers", "impl", "model", "sim", "traces")
+"""What a result depends on, of the package's folders."""
+
+
+@frozen(kw_only=True)
+class Slice:
+    """Seeds [first, first + runs) of one profile. source: digest of the code; amiss: (seed, what was wrong
+    with its run).
+
+    exit_code: of its campaign; a run that was too weak to mean anything is no finding. cpu_s: processor time
+    of all workers, wall_s: of the slice. memory: bytes that the workers had together, at even distances from
+    the slice's first runs to its last (empty where the system does not tell).
+    """
+
+    source: str
+    profile: str
+    first: int
+    runs: int
+    operations: int
+    events: int
+    rechecked: int
+    amiss: tuple[tuple[int, str], ...]
+    cpu_s: float
+    wall_s: float
+    memory: tuple[int, ...] = ()
+    exit_code: int = ExitCode.NOTHING_FOUND
+
+
+@frozen(kw_only=True)
+class Sum:
+    """Of one profile, or of all."""
+
+    runs: int = 0
+    operations: int = 0
+    events: int = 0
+    rechecked: int = 0
+    amiss: tuple[tuple[int, str], ...] = ()
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    exit_code: int = ExitCode.NOTHING_FOUND
+
+    def __add__(self, other: "Slice | Sum") -> "Sum":
+        summed = ("runs", "operations", "events", "rechecked", "amiss", "cpu_s", "wall_s")
+        return Sum(
+            **{name: getattr(self, name) + getattr(other, name) for name in summed},
+            exit_code=strongest({ExitCode(self.exit_code), ExitCode(other.exit_code)}),
+        )
+
+
+@cache
+def source_digest() -> str:
+    """Of the code that runs and judges."""
+    return digest(path for folder in JUDGED for path in (TOP / "fencepost" / folder).rglob("*.py"))
+
+
+def ledger_of(out: Path) -> Ledger[Slice]:
+    """What was swept."""
+    path = out / "ledger.jsonl"
+    return Ledger.open(path, Slice, key=lambda one: (one.source, one.profile, one.first), of="healthy seeds")
+
+
+def sum_of(ledger: Ledger[Slice], source: str, profile: str) -> Sum:
+    """What there is of a profile, of this code."""
+    wanted = (one for one in ledger.rows.values() if (one.source, one.profile) == (source, profile))
+    return sum(wanted, Sum())
 
 
 @define(kw_only=True)
@@ -34,12 +103,13 @@ class Sweep:
     out: Path
     jobs: int
     keep: bool
-    ledger: Ledger
+    ledger: Ledger[Slice]
+    source: str
     memory: list[int] = field(factory=list)
 
     def run(self, profile: str, seeds: range, bar: Bar, done: int) -> CampaignResult:
         """One slice: its runs are saved, judged, counted, and removed again unless something is amiss."""
-        folder = self.out / f"{profile}-{seeds.start}-{self.ledger.source}"
+        folder = self.out / f"{profile}-{seeds.start}-{self.source}"
         self.memory.clear()
         every = max(1, len(seeds) // LOOKS)
 
@@ -60,7 +130,7 @@ class Sweep:
         amiss = _amiss(result)
         self.ledger.add(
             Slice(
-                source=self.ledger.source,
+                source=self.source,
                 profile=profile,
                 first=seeds.start,
                 runs=result.finished,
@@ -77,6 +147,19 @@ class Sweep:
         if not amiss and not self.keep:
             shutil.rmtree(folder)
         return result
+
+
+def children_memory() -> int:
+    """Bytes that the children have together; what they share counts in each. 0 where the system does not
+    tell."""
+    total = 0
+    for listed in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        for child in listed.read_text().split():
+            try:
+                total += int((Path("/proc") / child / "statm").read_text().split()[1]) * PAGE
+            except OSError:
+                continue  # it has ended
+    return total
 
 
 def _children_s() -> float:
@@ -171,13 +254,12 @@ def command(
     """
     output = Output(as_json)
     names = profiles or tuple(PROFILES)
-    ledger = Ledger(out / "ledger.jsonl", source_digest())
-    ledger.read()
-    sweep = Sweep(out=out, jobs=jobs, keep=keep, ledger=ledger)
+    ledger, source = ledger_of(out), source_digest()
+    sweep = Sweep(out=out, jobs=jobs, keep=keep, ledger=ledger, source=source)
     todo = [
         (profile, chosen)
         for profile, chosen in _slices(names, first, -(-seeds // len(names)), size)
-        if not report and (profile, chosen.start) not in ledger.by_place
+        if not report and (source, profile, chosen.start) not in ledger.rows
     ]
     interrupted, done = False, 0
     with output.progress("healthy seeds", sum(len(chosen) for _, chosen in todo)) as bar:
@@ -186,13 +268,13 @@ def command(
             if interrupted:
                 break
             done += len(chosen)
-    sums = {profile: ledger.sum(profile) for profile in names}
+    sums = {profile: sum_of(ledger, source, profile) for profile in names}
     _show(sums, output)
     if interrupted:
         output.note("interrupted; every finished run is kept, the same line goes on")
     output.emit(
         {
-            "source": ledger.source,
+            "source": source,
             "profiles": {name: attrs.asdict(one) for name, one in sums.items()},
             "interrupted": interrupted,
         }
@@ -202,10 +284,5 @@ def command(
     return ExitCode(sum(sums.values(), Sum()).exit_code)
 
 
-def main() -> None:
-    """Entry of the program."""
-    program.run(command, "healthy")
-
-
 if __name__ == "__main__":
-    main()
+    program.run(command, "healthy")
