@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from tools.exact import __main__ as program
-from tools.exact.__main__ import Stretch, ledger_of, sum_of
+from tools.exact.__main__ import ledger_of, sum_of
 from tools.exact.subjects import MODELS, SUBJECTS, Counted, counted
+from tools.exact.sweep import Stretch
 from tools.ledger import TOP, digest
 
 

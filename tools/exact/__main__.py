@@ -2,44 +2,25 @@
 
 import multiprocessing
 import os
-import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import rich_click as click
-from attrs import asdict, evolve, frozen
+from attrs import asdict, frozen
 
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import EnvironmentError_, ExitCode
 from tools import program
 from tools.exact.subjects import SUBJECTS
+from tools.exact.sweep import Stretch, begin, swept
 from tools.ledger import Ledger, digest
 
 HISTORIES = 200_000
 STRETCH = 2_000
 """Histories per task: a second or two, so that little is lost when a sweep is ended."""
-
-
-WARM_UP = 5
-"""Histories that are compared and not counted first: compiling may take longer than the limit of one history,
-which then is undecided."""
-_warm: set[str] = set()
-
-
-@frozen(kw_only=True)
-class Stretch:
-    """Seeds [seed, seed + histories) of a subject, compared. source: digest of the code that was compared."""
-
-    source: str
-    seed: int
-    histories: int
-    wrong: int = 0
-    illegal: int | None = None
-    seconds: float = 0.0
 
 
 @frozen(kw_only=True)
@@ -53,29 +34,11 @@ class Sum:
     seconds: float
 
 
-def _begin() -> None:
-    """In a worker: whoever started it is interrupted, and what it prints is no answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)
-
-
-def swept(name: str, task: Stretch) -> tuple[str, Stretch]:
-    """A stretch of a subject, compared. seconds: of processor time."""
-    subject = SUBJECTS[name]
-    for _ in range(WARM_UP if name not in _warm else 0):
-        subject.compare(0, 1)
-    _warm.add(name)
-    began = time.process_time()
-    found = subject.compare(task.seed, task.histories)
-    seconds = round(time.process_time() - began, 3)
-    return name, evolve(task, wrong=found.wrong, illegal=found.illegal, seconds=seconds)
-
-
 def _sweep(todo: list[tuple[str, Stretch]], jobs: int) -> Iterator[tuple[str, Stretch]]:
     """Every task, in the order in which processes finish them. Raises EnvironmentError_ if one ends."""
     os.environ["PYTHONHASHSEED"] = "0"
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(todo)), context, _begin) as pool:
+    with ProcessPoolExecutor(min(jobs, len(todo)), context, begin) as pool:
         try:
             for future in as_completed([pool.submit(swept, *task) for task in todo]):
                 yield future.result()

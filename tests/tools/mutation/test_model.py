@@ -1,4 +1,5 @@
-"""tools/model_mutants: TLC's answers are read from the documentation, and a fault in a model is told apart by
+"""tools/mutation/model: TLC's answers are read from the documentation, and a fault in a model is told apart
+by
 them."""
 
 import multiprocessing
@@ -8,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.model_mutants.__main__ import _answer, _mutant, mutants_of
-from tools.model_mutants.recorded import PAGES, answers
-from tools.mutation.checkers import TOP
+from tools.ledger import TOP
 from tools.mutation.fault import Fault
+from tools.mutation.model.recorded import PAGES, answers
+from tools.mutation.model.subject import mutants_of, tried
 
 FEW = 120
 """States of the two smallest rows of the groups' table."""
@@ -57,16 +58,6 @@ def planted(before: str, after: str) -> Fault:
     )
 
 
-def tried(fault: Fault) -> tuple[str, str]:
-    """What becomes of the fault in a process that has imported no model."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_mutant, args=(theirs, fault, answers("group", FEW)))
-    process.start()
-    theirs.close()
-    return _answer(ours, process)
-
-
 @pytest.mark.parametrize(
     ("after", "outcome"),
     [
@@ -78,17 +69,19 @@ def tried(fault: Fault) -> tuple[str, str]:
 )
 def test_a_fault_is_told_apart_and_none_is_not(after: str, outcome: str) -> None:
     """Rule (STYLE 12): a judge that convicts every source convicts none; an exception counts by itself."""
-    assert tried(planted("if coordinator.is_answered(*pair, member, group):", after))[0] == outcome
+    fault = planted("if coordinator.is_answered(*pair, member, group):", after)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:  # a process that has imported no model
+        assert pool.apply(tried, (fault, answers("group", FEW)))[0] == outcome
 
 
 def test_the_command_counts_and_goes_on(tmp_path: Path) -> None:
     """Rule: results are kept by the name of the mutant; the exit code says whether one survived."""
-    line = [sys.executable, "-m", "tools.model_mutants", "group", "--sample", "3", "--seed", "5"]
+    line = [sys.executable, "-m", "tools.mutation", "model", "group", "--sample", "3", "--seed", "5"]
     line += ["--states", str(FEW), "--out", str(tmp_path), "--jobs", "1", "--json"]
     first = subprocess.run(line, capture_output=True, text=True, check=False)
     assert first.returncode in (0, 1), first.stderr
-    kept = tmp_path / f"group-{FEW}.jsonl"
-    assert len(kept.read_text(encoding="utf-8").splitlines()) == 3
+    kept = tmp_path / f"model-{FEW}.jsonl"
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 4
     again = subprocess.run(line, capture_output=True, text=True, check=False)
     assert again.stdout == first.stdout
-    assert len(kept.read_text(encoding="utf-8").splitlines()) == 3
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 4

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-TOP = Path(__file__).parents[2]
+from tools.ledger import TOP
+
 KERNELS_S = 15.0
 """Where kernels do most of the work, tests take longer: uncompiled, with every line watched."""
 

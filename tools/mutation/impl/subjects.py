@@ -7,13 +7,11 @@ of one is another option, not a fault of the protocol. Must not know how a mutan
 
 import ast
 import re
-from hashlib import blake2b
-from pathlib import Path
 
-from tools.mutants.effects import effects_of
-from tools.mutation.checkers import TOP
+from tools.ledger import TOP
+from tools.mutation.effects import effects_of
 from tools.mutation.fault import Fault
-from tools.mutation.faults import faults_of
+from tools.mutation.finder import faults_of
 
 IMPL = "fencepost/impl"
 AREAS: dict[str, tuple[str, ...]] = {
@@ -99,13 +97,3 @@ def _words(source: str) -> list[range]:
             begin = starts[node.lineno - 1] + node.col_offset
             found.append(range(begin, starts[node.end_lineno - 1] + node.end_col_offset))
     return found
-
-
-def in_order(faults: list[Fault], seed: int) -> list[Fault]:
-    """An order that depends on names and the seed only, so that a larger sample contains a smaller one."""
-    return sorted(faults, key=lambda fault: blake2b(f"{seed} {fault.name}".encode()).digest())
-
-
-def module_of(file: str) -> str:
-    """The module that a source is."""
-    return Path(file).with_suffix("").as_posix().replace("/", ".")

@@ -1,14 +1,57 @@
-"""A fault is put into a process that has the implementation imported already: the functions get the code of
-the mutated source.
+"""A fault is put into a process, and never into the tree: a module that is not imported yet is loaded from
+the
+mutated source; functions of one that is imported get the code of the mutated source.
 
-Owns the exchange. What runs while a module is imported has left its results in the module, so that only
+Owns both. What runs while a module is imported has left its results in the module, so that only
 re-importing it shows the fault: reach.py knows these statements. Must not know runs nor outcomes.
 """
 
 import functools
 import gc
-from collections.abc import Iterator
-from types import CodeType, FunctionType
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from types import CodeType, FunctionType, ModuleType
+
+from attrs import frozen
+
+
+@frozen
+class MutatedSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads one module from another source."""
+
+    module: str
+    code: CodeType
+    origin: str
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Of that module only."""
+        if fullname != self.module:
+            return None
+        spec = importlib.util.spec_from_loader(
+            fullname, self, origin=self.origin, is_package=self.origin.endswith("__init__.py")
+        )
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(self.origin.removesuffix("/__init__.py"))
+        return spec
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """As usual."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the source."""
+        module.__file__ = self.origin
+        exec(self.code, module.__dict__)  # the source is this repository's own, with one fault in it
+
+
+def plant(module: str, source: bytes, origin: str) -> None:
+    """From now on this process imports that module from this source. Raises SyntaxError."""
+    assert module not in sys.modules, f"{module} is imported already"
+    sys.meta_path.insert(0, MutatedSource(module, compile(source, origin, "exec"), origin))
 
 
 def functions_in(code: CodeType) -> Iterator[CodeType]:

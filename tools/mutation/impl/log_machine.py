@@ -8,7 +8,7 @@ put into the process.
 import signal
 from pathlib import Path
 
-from tools.mutants.trial import EndlessRunError, Outcome, on_alarm
+from tools.mutation.impl.trial import EndlessRunError, Outcome, on_alarm
 
 ROUND = 50
 """Examples of one round, as in a hunt: Hypothesis begins each with small ones."""

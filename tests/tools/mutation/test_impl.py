@@ -1,27 +1,30 @@
-"""tools/mutants: which faults count, that a planted one is loaded and convicted, and that the three counts
+"""tools/mutation/impl: which faults count, that a planted one is loaded and convicted, and that the three
+counts
 are never added up."""
 
 import importlib.util
-import multiprocessing
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tools.mutants.__main__ as program
+import tools.mutation.__main__ as program
+import tools.mutation.impl.subject as impl
 from fencepost.impl.log.batch import header
 from fencepost.impl.log.segmented_log import SegmentedLog
-from tools.mutants.effects import effects_of
-from tools.mutants.infection import PROBE, numbered, probes_of, recorder
-from tools.mutants.ledger import Ledger, digest, equivalents, name_of
-from tools.mutants.log_machine import by_log_machine
-from tools.mutants.patch import exchange
-from tools.mutants.reach import HITS, Reached, marked, read
-from tools.mutants.subjects import AREAS, files_of, in_order, mutants_of
-from tools.mutants.trial import Outcome, Result, outcome_of, places, plant
-from tools.mutation.checkers import TOP
-from tools.mutation.faults import faults_of
+from tools.mutation.effects import effects_of
+from tools.mutation.engine import counts_of
+from tools.mutation.fault import in_order
+from tools.mutation.finder import faults_of
+from tools.mutation.impl.infection import PROBE, numbered, probes_of, recorder
+from tools.mutation.impl.log_machine import by_log_machine
+from tools.mutation.impl.reach import HITS, Reached, marked, read
+from tools.mutation.impl.subject import Implementation, equivalents
+from tools.mutation.impl.subjects import AREAS, files_of, mutants_of
+from tools.mutation.impl.trial import Outcome, outcome_of, places
+from tools.mutation.planting import exchange, plant
+from tools.mutation.workers import Ended, in_a_child
 
 SOURCE = """
 def step(self):
@@ -54,7 +57,7 @@ def test_time_outs_and_words_of_the_record_are_left_out() -> None:
     """Rule: another time-out is another option; what only tells the trace is what judges read. Every area has
     sources, and at least 1,000 mutants in all."""
     file = "fencepost/impl/replication/isr.py"
-    names = [name_of(fault) for fault in mutants_of(file)]
+    names = [fault.line for fault in mutants_of(file)]
     everything = faults_of(file, Path(file).read_text(encoding="utf-8"))
     assert 100 < len(names) < len(everything) + 50
     assert not any("broker_context.record" in name or "MILLISECOND" in name for name in names)
@@ -66,28 +69,23 @@ def test_time_outs_and_words_of_the_record_are_left_out() -> None:
 def test_a_sample_is_the_seeds_and_a_larger_one_contains_it() -> None:
     """Rule: another seed is a fresh sample."""
     faults = mutants_of("fencepost/impl/replication/isr.py")
-    assert set(in_order(faults, 7)[:5]) <= set(in_order(faults, 7)[:20])
-    assert in_order(faults, 7)[:20] != in_order(faults, 8)[:20]
+    assert set(in_order(faults, "7 ")[:5]) <= set(in_order(faults, "7 ")[:20])
+    assert in_order(faults, "7 ")[:20] != in_order(faults, "8 ")[:20]
     assert list(places(("a", "b"), 10, 3)) == [("a", 10), ("b", 10), ("a", 11)]
 
 
-def _planted(answers: object) -> None:
+def _planted() -> object:
     for name in [name for name in sys.modules if name.startswith("fencepost.impl.controller.guards")]:
         del sys.modules[name]
     plant("fencepost.impl.controller.guards", b"ControllerGuards = 'mutated'\n", "guards.py")
     from fencepost.impl.controller.guards import ControllerGuards
 
-    answers.send(ControllerGuards)  # type: ignore[attr-defined]
+    return ControllerGuards
 
 
 def test_a_module_is_loaded_from_the_mutated_source() -> None:
     """Rule: in the mutant's own process, and in no other."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_planted, args=(theirs,))
-    process.start()
-    assert ours.recv() == "mutated"
-    process.join()
+    assert in_a_child(_planted).answer == "mutated"
     from fencepost.impl.controller.guards import ControllerGuards
 
     assert isinstance(ControllerGuards, type)
@@ -152,34 +150,32 @@ def test_a_probe_marks_a_fault_that_gives_another_value() -> None:
     assert "a < b and b -> (a < b)" in marks(-1, 0) - marks(1, 2)
 
 
-@pytest.mark.parametrize("torn", [False, True])
-def test_counts_are_kept_apart_and_resumed(tmp_path: Path, torn: bool) -> None:
+def subject(tmp_path: Path, area: str = "replication") -> Implementation:
+    """Of one area."""
+    parts = {area: [fault for file in files_of(area) for fault in mutants_of(file)]}
+    return Implementation(
+        parts=parts, out=tmp_path, profiles=("everything",), first=0, seeds=5, patience=9, examples=0,
+        asked={"profiles": "everything", "first": 0, "seeds": 5},
+    )  # fmt: skip
+
+
+def test_counts_are_kept_apart(tmp_path: Path) -> None:
     """Rule: by a judge, by an exception, by no progress; what raises in its first run does not count;
     equivalents come from the page."""
-    outcomes = [*Outcome, Outcome.JUDGED, Outcome.SURVIVED]
-    ledger = Ledger(tmp_path / "out.jsonl")
-    for number, outcome in enumerate(outcomes):
-        ledger.add(Result(name=f"mutant {number}", source="s", area="log", outcome=outcome, cpu_s=1.0))
-    if torn:
-        with ledger.path.open("ab") as file:
-            file.write(b'{"name": "cut')
-    again = Ledger(ledger.path)
-    again.read()
-    assert again.known == ledger.known
-    survivor = len(outcomes) - 1
-    page = f"| mutant | reason |\n|---|---|\n| `` mutant {survivor} `` | no run can tell |\n"
-    assert equivalents(page) == {f"mutant {survivor}": "no run can tell"}
-    counts = again.counts(list(again.known.values()), page)
-    assert counts["mutants"] == 8
-    assert counts["convicted"] == {
-        "by a judge": 2,
-        "by an exception": 1,
-        "by no progress": 1,
-        "by the log machine only": 1,
-    }
-    assert (counts["survived"], counts["unreached"], counts["equivalent"]) == (2, 1, 1)
-    assert counts["not counted, as they raise in their first run"] == 1
+    mine, outcomes = subject(tmp_path), [*Outcome, Outcome.JUDGED, Outcome.SURVIVED]
+    faults, ledger = mine.parts["replication"][: len(outcomes)], mine.ledger()
+    for fault, outcome in zip(faults, outcomes, strict=True):
+        ledger.add(mine.result(fault, Ended(answer=(outcome, 1, "", "", -1, 0))))
+    page = f"| mutant | reason |\n|---|---|\n| `` {faults[-1].line} `` | no run can tell |\n"
+    assert equivalents(page) == {faults[-1].line: "no run can tell"}
+    mine._equivalents = equivalents(page)
+    counts = counts_of(mine, faults, mine.ledger())
+    assert (counts["tried"], counts["equivalent"], len(counts["survivors"])) == (9, 1, 3)
+    apart = {"judged": 2, "no progress": 1, "raised": 1, "broken": 1, "log machine": 1, "survived": 2}
+    assert counts["outcomes"] == apart | {"unreached": 1}
     assert (counts["score"], counts["score with the log machine"]) == (42.9, 57.1)
+    died = mine.result(faults[0], Ended(answer=None, died="no answer"))
+    assert (died.outcome, died.by) == ("no progress", "out of memory")
 
 
 def test_marks_count_what_a_run_comes_to() -> None:
@@ -238,22 +234,18 @@ def test_an_interrupted_sample_is_measured_once(tmp_path: Path, monkeypatch: pyt
     """Rule: what healthy runs come to is kept for the whole sample, not for what is left of it."""
 
     def refuse(files: object, runs: object, faults: tuple[Any, ...], out: Path) -> None:
-        raise MeasuredError([name_of(fault) for fault in faults])
+        raise MeasuredError([fault.line for fault in faults])
 
-    monkeypatch.setattr(program, "measured", refuse)
-    monkeypatch.setattr(program, "preload_judges", lambda: None)
+    monkeypatch.setattr(impl, "measured", refuse)
+    monkeypatch.setattr(impl, "preload_judges", lambda: None)
+    line = ["impl", "replication", "--sample", "3", "--seeds", "5", "--out", str(tmp_path)]
     asked = []
     for _ in range(2):
         with pytest.raises(MeasuredError) as caught:
-            program.command.main(
-                ["replication", "--sample", "3", "--seeds", "5", "--out", str(tmp_path)],
-                standalone_mode=False,
-            )
+            program.command.main(line, standalone_mode=False)
         asked.append(caught.value.args[0])
-        faults = in_order([one for file in files_of("replication") for one in mutants_of(file)], 0)[:1]
-        source = digest((TOP / faults[0].file).read_bytes())
-        found = Result(name=name_of(faults[0]), source=source, area="replication", outcome=Outcome.JUDGED)
-        Ledger(tmp_path / "everything-0-5.jsonl").add(found)
+        mine = subject(tmp_path)
+        mine.ledger().add(mine.found(mine.chosen(1, "")[0], Outcome.JUDGED.value))
     assert asked[0] == asked[1] and len(asked[0]) == 3
 
 

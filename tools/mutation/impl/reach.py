@@ -15,17 +15,15 @@ import importlib.util
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from attrs import define, field, frozen
 
-from tools.mutants.infection import PROBE, Place, Probe, numbered, place_of, probed, probes_of, recorder
-from tools.mutants.subjects import module_of
-from tools.mutation.checkers import TOP
-from tools.mutation.fault import Fault
+from tools.ledger import TOP, digest
+from tools.mutation.fault import Fault, module_of
+from tools.mutation.impl.infection import PROBE, Place, Probe, numbered, place_of, probed, probes_of, recorder
 
 HITS = "__statements_reached__"
 SOURCES = ("impl", "sim", "campaign", "systems", "traces", "model")
@@ -200,11 +198,7 @@ def read(path: Path) -> Reached | None:
 
 def state_of_the_code() -> str:
     """A digest of everything that a run depends on."""
-    state = blake2b(digest_size=8)
-    for folder in SOURCES:
-        for path in sorted((TOP / "fencepost" / folder).rglob("*.py")):
-            state.update(path.relative_to(TOP).as_posix().encode() + path.read_bytes())
-    return state.hexdigest()
+    return digest(path for folder in SOURCES for path in (TOP / "fencepost" / folder).rglob("*.py"))
 
 
 def measure(files: Iterable[str], runs: Sequence[tuple[str, int]], faults: Sequence[Fault] = ()) -> Reached:

@@ -4,16 +4,10 @@ Owns the outcomes and the bounds of a run. The process that calls this is the mu
 replaced before anything imports it. Must not know which mutants there are, nor keep results.
 """
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import signal
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from types import CodeType, FrameType, ModuleType
-
-from attrs import frozen
+from types import FrameType
 
 RUN_CPU_S = 20.0
 """Processor time of one run: a healthy one takes a tenth of a second to a second, whatever its seed."""
@@ -41,65 +35,15 @@ class Outcome(StrEnum):
     BROKEN = "broken"
     """The first run did so, or the source cannot be imported: that is no mutant at all."""
     LOG_MACHINE = "log machine"
-    """No run convicted it, and the log machine did (tools/mutants/log_machine.py). Only in the area `log`."""
+    """No run convicted it, and the log machine did (log_machine.py). Only in the area `log`."""
     SURVIVED = "survived"
     UNREACHED = "unreached"
     """No run of the sample that was measured came to the line."""
 
 
-@frozen(kw_only=True)
-class Result:
-    """What became of a mutant. name: of the fault; source: digest of the file; runs: until it was convicted,
-    or all of them; by: anomalies or the exception; profile, seed: of the run that convicts it."""
-
-    name: str
-    source: str
-    area: str
-    outcome: str
-    runs: int = 0
-    by: str = ""
-    profile: str = ""
-    seed: int = -1
-    cpu_s: float = 0.0
-    differed: int = 0
-    """Runs that were another one than that of the unmutated code. 0 of a survivor: equivalent, or its effect
-    was not exercised; else it was not judged."""
-
-
 class EndlessRunError(BaseException):
     """A run took more processor time than any healthy one does. No Exception: the code under test must not
     catch it."""
-
-
-@frozen
-class MutatedSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads one module from another source."""
-
-    module: str
-    code: CodeType
-    origin: str
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Of that module only."""
-        if fullname != self.module:
-            return None
-        return importlib.util.spec_from_loader(fullname, self, origin=self.origin)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        """As usual."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the source."""
-        module.__file__ = self.origin
-        exec(self.code, module.__dict__)  # the source is this repository's own, with one fault in it
-
-
-def plant(module: str, source: bytes, origin: str) -> None:
-    """From now on this process imports that module from this source. Raises SyntaxError."""
-    assert module not in sys.modules, f"{module} is imported already"
-    sys.meta_path.insert(0, MutatedSource(module, compile(source, origin, "exec"), origin))
 
 
 def places(profiles: Sequence[str], first: int, count: int) -> Iterator[tuple[str, int]]:

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.model.tla.variants import Row, dropped, of_controller, of_group, of_replication
-from tools.mutation.checkers import TOP
+from tools.ledger import TOP
 
 PAGES = {
     "group": (of_group, "docs/explanation/model-group.md"),
