@@ -30,7 +30,7 @@ from fencepost.traces.errors import FencepostError
 from tools import program
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "torture.md"
-BEGIN, END = "<!-- measured by make client-record -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- measured by make measure NAME=client-record -->\n", "<!-- end -->\n"
 RECORD = "record.json"
 REPLAYS = 10
 RUNS_MENDED = 5

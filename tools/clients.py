@@ -1,4 +1,5 @@
-"""What other people's clients do with our brokers, in a table: docs/reference/clients.md (`make clients`).
+"""What other people's clients do with our brokers, in a table: docs/reference/clients.md (`make measure
+NAME=clients`).
 
     python -m tools.clients [NAME[@VERSION] ...] [--json FILE] [--docs docs/reference/clients.md]
 
@@ -21,7 +22,8 @@ from fencepost.traces.errors import FencepostError
 
 MARKS = {"ok": "yes", "failed": "**no**", "absent": "–"}
 ALSO = ("kafka-clients@3.9.2",)
-"""Rows of `make clients` in addition to the newest version of each library: Java 3.9 is the last line that
+"""Rows of `make measure NAME=clients` in addition to the newest version of each library: Java 3.9 is the last
+line that
 ZooKeeper's brokers came with."""
 BEGIN, END = "<!-- table -->\n", "<!-- end -->"
 

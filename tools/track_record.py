@@ -15,9 +15,9 @@ from fencepost.campaign.bugs import BUGS
 from fencepost.campaign.hunting.swarm_hunt import RECORD, Hunt
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "track-record.md"
-BEGIN, END = "<!-- measured by make track-record -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- measured by make measure NAME=track-record -->\n", "<!-- end -->\n"
 RANGES = 5
-"""Ranges of seeds of `make track-record`: a row of fewer has no median."""
+"""Ranges of seeds of `make measure NAME=track-record`: a row of fewer has no median."""
 HEAD = (
     f"| bug | breaks | seeds needed | median of {RANGES} ranges | found in | found as | profile | "
     "the protection that is missing |",

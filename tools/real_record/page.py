@@ -24,7 +24,7 @@ from tools.real_record.rows import Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "real-systems.md"
 EXPLAINED = Path(__file__).parent / "explained.toml"
-BEGIN, END = "<!-- measured by make real-record -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- measured by make measure NAME=real-record -->\n", "<!-- end -->\n"
 HEAD = (
     "| system | plans | runs | findings | too weak or undecided | seconds a run, median and most |",
     "|---|---|---:|---|---:|---:|",
