@@ -186,6 +186,15 @@ class Settings(Struct, frozen=True, kw_only=True, dict=True):
         return bool(by_chance) or net.latency_max_us > FAR_US
 
     @property
+    def hurried(self) -> bool:
+        """Whether the controller gives a request up before a usual answer can be there: it sends the first
+        one for ever, as Kafka's does."""
+        answer_us = 2 * (self.network.latency_min_us + self.network.latency_tail_us)
+        return self.cluster.controller_request_timeout_ms * 1_000 < min(
+            answer_us, 2 * self.network.latency_max_us
+        )
+
+    @property
     def has_quorum(self) -> bool:
         """Whether brokers elect the controller among themselves: KRaft."""
         return self.real is not None and self.real.quorum_ms > 0

@@ -321,6 +321,8 @@ def _of_the_run(facts: Facts) -> Iterator[Disturbance]:
     settled = next((event.time for _, event in facts.of(Name.PHASE) if event.cause == "settled"), FOR_EVER)
     if facts.settings.noisy:
         yield Disturbance(Kind.NOISE, 0, settled, "messages are lost, doubled or held back by chance")
+    if facts.settings.hurried:
+        yield Disturbance(Kind.NOISE, 0, FOR_EVER, "the controller does not wait for a usual answer")
     for position, event in facts.of(Name.BUSY):
         since = busy_since(event)
         yield Disturbance(
