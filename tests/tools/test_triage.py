@@ -17,6 +17,7 @@ from tools.triage.causes import words_of
 from tools.triage.dataset import mix
 from tools.triage.measure import adjusted_rand, may_be_together, measure
 from tools.triage.own_steps import OWN_STEP, is_own
+from tools.triage.runs import chunks_of, harvest, kept_of, of_none
 
 
 def bug(number: int, feature: str = "") -> Bug:
@@ -111,3 +112,15 @@ def test_bad_runs_stand_once_among_healthy_ones(tmp_path) -> None:
     assert sorted(traces) == list(range(20)) and list(truth.values()) == [["KIP-101"], ["KIP-101"]]
     assert sorted(traces[trace_id] for trace_id in truth) == [1, 2]
     assert {traces[trace_id] for trace_id in traces.keys() - truth.keys()} == {10, 11, 12}
+
+
+def test_a_harvest_goes_on_where_it_ended(tmp_path) -> None:
+    """Rule: no seed is run twice, and what was kept is counted; a chunk has all its runs or none."""
+    wanted = [evolve(of_none(("calm",), 3), seeds=60)]
+    first = list(harvest(tmp_path, wanted, first_seed=5, jobs=1))
+    assert first == [("healthy", 20, 20)]
+    assert list(harvest(tmp_path, wanted, first_seed=5, jobs=1)) == []
+    more = [evolve(wanted[0], runs=30)]
+    assert list(harvest(tmp_path, more, first_seed=5, jobs=1)) == [("healthy", 40, 40)]
+    seeds = sorted(trace.seed for trace in TraceStore.open(tmp_path / "runs" / "healthy"))
+    assert seeds == list(range(5, 45)) and kept_of(chunks_of(tmp_path, "healthy")) == 40
