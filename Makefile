@@ -40,9 +40,12 @@ $(READY): constraints.txt pyproject.toml tools/setup.sh
 .PHONY: setup
 setup: $(READY) ## make .venv from the pinned versions, compile the judges' loops (the other targets do it by themselves)
 
-.PHONY: demo
-demo: $(READY) ## a healthy campaign and one with a planted bug, mined together by Spark; one finding explained
+.PHONY: java
+java:
 	@tools/java.sh
+
+.PHONY: demo
+demo: java $(READY) ## a healthy campaign and one with a planted bug, mined together by Spark; one finding explained
 	@$(BIN)/fencepost demo $(ARGS)
 
 .PHONY: lint
@@ -56,8 +59,7 @@ check: lint ## lint, then the tests of the folders that changed since the branch
 	$(BIN)/python -m tools.check -n $(JOBS) --dist loadfile $(ARGS)
 
 .PHONY: test
-test: lint ## lint, then all tests on all cores; ends with what each test folder took
-	@tools/java.sh
+test: java lint ## lint, then all tests on all cores; ends with what each test folder took
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
 .PHONY: selfcheck
@@ -69,11 +71,6 @@ bench: $(READY) ## measure simulator, judges and mining (bench/)
 	@tools/java.sh
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
 
-
-
-
-
-
 .PHONY: measure
 measure: $(READY) ## what takes long or needs a foreign toolchain: make measure NAME=exact ARGS='queue'; alone it lists them
 	@$(BIN)/python -m tools.measure $(NAME) $(ARGS)
@@ -81,7 +78,6 @@ measure: $(READY) ## what takes long or needs a foreign toolchain: make measure 
 .PHONY: healthy
 healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementation over all profiles must find nothing (into out/healthy)
 	$(BIN)/python -m tools.healthy $(ARGS)
-
 
 .PHONY: dist
 dist: $(READY) ## the wheel, into dist/
@@ -92,17 +88,6 @@ docs: $(READY) ## the documentation as a site, into out/site (installs the extra
 	@$(BIN)/python -m pip install -q --no-input --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[docs]'
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q $(ARGS)
 	@echo "out/site/index.html"
-
-
-
-
-
-
-
-
-
-
-
 
 .PHONY: format
 format: $(READY) ## let ruff rewrite what it can

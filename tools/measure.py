@@ -1,6 +1,5 @@
 """`python -m tools.measure [NAME [ARGUMENT...]]` (`make measure NAME=exact`): what takes long, or needs a
-foreign
-toolchain.
+foreign toolchain.
 
 Owns the table: name, what it does, how long it takes, what it needs, and the programs that do it, one after
 another. Without a name it lists them. Arguments go to the first program.
