@@ -132,3 +132,12 @@ def test_nothing_is_owed_to_a_topic_that_goes(row: str, wrong: Sequence[Event]) 
     """Rule: from the request on, though the state is older; Kafka balances no topic that is being deleted."""
     assert row in found(wrong)
     assert row not in found([*wrong, deletion(50.2, "requested")])
+
+
+def test_a_process_owes_no_role_before_it_has_registered() -> None:
+    """Rule: the node of the process before it may still be there."""
+    back = (*configured(5, 1, 2, 3), fault(48, "crash", 1), event(49, Name.BROKER_STARTED, node=1))
+    decided = (state(50, 1, 1, (1, 2, 3)), *roles(50.1, 1, 1, 2, 3))
+    later = (znode(56, 1, gone=True), znode(57, 1))
+    assert "late_decision" not in found([*back, *decided, *later])
+    assert "late_decision" in found([*back, znode(49.1, 1, gone=True), znode(49.2, 1), *decided])

@@ -212,8 +212,13 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if facts.is_moving(key, state.time) or facts.is_going(key[0], state.time):
                 continue
             for broker in facts.replicas(key, state.time):
-                if _able(facts, broker, state.time) and facts.is_running(broker, state.time):
+                if _able(facts, broker, state.time) and _serves(facts, broker, state.time):
                     yield _role(facts, key, state, broker, taken.get((broker, key), []))
+
+
+def _serves(facts: Facts, broker: int, moment: int) -> bool:
+    """Whether it runs, and has registered since it began: a node may be that of the process before."""
+    return facts.is_running(broker, moment) and facts.has_joined(broker, moment)
 
 
 def _role(facts: Facts, key: Key, state: State, broker: int, taken: list[tuple[int, int]]) -> Case:
