@@ -12,6 +12,16 @@ START = (
     Event(time=2, name=Name.CONTROLLER_EPOCH, node=1, controller_epoch=1),
     Event(time=3, name=Name.ASSIGNMENT, node=-1, replicas=(1, 2), **PLACE),
 )
+STATE = Event(
+    time=3,
+    name=Name.PARTITION_STATE,
+    node=1,
+    leader=1,
+    leader_epoch=0,
+    isr=(1, 2),
+    controller_epoch=1,
+    **PLACE,
+)
 ASKED = Event(time=5, name=Name.REASSIGNMENT, node=-1, replicas=(1, 3), **PLACE)
 REFUSED = (
     Event(time=6, name=Name.MARK, node=1, cause="reassignment_refused", **PLACE),
@@ -23,11 +33,19 @@ DELETION = Event(time=4, name=Name.TOPIC_DELETION, topic="t", cause="requested")
 
 
 @pytest.mark.parametrize(
-    ("before", "forgotten"), [((), True), ((GONE,), False), ((GONE, BACK), False), ((DELETION,), False)]
+    ("before", "forgotten"),
+    [
+        ((STATE,), True),
+        ((STATE, GONE), False),
+        ((STATE, GONE, BACK), False),
+        ((STATE, DELETION), False),
+        ((), False),
+    ],
 )
 def test_a_refusal_needs_a_fact(before, forgotten) -> None:
     """Rule: every broker of the target was there all the time, and the topic stays, so that dropping the
-    entry is a finding; a broker that was away in this reign explains it."""
+    entry is a finding; a broker that was away in this reign explains it, and that nobody decided who leads
+    the partition."""
     events = (*START, *before, ASKED, *REFUSED)
     verdict = judge(Trace(trace_id=1, plan="", seed=1, software_version="", events=events))
     assert ("reassignment_forgotten" in {finding.anomaly for finding in verdict.findings}) is forgotten

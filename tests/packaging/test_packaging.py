@@ -65,12 +65,12 @@ def test_the_constraints_pin_everything() -> None:
 
 
 def test_every_target_is_in_the_help() -> None:
-    """`make help` has one line for each target that a person would call."""
+    """`make help` has one line for each target that a person would call (not the look for Java)."""
     text = (TOP / "Makefile").read_text()
     done = subprocess.run(["make", "help"], cwd=TOP, capture_output=True, text=True, check=True)
     told = set(re.findall(r"^ *make ([a-z-]+) ", done.stdout, flags=re.M))
     phony = set(re.findall(r"^\.PHONY: ([a-z-]+)$", text, flags=re.M))
-    assert phony == told
+    assert phony - {"java"} == told
 
 
 def _script(folder: Path, name: str, content: str) -> None:

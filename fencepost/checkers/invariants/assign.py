@@ -84,11 +84,14 @@ class Assign:
             self._deleted(position, event, key)
 
     def _is_impossible(self, key: Key) -> bool:
-        """Whether a reassignment may be refused: the partition is gone or about to be, the target says
-        nothing new or names a broker twice, or one of its brokers was away in this reign."""
+        """Whether a reassignment may be refused: the partition is gone, about to be, or without a state yet,
+        so that no controller knows it; the target says nothing new or names a broker twice, or one of its
+        brokers was away in this reign."""
         target, _ = self.pending.get(key, ((), -1))
         replicas, _ = self.assigned.get(key, ((), -1))
-        if not replicas or key[0] in self.deleting or not target or len(set(target)) < len(target):
+        if not replicas or key not in self.epochs or key[0] in self.deleting:
+            return True
+        if not target or len(set(target)) < len(target):
             return True
         away = [broker for broker in target if self.registered.get(broker, self.reign + 1) > self.reign]
         return replicas == target or bool(away)

@@ -458,5 +458,5 @@ def test_an_answer_by_time_is_recorded_with_the_question() -> None:
     )
     desk.answer(answer)
     (done,) = desk.done
-    assert done.result == '{"from_ms":2000,"offset":12,"timestamp_ms":2500,"leader_epoch":4}'
+    assert done.result == '{"from_ms":2000,"offset":12,"timestamp_ms":2500,"leader_epoch":4,"within_ms":0}'
     assert (done.outcome, done.offset, done.end_offset, done.leader_epoch) == (Outcome.OK, None, None, None)
