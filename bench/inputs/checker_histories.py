@@ -1,4 +1,4 @@
-"""Histories for bench/checkers.py: what clients of a correct system see, with unknown outcomes, some with one
+"""Histories for the measure `judges`: what clients of a correct system see, with unknown outcomes, some with one
 answer changed.
 
 Each client runs one operation after another; an operation takes effect at a random moment between its
