@@ -1,27 +1,23 @@
-"""How fast `fencepost log audit` is against reading the same bytes, and how much memory it takes.
+"""`fencepost log audit` against reading the same bytes, and how much memory it takes.
 
-    python bench/audit.py [--megabytes 500] [--batch-bytes 16384 1024] [--directory DIR]
-
-Two brokers with one replica each of --megabytes, made here batch by batch. `plain` reads all files in pieces
-of 1 MiB and does nothing else; `audit` is the whole audit (checksums, order, epochs, producers, indexes,
-replica against replica); both in the same child process, after one reading that fills the page cache. MB/s
-are of CPU time, wall time stands beside. `peak` is the child's resident memory at its highest, `above` how
-much of it came after the imports. `other codec`: the replicas hold the same records, compressed differently,
-so that every record is decoded and compared (a tenth of the bytes).
+Two brokers with one replica each, made here batch by batch. Reading is all files in pieces of 1 MiB, and
+nothing else; the audit is whole (checksums, order, epochs, producers, indexes, replica against replica). Each
+has a process of its own, after one reading that fills the page cache. Memory is the most of the process; what
+came after the imports is told apart. Where replicas hold the same records in different codecs, every record is
+decoded and compared (a tenth of the bytes).
 """
 
 import argparse
-import json
 import shutil
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from time import perf_counter, process_time
 
-from rich.console import Console
-from rich.table import Table
+from attrs import evolve
 
+from bench.costs import Cost, fresh, here, peak_mib
+from bench.harness import Case
 from fencepost.audit.partition import audit_partition
 from fencepost.audit.survey import AuditRequest, survey
 from fencepost.impl.log.batch.record_batch import Record, encode_batch, with_leader_fields
@@ -31,34 +27,27 @@ from fencepost.impl.log.log_options import MEBIBYTE, LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.runtime.files import RealFiles
-from fencepost.model.explore.process import resident_bytes
 
 RECORD_BYTES = 100
 OPTIONS = LogOptions(segment_bytes=256 * MEBIBYTE)
 KEY = TopicPartition("bench", 0)
-APPEND_BYTES = MEBIBYTE
 
 
 def write_replica(root: Path, size: int, batch_bytes: int, codec: str) -> None:
     """One replica of `size` bytes before compression; every batch has the same records."""
     root.mkdir(parents=True)
-    files = RealFiles(root)
+    files, count = RealFiles(root), max(1, batch_bytes // RECORD_BYTES)
     log = SegmentedLog.open(files, str(KEY), options=OPTIONS)
-    count = max(1, batch_bytes // RECORD_BYTES)
-    records = [
-        Record(n, 1_700_000_000_000 + n, b"key-%d" % n, bytes([65 + n % 26]) * 80) for n in range(count)
-    ]
+    value = [bytes([65 + n % 26]) * 80 for n in range(count)]
+    records = [Record(n, 1_700_000_000_000 + n, b"key-%d" % n, value[n]) for n in range(count)]
     batch = encode_batch(records, base_offset=0, leader_epoch=0, codec=codec)
-    plain = len(encode_batch(records, base_offset=0, leader_epoch=0))
+    per_append = max(1, MEBIBYTE // len(encode_batch(records, base_offset=0, leader_epoch=0)))
     offset = 0
-    for _ in range(0, size, APPEND_BYTES):
+    for _ in range(0, size, MEBIBYTE):
         pieces = []
-        for _ in range(max(1, APPEND_BYTES // plain)):
-            pieces.append(
-                with_leader_fields(
-                    batch, base_offset=offset, leader_epoch=offset * 5 // (size // RECORD_BYTES)
-                )
-            )
+        for _ in range(per_append):
+            epoch = offset * 5 // (size // RECORD_BYTES)
+            pieces.append(with_leader_fields(batch, base_offset=offset, leader_epoch=epoch))
             offset += count
         log.append_as_follower(b"".join(pieces))
     log.close()
@@ -66,20 +55,12 @@ def write_replica(root: Path, size: int, batch_bytes: int, codec: str) -> None:
     put_clean_shutdown_marker(files)
 
 
-def timed(run) -> tuple[float, float]:
-    """CPU and wall seconds."""
-    cpu, wall = process_time(), perf_counter()
-    run()
-    return process_time() - cpu, perf_counter() - wall
-
-
-def read_plainly(places: list[Path]) -> None:
+def read(places: list[Path]) -> None:
     """Every byte, in pieces."""
-    for place in places:
-        for path in sorted(place.rglob("*.log")):
-            with open(path, "rb", buffering=0) as file:
-                while file.read(MEBIBYTE):
-                    pass
+    for path in sorted(path for place in places for path in place.rglob("*.log")):
+        with path.open("rb", buffering=0) as file:
+            while file.read(MEBIBYTE):
+                pass
 
 
 def audit(places: list[Path]) -> None:
@@ -90,56 +71,36 @@ def audit(places: list[Path]) -> None:
         assert result.verdict.decision == "ok", result.findings.found[:1]
 
 
-def child(places: list[Path]) -> None:
-    """Measure, and print it as JSON."""
-    read_plainly(places)
-    before = resident_bytes()
-    plain = min(timed(lambda: read_plainly(places)) for _ in range(3))
-    judged = min(timed(lambda: audit(places)) for _ in range(2))
-    peak = resident_bytes()
-    size = sum(path.stat().st_size for place in places for path in place.rglob("*.log"))
-    print(json.dumps({"size": size, "plain": plain, "audit": judged, "before": before, "peak": peak}))
+def alone(audited: bool, places: list[Path]) -> Cost:
+    """One turn of either, in this process."""
+    read(places)
+    before = peak_mib()
+    cost = here(partial(audit if audited else read, places))
+    return evolve(cost, mib=peak_mib(), more={"MiB above the imports": peak_mib() - before})
 
 
-def measure(places: list[Path]) -> dict:
-    """In a process of its own, so that the peak is the audit's."""
-    command = [sys.executable, __file__, "--child", *map(str, places)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--megabytes", type=int, default=500)
-    parser.add_argument("--batch-bytes", type=int, nargs="+", default=[16384, 1024])
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Of this measure."""
+    parser.add_argument("--megabytes", type=int, default=500, help="of each replica [quick: 4]")
     parser.add_argument("--directory", type=Path, help="where the replicas are made, and removed again")
-    parser.add_argument("--child", type=Path, nargs="+", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.child:
-        child(arguments.child)
-        return
-    table = Table("case", "MB", "plain MB/s", "audit MB/s", "factor", "wall", "peak MiB", "above MiB")
-    cases = [
-        (f"batches of {size}", arguments.megabytes, size, ("none", "none")) for size in arguments.batch_bytes
-    ]
-    cases.append(("other codec", arguments.megabytes // 10, arguments.batch_bytes[0], ("none", "lz4")))
-    for name, megabytes, batch_bytes, codecs in cases:
-        root = Path(tempfile.mkdtemp(dir=arguments.directory))
+
+
+def measure(asked: argparse.Namespace) -> Iterator[Case]:
+    """Large batches, small ones, and different codecs."""
+    size = (4 if asked.quick else asked.megabytes) * 1_000_000
+    cases = [(f"batches of {batch}", size, batch, ("none", "none")) for batch in (16_384, 1_024)]
+    cases.append(("other codec", size // 10, 16_384, ("none", "lz4")))
+    for name, bytes_each, batch, codecs in cases:
+        root = Path(tempfile.mkdtemp(prefix="fencepost-bench-", dir=asked.directory))
         try:
             for broker, codec in enumerate(codecs):
-                write_replica(root / str(broker), megabytes * 1_000_000, batch_bytes, codec)
-            seen = measure(sorted(root.iterdir()))
+                write_replica(root / str(broker), bytes_each, batch, codec)
+            places = sorted(root.iterdir())
+            whole = sum(path.stat().st_size for path in root.rglob("*.log"))
+            sides = {
+                "audit": partial(fresh, alone, True, places),
+                "reading": partial(fresh, alone, False, places),
+            }
+            yield Case(name=name, sides=sides, per=max(1, whole // 1_000_000), unit="MB", warm=False)
         finally:
             shutil.rmtree(root)
-        size = seen["size"] / 1e6
-        plain, judged = size / max(seen["plain"][0], 1e-9), size / seen["audit"][0]
-        wall = f"{seen['plain'][1]:.2f} s / {seen['audit'][1]:.2f} s"
-        above = (seen["peak"] - seen["before"]) / (1 << 20)
-        numbers = (f"{size:.0f}", f"{plain:.0f}", f"{judged:.0f}", f"x {plain / judged:.1f}")
-        table.add_row(name, *numbers, wall, f"{seen['peak'] / (1 << 20):.0f}", f"{above:.0f}")
-    Console().print(table)
-
-
-if __name__ == "__main__":
-    main()

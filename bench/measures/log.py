@@ -1,90 +1,62 @@
-"""How fast the log is: append, sequential read and recovery against the same bytes through plain file calls,
-and record batches against two others.
+"""The log against plain file calls with the same bytes, record batches against two other clients, and validating
+a batch against decoding it.
 
-    python bench/log.py [--mb 64] [--quick]
-
-Everything of a row is measured in the same run, taking turns, best of several rounds: other work on the
-machine then counts little in the factors. MB/s are of batch bytes as they lie in the file. `x plain` is time
-over the time of plain file calls with the same bytes: append is one write a batch; read is 1 MiB at a time;
-recovery (every checksum, both indexes) against reading the file, and with what it writes anew (see
-recovery.py) against copying and syncing it. Times are CPU seconds of the process, in which the kernel's part
-counts; waiting for a device does not, so that `sync` shows in wall time only.
+Append is one write a batch; read is 1 MiB at a time; recovery (every checksum, both indexes) against reading
+the file, and with what it writes anew against copying and syncing it. Processor time has the kernel's part but
+no waiting for a device, so `sync` shows in wall time only. Records have a key and 100 bytes. A leader validates
+before the append (checksum, header, bounds, every record): in plain Python, or by machine code, which a broker
+loads after MACHINE_CODE_AFTER records.
 """
 
 import argparse
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from time import perf_counter, process_time
 from typing import Any
 
-from aiokafka.record.default_records import DefaultRecordBatch as AioBatch
-from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
 from attrs import field, frozen
-from kafka.record.default_records import DefaultRecordBatch as PyBatch
-from kafka.record.default_records import DefaultRecordBatchBuilder as PyBuilder
-from rich.console import Console
-from rich.table import Table
 
-from fencepost.impl.log.batch.record_batch import CODECS, Record, encode_batch, read_headers, read_records
+from bench.harness import Case, skipped, wanted
+from fencepost.impl.log import validation
+from fencepost.impl.log.batch.record_batch import (
+    CODECS,
+    Header,
+    Record,
+    encode_batch,
+    read_headers,
+    read_records,
+)
+from fencepost.impl.log.batch.record_walk import MachineWalk
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.runtime.files import RealFiles
 
-PIECE = 1 << 20
-MEGABYTE = 1_000_000
+PIECE, MEGABYTE = 1 << 20, 1_000_000
 SHAPES = (("none", 1), ("none", 10), ("none", 150), ("lz4", 150), ("zstd", 150))
-"""Codec, and records of 100 bytes to a batch: a batch of one, about 1 KB, and about 16 KB (Kafka's
-batch.size) before compression."""
-ROUNDS = 3
+"""Codec, and records to a batch: a batch of one, about 1 KB, and about 16 KB (Kafka's batch.size) before
+compression."""
+COUNTS = (1, 10, 100, 150, 1_000, 8_000)
+"""Records to a batch that is validated."""
 TOPIC = "t-0"
 OPTIONS = LogOptions(segment_bytes=32 * PIECE)
+WIDE = LogOptions(max_message_bytes=1 << 30)
 
 
-@frozen(kw_only=True)
-class Taken:
-    """Seconds of a stretch of work."""
-
-    cpu_s: float
-    wall_s: float
-
-
-def measured(work: Callable[[], Any]) -> Taken:
-    """What it takes, once."""
-    wall, cpu = perf_counter(), process_time()
-    work()
-    return Taken(cpu_s=process_time() - cpu, wall_s=perf_counter() - wall)
-
-
-def best(*works: tuple[Callable[[], Any], Callable[[], Any]], rounds: int) -> list[Taken]:
-    """The fastest of several rounds of each (preparation, work), taking turns."""
-    taken: list[list[Taken]] = [[] for _ in works]
-    for _ in range(rounds):
-        for mine, (prepare, work) in zip(taken, works, strict=True):
-            prepare()
-            mine.append(measured(work))
+def records_of(count: int, first: int = 0, headers: tuple[Header, ...] = ()) -> list[Record]:
+    """Records that compress by about half."""
     return [
-        Taken(cpu_s=min(one.cpu_s for one in some), wall_s=min(one.wall_s for one in some)) for some in taken
-    ]
-
-
-def records_of(count: int, first: int = 0) -> list[Record]:
-    """Records with a key and 100 bytes that compress by about half."""
-    return [
-        Record(number, 1_700_000_000_000 + number, b"key-%d" % (number % 97), _value(first + number))
-        for number in range(count)
+        Record(n, 1_700_000_000_000 + n, b"key-%d" % (n % 97), _value(first + n), headers)
+        for n in range(count)
     ]
 
 
 def _value(number: int) -> bytes:
-    return (
-        b"%016x" % (number * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) * 4
-        + b"some words that recur in each one"
-    )[:100]
+    words = b"%016x" % (number * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) * 4
+    return (words + b"some words that recur in each one")[:100]
 
 
 # ---- storage
@@ -94,8 +66,6 @@ def _value(number: int) -> bytes:
 class Bytes:
     """What is appended: `batches` again and again, `count` in all."""
 
-    codec: str
-    records: int
     batches: list[bytes]
     count: int
 
@@ -107,18 +77,12 @@ class Bytes:
 
 def bytes_of(codec: str, records: int, megabytes: int) -> Bytes:
     """Batches of one shape."""
-    batches = [
-        encode_batch(records_of(records, number * records), base_offset=0, leader_epoch=-1, codec=codec)
-        for number in range(64)
-    ]
-    mean = sum(map(len, batches)) / len(batches)
+    firsts = range(0, 64 * records, records)
+    encode = partial(encode_batch, base_offset=0, leader_epoch=-1, codec=codec)
+    batches = [encode(records_of(records, first)) for first in firsts]
     most = 20_000 if records == 1 else 1 << 40
-    return Bytes(
-        codec=codec,
-        records=records,
-        batches=batches,
-        count=min(most, max(64, int(megabytes * MEGABYTE / mean))),
-    )
+    count = max(64, int(megabytes * MEGABYTE / (sum(map(len, batches)) / len(batches))))
+    return Bytes(batches=batches, count=min(most, count))
 
 
 @frozen
@@ -217,60 +181,46 @@ def last_offset(data: bytes) -> int:
     return base + delta
 
 
-def storage(root: Path, megabytes: int, rounds: int) -> Table:
-    """The rows of the first table."""
-    table = Table(title="the log against plain file calls, same bytes")
-    for title in ("codec", "batch, bytes", "work", "log, MB/s", "plain, MB/s", "x plain", "x plain, wall"):
-        table.add_column(title, justify="left" if title in ("codec", "work") else "right")
-    for codec, records in SHAPES:
+def storage(root: Path, megabytes: int, asked: argparse.Namespace) -> Iterator[Case]:
+    """For each shape: append, read, recovery."""
+    for codec, records in SHAPES[:: 4 if asked.quick else 1]:
+        name = f"{codec}, batches of {records}"
+        if not wanted(asked, name):
+            continue
         what = bytes_of(codec, records, megabytes)
         place = Place(root / f"{codec}-{records}", what)
-        place.clear()
-        size, nothing = what.size / MEGABYTE, lambda: None
-        rows = [
-            ("append", best((place.clear, place.append), (place.clear, place.append_plainly), rounds=rounds))
-        ]
+        case = partial(Case, per=max(1, what.size // MEGABYTE), unit="MB")
+        sides: dict[str, Callable[[], Any]] = {"log": place.append, "plain files": place.append_plainly}
+        yield case(name=f"append, {name}", sides=sides, before=place.clear)
         place.clear()
         place.append()
         place.log().close()
         place.walk()
-        rows += [
-            ("read", best((nothing, place.read), (nothing, place.read_plainly), rounds=rounds)),
-            ("recover: check", best((nothing, place.check), (nothing, place.read_plainly), rounds=rounds)),
-            ("recover: whole", best((nothing, place.recover), (nothing, place.copy_plainly), rounds=rounds)),
-        ]
-        for work, (ours, plain) in rows:
-            table.add_row(
-                codec,
-                f"{what.size / what.count:,.0f}",
-                work,
-                f"{size / ours.cpu_s:,.0f}",
-                f"{size / plain.cpu_s:,.0f}",
-                f"{ours.cpu_s / plain.cpu_s:.1f}",
-                f"{ours.wall_s / plain.wall_s:.1f}",
-            )
+        for work, ours, plain in (
+            ("read", place.read, place.read_plainly),
+            ("recover: check", place.check, place.read_plainly),
+            ("recover: whole", place.recover, place.copy_plainly),
+        ):
+            yield case(name=f"{work}, {name}", sides={"log": ours, "plain files": plain})
         shutil.rmtree(place.root)
-    return table
 
 
 # ---- record batches
 
 
+def ours(codec: str, records: list[Record]) -> bytes:
+    """One batch."""
+    return encode_batch(records, base_offset=0, leader_epoch=-1, codec=codec)
+
+
 def encode_theirs(builder: Any, codec: str, records: list[Record]) -> bytes:
     """One batch by another implementation."""
     made = builder(
-        magic=2,
-        compression_type=CODECS.index(codec),
-        is_transactional=False,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        batch_size=1 << 30,
-    )
-    for record in records:
-        made.append(
-            record.offset, timestamp=record.timestamp_ms, key=record.key, value=record.value, headers=[]
-        )
+        magic=2, compression_type=CODECS.index(codec), is_transactional=False, producer_id=-1,
+        producer_epoch=-1, base_sequence=-1, batch_size=1 << 30,
+    )  # fmt: skip
+    for one in records:
+        made.append(one.offset, timestamp=one.timestamp_ms, key=one.key, value=one.value, headers=[])
     return bytes(made.build())
 
 
@@ -281,65 +231,81 @@ def decode_theirs(reader: Any, data: bytes) -> int:
     return sum(1 for _ in batch)
 
 
-def decode_ours(data: bytes) -> int:
+def decode(data: bytes) -> int:
     """The records of one batch, checksum compared."""
     return sum(len(read_records(data, header)) for header in read_headers(data))
 
 
-def batches(rounds: int, repeats: int) -> Table:
-    """The rows of the second table."""
-    table = Table(title="record batches of 150 records of 100 bytes: microseconds a record (x Fencepost)")
-    for title in ("codec", "work", "Fencepost", "kafka-python (Python)", "aiokafka (C)"):
-        table.add_column(title, justify="left" if title in ("codec", "work") else "right")
-    records = records_of(150)
+def others() -> dict[str, tuple[Any, Any]]:
+    """Builder and reader of other clients that are installed."""
+    found = {}
+    for name, module in (("kafka-python", "kafka"), ("aiokafka (C)", "aiokafka")):
+        try:
+            its = __import__(f"{module}.record.default_records", fromlist=["DefaultRecordBatch"])
+        except ImportError:
+            skipped(name, "it is not installed")
+            continue
+        found[name] = its.DefaultRecordBatchBuilder, its.DefaultRecordBatch
+    return found
+
+
+def batches(repeats: int) -> Iterator[Case]:
+    """For each codec, both ways."""
+    records, theirs = records_of(150), others()
     for codec in CODECS:
-        data = encode_batch(records, base_offset=0, leader_epoch=-1, codec=codec)
-        encoders = [
-            lambda codec=codec: encode_batch(records, base_offset=0, leader_epoch=-1, codec=codec),
-            lambda codec=codec: encode_theirs(PyBuilder, codec, records),
-            lambda codec=codec: encode_theirs(AioBuilder, codec, records),
-        ]
-        decoders = [
-            lambda data=data: decode_ours(data),
-            lambda data=data: decode_theirs(PyBatch, data),
-            lambda data=data: decode_theirs(AioBatch, data),
-        ]
-        for work, functions in (("encode", encoders), ("decode", decoders)):
-            taken = best(*((lambda: None, repeated(one, repeats)) for one in functions), rounds=rounds)
-            micro = [one.cpu_s / repeats / len(records) * 1e6 for one in taken]
-            table.add_row(
-                codec, work, f"{micro[0]:.2f}", *(f"{one:.2f} ({one / micro[0]:.1f})" for one in micro[1:])
-            )
-    return table
+        data = ours(codec, records)
+        encoders = {"Fencepost": partial(ours, codec, records)}
+        decoders: dict[str, Callable[[], Any]] = {"Fencepost": partial(decode, data)}
+        for name, (builder, reader) in theirs.items():
+            encoders[name] = partial(encode_theirs, builder, codec, records)
+            decoders[name] = partial(decode_theirs, reader, data)
+        for work, sides in (("encode", encoders), ("decode", decoders)):
+            again = {name: partial(repeated, side, repeats) for name, side in sides.items()}
+            yield Case(name=f"{work}, {codec}, 150 records", sides=again, per=150 * repeats, unit="record")
 
 
-def repeated(function: Callable[[], Any], times: int) -> Callable[[], None]:
+def validate(form: MachineWalk, data: bytes) -> bytes:
+    """All that a leader does, by one form of the walk."""
+    validation.examine = form.examine
+    return validation.validated(data, WIDE)
+
+
+def validations(records: int) -> Iterator[Case]:
+    """By records to a batch, with a header, and by codec."""
+    plain, machine = MachineWalk(), MachineWalk()
+    machine.load()
+    shapes = [(count, False, "none") for count in COUNTS]
+    shapes += [(150, True, "none"), (150, False, "lz4"), (150, False, "zstd")]
+    for count, headers, codec in shapes:
+        one = (Header("trace", b"0123456789abcdef"),) if headers else ()
+        data, times = ours(codec, records_of(count, headers=one)), max(1, records // count)
+        sides = {
+            "machine code": partial(repeated, partial(validate, machine, data), times),
+            "plain": partial(repeated, partial(validate, plain, data), times),
+            "decoding": partial(repeated, partial(decode, data), times),
+        }
+        name = f"validate, {count} records, {codec}{', each with a header' if headers else ''}"
+        yield Case(name=name, sides=sides, per=count * times, unit="record")
+
+
+def repeated(function: Callable[[], Any], times: int) -> None:
     """So often."""
-
-    def work() -> None:
-        for _ in range(times):
-            function()
-
-    return work
+    for _ in range(times):
+        function()
 
 
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--mb", type=int, default=64, help="megabytes that each row of the first table moves")
-    parser.add_argument(
-        "--quick", action="store_true", help="8 megabytes, one round: do the tables come out?"
-    )
-    arguments = parser.parse_args()
-    megabytes, rounds = (8, 1) if arguments.quick else (arguments.mb, ROUNDS)
-    console = Console(width=130)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Of this measure."""
+    parser.add_argument("--mb", type=int, default=64, help="megabytes of each row of storage [quick: 2]")
+
+
+def measure(asked: argparse.Namespace) -> Iterator[Case]:
+    """Storage, batches, validation."""
     with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as root:
-        console.print(storage(Path(root), megabytes, rounds))
-    console.print(batches(rounds, 10 if arguments.quick else 60))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        yield from storage(Path(root), 2 if asked.quick else asked.mb, asked)
+    yield from batches(2 if asked.quick else 60)
+    before = validation.examine
+    try:
+        yield from validations(1_000 if asked.quick else 30_000)
+    finally:
+        validation.examine = before
