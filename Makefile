@@ -17,6 +17,9 @@ JOBS ?= auto
 # More arguments: make test ARGS='-k timeline', make demo ARGS='--help'.
 ARGS ?=
 
+# What `make measure` runs; it lists the names when empty.
+NAME ?=
+
 # Runs of `make selfcheck`.
 SEEDS ?= 1000
 
@@ -51,6 +54,10 @@ lint: $(READY) ## ruff (rules and format) and mypy (strict)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+.PHONY: check
+check: lint ## lint, then the tests of the folders that changed since the branch left main
+	$(BIN)/python -m tools.check -n $(JOBS) --dist loadfile $(ARGS)
+
 .PHONY: test
 test: java lint ## lint, then all tests on all cores; ends with what each test folder took
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
@@ -60,98 +67,27 @@ selfcheck: $(READY) ## our own brokers from inside in SEEDS runs (1000): recorde
 	FENCEPOST_SELFCHECK_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -n $(JOBS) tests/selfcheck $(ARGS)
 
 .PHONY: bench
-bench: java $(READY) ## measure simulator, judges and mining (bench/)
+bench: $(READY) ## measure simulator, judges and mining (bench/)
+	@tools/java.sh
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
 
-.PHONY: kafka-format
-kafka-format: java $(READY) ## real Kafka brokers and this log read, write and recover each other's files (Maven and a JDK; else it skips)
-	@$(BIN)/python bench/peers/kafka/compare.py $(ARGS)
-	@$(BIN)/python bench/peers/kafka/kraft.py
-
-.PHONY: clients
-clients: $(READY) ## what other people's clients do with our brokers, into docs/reference/clients.md (needs their toolchains; else skipped by name)
-	$(BIN)/python -m tools.clients --docs docs/reference/clients.md $(ARGS)
-	@$(BIN)/python -m tools.clients_control
-
-.PHONY: kafka-programs
-kafka-programs: java $(READY) ## half an hour: Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's (Maven, a JDK; else skipped by name)
-	@$(BIN)/python -m tools.clients_java $(ARGS)
-
-.PHONY: proxy-apps
-proxy-apps: java $(READY) ## an hour, resumable: applications of others through the proxy against Apache Kafka, every record compared (into out/proxy-apps; toolchains that are absent are skipped by name)
-	$(BIN)/python -m tools.proxy_apps --docs docs/how-to/proxy.md $(ARGS)
-
-.PHONY: sweep
-sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)
-	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)
-	for machine in ClusterMachine ElectionMachine ReassignmentMachine; do \
-	  $(BIN)/python -m tools.cluster_hunt --healthy $$machine --examples 2000 --folder out/sweep-machines || exit 1; done
+.PHONY: measure
+measure: $(READY) ## what takes long or needs a foreign toolchain: make measure NAME=exact ARGS='queue'; alone it lists them
+	@$(BIN)/python -m tools.measure $(NAME) $(ARGS)
 
 .PHONY: healthy
 healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementation over all profiles must find nothing (into out/healthy)
 	$(BIN)/python -m tools.healthy $(ARGS)
 
-.PHONY: fuzz
-fuzz: $(READY) ## an hour, resumable: every kind of message with odd fields, to brokers and coordinators (ARGS='--seconds 600 --seed 7')
-	$(BIN)/python -m tools.fuzz --seconds 3600 $(ARGS)
+.PHONY: dist
+dist: $(READY) ## the wheel, into dist/
+	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 
 .PHONY: docs
 docs: $(READY) ## the documentation as a site, into out/site (installs the extra `docs` first; serve it with python -m http.server -d out/site)
 	@$(BIN)/python -m pip install -q --no-input --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[docs]'
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q $(ARGS)
 	@echo "out/site/index.html"
-
-.PHONY: viewer-browser
-viewer-browser: $(READY) ## the viewer's pages in a real Chromium, moment by moment (else skipped by name)
-	FENCEPOST_BROWSER=all $(BIN)/python -m pytest -q tests/viewer/test_browser.py $(ARGS)
-
-.PHONY: track-record
-track-record: $(READY) ## an hour, resumable: seeds needed for every planted bug, in five ranges, into docs/explanation/track-record.md
-	-$(BIN)/fencepost bugs hunt --seeds 1000 --ranges 5 --no-shrink --out out/track-record $(ARGS)
-	$(BIN)/python -m tools.track_record out/track-record
-
-.PHONY: client-record
-client-record: $(READY) ## hours, resumable: known bugs of client libraries and their newest releases under the general swarm, into docs/how-to/torture.md (ARGS='sarama --seeds 100')
-	@$(BIN)/python -m tools.client_record $(ARGS)
-
-.PHONY: real-record
-real-record: java $(READY) ## a day, resumable: campaigns against Apache Kafka's versions, kfake, librdkafka's mock, and controls that must be found, into docs/how-to/real-systems.md (ARGS='4.4.0 --runs 20')
-	@$(BIN)/python -m tools.real_record $(ARGS)
-
-.PHONY: marks
-marks: $(READY) ## an hour: what 2,000 seeds of each profile of the swarm reach sometimes, and what never (ARGS='chaos --seeds 0:500 --steer')
-	$(BIN)/python -m tools.marks $(ARGS)
-
-.PHONY: exact
-exact: $(READY) ## an hour, resumable: 200,000 random small histories per model and judge against naive references (into out/exact)
-	$(BIN)/python -m tools.exact $(ARGS)
-
-.PHONY: model
-model: java $(READY) ## half an hour, resumable: the models' medium configurations through the explorer and TLC, side by side (into out/model)
-	@mkdir -p out/model
-	@for name in replication controller group; do \
-	  $(BIN)/fencepost model matrix --model $$name --size medium --out out/model/$$name.md --resume $(ARGS) || exit 1; done
-
-# Whose rules `make mutation` changes: names of tools/mutation/checkers.py, or all.
-CHECKERS ?= all
-
-.PHONY: mutation
-mutation: $(READY) ## hours, resumable: small faults in the checkers' rules; their tests must notice 95 % (CHECKERS=log ARGS='--sample 300')
-	$(BIN)/python -m tools.mutation $(CHECKERS) $(ARGS)
-
-.PHONY: mutants
-mutants: $(READY) ## hours, resumable: small faults all over impl/, each judged by runs of the swarm (ARGS='--sample 50 --seed 7 --json')
-	$(BIN)/python -m tools.mutants $(ARGS)
-
-MODEL ?= group
-
-.PHONY: model-mutants
-model-mutants: $(READY) ## minutes, resumable: small faults in a model's rules, held against TLC's recorded answers (MODEL=controller ARGS='--sample 100 --seed 7')
-	$(BIN)/python -m tools.model_mutants $(MODEL) $(ARGS)
-
-.PHONY: triage-record
-triage-record: java $(READY) ## hours, resumable: planted bugs among healthy traces, mined and held against what is known (ARGS='--seed 7 --bugs KIP-101,KIP-279')
-	$(BIN)/python -m tools.triage $(ARGS)
 
 .PHONY: format
 format: $(READY) ## let ruff rewrite what it can

@@ -28,10 +28,12 @@ from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.traces.errors import FencepostError
 from tools import program
+from tools.ledger import TOP, Ledger
+from tools.page import Place
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "torture.md"
-BEGIN, END = "<!-- measured by make client-record -->\n", "<!-- end -->\n"
-RECORD = "record.json"
+PLACE = Place(
+    page=TOP / "docs" / "how-to" / "torture.md", mark="<!-- measured by make measure NAME=client-record -->"
+)
 REPLAYS = 10
 RUNS_MENDED = 5
 OPEN = "open"
@@ -257,13 +259,6 @@ def table(records: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def updated(page: str, records: list[dict[str, Any]]) -> str:
-    """The page with this table."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n" + "\n".join(table(records)) + f"\n\n{END}{after}"
-
-
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME[@VERSION]]...")
 @click.option("--seeds", default=500, show_default=True, help="Of a row, at most.")
@@ -289,10 +284,13 @@ def main(
 ) -> None:
     """Measure the rows, and write the table of all that were ever measured in --out."""
     output = Output()
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / RECORD
-    kept = msgspec.json.decode(path.read_bytes()) if path.exists() else []
-    records = {(one["library"], one["known"]): one for one in kept}
+    ledger = Ledger.open(
+        out / "record.jsonl",
+        dict[str, Any],
+        key=lambda one: (one.get("library"), one.get("known")),
+        of="client libraries",
+    )
+    order = {(row.name, row.known): place for place, row in enumerate(rows(()))}
     for row in (row for row in rows(names) if known in row.known):
         try:
             record = measured(row, seeds, jobs, out, most_runs, enough, fresh)
@@ -300,14 +298,10 @@ def main(
             output.note(f"{row.name} ({row.known}) is skipped: {error}")
             continue
         output.note(*table([record])[len(HEAD) :])
-        records[record["library"], record["known"]] = record
-        order = {(row.name, row.known): place for place, row in enumerate(rows(()))}
-        every = sorted(
-            records.values(), key=lambda one: order.get((one["library"], one["known"]), len(order))
-        )
-        path.write_bytes(msgspec.json.encode(every))
+        ledger.add(record)
         if docs:
-            PAGE.write_text(updated(PAGE.read_text(encoding="utf-8"), every), encoding="utf-8")
+            every = sorted(ledger.rows, key=lambda known: order.get(known, len(order)))
+            PLACE.write_table(table([ledger.rows[known] for known in every]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What other people's clients do with our brokers, in a table: docs/reference/clients.md (`make clients`).
+"""What other people's clients do with our brokers, in a table: docs/reference/clients.md (`make measure
+NAME=clients`).
 
     python -m tools.clients [NAME[@VERSION] ...] [--json FILE] [--docs docs/reference/clients.md]
 
@@ -18,12 +19,14 @@ from fencepost.torture.abilities.table import ABILITIES, Cell, try_all
 from fencepost.torture.building import build, missing
 from fencepost.torture.libraries import Wanted, libraries, wanted
 from fencepost.traces.errors import FencepostError
+from tools.page import Place
 
 MARKS = {"ok": "yes", "failed": "**no**", "absent": "–"}
 ALSO = ("kafka-clients@3.9.2",)
-"""Rows of `make clients` in addition to the newest version of each library: Java 3.9 is the last line that
+"""Rows of `make measure NAME=clients` in addition to the newest version of each library: Java 3.9 is the last
+line that
 ZooKeeper's brokers came with."""
-BEGIN, END = "<!-- table -->\n", "<!-- end -->"
+MARK = "<!-- table -->"
 
 
 def row_of(library: Wanted) -> list[Cell]:
@@ -85,12 +88,12 @@ def main() -> None:
         fresh[str(library)] = lines_of(library, results[str(library)])
     print(page_of(fresh))
     if options.docs is not None:
-        before, begin, rest = options.docs.read_text().partition(BEGIN)
-        old, end, after = rest.partition(END)
-        if not begin or not end:
-            sys.exit(f"expected {BEGIN.strip()} and {END} in {options.docs}, saw a page without them")
-        kept = rows_of(old) if options.clients else {}
-        options.docs.write_text(f"{before}{BEGIN}{page_of({**kept, **fresh})}{END}{after}")
+        place = Place(page=options.docs, mark=MARK)
+        try:
+            kept = rows_of(place.read()) if options.clients else {}
+            place.write(page_of({**kept, **fresh}))
+        except FencepostError as error:
+            sys.exit(str(error))
     if options.json is not None:
         content = {
             name: cells

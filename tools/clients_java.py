@@ -1,4 +1,5 @@
-"""What Apache Kafka's own programs do with our brokers, case by case, for the table of `make clients`.
+"""What Apache Kafka's own programs do with our brokers, case by case, for the table of `make measure
+NAME=clients`.
 
     python -m tools.clients_java [CASE ...]
 

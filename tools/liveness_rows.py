@@ -21,10 +21,11 @@ from fencepost.record import bounds
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tools.ledger import TOP
+from tools.page import Place
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "liveness.md"
-ROWS_FROM, BOUNDS_FROM = "<!-- rows -->\n", "<!-- bounds -->\n"
-END = "<!-- end -->\n"
+PAGE = TOP / "docs" / "reference" / "liveness.md"
+ROWS_AT, BOUNDS_AT = Place(page=PAGE, mark="<!-- rows -->"), Place(page=PAGE, mark="<!-- bounds -->")
 LEAST_PER_THOUSAND = 50
 
 
@@ -52,14 +53,6 @@ def bounds_table() -> str:
             says = " ".join((function.__doc__ or "").split())
             lines.append(f"| `{name}` | {says} |")
     return "\n".join(lines) + "\n"
-
-
-def page(text: str) -> str:
-    """The page with its tables as the code has them. text: of the page."""
-    for begin, table in ((ROWS_FROM, rows_table()), (BOUNDS_FROM, bounds_table())):
-        head, _, rest = text.partition(begin)
-        text = head + begin + table + END + rest.partition(END)[2]
-    return text
 
 
 def traces_of(arguments: Iterable[str]) -> Iterator[Trace]:
@@ -104,7 +97,8 @@ def main() -> None:
     if what:
         sys.stdout.write(counted(traces_of(what)) + "\n")
     else:
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        ROWS_AT.write(rows_table())
+        BOUNDS_AT.write(bounds_table())
 
 
 if __name__ == "__main__":

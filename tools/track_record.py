@@ -13,11 +13,13 @@ import msgspec
 
 from fencepost.campaign.bugs import BUGS
 from fencepost.campaign.hunting.swarm_hunt import RECORD, Hunt
+from tools.ledger import TOP
+from tools.page import Place
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "track-record.md"
-BEGIN, END = "<!-- measured by make track-record -->\n", "<!-- end -->\n"
+PAGE = TOP / "docs" / "explanation" / "track-record.md"
+PLACE = Place(page=PAGE, mark="<!-- measured by make measure NAME=track-record -->")
 RANGES = 5
-"""Ranges of seeds of `make track-record`: a row of fewer has no median."""
+"""Ranges of seeds of `make measure NAME=track-record`: a row of fewer has no median."""
 HEAD = (
     f"| bug | breaks | seeds needed | median of {RANGES} ranges | found in | found as | profile | "
     "the protection that is missing |",
@@ -59,19 +61,16 @@ def rows_of(table: str) -> dict[str, str]:
     return {line.split("|")[1].strip(): line for line in lines}
 
 
-def updated(page: str, hunts: list[Hunt]) -> str:
-    """The page with the rows of these hunts, in the order of `fencepost bugs list`."""
-    before, _, rest = page.partition(BEGIN)
-    table, _, after = rest.partition(END)
+def updated(table: str, hunts: list[Hunt]) -> list[str]:
+    """The table's lines with the rows of these hunts, in the order of `fencepost bugs list`."""
     rows = rows_of(table) | {hunt.bug: _row(hunt) for hunt in hunts if hunt.bug in BUGS}
-    lines = [*HEAD, *(rows[bug] for bug in BUGS if bug in rows)]
-    return f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n\n{END}{after}"
+    return [*HEAD, *(rows[bug] for bug in BUGS if bug in rows)]
 
 
 def main(folder: Path) -> None:
     """Write the table into the page."""
     hunts = msgspec.json.decode((folder / RECORD).read_bytes(), type=list[Hunt])
-    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8"), hunts), encoding="utf-8")
+    PLACE.write_table(updated(PLACE.read(), hunts))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from attrs import define
 
 from fencepost.audit.findings import Findings
 from fencepost.audit.replica import Known, ReplicaWalk
-from fencepost.audit.segments import AuditedBatch
 from fencepost.impl.log.batch.header import NO_SEQUENCE, CorruptBatchError
 from fencepost.impl.log.batch.record_batch import Header
+from fencepost.impl.log.dump.segment_walk import SegmentBatch
 
 FIELDS = ("leader epoch", "producer", "sequence", "kind", "time", "key", "value", "headers")
 
@@ -46,7 +46,7 @@ class Held:
         return self.content[3][1]
 
 
-def held_records(batch: AuditedBatch) -> list[Held]:
+def held_records(batch: SegmentBatch) -> list[Held]:
     """The records of a batch, with the fields of its header. Raises CorruptBatchError."""
     header = batch.header
     producer = header.producer_id, header.producer_epoch
@@ -79,7 +79,7 @@ class Cursor:
     stream: Iterator[Known]
     findings: Findings
     # The present batch; None at the end.
-    batch: AuditedBatch | None = None
+    batch: SegmentBatch | None = None
     # Its records once it was decoded, and the index of the present one.
     records: list[Held] | None = None
     index: int = 0

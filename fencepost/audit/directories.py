@@ -22,7 +22,6 @@ TopicNumber = tuple[str, int]
 
 COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
 """Kafka's internal topics, which are always compacted."""
-TRANSACTION_INDEX = ".txnindex"
 METADATA, BROKER_METADATA = "partition.metadata", "meta.properties"
 KNOWN_FILES = {
     ".lock",
@@ -224,7 +223,7 @@ def _list(replica: ReplicaFiles, findings: Findings) -> None:
             replica.segments.append(SegmentFile(entry, int(digits), size_of(entry)))
         elif numbered and kind == layout.SNAPSHOT:
             replica.snapshots.append((int(digits), entry))
-        elif numbered and kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX):
+        elif numbered and kind in layout.INDEXES:
             _check_segment_of(entry, findings, clean=replica.clean)
         elif entry.name not in KNOWN_FILES and not entry.name.endswith(CHECKPOINTS):
             unknown.append(entry.name)

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from fencepost.audit.findings import Findings
-from fencepost.audit.segments import AuditedBatch
 from fencepost.audit.source import Place, opened
 from fencepost.impl.log.batch.header import BatchHeader
+from fencepost.impl.log.dump.segment_walk import SegmentBatch
 from fencepost.impl.log.dump.states import EpochStart, epoch_starts
 
 ANOMALY = "epoch_checkpoint_contradicts_log"
@@ -77,7 +77,7 @@ class EpochCheck:
             self.usable = False
             self.findings.left_out(self.path, error.strerror or str(error))
 
-    def see(self, batch: AuditedBatch) -> None:
+    def see(self, batch: SegmentBatch) -> None:
         """The next batch."""
         header = batch.header
         self._span(header)

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from fencepost.audit.source import Place
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.impl.log.dump.dump import Flaw
+from fencepost.impl.log.flaw import Flaw
 
 CHECK = "audit"
 MOST_OF_ONE_KIND = 20

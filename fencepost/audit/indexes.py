@@ -10,12 +10,12 @@ from typing import TypeVar, overload
 
 from attrs import define, evolve
 
-from fencepost.audit.directories import TRANSACTION_INDEX, SegmentFile
+from fencepost.audit.directories import SegmentFile
 from fencepost.audit.findings import Findings
 from fencepost.audit.source import Place, opened, size_of
 from fencepost.impl.log import layout
 from fencepost.impl.log.batch.record_batch import BatchHeader
-from fencepost.impl.log.dump.dump import Extent, Flaw
+from fencepost.impl.log.dump.dump import Extent
 from fencepost.impl.log.dump.indexes import (
     OFFSET_ENTRY,
     TIME_ENTRY,
@@ -27,6 +27,7 @@ from fencepost.impl.log.dump.indexes import (
     time_entries,
     transaction_entries,
 )
+from fencepost.impl.log.flaw import Flaw
 
 ANOMALY = "index_damaged"
 MOST_BYTES = 256 * 1024 * 1024
@@ -103,9 +104,9 @@ class SegmentIndexes:
 
     def load(self) -> None:
         """Read the indexes, and report what is wrong in them alone."""
-        for kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX):
+        for kind in layout.INDEXES:
             path = self.segment.sibling(kind)
-            needed = kind != TRANSACTION_INDEX and self.segment.size > 0 and not self.tail
+            needed = kind != layout.TRANSACTION_INDEX and self.segment.size > 0 and not self.tail
             try:
                 if self._is_there(path, needed=needed):
                     self._load(path, kind)
@@ -127,7 +128,7 @@ class SegmentIndexes:
     def _load(self, path: Place, kind: str) -> None:
         base = self.segment.base_offset
         with opened(path) as source:
-            if kind == TRANSACTION_INDEX:
+            if kind == layout.TRANSACTION_INDEX:
                 self._tell(transaction_entries(source), path)
                 return
             offsets = kind == layout.INDEX

@@ -16,9 +16,9 @@ from fencepost.audit.directories import TopicNumber
 from fencepost.audit.epochs import tell_cuts
 from fencepost.audit.findings import Findings
 from fencepost.audit.replica import ReplicaWalk
-from fencepost.audit.segments import Parsed
 from fencepost.audit.survey import Survey
 from fencepost.checkers.verdict import Verdict
+from fencepost.impl.log.dump.segment_walk import Parsed
 
 AuditProgress = Callable[[int], None]
 """Is called with the number of bytes read since the last call."""

@@ -11,10 +11,11 @@ twice.
 from attrs import define, field
 
 from fencepost.audit.findings import Findings
-from fencepost.audit.segments import AuditedBatch
 from fencepost.audit.source import Place, opened
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE
-from fencepost.impl.log.dump.states import ProducerEntry, producer_entries
+from fencepost.impl.log.dump.segment_walk import SegmentBatch
+from fencepost.impl.log.dump.states import producer_entries
+from fencepost.impl.log.producer.snapshot import ProducerEntry
 
 MOST_PRODUCERS = 20_000
 """Producers that are remembered of one replica; of more the ones that were silent longest are forgotten, as a
@@ -30,7 +31,7 @@ class Producer:
     ones. last_offset: of the last one."""
 
     epoch: int
-    batches: list[tuple[int, int, int, Place, int]] = field(factory=list)
+    batches: list[tuple[int, int, int, object, int]] = field(factory=list)
     last_offset: int = -1
 
     @property
@@ -50,7 +51,7 @@ class ProducerCheck:
     producers: dict[int, Producer] = field(factory=dict)
     passed: int = 0
 
-    def see(self, batch: AuditedBatch) -> None:
+    def see(self, batch: SegmentBatch) -> None:
         """The next batch."""
         header = batch.header
         while self.passed < len(self.snapshots) and self.snapshots[self.passed][0] <= header.base_offset:
@@ -77,7 +78,7 @@ class ProducerCheck:
         if header.base_sequence != NO_SEQUENCE and not header.is_control:
             self._follow(known, batch)
 
-    def _follow(self, known: Producer, batch: AuditedBatch) -> None:
+    def _follow(self, known: Producer, batch: SegmentBatch) -> None:
         header = batch.header
         first, last = header.base_sequence, header.last_sequence
         twice = next(

@@ -19,9 +19,9 @@ from fencepost.audit.epochs import EpochCheck
 from fencepost.audit.findings import Findings
 from fencepost.audit.indexes import SegmentIndexes
 from fencepost.audit.producers import ProducerCheck
-from fencepost.audit.segments import AuditedBatch, Bad, Old, Parsed, walk_segment
 from fencepost.audit.source import opened
 from fencepost.impl.log.batch.header import DELETE_HORIZON, BatchHeader, Damage
+from fencepost.impl.log.dump.segment_walk import Bad, Old, Parsed, SegmentBatch, walk_segment
 
 MOST_GAPS = 1000
 """Gaps that are kept until it is known whether the topic is compacted."""
@@ -32,7 +32,7 @@ PROGRESS_BYTES = 1 << 20
 """Progress is reported about once in so many bytes."""
 
 
-Known = tuple[AuditedBatch, int]
+Known = tuple[SegmentBatch, int]
 """A good batch, and from which offset on the replica is known; between it and the batch before, it is not."""
 
 
@@ -129,7 +129,7 @@ class ReplicaWalk:
         tail = following is None and not self.files.clean
         indexes = SegmentIndexes(segment, self.findings, tail)
         bound = segment.base_offset + LARGEST_RELATIVE_OFFSET + 1 if following is None else following
-        held: AuditedBatch | None = None
+        held: SegmentBatch | None = None
         seen_batch = False
         with opened(segment.path) as source:
             if following is not None or not self.in_use:
@@ -144,7 +144,7 @@ class ReplicaWalk:
                     elif known := self._take(held, indexes):
                         yield known
                     held = None
-                if not isinstance(item, AuditedBatch):
+                if not isinstance(item, SegmentBatch):
                     self._no_batch(item, segment, indexes, first=not seen_batch)
                     continue
                 seen_batch = True
@@ -163,10 +163,10 @@ class ReplicaWalk:
         indexes.end()
 
     def _is_misplaced(
-        self, held: AuditedBatch, following: AuditedBatch | Bad | Old, segment: SegmentFile
+        self, held: SegmentBatch, following: SegmentBatch | Bad | Old, segment: SegmentFile
     ) -> bool:
         """Whether a batch that jumped ahead is wrong, because the log continues where it was."""
-        if not isinstance(following, AuditedBatch):
+        if not isinstance(following, SegmentBatch):
             return False
         if not self._expected(segment) <= following.header.base_offset < held.header.next_offset:
             return False
@@ -184,7 +184,7 @@ class ReplicaWalk:
 
     # ---- a batch
 
-    def _take(self, batch: AuditedBatch, indexes: SegmentIndexes) -> Known | None:
+    def _take(self, batch: SegmentBatch, indexes: SegmentIndexes) -> Known | None:
         """A batch at its place, compared with all files next to it; None if it is not at its place."""
         header = batch.header
         indexes.see(header, batch.position)
@@ -210,7 +210,7 @@ class ReplicaWalk:
         self.next_offset, self.doubtful = header.next_offset, False
         return batch, known_from
 
-    def _gap(self, batch: AuditedBatch) -> int:
+    def _gap(self, batch: SegmentBatch) -> int:
         """Notes a hole before this batch; returns from where on the replica is known."""
         first = self.start_offset if self.next_offset is None else self.next_offset
         if first < batch.header.base_offset:
@@ -219,7 +219,7 @@ class ReplicaWalk:
                 self.gaps.append(Gap(first, batch.header.base_offset, batch.where))
         return first
 
-    def _epoch(self, batch: AuditedBatch) -> None:
+    def _epoch(self, batch: SegmentBatch) -> None:
         epoch = batch.header.leader_epoch
         if epoch < self.epoch:
             self.findings.add(
@@ -232,7 +232,7 @@ class ReplicaWalk:
 
     # ---- what is no good batch
 
-    def _outside(self, batch: AuditedBatch, bound: int, segment: SegmentFile) -> None:
+    def _outside(self, batch: SegmentBatch, bound: int, segment: SegmentFile) -> None:
         self.findings.add(
             "offset_regressed_in_log",
             expected=f"offsets from {segment.base_offset} to below {bound} in this segment",

@@ -7,10 +7,10 @@ for the audit to report.
 from collections.abc import Iterable, Iterator, Mapping
 
 from fencepost.audit.directories import ReplicaFiles
-from fencepost.audit.segments import AuditedBatch, Parsed, walk_segment
 from fencepost.audit.source import Place, opened
 from fencepost.audit.survey import Survey
 from fencepost.impl.log.batch.header import CorruptBatchError
+from fencepost.impl.log.dump.segment_walk import Parsed, SegmentBatch, walk_segment
 from fencepost.impl.log.values import runs_in_batch
 from fencepost.traces.events import Event, Name
 
@@ -24,7 +24,7 @@ def runs_of_files(paths: Iterable[Place]) -> Iterator[Run]:
     for path in paths:
         with opened(path) as source:
             for item in walk_segment(source, path, parsed):
-                if not isinstance(item, AuditedBatch):
+                if not isinstance(item, SegmentBatch):
                     continue
                 try:
                     runs = runs_in_batch(item.data, item.header)

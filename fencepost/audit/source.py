@@ -89,7 +89,7 @@ def opened(file: Place) -> "RealSource | ShownSource":
 
 
 class ShownSource:
-    """A file of a disk in memory (impl.log.dump.Source), as it is when it is opened."""
+    """A file of a disk in memory (segment_walk.Source), as it is when it is opened."""
 
     def __init__(self, path: ShownPath) -> None:
         content = path.disk.look(path.path)
@@ -118,7 +118,7 @@ class ShownSource:
 
 
 class RealSource:
-    """A file of this machine, to be read only (impl.log.dump.Source). Its size is taken once: a broker may be
+    """A file of this machine, to be read only (segment_walk.Source). Its size is taken once: a broker may be
     writing."""
 
     def __init__(self, path: Path) -> None:

@@ -13,6 +13,7 @@ Of its events only those are judged that need no log (model/refinement/decisions
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
+from fencepost.record.settings import settings_of
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import APPENDS_UNKNOWN, UNCLEAN_REQUESTED, Event, Name
 from fencepost.traces.plan_json import plan_from_json
@@ -34,7 +35,9 @@ def judge(trace: Trace) -> Verdict:
     refinement = Refinement(
         allows_unclean=lambda topic: not unclean_topics(trace).isdisjoint((topic, plain(topic))),
         compacted=frozenset(trace.claims.compacted),
-        logs_known=not any(map(_is_silent, trace.events)),
+        logs_known=not any(
+            event.cause == APPENDS_UNKNOWN for event in trace.events if event.name is Name.MARK
+        ),
     )
     findings = []
     try:
@@ -46,10 +49,6 @@ def judge(trace: Trace) -> Verdict:
         return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))
     decision = Decision.ILLEGAL if findings else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings))
-
-
-def _is_silent(event: Event) -> bool:
-    return event.name is Name.MARK and event.cause == APPENDS_UNKNOWN
 
 
 def of_unmapped(trace: Trace, *, claims: bool) -> Verdict:
@@ -75,15 +74,12 @@ def why_undecided(trace: Trace) -> str:
 
 
 def unclean_topics(trace: Trace) -> frozenset[str]:
-    """The topics with unclean leader election: from the plan's cluster options (a foreign trace has none),
-    from configurations that brokers applied later, and from requests by name.
-
-    Parsing a plan costs as much as checking a trace, so it is done only if the answer matters.
-    """
-    planned = set()
-    if trace.plan:
-        plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")
-        planned = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
+    """The topics with unclean leader election: from the settings of the run (a foreign trace has none),
+    from configurations that brokers applied later, and from requests by name."""
+    settings = settings_of(trace.plan, trace.events)
+    if settings is None and trace.plan:
+        plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")  # says what is wrong with it
+    planned = frozenset() if settings is None else settings.unclean
     allowed = (
         event.topic or ""
         for event in trace.events

@@ -133,20 +133,35 @@ def with_lines(verdicts: Iterable[Verdict], data: Data) -> tuple[Verdict, ...]:
 def data_of(trace: Trace) -> Data:
     """What a trace has."""
     data = Data(0)
-    for operation in trace.operations:
-        data |= OF_FUNCTION[operation.function]
-        if operation.function in _LOG:
-            data |= _of_log(operation)
+    for function in {operation.function for operation in trace.operations}:
+        data |= OF_FUNCTION[function]
+    for bit, test in _OF_LOG.items():
+        if any(map(test, trace.operations)):
+            data |= bit
     for name in {event.name for event in trace.events}:
         data |= OF_EVENT[name]
     return data
 
 
-def _of_log(operation: Operation) -> Data:
-    if operation.function is Function.APPEND:
-        return Data(0) if operation.result is None else Data.OUTPUTS
+def _names_inputs(operation: Operation) -> bool:
+    return operation.function is Function.APPEND and operation.result is not None
+
+
+def _is_strong(operation: Operation) -> bool:
+    return operation.strong and operation.function in _READS
+
+
+def _names_end(operation: Operation) -> bool:
     named = operation.node >= 0 or (operation.leader_epoch is not None and operation.leader_epoch >= 0)
-    return (Data.STRONG if operation.strong else Data(0)) | (Data.ENDS if named else Data(0))
+    return named and operation.function in _READS
+
+
+_READS = (Function.POLL, Function.LIST_OFFSETS)
+_OF_LOG: Mapping[Data, Callable[[Operation], bool]] = {
+    Data.OUTPUTS: _names_inputs,
+    Data.STRONG: _is_strong,
+    Data.ENDS: _names_end,
+}
 
 
 def data_of_tables(operations: pa.Table, events: pa.Table) -> dict[int, Data]:

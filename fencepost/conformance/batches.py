@@ -11,7 +11,7 @@ from attrs import frozen
 from crc32c import crc32c
 
 from fencepost.impl.log.batch.compression import compress
-from fencepost.impl.log.batch.header import HEADER_SIZE, LENGTH_END, unchecked_header
+from fencepost.impl.log.batch.header import HEADER_SIZE, LENGTH_END, readable_headers
 from fencepost.impl.log.batch.varint import encode_varint
 
 TIME_MS = 1_600_000_000_000
@@ -126,11 +126,5 @@ def good(*values: bytes | None, codec: str = "none", key: bytes | None = None) -
 
 def shape(data: bytes | None) -> list[list[int]]:
     """First offset, last offset and number of records of each whole batch, in the order fetched."""
-    found, position, data = [], 0, data or b""
-    while len(data) - position >= HEADER_SIZE:
-        header = unchecked_header(data, position)
-        if header.end_position > len(data):
-            break
-        found.append([header.base_offset, header.last_offset, header.count])
-        position = header.end_position
-    return found
+    headers, _ = readable_headers(data or b"")
+    return [[one.base_offset, one.last_offset, one.count] for one in headers]

@@ -6,7 +6,7 @@ ran: never what a broker believes. Must not know rules or disturbances.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import DELETION_ANSWERED, MEMBER_LEFT, Event, Name
 from fencepost.traces.operations import Operation
-from fencepost.traces.trace import name_of
+from fencepost.traces.trace import name_of, plain
 
 Key = tuple[str, int]
 """Topic and partition number."""
@@ -28,6 +28,7 @@ NOT_RUNNING = "NotRunning"
 NOBODY = -1
 JOIN_LAPSE_MS = 5_000
 """How much longer than its poll interval a member waits for the answer to its JoinGroup, as Kafka's does."""
+NEVER_ENDS = 1 << 62
 SMALLEST = 1 << 31
 """The absolute value of the smallest integer of 32 bits, which Utils.abs makes 0."""
 
@@ -80,6 +81,7 @@ class Told:
 
 
 _time = attrgetter("time")
+_position = _first = itemgetter(0)
 
 
 def at(told: Sequence[Told], moment: int) -> Told | None:
@@ -119,6 +121,7 @@ class Facts:
     # By topic: when it was first heard of.
     began: dict[str, int] = field(factory=dict)
     _read: dict[str, frozenset[Key]] = field(factory=dict)
+    _small: dict[Key, list[tuple[int, int]]] = field(factory=dict)
     _made: dict[Callable[["Facts"], Any], Any] = field(factory=dict)
 
     def once(self, make: Callable[["Facts"], Made]) -> Made:
@@ -133,7 +136,7 @@ class Facts:
         if len(names) == 1:
             return iter(self.events.get(names[0], ()))
         found = (pair for name in names for pair in self.events.get(name, ()))
-        return iter(sorted(found, key=lambda pair: pair[0]))
+        return iter(sorted(found, key=_position))
 
     def replicas(self, key: Key, moment: int) -> tuple[int, ...]:
         """The replicas of a partition; () if there is none then.
@@ -222,6 +225,8 @@ class Facts:
             topic: its name, as clients know it.
             moment: nanoseconds.
         """
+        if topic not in self.once(_used_again):
+            return topic
         life = 0
         while self.began.get(name_of(topic, life + 1), moment + 1) <= moment:
             life += 1
@@ -302,6 +307,21 @@ class Facts:
         if begin >= 0:
             yield begin, self.end
 
+    def _unwritable(self, key: Key) -> list[tuple[int, int]]:
+        """The stretches in which the ISR of a partition was smaller than it must be, or nobody led."""
+        known = self._small.get(key)
+        if known is None:
+            states, least = self.states.get(key, []), self.settings.topic(key[0]).min_insync_replicas
+            known = self._small[key] = [
+                (
+                    state.time,
+                    next((each.time for each in states[place + 1 :] if each.time > state.time), self.end),
+                )
+                for place, state in enumerate(states)
+                if state.leader < 0 or len(state.isr) < least
+            ]
+        return known
+
     def writable(self, key: Key, since: int, until: int) -> int:
         """From a moment on, when the ISR of a partition was as large as it must be, and stayed so until
         another moment, or the end; that later one if it was not.
@@ -310,25 +330,18 @@ class Facts:
             key: topic and partition.
             since, until: nanoseconds.
         """
-        least, until = self.settings.topic(key[0]).min_insync_replicas, min(until, self.end)
-        for state in self.states.get(key, ()):
-            if state.time > until:
-                break
-            if state.leader < 0 or len(state.isr) < least:
-                later = (each.time for each in self.states[key] if each.time > state.time)
-                since = max(since, min(next(later, until), until))
+        until = min(until, self.end)
+        for begin, end in self._unwritable(key):
+            if begin <= until:
+                since = max(since, min(end, until))
         return since
 
     def is_degraded(self, begin: int, end: int) -> bool:
         """Whether any broker did not run at some moment from begin to end: a client may ask it, and waits for
         nothing until its request times out."""
-        for broker in self.brokers():
-            told = self.runs.get(broker, [])
-            if told and not self.is_running(broker, begin):
-                return True
-            if any(begin <= each.time <= end and not each.value for each in told):
-                return True
-        return False
+        down = self.once(_down)
+        place = bisect_right(down, end, key=_first) - 1
+        return place >= 0 and down[place][1] > begin
 
     def asks_the_dead(self, begin: int, end: int) -> int:
         """The time that a member of a group waits for a broker that does not run, or has started since, if
@@ -392,6 +405,36 @@ def facts_of(
     ends = (operation.completion_time or operation.invoke_time for operation in operations)
     facts.end = max(end, max(ends, default=0))
     return facts
+
+
+def _down(facts: Facts) -> list[tuple[int, int]]:
+    """The stretches in which some broker did not run, as far as it is told of any; none touches another."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(
+        stretch for broker in facts.brokers() for stretch in _down_of(facts.runs.get(broker, []))
+    ):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _down_of(told: list[Told]) -> Iterator[tuple[int, int]]:
+    since = 0 if told else None
+    for each in told:
+        if each.value and since is not None:
+            yield since, each.time
+            since = None
+        elif not each.value and since is None:
+            since = each.time
+    if since is not None:
+        yield since, NEVER_ENDS
+
+
+def _used_again(facts: Facts) -> frozenset[str]:
+    """The names of topics that there were several of."""
+    return frozenset(plain(name) for name in facts.began if plain(name) != name)
 
 
 def _key(event: Event) -> Key:

@@ -6,6 +6,7 @@ decoding a whole plan costs as much as judging a trace. Must not know rules.
 """
 
 from collections.abc import Iterable
+from functools import cached_property, lru_cache
 
 import msgspec
 from msgspec import Struct, field
@@ -164,7 +165,7 @@ class Planned(Struct, frozen=True, kw_only=True):
 PAUSE_MS = 100
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class Settings(Struct, frozen=True, kw_only=True, dict=True):
     """The part of a plan from which bounds follow. `real` is None in virtual time."""
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -183,6 +184,15 @@ class Settings(Struct, frozen=True, kw_only=True):
         net = self.network
         by_chance = net.loss_ppm or net.duplicate_ppm or net.reorder_ppm or net.late_ppm
         return bool(by_chance) or net.latency_max_us > FAR_US
+
+    @property
+    def hurried(self) -> bool:
+        """Whether the controller gives a request up before a usual answer can be there: it sends the first
+        one for ever, as Kafka's does."""
+        answer_us = 2 * (self.network.latency_min_us + self.network.latency_tail_us)
+        return self.cluster.controller_request_timeout_ms * 1_000 < min(
+            answer_us, 2 * self.network.latency_max_us
+        )
 
     @property
     def has_quorum(self) -> bool:
@@ -218,8 +228,17 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def topic(self, name: str | None) -> Topic:
         """The settings of a topic; those of Kafka for one that the plan does not name."""
-        name = plain(name or "")
-        return next((topic for topic in self.cluster.topics if topic.name == name), Topic(name=name))
+        known = self._topics.get(name or "")
+        if known is None:
+            known = self._topics.setdefault(
+                name or "", self._topics.get(plain(name or ""), Topic(name=plain(name or "")))
+            )
+        return known
+
+    @cached_property
+    def _topics(self) -> dict[str, Topic]:
+        """By name, also by those that a later topic of a name has."""
+        return {topic.name: topic for topic in reversed(self.cluster.topics)}
 
 
 def settings_of(plan: str, events: Iterable[Event]) -> Settings | None:
@@ -233,8 +252,12 @@ def settings_of(plan: str, events: Iterable[Event]) -> Settings | None:
         The settings; None where nothing says them.
     """
     text = plan or next((event.detail for event in events if event.name is Name.SETTINGS), "")
-    if not text:
-        return None
+    return _decoded(text) if text else None
+
+
+@lru_cache(maxsize=4)
+def _decoded(text: str) -> Settings | None:
+    """Several checks ask for those of the same trace."""
     try:
         found: Settings = from_json(text, Settings)
     except msgspec.DecodeError:

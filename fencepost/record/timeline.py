@@ -9,6 +9,7 @@ reaction that is owed for it: bounds.py says how long that may take. On what a s
 from bisect import bisect_left
 from collections.abc import Iterator
 from enum import StrEnum
+from operator import attrgetter
 
 from attrs import define, evolve, field, frozen
 
@@ -144,6 +145,11 @@ OF_BROKERS = frozenset({Subject.BROKER, Subject.SESSION, Subject.CONTROLLER})
 """Subjects that no topic has to do with."""
 
 
+EVERY_CLIENT: Named = (Subject.CLIENT, None)
+"""What touches one touches all."""
+_begin = attrgetter("begin")
+
+
 @define
 class Timeline:
     """The disturbances of a run."""
@@ -160,6 +166,8 @@ class Timeline:
             subject: its kind and name.
             through: disturbances that do not count, unless it was the controller that went away.
         """
+        if subject[0] is Subject.CLIENT:
+            subject = EVERY_CLIENT
         known = self._calms.get((subject, through))
         if known is None:
             touching = [one for one in self.touching(subject) if not _passes(one, subject, through)]
@@ -169,13 +177,15 @@ class Timeline:
     def calm_at(self, subject: Named, moment: int, through: frozenset[Kind] = frozenset()) -> Calm | None:
         """The stretch of calm that a moment lies in; None in a disturbance."""
         calms = self.calms(subject, through)
-        place = bisect_left(calms, moment + 1, key=lambda calm: calm.begin) - 1
+        place = bisect_left(calms, moment + 1, key=_begin) - 1
         if place >= 0 and moment <= calms[place].end:
             return calms[place]
         return None
 
     def touching(self, subject: Named) -> tuple[Disturbance, ...]:
         """The disturbances of a subject, by their beginning."""
+        if subject[0] is Subject.CLIENT:
+            subject = EVERY_CLIENT
         known = self._touching.get(subject)
         if known is None:
             known = tuple(one for one in self.disturbances if touches(self.facts, one, subject))
@@ -295,7 +305,8 @@ def timeline_of(facts: Facts) -> Timeline:
     for source in sources:
         found.extend(source(facts))
     found.sort(key=lambda one: (one.begin, one.end))
-    return Timeline(facts, tuple(evolve(one, decides=_decides(facts, one)) for one in found))
+    told = (evolve(one, decides=True) if _decides(facts, one) else one for one in found)
+    return Timeline(facts, tuple(told))
 
 
 def _decides(facts: Facts, one: Disturbance) -> bool:
@@ -310,6 +321,8 @@ def _of_the_run(facts: Facts) -> Iterator[Disturbance]:
     settled = next((event.time for _, event in facts.of(Name.PHASE) if event.cause == "settled"), FOR_EVER)
     if facts.settings.noisy:
         yield Disturbance(Kind.NOISE, 0, settled, "messages are lost, doubled or held back by chance")
+    if facts.settings.hurried:
+        yield Disturbance(Kind.NOISE, 0, FOR_EVER, "the controller does not wait for a usual answer")
     for position, event in facts.of(Name.BUSY):
         since = busy_since(event)
         yield Disturbance(

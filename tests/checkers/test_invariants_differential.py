@@ -329,7 +329,7 @@ FAULTS = [
         hw_mono.HighWatermarkMono,
         "_note",
         lambda self, key, highest, shown, note=hw_mono.HighWatermarkMono._note: note(
-            self, key, highest, evolve(shown, node=-1)
+            self, key, highest, shown._replace(node=-1)
         ),
     ),
 ]

@@ -1,5 +1,5 @@
 """checkers/invariants at their edges: the nearest stories on both sides of a bound, each of which a fault of
-`make mutation` slipped through."""
+`make measure NAME=mutation` slipped through."""
 
 from attrs import evolve
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fencepost.record.facts import facts_of
-from fencepost.record.settings import Cluster, Real, Settings
+from fencepost.record.settings import Cluster, Network, Real, Settings
 from fencepost.record.timeline import Disturbance, Kind, Subject, Timeline, timeline_of, touches
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position
@@ -169,3 +169,15 @@ def test_nobody_can_be_controller_where_nobody_is_registered():
         (5 * SECOND, 13 * SECOND),
         (20 * SECOND, 50 * SECOND),
     ]
+
+
+@pytest.mark.parametrize(("wait_ms", "calm"), [(300, False), (301, False), (450, True)])
+def test_nothing_is_calm_under_a_controller_that_does_not_wait_for_its_answers(
+    wait_ms: int, calm: bool
+) -> None:
+    """Rule: a request that is given up before a usual answer can be there is sent again, and again."""
+    far = Network(latency_min_us=150_000, latency_tail_us=20_000, latency_max_us=400_000)
+    settings = Settings(cluster=Cluster(brokers=4, controller_request_timeout_ms=wait_ms), network=far)
+    events = [*EVENTS, event(100, Name.PHASE, cause="end")]
+    timeline = timeline_of(facts_of(enumerate(events), [POLL], settings))
+    assert [bool(timeline.calms(name)) for name in (T0, (Subject.CONTROLLER, None))] == [calm, calm]

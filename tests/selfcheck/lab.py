@@ -6,9 +6,9 @@ import os
 
 from attrs import define, field
 
-from fencepost.audit.segments import AuditedBatch, Parsed, walk_segment
 from fencepost.campaign.run.run import Run
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.impl.log.dump.segment_walk import Parsed, SegmentBatch, walk_segment
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.values import runs_in_batch
 from fencepost.sim.disk import Disk
@@ -76,7 +76,7 @@ def records_in(data):
     """(offset, value id) of each record of whole batches."""
     found = []
     for item in walk_segment(Bytes(data), "a message", Parsed()):
-        if isinstance(item, AuditedBatch):
+        if isinstance(item, SegmentBatch):
             for base, values in runs_in_batch(item.data, item.header):
                 found += list(enumerate(values, base))
     return found

@@ -3,7 +3,7 @@
 from fencepost.torture.libraries import libraries
 from fencepost.torture.promises import PROMISES
 from fencepost.torture.scenario import Scenario, Step
-from tools.client_record import BEGIN, END, HEAD, ROWS, SAME_OFFSET, Row, rows, table, updated
+from tools.client_record import ROWS, SAME_OFFSET, Row, rows, table
 
 FOUND = {
     "library": "sarama@1.43.2",
@@ -79,11 +79,3 @@ def test_the_simplest_run_with_the_words_of_the_bug_is_tried_first():
     ]
     assert [each["seed"] for each in row.candidates(lines)] == [2, 0]
     assert not Row("kafkajs", "1.15.0", "2.2.4", "skipped", "#590").candidates(lines)
-
-
-def test_only_what_is_between_the_marks_is_written():
-    """Twice is the same as once."""
-    page = f"before\n{BEGIN}old\n{END}after\n"
-    once = updated(page, [NOTHING])
-    assert once.startswith(f"before\n{BEGIN}\n{HEAD[0]}") and once.endswith(f"\n\n{END}after\n")
-    assert updated(once, [NOTHING]) == once and "old" not in once

@@ -7,8 +7,10 @@ import msgspec
 import pytest
 
 from tools.exact import __main__ as program
-from tools.exact.ledger import Ledger, digest_of
-from tools.exact.subjects import MODELS, SUBJECTS, TOP, Counted, counted
+from tools.exact.__main__ import ledger_of, sum_of
+from tools.exact.subjects import MODELS, SUBJECTS, Counted, counted
+from tools.exact.sweep import Stretch
+from tools.ledger import TOP, digest
 
 
 def swept(capsys: pytest.CaptureFixture[str], out: Path, *arguments: str) -> tuple[int, dict]:
@@ -30,14 +32,13 @@ def test_a_sweep_counts_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_a_mismatch_is_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Rule: one mismatch that is known of makes the exit code 1; results of other code do not count."""
-    subject = SUBJECTS["register"]
-    row = {"source": digest_of(subject), "seed": 0, "histories": 20, "wrong": 1, "illegal": 2, "seconds": 0.1}
-    (tmp_path / "register.jsonl").write_bytes(msgspec.json.encode(row) + b"\n" + b'{"torn')
+    source = digest(SUBJECTS["register"].files())
+    ledger = ledger_of("register", tmp_path)
+    ledger.add(Stretch(source=source, seed=0, histories=20, wrong=1, illegal=2, seconds=0.1))
+    ledger.add(Stretch(source="another", seed=0, histories=20, wrong=5))
     code, told = swept(capsys, tmp_path, "register", "--histories", "20")
     assert (code, told["wrong"]) == (1, 1)
-    other = Ledger(tmp_path / "register.jsonl", "another source")
-    other.read()
-    assert other.by_seed == {}
+    assert sum_of("register", "a third", ledger).histories == 0
 
 
 def test_every_subject_is_there() -> None:

@@ -4,7 +4,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -68,13 +67,13 @@ def test_it_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return int(told.return_value)
 
     assert run() == run() == ExitCode.NOTHING_FOUND
-    progress = msgspec.json.decode((tmp_path / "seed-1" / "progress.json").read_bytes())
-    assert progress["following"] == 2 and progress["findings"] == []
+    rows = fuzz.ledger_of(tmp_path, 1, 5).rows
+    assert list(rows) == [0, 1] and fuzz.sums(fuzz.ledger_of(tmp_path, 1, 5))["findings"] == []
 
     def broken(self: Any) -> None:
         raise RuntimeError("planted")
 
     monkeypatch.setattr("tools.fuzz.cases.Cluster.__attrs_post_init__", broken)
     assert run() == ExitCode.FINDINGS
-    finding = msgspec.json.decode((tmp_path / "seed-1" / "finding-2.json").read_bytes())
-    assert "planted" in finding["trace"] and finding["way"] == WAYS[2]
+    finding = fuzz.ledger_of(tmp_path, 1, 5).rows[2].finding
+    assert finding is not None and "planted" in finding.trace and finding.way == WAYS[2]

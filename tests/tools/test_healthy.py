@@ -10,9 +10,8 @@ from click.testing import CliRunner
 
 from fencepost.campaign.driver import driver
 from fencepost.campaign.workers.results import CampaignResult, Job
-from tools.healthy import __main__ as healthy
-from tools.healthy.ledger import Ledger, Slice, source_digest
-from tools.healthy.memory import children_memory
+from tools import healthy
+from tools.healthy import Slice, children_memory, ledger_of, source_digest, sum_of
 
 
 def _swept(out: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -78,19 +77,15 @@ def test_a_run_that_means_nothing_is_no_finding(tmp_path: Path, monkeypatch: pyt
 
 
 def test_slices_of_other_code_do_not_count(tmp_path: Path) -> None:
-    """A line of another source, and a torn one, are passed over."""
+    """A row of another source is passed over."""
     one = Slice(
         source="of yesterday", profile="calm", first=0, runs=9, operations=9, events=9, rechecked=0, amiss=(),
         cpu_s=1.0, wall_s=1.0,
     )  # fmt: skip
-    path = tmp_path / "ledger.jsonl"
-    path.write_bytes(msgspec.json.encode(one) + b'\n{"source": "of tod')
-    ledger = Ledger(path, source_digest())
-    ledger.read()
-    assert ledger.sum("calm").runs == 0
-    old = Ledger(path, "of yesterday")
-    old.read()
-    assert old.sum("calm").runs == 9
+    ledger_of(tmp_path).add(one)
+    ledger = ledger_of(tmp_path)
+    assert sum_of(ledger, source_digest(), "calm").runs == 0
+    assert sum_of(ledger, "of yesterday", "calm").runs == 9
 
 
 def test_memory_of_children_is_seen() -> None:

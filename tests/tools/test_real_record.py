@@ -11,15 +11,12 @@ from fencepost.systems.apache_kafka import disk
 from fencepost.systems.named import make_system
 from fencepost.traces.errors import FencepostError
 from tools.real_record.page import (
-    BEGIN,
-    END,
     HEAD,
     UNEXPLAINED,
     Sum,
     explanations,
     table,
     unexplained,
-    updated,
 )
 from tools.real_record.rows import MANY, NEWEST, ROWS, Row, chosen
 
@@ -94,11 +91,3 @@ def test_explanations_name_rows_that_exist(tmp_path):
     path.write_text('[[finding]]\nrow = "x"\nseeds = [1]\n')
     with pytest.raises(FencepostError, match="an explanation"):
         explanations(path)
-
-
-def test_only_what_is_between_the_marks_is_written():
-    """Twice is the same as once."""
-    page = f"before\n{BEGIN}old\n{END}after\n"
-    once = updated(page, table([Sum(row=STRONG, results=(OK,))], {}))
-    assert once.startswith(f"before\n{BEGIN}\n{HEAD[0]}") and once.endswith(f"\n\n{END}after\n")
-    assert updated(once, table([Sum(row=STRONG, results=(OK,))], {})) == once and "old" not in once

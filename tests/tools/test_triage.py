@@ -7,21 +7,17 @@ from fencepost.campaign.bugs import BUGS
 from fencepost.campaign.causes.cause import Cause, Passing
 from fencepost.campaign.causes.neighbours import Neighbour
 from fencepost.campaign.causes.parting import Parting
-from fencepost.checkers.verdict import Finding
 from fencepost.mining.triage.bugs import Bug, Example, Shared
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import Plan
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
-from tools.mutants.subjects import mutants_of
-from tools.mutation.checkers import TOP
 from tools.triage.causes import words_of
 from tools.triage.dataset import mix
-from tools.triage.homes import ANSWERS, HOMES, SENDERS, folder_of, homes_of, homes_of_answers
 from tools.triage.measure import adjusted_rand, may_be_together, measure
-from tools.triage.mutants import by_chance, parted
 from tools.triage.own_steps import OWN_STEP, is_own
+from tools.triage.runs import chunks_of, harvest, kept_of, of_none
 
 
 def bug(number: int, feature: str = "") -> Bug:
@@ -118,41 +114,13 @@ def test_bad_runs_stand_once_among_healthy_ones(tmp_path) -> None:
     assert {traces[trace_id] for trace_id in traces.keys() - truth.keys()} == {10, 11, 12}
 
 
-def test_an_event_belongs_to_folders_of_the_implementation() -> None:
-    """Rule: the table names folders that exist; an error belongs to the folder in which it was raised."""
-    assert all((TOP / "fencepost/impl" / folder).is_dir() for folder in HOMES)
-    assert homes_of(Event(time=0, name=Name.GROUPS_LOADED)) == {"coordinator"}
-    assert homes_of(Event(time=0, name=Name.PARTITION_STATE)) == {"controller", "replication", "zookeeper"}
-    sent = [
-        Event(time=0, name=Name.APPENDED, topic=topic, cause=cause)
-        for topic, cause in (("t", "leader"), ("t", "follower"), ("__consumer_offsets", "leader"))
-    ]
-    both = {"log", "replication"}
-    assert list(map(homes_of, sent)) == [both | {"client"}, both, both | {"coordinator"}]
-    asked = Operation(op_id=1, process=1, function=Function.TXN, invoke_time=5, outcome=Outcome.OK)
-    assert homes_of_answers([asked]) == {"client", "transaction"} and homes_of_answers([]) == set()
-    assert all((TOP / "fencepost/impl" / folder).is_dir() for folder in {*ANSWERS, *SENDERS.values()})
-    raised = '{"at": ["fencepost/impl/log/log.py:3 f", "fencepost/impl/core/a.py:1 g"]}'
-    assert homes_of(Event(time=0, name=Name.IMPLEMENTATION_ERROR, detail=raised)) == {"log"}
-    assert homes_of(Event(time=0, name=Name.IMPLEMENTATION_ERROR, detail="torn")) == set()
-    assert folder_of("fencepost/impl/client/consumer/member.py") == "client"
-
-
-def test_what_a_mutant_parts_at_is_held_against_chance() -> None:
-    """Rule: an answer that comes before the first other event is where the runs part; by chance, a mutant is
-    own if it had the folder of another one."""
-    fault = next(one for one in mutants_of("fencepost/impl/client/client.py"))
-    poll = Operation(
-        op_id=1, process=1, function=Function.POLL, invoke_time=5, completion_time=6, outcome=Outcome.OK,
-    )  # fmt: skip
-    elected = Event(time=9, name=Name.CONTROLLER_ELECTED, node=1)
-    theirs = Trace(trace_id=1, plan="", seed=7, software_version="", operations=(poll,))
-    finding = Finding(anomaly="no_progress", check="invariants", expected="", seen="")
-    late = parted(fault, finding, evolve(theirs, events=(elected,)), theirs)
-    assert (late.event, late.homes, late.own, late.seed) == ("controller_elected", ("controller",), False, 7)
-    other = evolve(theirs, events=(elected,), operations=(evolve(poll, offset=3),))
-    early = parted(fault, finding, other, theirs)
-    assert (early.event, early.own) == ("poll / poll", True)
-    assert parted(fault, finding, theirs, theirs).event == ""
-    assert by_chance([early, evolve(late, folder="replication")]) == 0.5
-    assert by_chance([early]) == 0.0
+def test_a_harvest_goes_on_where_it_ended(tmp_path) -> None:
+    """Rule: no seed is run twice, and what was kept is counted; a chunk has all its runs or none."""
+    wanted = [evolve(of_none(("calm",), 3), seeds=60)]
+    first = list(harvest(tmp_path, wanted, first_seed=5, jobs=1))
+    assert first == [("healthy", 20, 20)]
+    assert list(harvest(tmp_path, wanted, first_seed=5, jobs=1)) == []
+    more = [evolve(wanted[0], runs=30)]
+    assert list(harvest(tmp_path, more, first_seed=5, jobs=1)) == [("healthy", 40, 40)]
+    seeds = sorted(trace.seed for trace in TraceStore.open(tmp_path / "runs" / "healthy"))
+    assert seeds == list(range(5, 45)) and kept_of(chunks_of(tmp_path, "healthy")) == 40

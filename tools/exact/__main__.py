@@ -1,88 +1,88 @@
 """`python -m tools.exact [SUBJECT...]`: the sweep of all comparisons, resumable."""
 
+import multiprocessing
 import os
-import selectors
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-import msgspec
 import rich_click as click
-from attrs import asdict
+from attrs import asdict, frozen
 
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import EnvironmentError_, ExitCode
 from tools import program
-from tools.exact.ledger import Ledger, Stretch, Sum, digest_of
-from tools.exact.subjects import SUBJECTS, TOP
-from tools.exact.sweep import Task
+from tools.exact.subjects import SUBJECTS
+from tools.exact.sweep import Stretch, begin, swept
+from tools.ledger import Ledger, digest
 
 HISTORIES = 200_000
 STRETCH = 2_000
 """Histories per task: a second or two, so that little is lost when a sweep is ended."""
 
 
-@contextmanager
-def _processes(jobs: int) -> "Iterator[list[subprocess.Popen[bytes]]]":
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-m", "tools.exact.sweep"]
-    started = [
-        subprocess.Popen(
-            command, cwd=TOP, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-        )
-        for _ in range(jobs)
-    ]
-    try:
-        yield started
-    finally:
-        for process in started:
-            process.stdin.close()  # type: ignore[union-attr]
-            process.terminate()
-            process.wait()
-            process.stdout.close()  # type: ignore[union-attr]
+@frozen(kw_only=True)
+class Sum:
+    """Of one subject."""
+
+    subject: str
+    histories: int
+    wrong: int
+    illegal: int | None
+    seconds: float
 
 
-def _sweep(todo: list[Task], jobs: int) -> Iterator[tuple[Task, Stretch]]:
+def _sweep(todo: list[tuple[str, Stretch]], jobs: int) -> Iterator[tuple[str, Stretch]]:
     """Every task, in the order in which processes finish them. Raises EnvironmentError_ if one ends."""
-    waiting = list(reversed(todo))
-    given: dict[int, Task] = {}
-    with _processes(min(jobs, len(todo))) as processes, selectors.DefaultSelector() as selector:
-
-        def give(process: "subprocess.Popen[bytes]") -> None:
-            if waiting:
-                given[process.pid] = waiting.pop()
-                process.stdin.write(msgspec.json.encode(given[process.pid]) + b"\n")  # type: ignore[union-attr]
-
-        for process in processes:
-            selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
-            give(process)
-        while given:
-            for key, _ in selector.select():
-                line = key.data.stdout.readline()
-                if not line:
-                    raise EnvironmentError_(
-                        expected="a sweeping process",
-                        seen="that it ended",
-                        where="exact",
-                        hint="its words stand above",
-                    )
-                task = given.pop(key.data.pid)
-                give(key.data)
-                yield task, msgspec.json.decode(line, type=Stretch)
+    os.environ["PYTHONHASHSEED"] = "0"
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(todo)), context, begin) as pool:
+        try:
+            for future in as_completed([pool.submit(swept, *task) for task in todo]):
+                yield future.result()
+        except BrokenProcessPool:
+            raise EnvironmentError_(
+                expected="a sweeping process", seen="that it ended", where="exact", hint="its words are above"
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _ledgers(names: tuple[str, ...], out: Path) -> dict[str, Ledger]:
-    unknown = [name for name in names if name not in SUBJECTS]
-    if unknown:
-        raise click.UsageError(f"expected subjects out of {', '.join(SUBJECTS)}, saw {unknown[0]!r}")
-    ledgers = {}
-    for name in names or SUBJECTS:
-        ledgers[name] = Ledger(out / f"{name}.jsonl", digest_of(SUBJECTS[name]))
-        ledgers[name].read()
-    return ledgers
+def ledger_of(name: str, out: Path) -> Ledger[Stretch]:
+    """What was swept of a subject."""
+    path = out / f"{name}.jsonl"
+    return Ledger.open(path, Stretch, key=lambda one: (one.source, one.seed), of=f"exactness of {name}")
+
+
+def sum_of(name: str, source: str, ledger: Ledger[Stretch]) -> Sum:
+    """What there is, of this code."""
+    stretches = [one for one in ledger.rows.values() if one.source == source]
+    illegal = [one.illegal for one in stretches]
+    return Sum(
+        subject=name,
+        histories=sum(one.histories for one in stretches),
+        wrong=sum(one.wrong for one in stretches),
+        illegal=None if None in illegal else sum(count for count in illegal if count is not None),
+        seconds=sum(one.seconds for one in stretches),
+    )
+
+
+def _todo(
+    sources: dict[str, str], ledgers: dict[str, Ledger[Stretch]], seeds: range
+) -> list[tuple[str, Stretch]]:
+    wanted = [
+        (name, Stretch(source=source, seed=first, histories=min(STRETCH, seeds.stop - first)))
+        for name, source in sources.items()
+        for first in range(seeds.start, seeds.stop, STRETCH)
+    ]
+    return [
+        (name, one)
+        for name, one in wanted
+        if (known := ledgers[name].rows.get((one.source, one.seed))) is None
+        or known.histories < one.histories
+    ]
 
 
 def _show(sums: list[Sum], output: Output) -> None:
@@ -132,32 +132,25 @@ def command(
       python -m tools.exact queue --seed 1000000 --histories 50000
     """
     output = Output(as_json)
-    ledgers = _ledgers(names, out)
-    todo = [
-        Task(subject=name, source=ledger.source, seed=first, histories=min(STRETCH, seed + histories - first))
-        for name, ledger in ledgers.items()
-        for first in range(seed, seed + histories, STRETCH)
-        if not report
-        and (
-            first not in ledger.by_seed
-            or ledger.by_seed[first].histories < min(STRETCH, seed + histories - first)
-        )
-    ]
+    unknown = [name for name in names if name not in SUBJECTS]
+    if unknown:
+        raise click.UsageError(f"expected subjects out of {', '.join(SUBJECTS)}, saw {unknown[0]!r}")
+    sources = {name: digest(SUBJECTS[name].files()) for name in names or SUBJECTS}
+    ledgers = {name: ledger_of(name, out) for name in sources}
+    todo = [] if report else _todo(sources, ledgers, range(seed, seed + histories))
     code = ExitCode.NOTHING_FOUND
     try:
         if todo:
             with output.progress("stretches", len(todo)) as bar:
-                for done, (task, stretch) in enumerate(_sweep(todo, jobs), start=1):
-                    ledgers[task.subject].add(stretch)
-                    bar.to(done, task.subject)
+                for done, (name, stretch) in enumerate(_sweep(todo, jobs), start=1):
+                    ledgers[name].add(stretch)
+                    bar.to(done, name)
                     if stretch.wrong:
-                        output.note(
-                            f"{task.subject}: {stretch.wrong} mismatches among seeds from {stretch.seed}"
-                        )
+                        output.note(f"{name}: {stretch.wrong} mismatches among seeds from {stretch.seed}")
     except KeyboardInterrupt:
         output.note("interrupted; what was swept is kept")
         code = ExitCode.INTERRUPTED
-    sums = [ledger.sum(name) for name, ledger in ledgers.items()]
+    sums = [sum_of(name, source, ledgers[name]) for name, source in sources.items()]
     _show(sums, output)
     if code is ExitCode.NOTHING_FOUND and any(one.wrong for one in sums):
         code = ExitCode.FINDINGS
@@ -165,10 +158,5 @@ def command(
     return code
 
 
-def main() -> None:
-    """Entry of the program."""
-    program.run(command, "exact")
-
-
 if __name__ == "__main__":
-    main()
+    program.run(command, "exact")

@@ -5,14 +5,13 @@ Owns: their names, and how one is found. Must not know processes or results of o
 """
 
 import sys
-from collections.abc import Callable
 from importlib import util
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
-TOP = Path(__file__).parents[2]
+from tools.ledger import TOP
 
 
 @frozen(kw_only=True)
@@ -27,14 +26,21 @@ class Counted:
 
 @frozen(kw_only=True)
 class Subject:
-    """sources: what a result depends on, below the top; module: the test module; compare: its work for
-    (module, seed, count)."""
+    """sources: what a result depends on, below the top; module: the test module, whose function `sweep` does
+    the work; model: what it takes first, "" for nothing."""
 
     name: str
     says: str
     module: str
     sources: tuple[str, ...]
-    compare: Callable[[Any, int, int], Counted]
+    model: str = ""
+
+    def compare(self, seed: int, count: int) -> Counted:
+        """So many histories from a seed on."""
+        sweep = self.load().sweep
+        return counted(
+            sweep(self.model, range(seed, seed + count)) if self.model else sweep(seed, count), count
+        )
 
     def load(self, top: Path = TOP) -> Any:
         """The test module, its neighbours importable as its conftest makes them."""
@@ -72,38 +78,28 @@ def counted(answer: Any, histories: int) -> Counted:
     )
 
 
-def _engine(model: str) -> Subject:
-    def compare(module: Any, seed: int, count: int) -> Counted:
-        return counted(module.sweep(model, range(seed, seed + count)), count)
-
+def _model(prefix: str, model: str, says: str, module: str) -> Subject:
     return Subject(
-        name=model,
-        says=f"the linearizability engine with the model {model}, against every order",
-        module="tests/checkers/linearizability/test_engine_differential.py",
+        name=f"{prefix}{model}",
+        says=says.format(model),
+        module=f"tests/checkers/linearizability/{module}.py",
         sources=("fencepost/checkers/linearizability", "fencepost/checkers/models"),
-        compare=compare,
+        model=model,
     )
+
+
+def _engine(model: str) -> Subject:
+    says = "the linearizability engine with the model {}, against every order"
+    return _model("", model, says, "test_engine_differential")
 
 
 def _decider(model: str) -> Subject:
-    def compare(module: Any, seed: int, count: int) -> Counted:
-        return counted(module.sweep(model, range(seed, seed + count)), count)
-
-    return Subject(
-        name=f"decider-{model}",
-        says=f"the decider of unambiguous values for the model {model}, against every order and against the "
-        f"engine",
-        module="tests/checkers/linearizability/test_deciders.py",
-        sources=("fencepost/checkers/linearizability", "fencepost/checkers/models"),
-        compare=compare,
-    )
+    says = "the decider of unambiguous values for the model {}, against every order and against the engine"
+    return _model("decider-", model, says, "test_deciders")
 
 
 def _sweep(name: str, says: str, module: str, *sources: str) -> Subject:
-    def compare(module: Any, seed: int, count: int) -> Counted:
-        return counted(module.sweep(seed, count), count)
-
-    return Subject(name=name, says=says, module=module, sources=sources, compare=compare)
+    return Subject(name=name, says=says, module=module, sources=sources)
 
 
 MODELS = (

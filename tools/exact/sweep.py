@@ -1,18 +1,11 @@
-"""A process that sweeps stretches of seeds: tasks as JSON lines on standard input, counts on standard output.
+"""One stretch of seeds, compared in a process of its own. Must not know which stretches there are."""
 
-Must not know which stretches there are. It ignores Ctrl-C: whoever started it closes the pipe.
-"""
-
-import argparse
 import os
 import signal
-import sys
 import time
 
-import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
-from tools.exact.ledger import Stretch
 from tools.exact.subjects import SUBJECTS
 
 WARM_UP = 5
@@ -22,44 +15,30 @@ _warm: set[str] = set()
 
 
 @frozen(kw_only=True)
-class Task:
-    """A stretch of a subject."""
+class Stretch:
+    """Seeds [seed, seed + histories) of a subject, compared. source: digest of the code that was compared."""
 
-    subject: str
     source: str
     seed: int
     histories: int
+    wrong: int = 0
+    illegal: int | None = None
+    seconds: float = 0.0
 
 
-def swept(task: Task) -> Stretch:
-    """The stretch, compared. seconds: of processor time."""
-    subject = SUBJECTS[task.subject]
-    module = subject.load()
-    for _ in range(WARM_UP if task.subject not in _warm else 0):
-        subject.compare(module, 0, 1)
-    _warm.add(task.subject)
-    began = time.process_time()
-    counted = subject.compare(module, task.seed, task.histories)
-    return Stretch(
-        source=task.source,
-        seed=task.seed,
-        histories=counted.histories,
-        wrong=counted.wrong,
-        illegal=counted.illegal,
-        seconds=round(time.process_time() - began, 3),
-    )
-
-
-def main() -> None:
-    """Entry of the process, which takes no argument."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+def begin() -> None:
+    """In a worker: whoever started it is interrupted, and what it prints is no answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    for line in sys.stdin.buffer:
-        results.write(msgspec.json.encode(swept(msgspec.json.decode(line, type=Task))) + b"\n")
-        results.flush()
 
 
-if __name__ == "__main__":
-    main()
+def swept(name: str, task: Stretch) -> tuple[str, Stretch]:
+    """A stretch of a subject, compared. seconds: of processor time."""
+    subject = SUBJECTS[name]
+    for _ in range(WARM_UP if name not in _warm else 0):
+        subject.compare(0, 1)
+    _warm.add(name)
+    began = time.process_time()
+    found = subject.compare(task.seed, task.histories)
+    seconds = round(time.process_time() - began, 3)
+    return name, evolve(task, wrong=found.wrong, illegal=found.illegal, seconds=seconds)

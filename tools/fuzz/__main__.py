@@ -4,31 +4,51 @@ import logging
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import rich_click as click
-from attrs import asdict, define, field
+from attrs import frozen
 
 from fencepost.console.options import json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 from tools import program
-from tools.fuzz.cases import MESSAGES, Case
+from tools.fuzz.cases import MESSAGES, Case, Finding
+from tools.ledger import Ledger
 
-PROGRESS = "progress.json"
 REPORT_S = 30.0
 
 
-@define
-class Progress:
-    """What was done with a seed so far. following: number of the next case."""
+@frozen(kw_only=True)
+class Done:
+    """A case. sent: messages by kind; refused: frames."""
 
-    seed: int
-    following: int = 0
-    cpu_s: float = 0.0
-    refused: int = 0
-    sent: dict[str, int] = field(factory=dict)
-    findings: list[int] = field(factory=list)
+    case: int
+    sent: dict[str, int]
+    refused: int
+    cpu_s: float
+    finding: Finding | None = None
+
+
+def ledger_of(out: Path, seed: int, messages: int) -> Ledger[Done]:
+    """The cases of a seed. Raises FencepostError."""
+    asked = {"seed": seed, "messages": messages}
+    path = out / f"seed-{seed}.jsonl"
+    return Ledger.open(path, Done, key=lambda one: one.case, of="odd messages", asked=asked)
+
+
+def sums(ledger: Ledger[Done]) -> dict[str, Any]:
+    """What all cases add up to."""
+    done = ledger.rows.values()
+    sent = sum((Counter(one.sent) for one in done), Counter[str]())
+    return {
+        "seed": ledger.header["asked"]["seed"],
+        "following": len(done),
+        "cpu_s": sum(one.cpu_s for one in done),
+        "refused": sum(one.refused for one in done),
+        "sent": dict(sorted(sent.items())),
+        "findings": [one.case for one in done if one.finding is not None],
+    }
 
 
 @click.command(name="fuzz", help=__doc__)
@@ -49,51 +69,33 @@ def command(seconds: float, seed: int, messages: int, only: int | None, out: Pat
         finding = Case(seed, only, messages).run()
         output.say(finding.trace if finding else f"case {only}: nothing found")
         return ExitCode.FINDINGS if finding else ExitCode.NOTHING_FOUND
-    folder = out / f"seed-{seed}"
-    folder.mkdir(parents=True, exist_ok=True)
-    progress, until, said = _progress(folder, seed), time.monotonic() + seconds, time.monotonic()
+    ledger, until, said = ledger_of(out, seed, messages), time.monotonic() + seconds, time.monotonic()
     while True:
-        _one(folder, progress, messages, output)
+        _one(ledger, Case(seed, len(ledger.rows), messages), output)
         if time.monotonic() - said > REPORT_S:
             said = time.monotonic()
-            output.say(_line(progress))
+            output.say(_line(sums(ledger)))
         if time.monotonic() >= until:
             break
+    progress = sums(ledger)
     output.say(_line(progress))
-    if as_json:
-        click.echo(msgspec.json.encode(asdict(progress)).decode())
-    return ExitCode.FINDINGS if progress.findings else ExitCode.NOTHING_FOUND
+    output.emit(progress)
+    return ExitCode.FINDINGS if progress["findings"] else ExitCode.NOTHING_FOUND
 
 
-def _one(folder: Path, progress: Progress, messages: int, output: Output) -> None:
-    case, began = Case(progress.seed, progress.following, messages), time.process_time()
-    finding = case.run()
-    progress.following += 1
-    progress.cpu_s += time.process_time() - began
-    progress.refused += case.refused
-    progress.sent = dict(sorted((Counter(progress.sent) + case.sent).items()))
+def _one(ledger: Ledger[Done], case: Case, output: Output) -> None:
+    began, finding = time.process_time(), case.run()
+    spent = time.process_time() - began
+    ledger.add(Done(case=case.case, sent=dict(case.sent), refused=case.refused, cpu_s=spent, finding=finding))
     if finding is not None:
-        progress.findings.append(finding.case)
-        (folder / f"finding-{finding.case}.json").write_bytes(
-            msgspec.json.format(msgspec.json.encode(finding))
-        )
         output.say(f"case {finding.case} ({finding.way}): {finding.trace.strip().splitlines()[-1]}")
-    draft = folder / f"{PROGRESS}.draft"
-    draft.write_bytes(msgspec.json.encode(progress))
-    draft.replace(folder / PROGRESS)
 
 
-def _progress(folder: Path, seed: int) -> Progress:
-    path = folder / PROGRESS
-    return msgspec.json.decode(path.read_bytes(), type=Progress) if path.exists() else Progress(seed)
-
-
-def _line(progress: Progress) -> str:
+def _line(done: dict[str, Any]) -> str:
+    messages, kinds, findings = sum(done["sent"].values()), len(done["sent"]), len(done["findings"])
     return (
-        f"seed {progress.seed}: {progress.following} cases, {sum(progress.sent.values()):,} messages of "
-        f"{len(progress.sent)} kinds sent,"
-        f" {progress.refused:,} frames refused, {len(progress.findings)} findings, {progress.cpu_s:,.0f} s "
-        f"of CPU"
+        f"seed {done['seed']}: {done['following']} cases, {messages:,} messages of {kinds} kinds sent, "
+        f"{done['refused']:,} frames refused, {findings} findings, {done['cpu_s']:,.0f} s of CPU"
     )
 
 

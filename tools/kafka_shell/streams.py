@@ -1,24 +1,21 @@
 """A Kafka Streams word count against our brokers: the counts have to be those of the words that were written.
 
-    python -m tools.kafka_shell.streams [--version 4.3.1]
+    python -m tools.clients_java "Kafka Streams 4.3.1"
 
 Owns the run of WordCount.java. A leader crashes in the middle (at least once: a count may be written again,
 and must end where the words do).
 """
 
-import argparse
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 import fencepost.kafka
-from fencepost.console.output import Output
 from fencepost.torture.truth import read_log
 
-from .jars import JVM, VERSIONS, class_path, missing
+from .jars import JVM, class_path
 
 SOURCE = Path(__file__).with_name("WordCount.java")
 INPUT, OUTPUT, PARTITIONS = "lines", "counts", 3
@@ -110,28 +107,3 @@ def word_count(version: str, *, crash: bool) -> dict[str, int]:
         finally:
             process.kill()
             process.wait()
-
-
-def main() -> int:
-    """Count, print, and answer the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--version", choices=VERSIONS, action="append")
-    options = parser.parse_args()
-    output, failed = Output(), False
-    absent = missing()
-    if absent:
-        output.say(f"skipped: the Kafka Streams word count: {absent}")
-        return 0
-    for version in options.version or VERSIONS:
-        for crash in (False, True):
-            where = f"Kafka Streams {version}, {'a leader crashes' if crash else 'no fault'}"
-            try:
-                output.say(f"{where}: {word_count(version, crash=crash)}")
-            except WrongCountError as error:
-                output.say(f"{where}: WRONG: {error}")
-                failed = True
-    return int(failed)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,11 +1,11 @@
-"""Mutation scores: small faults are put into a checker's rules, one at a time, and its tests must notice.
+"""Small faults, one at a time, and who notices: `python -m tools.mutation impl|checkers|model`.
 
-`python -m tools.mutation CHECKER` (or `make mutation`); docs/explanation/exactness.md tells what came out. A
-tool of the repository, not part of the package.
+    fault.py, finder.py, effects.py   which faults a source can be given; their names outlive edits elsewhere
+    planting.py, workers.py           a fault is put into a forked process, never into the tree
+    engine.py                         trial, ledger, counts and report of every subject
+    impl/                             faults of the reference implementation, convicted by runs of the swarm
+    checkers/                         faults of the judges' rules, noticed by their tests
+    model/                            faults of the models' rules, compared with what TLC answered
 
-    faults.py    which faults a source can be given; finder.py walks it, fault.py is one of them
-    checkers.py  which sources and which tests are whose
-    bench.py     a worker process: a copy of the tree, one forked pytest per fault
-    plugin.py    what runs inside that pytest: which tests reach which line; the chosen ones, quick ones first
-    ledger.py    results as they come, resumed; the score; the survivors and their reasons
+docs/explanation/mutants.md and exactness.md have what came out. No part of the package.
 """

@@ -1,13 +1,16 @@
-"""A walk over a source that finds what can be changed in it.
+"""Which small faults a Python source can be given: a walk over it.
 
-Owns: which nodes of a syntax tree become which others. Must not know tests, checkers or processes.
+A fault changes a rule, not a text: words of findings and errors, assertions, annotations, decorators, imports
+and documentation are left alone. Owns: which nodes of a syntax tree become which others. Must not know tests,
+checkers or processes.
 """
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from tools.mutation.fault import Fault
 
@@ -356,3 +359,24 @@ def _constants(returns: ast.expr | None) -> tuple[str, ...]:
     if text.startswith(("tuple[", "list[")) and ("..." in text or text.startswith("list")):
         return ("()" if text.startswith("tuple") else "[]",)
     return ()
+
+
+def faults_of(file: str, source: str) -> list[Fault]:
+    """Every fault of a source that still is Python, in the order of the text."""
+    tree = ast.parse(source)
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    finder = Finder(file, source, known=frozenset(names | attributes | {"min", "max", "any", "all"}))
+    finder.visit(tree)
+    seen: set[tuple[int, int, str]] = set()
+    counted: Counter[tuple[str, str, str]] = Counter()
+    kept = []
+    for fault in sorted(finder.found, key=lambda fault: (fault.start, fault.end)):
+        place = (fault.start, fault.end, fault.after)
+        if place in seen or fault.before == fault.after:
+            continue
+        seen.add(place)
+        again = (fault.scope, fault.before, fault.after)
+        kept.append(evolve(fault, occurrence=counted[again]))
+        counted[again] += 1
+    return kept

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka as ck
-import msgspec
-from attrs import asdict, define, frozen
+from attrs import define, frozen
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision
@@ -39,12 +38,14 @@ from fencepost.torture.truth import read_log, topics
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.parts import read_recording
 from tools.kafka_shell import jars
+from tools.ledger import Ledger
+from tools.page import Place
 
 from . import programs
 from .compare import compared
 
 BROKERS = ("3.9.2", "4.4.0")
-BEGIN, END = "<!-- begin: made by tools/proxy_apps -->", "<!-- end -->"
+MARK = "<!-- begin: made by tools/proxy_apps -->"
 PROXY = "from fencepost.cli import main; main()"
 END_S = READY_S = 120
 
@@ -191,8 +192,8 @@ def run(case: str, version: str, application: Callable[[Through], str], folder: 
     )
 
 
-def page(text: str, results: Mapping[str, Result]) -> str:
-    """The page with its table made anew."""
+def table(results: Mapping[str, Result]) -> str:
+    """The table of the page."""
     lines = [
         "| application | broker | it | records | commits | transactions | in the trace |",
         "|---|---|---|---|---|---|---|",
@@ -204,8 +205,7 @@ def page(text: str, results: Mapping[str, Result]) -> str:
         )
         numbers = f"{one.records:,} | {one.commits:,} | {one.transactions:,}"
         lines.append(f"| {name} | {broker} | {one.worked} | {numbers} | {said} |".replace("  ", " "))
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
@@ -216,29 +216,34 @@ def main() -> int:
     parser.add_argument("--docs", type=Path)
     parser.add_argument("--again", action="store_true", help="also what failed or was absent")
     asked, output = parser.parse_args(), Output()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    file, results = asked.out / "results.jsonl", dict[str, Result]()
-    for line in file.read_bytes().splitlines() if file.exists() else ():
-        one = msgspec.convert(msgspec.json.decode(line), Result)
-        results[one.case] = one
+    try:
+        return run_all(asked, output)
+    except FencepostError as error:
+        output.note(f"proxy_apps: {error}")
+        return int(error.exit_code)
+
+
+def run_all(asked: argparse.Namespace, output: Output) -> int:
+    """The cases that are not known. Raises FencepostError for a ledger or a page that is another one's."""
+    path = asked.out / "results.jsonl"
+    ledger = Ledger.open(path, Result, key=lambda one: one.case, of="applications through the proxy")
     for name, (absent, application) in applications().items():
         for version in BROKERS:
             case = f"{name} @ {version}"
-            known = results.get(case)
+            known = ledger.rows.get(case)
             if known is not None and (known.outcome == "ok" or not asked.again):
                 continue
             if asked.cases and not any(part in case for part in asked.cases):
                 continue
             if why := absent() or jars.missing():
-                results[case] = Result(case=case, outcome="absent", why=why)
+                one = Result(case=case, outcome="absent", why=why)
             else:
-                results[case] = run(case, version, application, asked.out / "case")
-            output.say(f"{case}: {results[case].outcome}: {results[case].worked} {results[case].why}")
-            with file.open("ab") as lines:
-                lines.write(msgspec.json.encode(asdict(results[case])) + b"\n")
+                one = run(case, version, application, asked.out / "case")
+            output.say(f"{case}: {one.outcome}: {one.worked} {one.why}")
+            ledger.add(one)
     if asked.docs is not None:
-        asked.docs.write_text(page(asked.docs.read_text(encoding="utf-8"), results), encoding="utf-8")
-    return int(any(one.outcome == "failed" for one in results.values()))
+        Place(page=asked.docs, mark=MARK).write(table(ledger.rows))
+    return int(any(one.outcome == "failed" for one in ledger.rows.values()))
 
 
 if __name__ == "__main__":

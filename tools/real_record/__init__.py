@@ -1,1 +1,2 @@
-"""The record of campaigns against real systems: `python -m tools.real_record`, `make real-record`."""
+"""The record of campaigns against real systems: `python -m tools.real_record`, `make measure NAME=real-
+record`."""

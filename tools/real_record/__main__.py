@@ -17,13 +17,12 @@ from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
 from tools.real_record.page import (
-    PAGE,
+    PLACE,
     explanations,
     known_defects,
     sums_of,
     table,
     unexplained,
-    updated,
 )
 from tools.real_record.rows import ROWS, Row, chosen
 
@@ -74,7 +73,9 @@ def run(rows: tuple[Row, ...], most: int, size: int, jobs: int, out: Path, outpu
 @jobs_option
 @click.option("--out", default="out/real-record", show_default=True, type=click.Path(path_type=Path))
 @click.option("--report", is_flag=True, help="Run nothing; say what was run.")
-@click.option("--docs/--no-docs", default=True, show_default=True, help=f"Write the table into {PAGE.name}.")
+@click.option(
+    "--docs/--no-docs", default=True, show_default=True, help=f"Write the table into {PLACE.page.name}."
+)
 def main(
     words: tuple[str, ...], runs: int, size: int, jobs: int, out: Path, report: bool, docs: bool
 ) -> None:
@@ -93,7 +94,7 @@ def main(
     lines = table(sums, known)
     output.say("\n".join(lines))
     if docs:
-        PAGE.write_text(updated(PAGE.read_text(encoding="utf-8"), lines), encoding="utf-8")
+        PLACE.write_table(lines)
     missed = [each.row.name for each in sums if each.row.control and not each.findings]
     for name in missed:
         output.note(f"{name}: the control was not found")

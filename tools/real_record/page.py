@@ -19,12 +19,16 @@ from fencepost.campaign.workers.results import RunResult
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.store import TraceStore
+from tools.ledger import TOP
+from tools.page import Place
 from tools.real_record.known import said_of
 from tools.real_record.rows import Row
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "real-systems.md"
+PLACE = Place(
+    page=TOP / "docs" / "how-to" / "real-systems.md",
+    mark="<!-- measured by make measure NAME=real-record -->",
+)
 EXPLAINED = Path(__file__).parent / "explained.toml"
-BEGIN, END = "<!-- measured by make real-record -->\n", "<!-- end -->\n"
 HEAD = (
     "| system | plans | runs | findings | too weak or undecided | seconds a run, median and most |",
     "|---|---|---:|---|---:|---:|",
@@ -128,10 +132,3 @@ def table(sums: Iterable[Sum], known: Explanations) -> list[str]:
         for (of, says), found in seeds.items()
     ]
     return [*lines, *([""] if explained else []), *explained]
-
-
-def updated(page: str, lines: list[str]) -> str:
-    """The page with this table."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n\n{END}{after}"

@@ -4,7 +4,6 @@ from pathlib import Path
 from random import Random
 
 import attrs
-import msgspec
 import pyarrow.parquet as pq
 import rich_click as click
 
@@ -17,7 +16,7 @@ from tools import program
 from tools.triage.causes import OWN, partings
 from tools.triage.dataset import mix
 from tools.triage.measure import Measured, may_be_together, measure
-from tools.triage.runs import Wanted, harvest, of_both, of_bug, of_none
+from tools.triage.runs import Wanted, chunks_of, harvest, kept_of, of_both, of_bug, of_none
 
 
 @click.command()
@@ -88,8 +87,7 @@ def command(
 
 
 def _has(out: Path, wanted: Wanted, least: int) -> bool:
-    path = out / "runs" / wanted.key / "tried.json"
-    return path.exists() and msgspec.json.decode(path.read_bytes())["kept"] >= least
+    return kept_of(chunks_of(out, wanted.key)) >= least
 
 
 def _pairs(bugs: list[str], count: int, seed: int, runs: int, seeds: int) -> list[Wanted]:

@@ -6,7 +6,7 @@ what is measured).
 
     OUT/runs/KIP-101/       a folder of traces: runs with this bug planted in which some check found something
     OUT/runs/healthy/       runs of the unbroken implementation, of the same profiles, in which none did
-    OUT/runs/KEY/tried.json seeds tried so far, and how many of them were bad
+    OUT/runs/KEY/tried.jsonl seeds tried so far, and how many of them were bad
 """
 
 import os
@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 
-import msgspec
 from attrs import define, evolve, field, frozen
 
 from fencepost.campaign.bugs import BUGS
@@ -24,6 +23,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.traces.rows import Rows
 from fencepost.traces.store import TraceStore
+from tools.ledger import Ledger
 
 HEALTHY = "healthy"
 CHUNK = 20
@@ -88,37 +88,52 @@ def _tried(wanted: Wanted, seeds: range) -> tuple[list[Rows], int]:
     return kept, len(seeds)
 
 
-@define
-class _Ledger:
-    """What is known of one key. tried: seeds from the first on; kept: runs that are what is wanted."""
+@frozen(kw_only=True)
+class Chunk:
+    """Seeds [first, first + tried); kept: runs of them that are what is wanted."""
 
-    folder: Path
+    first: int
+    tried: int
+    kept: int
+
+
+def chunks_of(out: Path, key: str) -> Ledger[Chunk]:
+    """What is known of one key. Raises FencepostError."""
+    path = out / "runs" / key / "tried.jsonl"
+    return Ledger.open(path, Chunk, key=lambda one: one.first, of=f"runs of {key}")
+
+
+def kept_of(ledger: Ledger[Chunk]) -> int:
+    """How many runs there are."""
+    return sum(one.kept for one in ledger.rows.values())
+
+
+@define(eq=False)
+class _Harvest:
+    """Of one key. given: seeds from the first on that are tried, or under way."""
+
     wanted: Wanted
-    tried: int = 0
-    kept: int = 0
-    given: int = field(default=0, init=False)
+    ledger: Ledger[Chunk]
+    given: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        path = self.folder / "tried.json"
-        if path.exists():
-            told = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
-            self.tried, self.kept = told["tried"], told["kept"]
         self.given = self.tried
 
     @property
-    def done(self) -> bool:
-        return self.kept >= self.wanted.runs or self.given >= self.wanted.seeds
+    def tried(self) -> int:
+        return sum(one.tried for one in self.ledger.rows.values())
 
-    def add(self, rows: list[Rows], tried: int) -> None:
+    @property
+    def done(self) -> bool:
+        return kept_of(self.ledger) >= self.wanted.runs or self.given >= self.wanted.seeds
+
+    def add(self, rows: list[Rows], first: int, tried: int) -> None:
         """Keep what a chunk found."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         if rows:
-            with TraceStore.create(self.folder).writer("harvest") as journal:
+            with TraceStore.create(self.ledger.path.parent).writer("harvest") as journal:
                 for one in rows:
                     journal.append_rows(one)
-        self.tried, self.kept = self.tried + tried, self.kept + len(rows)
-        text = msgspec.json.encode({"tried": self.tried, "kept": self.kept})
-        (self.folder / "tried.json").write_bytes(text)
+        self.ledger.add(Chunk(first=first, tried=tried, kept=len(rows)))
 
 
 def harvest(out: Path, wanted: list[Wanted], *, first_seed: int, jobs: int) -> Iterator[tuple[str, int, int]]:
@@ -127,21 +142,23 @@ def harvest(out: Path, wanted: list[Wanted], *, first_seed: int, jobs: int) -> I
     first_seed: of every key. A chunk that was not finished when a harvest was ended is run again: nothing is
     kept of half a chunk.
     """
-    ledgers = [_Ledger(out / "runs" / one.key, one) for one in wanted]
+    ledgers = [_Harvest(one, chunks_of(out, one.key)) for one in wanted]
     with ProcessPoolExecutor(max_workers=jobs) as pool:
-        under_way: dict[Future[tuple[list[Rows], int]], _Ledger] = {}
+        under_way: dict[Future[tuple[list[Rows], int]], tuple[_Harvest, int]] = {}
         while True:
             while len(under_way) < 2 * jobs:
-                idle = [one for one in ledgers if not one.done and one not in under_way.values()]
+                busy = [one for one, _ in under_way.values()]
+                idle = [one for one in ledgers if not one.done and one not in busy]
                 if not idle:
                     break
                 one = min(idle, key=lambda each: each.given)
                 start = first_seed + one.given
                 one.given += CHUNK
-                under_way[pool.submit(_tried, evolve(one.wanted), range(start, start + CHUNK))] = one
+                under_way[pool.submit(_tried, evolve(one.wanted), range(start, start + CHUNK))] = one, start
             if not under_way:
                 return
             for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                ledger = under_way.pop(future)
-                ledger.add(*future.result())
-                yield ledger.wanted.key, ledger.tried, ledger.kept
+                one, start = under_way.pop(future)
+                rows, tried = future.result()
+                one.add(rows, start, tried)
+                yield one.wanted.key, one.tried, kept_of(one.ledger)

@@ -87,7 +87,14 @@ def swarm(
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
     plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
     plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
-    return with_names_again(with_rests(plan, draw, bounds), draw, bounds)
+    return with_names_again(_patient(with_rests(plan, draw, bounds)), draw, bounds)
+
+
+def _patient(plan: Plan) -> Plan:
+    """A controller that waits for a usual answer: else it sends its first request for ever."""
+    answered_ms = -(-2 * (plan.network.latency_min_us + plan.network.latency_tail_us) // 1_000)
+    wait_ms = max(plan.cluster.controller_request_timeout_ms, answered_ms)
+    return evolve(plan, cluster=evolve(plan.cluster, controller_request_timeout_ms=wait_ms))
 
 
 def _topic(draw: Draws, bounds: Profile) -> TopicOptions:

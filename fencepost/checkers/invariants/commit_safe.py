@@ -193,6 +193,8 @@ class CommitSafe:
     ) -> int | None:
         """The first committed offset from `start` that the dump lacks although no committed record supersedes
         it. (An unknown record may have any key.)"""
+        if not self.keys:
+            return None
         latest: set[str] = set()
         lost, log, anew = None, committed.log, committed.anew
         for offset in range(log.end_offset - 1, start - 1, -1):

@@ -20,8 +20,10 @@ Four cases are no regression:
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import NamedTuple
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from fencepost.checkers.durations import duration
 from fencepost.checkers.invariants.findings import Findings
@@ -35,8 +37,7 @@ READ_COMMITTED = "read_committed"
 """The isolation of a reader to whom ListOffsets shows the last stable offset."""
 
 
-@frozen
-class ShownEnd:
+class ShownEnd(NamedTuple):
     """An end that a client was shown."""
 
     # Invocation time in nanoseconds.
@@ -104,18 +105,19 @@ class HighWatermarkMono:
         """Go through the invocations in the order of time. Before each, take in what had completed: by any
         clock 2e earlier, or by the same clock."""
         margin = 2 * self.claims.clock_uncertainty_ns
-        by_completion = sorted(all_shown, key=lambda shown: shown.completion_time)
+        by_completion = sorted(all_shown, key=attrgetter("completion_time"))
         any_clock: dict[Term, ShownEnd] = {}
         same_clock: dict[int, dict[Term, ShownEnd]] = {}
         noted_any = noted_same = 0
-        for shown in sorted(all_shown, key=lambda shown: shown.invoke_time):
+        for shown in sorted(all_shown, key=attrgetter("invoke_time")):
             while (
                 noted_any < len(by_completion)
                 and by_completion[noted_any].completion_time + margin < shown.invoke_time
             ):
                 self._note(key, any_clock, by_completion[noted_any])
                 noted_any += 1
-            self._compare(key, any_clock, shown)
+            if shown.by is not Function.APPEND:  # where that is, the log check decides
+                self._compare(key, any_clock, shown)
             if not margin:
                 continue
             while (
@@ -125,12 +127,11 @@ class HighWatermarkMono:
                 earlier = by_completion[noted_same]
                 self._note(key, same_clock.setdefault(earlier.clock_id, {}), earlier)
                 noted_same += 1
-            self._compare(key, same_clock.get(shown.clock_id, {}), shown)
+            if shown.by is not Function.APPEND:
+                self._compare(key, same_clock.get(shown.clock_id, {}), shown)
 
     def _compare(self, key: Key, before: dict[Term, ShownEnd], shown: ShownEnd) -> None:
         """Compare an end with the highest ends shown earlier (`before`), by term."""
-        if shown.by is Function.APPEND:  # where it is, the log check decides
-            return
         if shown.by is not LISTED:
             # a poll need not show an earlier end if its leader may have restarted since
             taken_over = bisect_right(self._times(key, shown.leader_epoch), shown.completion_time)

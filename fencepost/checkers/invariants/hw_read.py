@@ -48,7 +48,8 @@ def judge(trace: Trace, mono: HighWatermarkMono, findings: Findings) -> None:
         mono: knows when a leader took over again in its epoch: its bounds may be lower then.
         findings: the findings so far.
     """
-    doubtful = bounds_of(filter(_may_be_beyond, trace.operations))
+    reads = (one for one in trace.operations if one.records and one.function is Function.POLL)
+    doubtful = bounds_of(filter(_may_be_beyond, reads))
     broken = [bound for bound in doubtful if bound.is_broken]
     if not broken:  # nearly always
         return
@@ -73,8 +74,6 @@ def judge(trace: Trace, mono: HighWatermarkMono, findings: Findings) -> None:
 
 def _may_be_beyond(operation: Operation) -> bool:
     """Whether some record is at or above some bound of the answer, of whichever partition."""
-    if operation.function is not Function.POLL or not operation.records:
-        return False
     claims = operation.positions or (operation,)
     ends = [each.end_offset for each in claims if each.end_offset is not None]
     if operation.isolation == READ_COMMITTED:

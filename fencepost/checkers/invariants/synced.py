@@ -103,11 +103,14 @@ class Synced:
             self.applied[node, topic] = NEVER if NEVER in both else max(both)
 
     def _appended(self, position: int, event: Event) -> None:
-        key = event.topic, event.partition
-        self.flushed_by[event.node, key] = self.applied.get(
-            (event.node, event.topic), self._planned(event.topic)
-        )
-        self.opened.setdefault(event.node, set()).add(key)
+        key, uses = (event.topic, event.partition), self.applied.get((event.node, event.topic))
+        if uses is None:
+            uses = self.applied[event.node, event.topic] = self._planned(event.topic)
+        self.flushed_by[event.node, key] = uses
+        opened = self.opened.get(event.node)
+        if opened is None:
+            opened = self.opened[event.node] = set()
+        opened.add(key)
 
     # ---- what the disk says
 

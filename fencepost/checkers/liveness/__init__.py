@@ -41,7 +41,7 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
     if judging is None:
         return Verdict(decision=Decision.OK, check=CHECK)
     if trace.plan:
-        judge_anytime(judging.findings, trace, judging.facts.settings)
+        judge_anytime(judging.findings, trace, judging.facts)
     found = tuple(
         evolve(one, topic=one.topic and plain(one.topic)) for one in judging.findings.found.values()
     )
@@ -50,16 +50,16 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
 
 def counts_of(trace: Trace, rows: Iterable[Row] = ROWS) -> dict[str, Count]:
     """How often each row was judged in a trace, and how often excused; empty without settings."""
-    judging = _judged(evolve(trace, events=events_with_lives(trace.events)), rows)
+    judging = _judged(evolve(trace, events=events_with_lives(trace.events)), rows, counting=True)
     return {} if judging is None else judging.counts
 
 
-def _judged(trace: Trace, rows: Iterable[Row]) -> Judging | None:
+def _judged(trace: Trace, rows: Iterable[Row], *, counting: bool = False) -> Judging | None:
     settings = settings_of(trace.plan, trace.events)
     if settings is None:
         return None
     facts = facts_of(enumerate(trace.events), trace.operations, settings)
-    judging = Judging(facts, timeline_of(facts))
+    judging = Judging(facts, timeline_of(facts), counting)
     for row in rows:
         judging.ask(row)
     return judging

@@ -101,6 +101,8 @@ class Judging:
 
     facts: Facts
     timeline: Timeline
+    # Whether to count: else what cannot be wrong is not looked at.
+    counting: bool = False
     findings: Findings = field(factory=lambda: Findings(CHECK))
     counts: dict[str, Count] = field(factory=dict)
     # Causes that explained a reaction: row, subject, who decided, cause.
@@ -111,9 +113,11 @@ class Judging:
         """Judge everything that a row is asked about."""
         count = self.counts.setdefault(row.name, Count())
         judge = _JUDGES[row.form]
-        if row.only_wrong:
+        if row.only_wrong and self.counting:
             count.judged += sum(self._rests(row))
         for case in row.cases(self.facts, self.timeline):
+            if not self.counting and self._came(row, case):
+                continue
             if (case.since if case.until == FOR_EVER else case.until) < self.facts.begun:
                 continue  # over before the run began
             wrong = judge(self, row, case)
@@ -124,6 +128,12 @@ class Judging:
             count.judged += not row.only_wrong
             if wrong:
                 self._find(row, case, wrong)
+
+    def _came(self, row: Row, case: Case) -> bool:
+        """Whether all was as it should be, in whatever calm."""
+        if row.form not in (Form.HOLD, Form.FOLLOW):
+            return case.fine
+        return min(case.until, self.facts.end) - case.since <= self._bound(row) + case.more
 
     def _bound(self, row: Row) -> int:
         known = self._bounds.get(row.name)

@@ -32,7 +32,7 @@ from fencepost.cli.log.words import (
 from fencepost.console.output import Output
 from fencepost.impl.log import layout
 from fencepost.impl.log.batch.record_batch import Record
-from fencepost.impl.log.dump.dump import BatchSeen, Extent, Flaw, Watcher, walk_log
+from fencepost.impl.log.dump.dump import BatchSeen, Extent, Watcher, walk_log
 from fencepost.impl.log.dump.indexes import (
     OffsetEntry,
     OffsetIndexCheck,
@@ -43,6 +43,7 @@ from fencepost.impl.log.dump.indexes import (
     transaction_entries,
 )
 from fencepost.impl.log.dump.states import epoch_starts, partition_offsets, producer_entries, properties
+from fencepost.impl.log.flaw import Flaw
 from fencepost.report.words import printable
 from fencepost.traces.errors import ExitCode, strongest
 

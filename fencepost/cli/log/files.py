@@ -15,13 +15,12 @@ from fencepost.impl.log import layout
 from fencepost.impl.log.dump.dump import looks_like_log
 from fencepost.traces.errors import EnvironmentError_
 
-TRANSACTION_INDEX = ".txnindex"
 SEGMENT_KINDS = {
     layout.LOG: "segment",
     layout.INDEX: "offset index",
     layout.TIME_INDEX: "time index",
     layout.SNAPSHOT: "producer snapshot",
-    TRANSACTION_INDEX: "transaction index",
+    layout.TRANSACTION_INDEX: "transaction index",
 }
 NAMED_KINDS = {
     layout.EPOCH_CHECKPOINT: "leader epochs",

@@ -10,8 +10,8 @@ from attrs import define, evolve, field
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.broker_states import BrokerState, enter
 from fencepost.impl.core.metadata_cache import MetadataCache
-from fencepost.impl.log.checkpoint.checkpoint_file import read_high_watermarks, write_high_watermarks
-from fencepost.impl.log.layout import DOOMED, doomed_directory
+from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets, write_offsets
+from fencepost.impl.log.layout import DOOMED, HIGH_WATERMARKS, doomed_directory
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.messages.broker_api import (
@@ -85,7 +85,7 @@ class ReplicaManager:
 
     def start(self) -> None:
         """Recover every log on the disk and read the checkpoint."""
-        self.checkpointed = read_high_watermarks(self.broker_context.files)
+        self.checkpointed = read_offsets(self.broker_context.files, HIGH_WATERMARKS)
         self.logs.begin()
         self._remove_doomed()
         names = [name.rpartition("-") for name in self.broker_context.files.list("")]
@@ -174,7 +174,7 @@ class ReplicaManager:
         """Write the high watermarks and the recovery points if any moved."""
         current = self.keep_checkpointed()
         if current != self.written:
-            write_high_watermarks(self.broker_context.files, current)
+            write_offsets(self.broker_context.files, HIGH_WATERMARKS, current)
             self.written = current
         self.logs.checkpoint()
         self.broker_context.set_timer(

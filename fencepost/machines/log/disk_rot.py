@@ -23,7 +23,7 @@ kind of file, and what Kafka does:
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from fencepost.impl.log.batch.header import LENGTH_END
+from fencepost.impl.log.batch.header import LENGTH_END, MAGIC_AT
 from fencepost.impl.log.batch.record_batch import read_records
 from fencepost.impl.log.layout import (
     CLEANER_OFFSETS,
@@ -41,7 +41,6 @@ from fencepost.sim.disk import RottenBit
 from fencepost.traces.errors import FencepostError
 
 BASE_OFFSET_BYTES = 8
-MAGIC_POSITION = 16
 MOST_READS = 60
 """A rotten base offset may put the end of a log anywhere."""
 KINDS = (
@@ -132,7 +131,7 @@ class DiskMachine(FaultyDiskMachine):
             if start + size > position:
                 break
             start += size
-        if position - start < MAGIC_POSITION:
+        if position - start < MAGIC_AT:
             self.model.lied = True
             first, moved = (
                 int.from_bytes(data[start : start + BASE_OFFSET_BYTES], "big") for data in (before, after)

@@ -6,6 +6,7 @@ forget anything: each begins anew with a name that it does not know. Most traces
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 from attrs import evolve, frozen
 
@@ -59,7 +60,11 @@ def events_with_lives(events: tuple[Event, ...]) -> tuple[Event, ...]:
     Returns:
         the events; the same tuple where nothing was deleted.
     """
-    return endings_of(events)[1] if any(event.name in ENDING for event in events) else events
+    return events if _nothing_ended(events) else endings_of(events)[1]
+
+
+def _nothing_ended(events: Sequence[Event]) -> bool:
+    return ENDING.isdisjoint(map(attrgetter("name"), events))
 
 
 def with_lives(trace: Trace) -> Lived:
@@ -71,7 +76,7 @@ def with_lives(trace: Trace) -> Lived:
     Returns:
         the trace, which is the same value where no name was used again and nothing was deleted.
     """
-    if not any(event.name in ENDING for event in trace.events):
+    if _nothing_ended(trace.events):
         return Lived(trace)
     endings, events = endings_of(trace.events)
     if trace.target == SIMULATED and trace.plan:

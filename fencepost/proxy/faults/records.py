@@ -9,11 +9,10 @@ record, so that a producer's last sequence stays known (LogCleaner, RecordBatch'
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 from attrs import frozen
 
-from fencepost.impl.log.batch.header import HEADER_SIZE, BatchHeader, CorruptBatchError, read_headers
+from fencepost.impl.log.batch.header import HEADER_SIZE, BatchHeader, read_header, readable_headers
 from fencepost.impl.log.batch.record_batch import Record, encode_batch, with_leader_fields
 
 LARGEST_KEPT = 256 * 1024
@@ -44,12 +43,10 @@ def fetched(records: bytes, offset: int, before: bytes) -> Fetched | None:
         offset: that was asked for.
         before: the last batch that was handed out before; empty: none was kept.
     """
-    headers: list[BatchHeader] = []
-    with suppress(CorruptBatchError):  # the broker has cut the last one; those before it count
-        headers.extend(read_headers(records, check_crc=False))
+    headers, _ = readable_headers(records)  # the broker may have cut the last one; those before it count
     if not headers:
         return None
-    fits = not before or next(read_headers(before, check_crc=False)).next_offset == headers[0].base_offset
+    fits = not before or read_header(before, check_crc=False).next_offset == headers[0].base_offset
     return Fetched(records=records, headers=tuple(headers), offset=offset, before=before if fits else b"")
 
 

@@ -9,12 +9,12 @@ after most refusals, with the same batch.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, field
 
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader
-from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.lines import Lines, rows_of, run_text
 from fencepost.traces.operations import ACKS_NONE, Outcome
 from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
@@ -49,7 +49,7 @@ class Append:
     time: int
     topic: str
     partition: int
-    values: Ids
+    values: Sequence[int]
     acks: int
     header: BatchHeader
     first: int

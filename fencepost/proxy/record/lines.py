@@ -3,15 +3,12 @@
 Owns the form of a line. A test holds it against the reader of JSON lines.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
 import msgspec
-import numpy as np
 from attrs import define, field
-
-from fencepost.proxy.record.kernels import KERNELS, TEXT_WORTH_IT, Ids
 
 MOST_IN_ROW = 100_000
 """Records of one row, 2 MB of text: its readers take lines of 16 MiB. A batch, or what a fetch brings of a
@@ -64,12 +61,8 @@ def rows_of(texts: Iterable[bytes]) -> msgspec.Raw:
     return msgspec.Raw(b"[" + b",".join(texts) + b"]")
 
 
-def run_text(topic: str, partition: int, base: int, ids: Ids, leader_epoch: int = -1) -> bytes:
+def run_text(topic: str, partition: int, base: int, ids: Sequence[int], leader_epoch: int = -1) -> bytes:
     """Records at neighbouring offsets from `base` as JSON; -1: they have no offsets yet."""
-    if isinstance(ids, np.ndarray):
-        values = KERNELS.text(ids) if len(ids) >= TEXT_WORTH_IT else _encode(ids.tolist())[1:-1]
-    else:
-        values = _encode(ids)[1:-1]
     epoch = b"" if base < 0 or leader_epoch < 0 else b',"leader_epoch":%d' % leader_epoch
-    start = b'{"topic":%b,"partition":%d,"offset":%d,"values":[' % (_encode(topic), partition, max(base, -1))
-    return b"".join((start, values, b"]", epoch, b"}"))
+    start = b'{"topic":%b,"partition":%d,"offset":%d,"values":' % (_encode(topic), partition, max(base, -1))
+    return b"".join((start, _encode(ids), epoch, b"}"))

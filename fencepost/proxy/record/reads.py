@@ -10,10 +10,9 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from fencepost.impl.log.batch.control_records import ControlType, control_type
-from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
+from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError, readable_headers
 from fencepost.impl.log.batch.record_batch import read_records
-from fencepost.proxy.record.kernels import Ids
-from fencepost.proxy.record.values import Values, whole_batches
+from fencepost.proxy.record.values import Values
 
 MOST_SESSIONS = 10_000
 """Brokers keep 1,000 each (max.incremental.fetch.session.cache.slots)."""
@@ -61,7 +60,7 @@ class Run:
 
     offset: int
     leader_epoch: int
-    values: Ids
+    values: list[int]
     transactional: bool = False
     # Of each record; None: nobody wants to know.
     keys: list[str | None] | None = None
@@ -89,7 +88,7 @@ class Shown:
     be."""
 
     runs: list[Run]
-    batches: list[tuple[BatchHeader, Ids]]
+    batches: list[tuple[BatchHeader, list[int]]]
     trouble: str = ""
 
 
@@ -104,9 +103,9 @@ def shown(
     """The records of an answer from `position` on. aborted: under read_committed, the first offsets of
     aborted transactions by producer id, ascending; what they wrote is left out, as consumers do (aborted
     markers end them). keyed: with their keys."""
-    headers, _ = whole_batches(data)
+    headers, _ = readable_headers(data)
     runs: list[Run] = []
-    batches: list[tuple[BatchHeader, Ids]] = []
+    batches: list[tuple[BatchHeader, list[int]]] = []
     open_aborted: set[int] = set()
     waiting = {} if aborted is None else {producer: list(firsts) for producer, firsts in aborted.items()}
     for header in headers:
@@ -139,7 +138,7 @@ def shown(
             offset = header.base_offset + delta
             if offset >= position:
                 kept = None if keys is None else keys[n : n + 1]
-                runs.append(Run(offset, header.leader_epoch, [int(value)], header.is_transactional, kept))
+                runs.append(Run(offset, header.leader_epoch, [value], header.is_transactional, kept))
     return Shown(runs, batches)
 
 

@@ -15,19 +15,18 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError
+from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, readable_headers
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
 from fencepost.proxy.record.deletions import DELETE_GROUPS, DELETE_TOPICS, OFFSET_DELETE, deleted
 from fencepost.proxy.record.earlier import NOBODY, Earlier
 from fencepost.proxy.record.groups import Groups
-from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.lines import MOST_IN_ROW, Lines
 from fencepost.proxy.record.note import Note
 from fencepost.proxy.record.polls import Polls
 from fencepost.proxy.record.transactions import Transactions
-from fencepost.proxy.record.values import Values, whole_batches
+from fencepost.proxy.record.values import Values
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.passing import api_name, error_name
 
@@ -229,7 +228,7 @@ class Recorder:
             name = pipe.cluster.name_of(topic)
             for partition in topic.partition_data:
                 data = partition.records
-                headers, trouble = whole_batches(data) if data else ([], "")
+                headers, trouble = readable_headers(data or b"")
                 for header in headers:
                     try:
                         self._batch(pipe, exchange, note, process, name, partition.index, data, header)
@@ -283,8 +282,8 @@ class Recorder:
             self.transactions.wrote(header.producer_id, header.producer_epoch, process, exchange.time)
 
     def _by_key(
-        self, topic: str, data: bytes, header: BatchHeader, ids: Ids
-    ) -> Iterator[tuple[int, Ids, str | None]]:
+        self, topic: str, data: bytes, header: BatchHeader, ids: list[int]
+    ) -> Iterator[tuple[int, list[int], str | None]]:
         """(place, value ids, key) of what becomes one row: up to MOST_IN_ROW neighbours; in a compacted topic
         all have one key."""
         if topic not in self.compacted:

@@ -1,7 +1,7 @@
 """Value ids of records as they pass: keyed hashes of what is in them, so that equal ones compare and nothing
 of them is kept.
 
-Owns the walk over the bytes of a batch's records, and what a value id is made of. Must not know requests. An
+Owns what a value id is made of. Must not know requests, or how records are in a batch. An
 id has 62 bits, from FOREIGN on. The upper 30 are a keyed hash (BLAKE2b) of the record's bytes from its key's
 length to its end: key, value and headers. The lower 32 are of the same hash, and for a record of an
 idempotent producer mixed with producer id, epoch and sequence, which are in the batch wherever it goes: two
@@ -15,18 +15,11 @@ from hashlib import blake2b
 
 from attrs import frozen
 
-from fencepost.impl.log.batch.compression import DecompressionError, decompress
-from fencepost.impl.log.batch.header import (
-    HEADER_SIZE,
-    NO_PRODUCER_ID,
-    BatchHeader,
-    CorruptBatchError,
-    Damage,
-    read_header,
-)
-from fencepost.impl.log.batch.varint import decode_varint, encode_varint
+from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader
+from fencepost.impl.log.batch.record_batch import each_body, split_body
+from fencepost.impl.log.batch.record_walk import nullable_bytes
+from fencepost.impl.log.batch.varint import encode_varint
 from fencepost.impl.log.values import FOREIGN
-from fencepost.proxy.record.kernels import KERNELS, WORTH_IT, Ids
 
 KEY_BYTES = 32
 TAP_HEADER = "fencepost-id"
@@ -85,7 +78,7 @@ class Values:
             return len(body) * 0x9E3779B97F4A7C15 & (1 << 64) - 1
         return int.from_bytes(blake2b(body, digest_size=8, key=self.key).digest(), "big")
 
-    def of_batch(self, data: bytes, header: BatchHeader) -> tuple[Ids, list[int] | None]:
+    def of_batch(self, data: bytes, header: BatchHeader) -> tuple[list[int], list[int] | None]:
         """The value ids of a batch's records, and their offset deltas.
 
         Args:
@@ -98,51 +91,24 @@ class Values:
         Raises:
             CorruptBatchError: if it cannot be decoded.
         """
-        if header.count >= WORTH_IT and KERNELS.ready and self.kept is not Kept.SIZE:
-            found = self._of_large(data, header)
-            if found is not None:
-                return found
-        return self._of_any(data, header)
-
-    def _of_large(self, data: bytes, header: BatchHeader) -> tuple[Ids, list[int] | None] | None:
-        """The same by machine code; None if anything is odd."""
-        mixed = header.producer_id * _OF_PRODUCER + header.producer_epoch * _OF_EPOCH
-        mixing = (header.producer_id == NO_PRODUCER_ID, mixed, header.base_sequence)
-        try:
-            payload, position = self._payload(data, header)
-        except DecompressionError:
-            return None
-        found = KERNELS.ids(payload, position, header.count, self.key, mixing)
-        if found is None:
-            return None
-        ids, deltas = found
-        whole = header.count == header.last_offset_delta + 1
-        return ids, None if whole else deltas.tolist()
-
-    def _of_any(self, data: bytes, header: BatchHeader) -> tuple[list[int], list[int] | None]:
         ids: list[int] = []
         deltas: list[int] = []
         append, add, digest, key = ids.append, deltas.append, blake2b, self.key
         plain = header.producer_id == NO_PRODUCER_ID
         mixed = header.producer_id * _OF_PRODUCER + header.producer_epoch * _OF_EPOCH
         first, sized = header.base_sequence, self.kept is Kept.SIZE
-        try:
-            payload, position = self._payload(data, header)
-            for start, end, delta in _bodies(payload, position, header.count):
-                body = payload[start:end]
-                number = (
-                    self._hash(body)
-                    if sized
-                    else int.from_bytes(digest(body, digest_size=8, key=key).digest(), "big")
-                )
-                if plain:
-                    append(FOREIGN | number >> _LEFT_OUT)
-                else:
-                    low = number ^ ((first + delta) % SEQUENCES * _OF_SEQUENCE + mixed)
-                    append(FOREIGN | (number >> _LEFT_OUT + CONTENT_SHIFT) << CONTENT_SHIFT | low & LOW)
-                add(delta)
-        except (IndexError, ValueError, DecompressionError) as error:
-            raise _bad(header, error) from None
+        for delta, body in each_body(data, header):
+            number = (
+                self._hash(body)
+                if sized
+                else int.from_bytes(digest(body, digest_size=8, key=key).digest(), "big")
+            )
+            if plain:
+                append(FOREIGN | number >> _LEFT_OUT)
+            else:
+                low = number ^ ((first + delta) % SEQUENCES * _OF_SEQUENCE + mixed)
+                append(FOREIGN | (number >> _LEFT_OUT + CONTENT_SHIFT) << CONTENT_SHIFT | low & LOW)
+            add(delta)
         return ids, None if len(deltas) == header.last_offset_delta + 1 else deltas
 
     def keys_of(self, data: bytes, header: BatchHeader) -> list[str | None]:
@@ -172,22 +138,10 @@ class Values:
         found = [_tap_id(content.rest) for content in self.contents(data, header, [])]
         return found if any(found) else None
 
-    def contents(self, data: bytes, header: BatchHeader, ids: Ids) -> Iterator[Content]:
+    def contents(self, data: bytes, header: BatchHeader, ids: list[int]) -> Iterator[Content]:
         """Each record in full, with its id of `ids` (0 beyond them). Raises CorruptBatchError."""
-        try:
-            payload, position = self._payload(data, header)
-            for place, (start, end, _) in enumerate(_bodies(payload, position, header.count)):
-                length, after = decode_varint(payload, start)
-                key = None if length < 0 else payload[after : after + length]
-                rest = payload[after + max(0, length) : end]
-                yield Content(int(ids[place]) if place < len(ids) else 0, key, rest)
-        except (IndexError, ValueError, DecompressionError) as error:
-            raise _bad(header, error) from None
-
-    def _payload(self, data: bytes, header: BatchHeader) -> tuple[bytes, int]:
-        if header.codec == "none":
-            return data, header.position + HEADER_SIZE
-        return decompress(header.codec, data[header.position + HEADER_SIZE : header.end_position]), 0
+        for place, (_, body) in enumerate(each_body(data, header)):
+            yield Content(ids[place] if place < len(ids) else 0, *split_body(body, header))
 
 
 def _tap_id(rest: bytes) -> str | None:
@@ -196,12 +150,10 @@ def _tap_id(rest: bytes) -> str | None:
     if at < 0:
         return None
     try:
-        length, start = decode_varint(rest, at + len(_TAP_BYTES))
+        found, _ = nullable_bytes(rest, at + len(_TAP_BYTES))
     except (IndexError, ValueError):
         return None
-    if not 0 < length <= min(LONGEST_TAP_ID, len(rest) - start):
-        return None
-    return rest[start : start + length].decode("utf-8", "backslashreplace")
+    return found.decode("utf-8", "backslashreplace") if found and len(found) <= LONGEST_TAP_ID else None
 
 
 def content_of(value_id: int) -> int:
@@ -209,57 +161,5 @@ def content_of(value_id: int) -> int:
     return (value_id & FOREIGN - 1) >> CONTENT_SHIFT
 
 
-def _bad(header: BatchHeader, error: Exception) -> CorruptBatchError:
-    return CorruptBatchError(
-        Damage.RECORDS,
-        header.position,
-        expected=f"{header.count} records",
-        seen=str(error) or "too few bytes",
-    )
-
-
 def _field(content: bytes | None) -> bytes:
     return b"\x01" if content is None else encode_varint(len(content)) + content
-
-
-def _bodies(data: bytes, position: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """(start of the key's length, end, offset delta) of each record. Raises IndexError, ValueError for what
-    is none."""
-    available = len(data)
-    for _ in range(count):
-        byte = data[position]
-        if byte < 0x80:
-            length, position = (byte >> 1) ^ -(byte & 1), position + 1
-        else:
-            length, position = decode_varint(data, position)
-        end = position + length
-        if length < 0 or end > available:
-            raise ValueError(f"a record of {length} bytes")
-        position += 1  # attributes
-        while data[position] & 0x80:  # the time delta, which is no part of the content
-            position += 1
-        position += 1
-        byte = data[position]
-        if byte < 0x80:
-            delta, position = (byte >> 1) ^ -(byte & 1), position + 1
-        else:
-            delta, position = decode_varint(data, position)
-        if position > end:
-            raise ValueError(f"a record with an offset that ends {position - end} bytes after it")
-        yield position, end, delta
-        position = end
-
-
-def whole_batches(data: bytes) -> tuple[list[BatchHeader], str]:
-    """The headers of the whole batches at the start of `data`, and why the rest is none ("" if there is no
-    rest). An answer to a fetch may end inside of a batch. Checksums are the reader's business."""
-    headers: list[BatchHeader] = []
-    position, end = 0, len(data)
-    while position < end:
-        try:
-            header = read_header(data, position, check_crc=False)
-        except CorruptBatchError as error:
-            return headers, str(error)
-        headers.append(header)
-        position = header.end_position
-    return headers, ""

@@ -5,14 +5,12 @@ Owns the wiring. Must not know sockets or rows.
 
 import asyncio
 import logging
-import threading
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
 from attrs import define, field, frozen
 
-from fencepost.proxy.record.kernels import KERNELS
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values
@@ -25,9 +23,6 @@ from fencepost.traces.trace import Claims
 
 LOG = logging.getLogger("fencepost.proxy")
 TICK_S = 0.1
-MACHINE_CODE_AFTER = 20_000
-"""Records from which machine code is loaded: plain Python has taken 40 ms by then, loading takes half a
-second of another thread (six once for a machine, if nobody has compiled it)."""
 
 
 class WhenFull(StrEnum):
@@ -60,7 +55,6 @@ class Record:
     stopped: str = field(default="", init=False)
     """Why nothing is recorded any more; "" while it is."""
     _repeated: bool = field(default=False, init=False)
-    _loading: bool = field(default=False, init=False)
     _ticking: asyncio.TimerHandle | None = field(default=None, init=False)
 
     def begin(self) -> None:
@@ -114,9 +108,6 @@ class Record:
             self._repeated = True
             self.recorder.lines.event(trace_time(), "mark", cause=RETRIED)
         self.files.tick()
-        if not self._loading and self.recorder.records_in + self.recorder.polls.records > MACHINE_CODE_AFTER:
-            self._loading = True
-            threading.Thread(target=KERNELS.load, name="fencepost loads kernels", daemon=True).start()
 
     def _full(self, reason: str) -> None:
         self.stopped = reason

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fencepost.impl.log.batch.header import TRANSACTIONAL
+from fencepost.impl.log.batch.header import MAGIC_AT, TRANSACTIONAL
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, ACKS_NONE
@@ -28,7 +28,7 @@ FIRST_WITH_ABORTABLE, FIRST_THAT_ADDS = 11, 12
 """Of Produce (KIP-890): TRANSACTION_ABORTABLE is known; the leader adds the partition to the transaction."""
 OLD_MAGIC = (b"\x00", b"\x01")
 """Formats that no produce of these versions may carry; any other than 2 is corrupt, as the core finds."""
-MAGIC_AT, ATTRIBUTES_AT, ATTRIBUTES_END = 16, 21, 23
+ATTRIBUTES_AT, ATTRIBUTES_END = 21, 23
 MESSAGES = {
     ErrorCode.INVALID_RECORD: "Expected one record batch of magic 2 whose records are as they should be",
     ErrorCode.INVALID_TXN_STATE: "Transactions are not supported by this broker",

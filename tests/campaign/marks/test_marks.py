@@ -184,7 +184,8 @@ def test_a_replica_that_was_deleted_is_no_torn_log():
 
 @pytest.mark.parametrize("profile", sorted(RECORDED))
 def test_recorded_seeds_reach_every_mark_of_their_profile(profile):
-    """The swarm reaches what its profile can: few seeds show all marks but the rarest, which `make marks`
+    """The swarm reaches what its profile can: few seeds show all marks but the rarest, which `make measure
+    NAME=marks`
     looks for, and none that it cannot."""
     seen = {name for seed in RECORDED[profile] for name in marks_of(run(swarm(seed, profile)))}
     possible = set(marks_possible(PROFILES[profile]))

@@ -35,7 +35,7 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 HISTORIES = 200
-"""Of each model; `make exact` compares 200,000."""
+"""Of each model; `make measure NAME=exact` compares 200,000."""
 
 
 def mismatches(name: str, seeds: range) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ from fencepost.traces.trace import Trace
 
 MODEL = model_named("key-value")
 HISTORIES = 400
-"""Of several keys each; `make exact` compares 200,000 keys (decider-key-value)."""
+"""Of several keys each; `make measure NAME=exact` compares 200,000 keys (decider-key-value)."""
 
 
 def together(traces: list[Trace]) -> Trace:

@@ -119,3 +119,25 @@ def test_a_broker_that_does_not_run_is_told_nothing() -> None:
         *(evolve(one, topic="u") for one in roles(55.2, 1, 1, 1, 2)),
     )
     assert found(away) == set()
+
+
+LED_BY_ANOTHER = (state(50, 2, 1, (1, 2, 3)), *roles(50.1, 2, 1))
+OUT_OF_SYNC = (state(50, 1, 1, (1, 2)), *roles(50.1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong"), [("late_preferred_election", LED_BY_ANOTHER), ("slow_recovery", OUT_OF_SYNC)]
+)
+def test_nothing_is_owed_to_a_topic_that_goes(row: str, wrong: Sequence[Event]) -> None:
+    """Rule: from the request on, though the state is older; Kafka balances no topic that is being deleted."""
+    assert row in found(wrong)
+    assert row not in found([*wrong, deletion(50.2, "requested")])
+
+
+def test_a_process_owes_no_role_before_it_has_registered() -> None:
+    """Rule: the node of the process before it may still be there."""
+    back = (*configured(5, 1, 2, 3), fault(48, "crash", 1), event(49, Name.BROKER_STARTED, node=1))
+    decided = (state(50, 1, 1, (1, 2, 3)), *roles(50.1, 1, 1, 2, 3))
+    later = (znode(56, 1, gone=True), znode(57, 1))
+    assert "late_decision" not in found([*back, *decided, *later])
+    assert "late_decision" in found([*back, znode(49.1, 1, gone=True), znode(49.2, 1), *decided])

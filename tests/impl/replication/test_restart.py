@@ -3,7 +3,8 @@
 import pytest
 from impl_lab import T0, Lab
 
-from fencepost.impl.log.checkpoint.checkpoint_file import read_high_watermarks, write_high_watermarks
+from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets, write_offsets
+from fencepost.impl.log.layout import HIGH_WATERMARKS
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -50,13 +51,13 @@ def test_a_partition_whose_leader_is_down_keeps_its_checkpoint() -> None:
     lab.produce(1, 12)
     lab.settle()
     lab.advance(5_000, nodes=(2,))
-    assert read_high_watermarks(lab.drivers[2].disk) == {T0: 1}
+    assert read_offsets(lab.drivers[2].disk, HIGH_WATERMARKS) == {T0: 1}
     lab.crash(1)
     for _ in range(2):
         lab.restart(2)
         lab.lead(-1, 1, isr=(1,), to=(2,), key=TopicPartition("t", 1))
         lab.advance(10_000, nodes=(2,))
-        assert read_high_watermarks(lab.drivers[2].disk)[T0] == 1
+        assert read_offsets(lab.drivers[2].disk, HIGH_WATERMARKS)[T0] == 1
     assert lab.high_watermark(2) == 1
 
 
@@ -160,12 +161,12 @@ def test_a_checkpoint_keeps_partitions_without_a_directory() -> None:
     over."""
     lab = Lab(brokers=1, start=False)
     other = TopicPartition("u", 3)
-    write_high_watermarks(lab.drivers[1].disk, {other: 7})
+    write_offsets(lab.drivers[1].disk, HIGH_WATERMARKS, {other: 7})
     lab.start(1)
     lab.lead(1, 0, isr=(1,), replicas=(1,), live=(1,))
     lab.produce(1, 11)
     lab.advance(5_000)
-    assert read_high_watermarks(lab.drivers[1].disk) == {T0: 1, other: 7}
+    assert read_offsets(lab.drivers[1].disk, HIGH_WATERMARKS) == {T0: 1, other: 7}
 
 
 def test_a_leader_alone_in_the_isr_commits_what_it_has() -> None:

@@ -6,7 +6,8 @@ from impl_lab import T0, Lab
 from fencepost.campaign.bugs.controller.kafka_4443 import GivesRolesFirst
 from fencepost.campaign.bugs.replication.kafka_1647 import ForgetsWhoHasNoLeader
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.log.checkpoint.checkpoint_file import read_high_watermarks
+from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets
+from fencepost.impl.log.layout import HIGH_WATERMARKS
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.events import Name
 
@@ -85,7 +86,7 @@ def test_a_replica_whose_leader_is_down_keeps_its_high_watermark() -> None:
     """Rule (KAFKA-1647): the checkpoint holds it although the replica has no leader, through any number of
     hard restarts."""
     lab = _killed_twice(Parts())
-    assert read_high_watermarks(lab.drivers[2].disk) == {T0: 1}
+    assert read_offsets(lab.drivers[2].disk, HIGH_WATERMARKS) == {T0: 1}
     assert lab.high_watermark(2) == 1
 
 

@@ -34,7 +34,7 @@ WHOLE = batch_comparison.whole_batches
 PLANTED: list[tuple[Any, str, Callable[..., Any]]] = [
     (header, "_check", nothing),
     (validation, "_check_claims", nothing),
-    (record_walk, "_null", lambda zigzag: 1),
+    (record_walk, "_null", nothing),
     (record_batch, "_encode_headers", lambda headers: b"\x00"),
     (batch_comparison, "whole_batches", lambda data, below: WHOLE(data, below=below + 1)),
     (batch_comparison, "is_batch_to", lambda *_: True),

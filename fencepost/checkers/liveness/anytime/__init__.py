@@ -13,27 +13,26 @@ from fencepost.checkers.liveness.anytime.elections import Elections
 from fencepost.checkers.liveness.anytime.failures import judge_failures
 from fencepost.checkers.liveness.anytime.placement import Placement
 from fencepost.checkers.liveness.anytime.shrinks import Shrinks
-from fencepost.checkers.liveness.anytime.steps import Steps
-from fencepost.record.settings import MILLISECOND, Settings
+from fencepost.record.facts import Facts
+from fencepost.record.settings import MILLISECOND
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
 Handler = Callable[[int, Event], None]
 
 
-def judge_anytime(findings: Findings, trace: Trace, settings: Settings) -> None:
+def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
     """Ask all of them.
 
     Args:
         findings: receives the findings.
         trace: of a run with a plan; what real systems record is too little for these.
-        settings: of the run.
+        facts: of the trace.
     """
-    cluster, steps = settings.cluster, Steps()
+    settings, cluster = facts.settings, facts.settings.cluster
     parts = (
-        steps,
         Elections(findings, set(settings.unclean)),
-        Shrinks(findings, cluster.replica_lag_time_max_ms * MILLISECOND, settings.syncs(1), steps),
+        Shrinks(findings, cluster.replica_lag_time_max_ms * MILLISECOND, settings.syncs(1), trace.events),
         Checkpoints(findings, settings),
         Placement(findings),
     )
@@ -41,8 +40,8 @@ def judge_anytime(findings: Findings, trace: Trace, settings: Settings) -> None:
     for part in parts:
         for name, handler in part.handlers().items():
             handlers.setdefault(name, []).append(handler)
-    for position, event in enumerate(trace.events):
-        for handler in handlers.get(event.name, ()):
+    for position, event in facts.of(*handlers):
+        for handler in handlers[event.name]:
             handler(position, event)
     compacted = {topic.name for topic in cluster.topics if topic.cleanup_policy == "compact"}
     judge_compaction(findings, trace, frozenset(compacted))

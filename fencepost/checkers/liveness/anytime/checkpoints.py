@@ -11,13 +11,13 @@ The rule does not apply to a broker with a wrong clock or a lying disk in the ru
 fault within the interval.
 """
 
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.checkers.invariants.replicas import Key
 from fencepost.checkers.liveness.anytime.elections import STOPPING
 from fencepost.checkers.liveness.anytime.shrinks import CLOCKS
 from fencepost.record.facts import ENDING as DEATHS
@@ -39,8 +39,8 @@ class Checkpoints:
     findings: Findings
     # The options of the plan.
     options: Settings
-    # By broker and replica: (time, high watermark, position), back to one interval ago.
-    past: dict[int, dict[Key, deque[tuple[int, int, int]]]] = field(factory=dict)
+    # By broker, topic and partition: (time, high watermark, position), since the log was opened.
+    past: dict[tuple[int, str | None, int], list[tuple[int, int, int]]] = field(factory=dict)
     ends: dict[int, int] = field(factory=dict)
     """When the process of a broker ended, until it runs again."""
     well: dict[int, int] = field(factory=dict)
@@ -72,32 +72,24 @@ class Checkpoints:
         }
 
     def _moved(self, position: int, event: Event) -> None:
-        node, key = event.node, (event.topic, event.partition)
-        past = self.past.get(node)
+        place = event.node, event.topic, event.partition
+        past = self.past.get(place)
         if past is None:
-            past = self.past[node] = {}
-        known = past.get(key)
-        if known is None:
-            known = past[key] = deque()
-        known.append((event.time, event.high_watermark, position))
-        if node not in self.ends:
-            since = event.time - self.interval
-            while len(known) > 1 and known[1][0] <= since:
-                known.popleft()
+            past = self.past[place] = []
+        past.append((event.time, event.high_watermark, position))
 
     def _recovered(self, position: int, event: Event) -> None:
-        key, ended = (event.topic, event.partition), self.ends.get(event.node, -1)
-        known = self.past.setdefault(event.node, {}).pop(key, None)
+        ended = self.ends.get(event.node, -1)
+        past = self.past.pop((event.node, event.topic, event.partition), None)
         since = ended - self.interval
         if (
-            known
-            and since >= known[0][0]
+            past
+            and since >= past[0][0]
             and self.well.get(event.node, 0) <= since
             and event.node not in self.odd
         ):
-            while len(known) > 1 and known[1][0] <= since:
-                known.popleft()
-            least, place = min((high_watermark, place) for _, high_watermark, place in known)
+            at_least = past[bisect_right(past, since, key=itemgetter(0)) - 1 :]
+            least, place = min((high_watermark, place) for _, high_watermark, place in at_least)
             if 0 <= event.high_watermark < min(least, event.offset):
                 self.findings.add(
                     "stale_checkpoint",
@@ -139,4 +131,4 @@ class Checkpoints:
 
     def _mark(self, position: int, event: Event) -> None:
         if event.cause == DELETED:
-            self.past.get(event.node, {}).pop((event.topic, event.partition), None)
+            self.past.pop((event.node, event.topic, event.partition), None)

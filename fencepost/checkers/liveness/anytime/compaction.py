@@ -13,6 +13,8 @@ from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 TOMBSTONE = "tombstone"
+DUMPS = frozenset({Name.REPLICA_LOG, Name.LOG_RECOVERED, Name.FAULT_BEGAN})
+"""The logs at the end, and whether they were read after what their disks lost."""
 
 
 def judge_compaction(findings: Findings, trace: Trace, compacted: frozenset[str]) -> None:
@@ -27,7 +29,8 @@ def judge_compaction(findings: Findings, trace: Trace, compacted: frozenset[str]
     deleted = {one.topic for one in trace.operations if one.function is Function.DELETE_RECORDS}
     kept = compacted - changed - deleted
     if kept and not trace.claims.loss and not trace.claims.assumption_broken:
-        _latest(findings, trace.operations, replicas_of(trace.events), kept)
+        dumps = (event for event in trace.events if event.name in DUMPS)
+        _latest(findings, trace.operations, replicas_of(dumps), kept)
 
 
 def _latest(

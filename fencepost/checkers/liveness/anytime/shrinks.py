@@ -8,13 +8,12 @@ Hosts whose clocks were wrong in the run are not asked, and a quarter of the tim
 slow host begins long before its events are recorded, and may end long after it was slow.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
-from fencepost.checkers.liveness.anytime.steps import Steps
 from fencepost.record.facts import fault_of
 from fencepost.traces.events import Event, Name
 
@@ -23,6 +22,8 @@ SLOW = ("pause", "slow_fsync", "slow_host")
 SYNCS = 8
 """Syncs of the disk for a log that is created, at most. A request for many new partitions is one step: the
 leader's clock begins with it, and what it became is reported when it ends."""
+FREQUENT = frozenset({Name.APPENDED, Name.HIGH_WATERMARK, Name.CONTROL_REQUEST_APPLIED})
+"""What brokers record most often."""
 CLOCKS = ("clock_jump", "clock_drift")
 """Kinds of fault that change a host's clock."""
 
@@ -37,7 +38,8 @@ class Shrinks:
     lag_ns: int
     sync_ns: int
     """How long a sync of the disk takes."""
-    steps: Steps
+    events: Sequence[Event]
+    """All of the trace."""
     led: dict[tuple[int, Key], tuple[int, int, tuple[int, ...]]] = field(factory=dict)
     believed: dict[tuple[int, Key], tuple[tuple[int, ...], int]] = field(factory=dict)
     """The ISR that a leader uses, and the position at which it reported it."""
@@ -65,12 +67,22 @@ class Shrinks:
     def _became_leader(self, position: int, event: Event) -> None:
         at, logs = self.created.get(event.node, (-1, 0))
         since = event.time - (logs * SYNCS * self.sync_ns if at == event.time else 0)
-        begin = self.steps.begin(event.node, event.time)
-        if self.slowed.get(event.node, -1) >= begin:
+        slowed = self.slowed.get(event.node, -1)
+        if slowed >= 0 and slowed >= (begin := self._began(position, event)):
             since = min(since, begin)
         place = event.node, (event.topic, event.partition)
         self.led.setdefault(place, (since, position, event.isr))
         self._updated(position, event)
+
+    def _began(self, position: int, event: Event) -> int:
+        """When the step that recorded an event began at the earliest: a broker takes one at a time, and its
+        events are recorded when the step ends."""
+        of_node = (
+            one.time
+            for one in reversed(self.events[:position])
+            if one.node == event.node and one.name in FREQUENT and one.time != event.time
+        )
+        return next(of_node, 0)
 
     def _recovered(self, position: int, event: Event) -> None:
         at, logs = self.created.get(event.node, (-1, 0))

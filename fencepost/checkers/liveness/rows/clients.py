@@ -4,18 +4,21 @@ Owns these rows. Who was served at a partition knows its leader; in the same cal
 served likewise. They hold of every system, for they ask nothing but what clients recorded.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, State
-from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.record.timeline import EVERY_CLIENT, FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
 
 ASKED = frozenset({Function.APPEND, Function.POLL, Function.LIST_OFFSETS})
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 """Of a reader whose position retention has passed, or that lost records took away."""
+_time, _begin = attrgetter("time"), attrgetter("begin")
 WAITING = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT", None})
 
 
@@ -30,23 +33,27 @@ def _alone(facts: Facts) -> list[Operation]:
     return sorted(found, key=lambda one: (one.invoke_time, one.op_id))
 
 
-def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Operation, int]]:
-    """Operations that began after their process was served likewise at the same place, in the same calm; and
-    when that ends."""
-    last: dict[tuple[int, Function, str | None, int | None], Operation] = {}
+def _pairs(facts: Facts) -> list[tuple[int, Operation, Operation]]:
+    """Operations that began after their process was served likewise at the same place, and when it was."""
+    last: dict[tuple[int, Function, str | None, int | None], tuple[int, Operation]] = {}
+    found = []
     for one in facts.once(_alone):
         place = one.process, one.function, one.topic, one.partition
         before = last.get(place)
-        if (
-            before is not None
-            and before.completion_time is not None
-            and before.completion_time <= one.invoke_time
-        ):
-            calm = timeline.calm_at((Subject.CLIENT, one.process), before.completion_time)
-            if calm is not None and one.invoke_time <= calm.end:
-                yield before, one, calm.end
+        if before is not None and before[0] <= one.invoke_time:
+            found.append((*before, one))
         if one.outcome is Outcome.OK and one.completion_time is not None and one.attempts <= 1:
-            last[place] = one
+            last[place] = one.completion_time, one
+    return found
+
+
+def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Operation, int]]:
+    """Those that began in the same calm, and when that ends."""
+    calms = timeline.calms(EVERY_CLIENT)
+    for served, before, one in facts.once(_pairs):
+        place = bisect_right(calms, served, key=_begin) - 1
+        if place >= 0 and one.invoke_time <= calms[place].end:
+            yield before, one, calms[place].end
 
 
 def _small(facts: Facts, one: Operation) -> bool:
@@ -66,8 +73,9 @@ def _states(facts: Facts, one: Operation, moment: int) -> Sequence[State]:
 
 def _at_state(facts: Facts, one: Operation) -> State | None:
     """The state of its partition when an operation began."""
-    states = [state for state in _states(facts, one, one.invoke_time) if state.time <= one.invoke_time]
-    return states[-1] if states else None
+    states = _states(facts, one, one.invoke_time)
+    place = bisect_right(states, one.invoke_time, key=_time)
+    return states[place - 1] if place else None
 
 
 def _moved(facts: Facts, one: Operation, since: int) -> bool:
@@ -75,7 +83,8 @@ def _moved(facts: Facts, one: Operation, since: int) -> bool:
     of it: a row of its own says whether it may."""
     end = one.completion_time or one.invoke_time
     since -= bounds.delivered(facts.settings)
-    return any(since <= state.time <= end for state in _states(facts, one, since))
+    states = _states(facts, one, since)
+    return bisect_left(states, since, key=_time) < bisect_right(states, end, key=_time)
 
 
 def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:

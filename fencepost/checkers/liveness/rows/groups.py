@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.checkers.liveness.rows.places import acknowledged
 from fencepost.record import bounds
 from fencepost.record.facts import JOIN_LAPSE_MS, Facts, Key, place_of
 from fencepost.record.settings import MILLISECOND, OFFSETS_TOPIC, Settings
@@ -178,22 +179,23 @@ def _undelivered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         yield from _waiting(facts, place, polls, reached.get(place, []))
 
 
+def _replicated(facts: Facts) -> dict[Key, list[Operation]]:
+    """What was acknowledged with acks=all and an offset, of each partition."""
+    found: dict[Key, list[Operation]] = {}
+    for one in acknowledged(facts):
+        if one.acks == ACKS_ALL:
+            found.setdefault((one.topic or "", one.partition or 0), []).append(one)
+    return found
+
+
 def _waiting(
     facts: Facts, place: Place, polls: list[Operation], reached: list[tuple[int, int]]
 ) -> Iterator[Case]:
     group, topic, partition = place
     began, stopped = polls[0].invoke_time, _end(polls[-1])
     work = facts.settings.consumer.processing_ms * MILLISECOND
-    for one in facts.operations:
-        if (one.function, one.topic, one.partition, one.acks) != (
-            Function.APPEND,
-            topic,
-            partition,
-            ACKS_ALL,
-        ):
-            continue
-        if one.outcome is not Outcome.OK or one.offset is None:
-            continue
+    for one in facts.once(_replicated).get((topic, partition), ()):
+        assert one.offset is not None
         since = max(_end(one), began)
         until = next((time for time, offset in reached if offset >= one.offset), FOR_EVER)
         if until == FOR_EVER and stopped < facts.end:

@@ -12,7 +12,13 @@ from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
+
+FREQUENT = (Name.APPENDED, Name.HIGH_WATERMARK)
+SELDOM = (
+    *(Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.TRUNCATED),
+    *(Name.PARTITION_STATE, Name.BROKER_STARTED, Name.TOPIC_DELETION),
+)
 
 
 @define
@@ -27,42 +33,33 @@ class Reign:
 def _commits(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """An append is committed, unless its leader is replaced, ends or loses it."""
     reigns: dict[Key, Reign] = {}
-    names = (Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.HIGH_WATERMARK, Name.TRUNCATED)
-    ends = (Name.PARTITION_STATE, Name.BROKER_STARTED, Name.TOPIC_DELETION)
-    for position, event in facts.of(*names, *ends):
-        key = event.topic or "", event.partition
-        if event.name in (Name.BROKER_STARTED, Name.TOPIC_DELETION):
-            for of in [
-                of for of, reign in reigns.items() if event.node == reign.leader or event.topic == of[0]
-            ]:
-                yield from _closed(facts, of, reigns.pop(of), event.time)
-            continue
+    for position, event in facts.of(*FREQUENT, *SELDOM):
+        name, key = event.name, (event.topic or "", event.partition)
         reign = reigns.get(key)
-        if event.name is Name.BECAME_LEADER:
+        if name in FREQUENT:
+            if reign is None or event.node != reign.leader:
+                continue
+            if name is Name.APPENDED:
+                end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
+                reign.open.append((end, event.time, position))
+            elif reign.open and reign.open[0][0] <= event.high_watermark:
+                yield _case(facts, key, reign, event.time)  # the first has waited longest
+                while reign.open and reign.open[0][0] <= event.high_watermark:
+                    reign.open.popleft()
+        elif name in (Name.BROKER_STARTED, Name.TOPIC_DELETION):
+            for of in [of for of, one in reigns.items() if event.node == one.leader or event.topic == of[0]]:
+                yield from _closed(facts, of, reigns.pop(of), event.time)
+        elif name is Name.BECAME_LEADER:
             if reign is not None:
                 yield from _closed(facts, key, reign, event.time)
             reigns[key] = Reign(event.node, event.leader_epoch)
-        elif reign is None:
-            continue
-        elif event.name is Name.PARTITION_STATE:
+        elif reign is not None and name is Name.PARTITION_STATE:
             if event.leader_epoch > reign.epoch:
                 yield from _closed(facts, key, reigns.pop(key), event.time)
-        elif event.node == reign.leader:
-            yield from _of_leader(facts, key, reign, position, event)
+        elif reign is not None and event.node == reign.leader:
+            yield from _closed(facts, key, reign, event.time)
     for key, reign in reigns.items():
         yield from _closed(facts, key, reign, FOR_EVER)
-
-
-def _of_leader(facts: Facts, key: Key, reign: Reign, position: int, event: Event) -> Iterator[Case]:
-    if event.name is Name.APPENDED:
-        end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
-        reign.open.append((end, event.time, position))
-    elif event.name is Name.HIGH_WATERMARK:
-        while reign.open and reign.open[0][0] <= event.high_watermark:
-            yield _case(facts, key, reign, event.time)
-            reign.open.popleft()
-    else:
-        yield from _closed(facts, key, reign, event.time)
 
 
 def _closed(facts: Facts, key: Key, reign: Reign, until: int) -> Iterator[Case]:

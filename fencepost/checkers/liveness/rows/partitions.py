@@ -4,8 +4,11 @@ Owns these rows. The state of a partition is what ZooKeeper or the metadata log 
 says that it took.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import attrgetter
+from typing import NamedTuple
 
 from attrs import evolve
 
@@ -25,29 +28,69 @@ def _spans(facts: Facts, key: Key) -> Iterator[tuple[State, int]]:
             yield state, until
 
 
-def _changes(facts: Facts, begin: int, end: int, *brokers: int) -> list[int]:
-    """Moments from begin to end at which somebody of these came or went."""
-    found = {
-        told.time
-        for broker in brokers
-        for of in (facts.registered, facts.stopping)
-        for told in of.get(broker, ())
-        if begin < told.time < end
-    }
-    return [begin, *sorted(found)]
+class Present(NamedTuple):
+    """Which brokers are registered from a moment on, and which of these were not asked to stop."""
+
+    since: int
+    there: frozenset[int]
+    able: frozenset[int]
+
+
+_since = attrgetter("since")
+
+
+def _presence(facts: Facts) -> list[Present]:
+    of = (facts.registered, facts.stopping)
+    moments = {told.time for told_of in of for each in told_of.values() for told in each}
+    found = []
+    for moment in sorted({-1, *moments}):
+        there = frozenset(one for one in facts.registered if facts.is_registered(one, moment))
+        able = frozenset(one for one in there if not facts.is_stopping(one, moment))
+        found.append(Present(moment, there, able))
+    return found
 
 
 def _able(facts: Facts, broker: int, moment: int) -> bool:
-    return facts.is_registered(broker, moment) and not facts.is_stopping(broker, moment)
+    presence = facts.once(_presence)
+    return broker in presence[bisect_right(presence, moment, key=_since) - 1].able
 
 
-def _stretches(facts: Facts, key: Key) -> Iterator[tuple[State, int, int]]:
-    """The states of a partition, cut where one of its replicas came or went."""
+class Stretch(NamedTuple):
+    """A state of a partition, while no broker comes or goes and no operator asks for anything."""
+
+    state: State
+    begin: int
+    end: int
+    replicas: tuple[int, ...]
+    # Brokers that are registered, and those that were not asked to stop either.
+    there: frozenset[int]
+    able: frozenset[int]
+    # Whether its topic is not being deleted.
+    stays: bool
+
+
+def _stretches(facts: Facts) -> dict[Key, list[Stretch]]:
+    """The states of each partition, cut where a broker came or went, and where an operator asked."""
+    return {key: list(_stretches_of(facts, key)) for key in facts.states}
+
+
+def _stretches_of(facts: Facts, key: Key) -> Iterator[Stretch]:
+    presence = facts.once(_presence)
+    asked = (*facts.deleted.get(key[0], ()), *facts.moving.get(key, ()), *facts.assigned.get(key, ()))
+    changes = sorted({told.time for told in asked})
     for state, until in _spans(facts, key):
-        brokers = {*state.isr, *facts.replicas(key, state.time), state.leader}
-        moments = _changes(facts, state.time, until, *brokers)
-        for place, begin in enumerate(moments):
-            yield state, begin, moments[place + 1] if place + 1 < len(moments) else until
+        place = bisect_right(presence, state.time, key=_since) - 1
+        cuts = [*changes[bisect_right(changes, state.time) : bisect_left(changes, until)], until]
+        begin = state.time
+        while begin < until:
+            _, there, able = presence[place]
+            later = presence[place + 1].since if place + 1 < len(presence) else until
+            end = min(later, cuts[0])
+            stays = not facts.is_going(key[0], begin)
+            yield Stretch(state, begin, end, facts.replicas(key, begin), there, able, stays)
+            place += end == later
+            cuts = cuts[end == cuts[0] :]
+            begin = end
 
 
 def _joined(cases: Iterator[Case]) -> Iterator[Case]:
@@ -87,13 +130,11 @@ def _unled(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _unled_of(facts: Facts, key: Key) -> Iterator[Case]:
-    for state, begin, end in _stretches(facts, key):
-        able = [member for member in state.isr if _able(facts, member, begin)]
-        leads = state.leader >= 0 and facts.is_registered(state.leader, begin)
-        if able and not leads and not facts.is_going(key[0], begin):
-            yield _case(
-                key, state, begin, end, f"broker {able[0]}, which is in the ISR and registered, to lead"
-            )
+    for one in facts.once(_stretches)[key]:
+        if one.stays and one.state.leader not in one.there and not one.able.isdisjoint(one.state.isr):
+            able = next(member for member in one.state.isr if member in one.able)
+            expected = f"broker {able}, which is in the ISR and registered, to lead"
+            yield _case(key, one.state, one.begin, one.end, expected)
 
 
 def _dead_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -106,15 +147,19 @@ def _dead_of(facts: Facts, key: Key) -> Iterator[Case]:
     takes out, when there are records that it has not: another row asks whether those are committed."""
     states = facts.states[key]
     of_leaders = {now.position for before, now in pairwise(states) if now.leader_epoch == before.leader_epoch}
-    for state, begin, end in _stretches(facts, key):
+    for one in facts.once(_stretches)[key]:
+        state = one.state
+        if not one.stays or one.there.issuperset(state.isr):
+            continue
         dead = [
             member
             for member in state.isr
-            if not facts.is_registered(member, begin)
+            if member not in one.there
             and (state.position not in of_leaders or facts.is_registered(member, state.time))
         ]
-        if dead and len(state.isr) > len(dead) and not facts.is_going(key[0], begin):
-            yield _case(key, state, begin, end, f"brokers {dead}, which are gone, to be out of the ISR")
+        if dead and len(state.isr) > len(dead):
+            expected = f"brokers {dead}, which are gone, to be out of the ISR"
+            yield _case(key, state, one.begin, one.end, expected)
 
 
 def _out_of_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -123,18 +168,13 @@ def _out_of_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _out_of(facts: Facts, key: Key) -> Iterator[Case]:
-    for state, begin, end in _stretches(facts, key):
-        if state.leader < 0 or not facts.is_registered(state.leader, begin) or facts.is_going(key[0], begin):
+    for one in facts.once(_stretches)[key]:
+        if not one.stays or one.state.leader not in one.there:
             continue
-        lacking = [
-            broker
-            for broker in facts.replicas(key, begin)
-            if broker not in state.isr and _able(facts, broker, begin)
-        ]
-        if lacking and not facts.is_moving(key, begin):
-            yield _case(
-                key, state, begin, end, f"brokers {lacking}, which are replicas and run, to be in the ISR"
-            )
+        lacking = [broker for broker in one.replicas if broker in one.able and broker not in one.state.isr]
+        if lacking and not facts.is_moving(key, one.begin):
+            expected = f"brokers {lacking}, which are replicas and run, to be in the ISR"
+            yield _case(key, one.state, one.begin, one.end, expected)
 
 
 def _preferred(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -144,11 +184,12 @@ def _preferred(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _preferred_of(facts: Facts, key: Key) -> Iterator[Case]:
-    for state, begin, end in _stretches(facts, key):
-        first = next(iter(facts.replicas(key, begin)), -1)
-        able = first in state.isr and _able(facts, first, begin)
-        if able and state.leader >= 0 and state.leader != first and not facts.is_moving(key, begin):
-            yield _case(key, state, begin, end, f"broker {first}, the preferred replica, to lead")
+    for one in facts.once(_stretches)[key]:
+        first, leader = next(iter(one.replicas), -1), one.state.leader
+        able = first in one.able and first in one.state.isr
+        if one.stays and able and 0 <= leader != first and not facts.is_moving(key, one.begin):
+            expected = f"broker {first}, the preferred replica, to lead"
+            yield _case(key, one.state, one.begin, one.end, expected)
 
 
 # ---- what must follow
@@ -171,14 +212,18 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if facts.is_moving(key, state.time) or facts.is_going(key[0], state.time):
                 continue
             for broker in facts.replicas(key, state.time):
-                if _able(facts, broker, state.time) and facts.is_running(broker, state.time):
+                if _able(facts, broker, state.time) and _serves(facts, broker, state.time):
                     yield _role(facts, key, state, broker, taken.get((broker, key), []))
 
 
+def _serves(facts: Facts, broker: int, moment: int) -> bool:
+    """Whether it runs, and has registered since it began: a node may be that of the process before."""
+    return facts.is_running(broker, moment) and facts.has_joined(broker, moment)
+
+
 def _role(facts: Facts, key: Key, state: State, broker: int, taken: list[tuple[int, int]]) -> Case:
-    until = next(
-        (time for time, epoch in taken if time >= state.time and epoch >= state.leader_epoch), FOR_EVER
-    )
+    later = taken[bisect_left(taken, (state.time,)) :]
+    until = next((time for time, epoch in later if epoch >= state.leader_epoch), FOR_EVER)
     gone = [
         told.time for told in facts.registered.get(broker, ()) if not told.value and told.time > state.time
     ]

@@ -29,7 +29,8 @@ class Appends:
 
     # Of each offset, in the order of invocation: offsets are used again after an unclean election.
     at: dict[int, list[Operation]] = field(factory=dict)
-    all: list[Operation] = field(factory=list)
+    # Of each broker that acknowledged any.
+    by: dict[int, list[Operation]] = field(factory=dict)
 
 
 def says_appends(facts: Facts) -> bool:
@@ -53,7 +54,7 @@ def _appends(facts: Facts) -> dict[Key, Appends]:
     for one in acknowledged(facts):
         assert one.topic is not None and one.partition is not None and one.offset is not None
         of = found.setdefault((one.topic, one.partition), Appends())
-        of.all.append(one)
+        of.by.setdefault(one.node, []).append(one)
         for offset in range(one.offset, one.offset + max(1, len(one.records))):
             of.at.setdefault(offset, []).append(one)
     return found
@@ -85,7 +86,11 @@ def _value(one: Operation, offset: int) -> int:
     return one.records[offset - one.offset].value if one.records else -1
 
 
-def _answers(facts: Facts) -> Iterator[tuple[Operation, Key, ByTime]]:
+def _answers(facts: Facts) -> list[tuple[Operation, Key, ByTime]]:
+    return list(_read_answers(facts))
+
+
+def _read_answers(facts: Facts) -> Iterator[tuple[Operation, Key, ByTime]]:
     for one in facts.operations:
         if one.function is not Function.LIST_OFFSETS or one.argument != BY_TIME or not one.result:
             continue
@@ -126,26 +131,13 @@ def _case(
 
 def _times(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """The record that is named is not older than what was asked for, and as old as its append."""
-    appends, reads = facts.once(_appends), facts.once(_reads)
-    for asked, key, answer in _answers(facts):
+    for asked, key, answer in facts.once(_answers):
         if answer.offset < 0:
             continue
         if answer.timestamp_ms < answer.from_ms:
             yield _case(asked, key, answer, "a record that is not older", fine=False)
             continue
-        there = appends[key].at.get(answer.offset, ()) if key in appends else ()
-        read = reads.get(key, Reads()).records
-        made = [
-            one
-            for one in there
-            if one.clock_id == asked.clock_id
-            # a broker may not have heard yet which topic of the name is there
-            and key[0] not in facts.deleted
-            and (
-                one.leader_epoch == answer.leader_epoch
-                or (answer.offset, answer.leader_epoch, _value(one, answer.offset)) in read
-            )
-        ]
+        made = list(_made(facts, asked, key, answer))
         if len(made) != 1 or answer.within_ms == UNRELATED:
             yield _case(asked, key, answer, "a record that is not older", fine=True)
             continue
@@ -160,30 +152,53 @@ def _times(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         )
 
 
+def _made(facts: Facts, asked: Operation, key: Key, answer: ByTime) -> Iterator[Operation]:
+    """The appends of the record that an answer names: its leader epoch says so, or a reader of it."""
+    if key[0] in facts.deleted:
+        return  # a broker may not have heard yet which topic of the name is there
+    for one in facts.once(_appends).get(key, Appends()).at.get(answer.offset, ()):
+        if one.clock_id != asked.clock_id:
+            continue
+        if one.leader_epoch != answer.leader_epoch:
+            if says_appends(facts):
+                continue
+            record = answer.offset, answer.leader_epoch, _value(one, answer.offset)
+            if record not in facts.once(_reads).get(key, Reads()).records:
+                continue
+        yield one
+
+
 def _skipped(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """No earlier record that the same broker acknowledged, and must still have, is late enough."""
-    silent = not says_appends(facts)  # there the record must have been read afterwards
-    appends, reads = facts.once(_appends), facts.once(_reads)
+    silent = not says_appends(facts)  # where they do not, the record must have been read afterwards
     losses = [event for _, event in facts.of(*MAY_LOSE)]
     starts = [event for _, event in facts.of(Name.LOG_START)]
-    for asked, key, answer in _answers(facts):
-        for one in appends[key].all if key in appends else ():
+    for asked, key, answer in facts.once(_answers):
+        judged = False
+        for one in facts.once(_appends).get(key, Appends()).by.get(asked.node, ()):
             offset = one.offset
             if offset is None or not _is_due(one, asked, answer):
+                continue
+            expected = f"offset {offset} or an earlier one"
+            if 0 <= answer.offset <= offset:
+                if not judged:
+                    yield _case(asked, key, answer, expected, fine=True, because=one.op_id)
+                judged = True
                 continue
             of = [event for event in losses if one.invoke_time <= event.time <= _end(asked)]
             if any(loses(event, asked.node, key) for event in of):
                 continue
             if any(_begins_above(event, asked, key, offset) for event in starts):
                 continue
-            last = reads.get(key, Reads()).last
-            if silent and last.get((offset, _value(one, offset)), 0) <= _end(asked):
+            if silent and not _is_read_after(facts, key, one, offset, _end(asked)):
                 continue
-            skips = answer.offset < 0 or offset < answer.offset
-            expected = f"offset {offset} or an earlier one"
-            yield _case(asked, key, answer, expected, fine=not skips, because=one.op_id)
-            if skips:
-                break
+            yield _case(asked, key, answer, expected, fine=False, because=one.op_id)
+            break
+
+
+def _is_read_after(facts: Facts, key: Key, one: Operation, offset: int, moment: int) -> bool:
+    last = facts.once(_reads).get(key, Reads()).last
+    return last.get((offset, _value(one, offset)), 0) > moment
 
 
 def _is_due(one: Operation, asked: Operation, answer: ByTime) -> bool:

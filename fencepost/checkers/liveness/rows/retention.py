@@ -201,6 +201,8 @@ def _walk(facts: Facts, timeline: Timeline) -> Iterator[tuple[Logs, int, Event]]
 def _early(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """What retention deletes is old enough."""
     network = facts.settings.network
+    if not any(event.cause == RETENTION for _, event in facts.of(Name.LOG_START)):
+        return
     for logs, position, event in _walk(facts, timeline):
         if event.name is not Name.LOG_START or event.cause != RETENTION:
             continue

@@ -17,6 +17,7 @@ from fencepost.impl.log.batch.compression import CODECS
 from fencepost.impl.log.batch.header import (
     CODEC_MASK,
     CRC_START,
+    HEADER,
     HEADER_SIZE,
     LARGEST_OFFSET,
     LENGTH_END,
@@ -24,6 +25,7 @@ from fencepost.impl.log.batch.header import (
     CorruptBatchError,
     Damage,
     read_header,
+    size_at,
 )
 
 CHUNK_BYTES = 1024 * 1024
@@ -32,10 +34,10 @@ STRIDE_BYTES = 16 * 1024
 """Bytes per read if only headers are needed: a few index intervals."""
 
 _CODECS = len(CODECS)
-_HEADER = Struct(">qiibIhiqqqhii")
+_ABOVE_ALL = 1 << 64
+"""Above each last offset that a header can name."""
 _FRAME = Struct(">qiibIhiqq")
 _FRAME_HEAD = Struct(">qiibIhi")
-_LENGTH_START = 8
 
 
 class Frame(NamedTuple):
@@ -105,7 +107,7 @@ def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
     Raises:
         CorruptBatchError: at the first bad batch.
     """
-    position, end, view, unpack = 0, len(data), memoryview(data), _HEADER.unpack_from
+    position, end, view, unpack = 0, len(data), memoryview(data), HEADER.unpack_from
     while position + HEADER_SIZE <= end:
         base, length, epoch, magic, crc, attributes, delta, _, max_timestamp, _, _, _, count = unpack(
             data, position
@@ -166,10 +168,9 @@ def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     position = start
     while position < end:
         data = file.read_at(position, min(CHUNK_BYTES, end - position))
-        whole = _whole(data)
+        whole = whole_batches(data, below=_ABOVE_ALL)
         if not whole and position + len(data) < end and len(data) >= LENGTH_END:
-            size = LENGTH_END + int.from_bytes(data[_LENGTH_START:LENGTH_END], "big", signed=True)
-            if size > len(data):
+            if (size := size_at(data, 0)) > len(data):
                 data = file.read_at(position, min(size, end - position))
             whole = len(data)
         if not whole:
@@ -178,16 +179,6 @@ def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
             return
         yield position, data if whole == len(data) else data[:whole]
         position += whole
-
-
-def _whole(data: bytes) -> int:
-    position, available = 0, len(data)
-    while position + LENGTH_END <= available:
-        length = int.from_bytes(data[position + _LENGTH_START : position + LENGTH_END], "big", signed=True)
-        if length <= 0 or position + LENGTH_END + length > available:
-            break
-        position += LENGTH_END + length
-    return position
 
 
 def _torn(position: int, size: int, seen: int) -> CorruptBatchError:

@@ -42,13 +42,15 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-HEADER_SIZE = _HEADER.size
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size
 """Bytes before the first record: 61."""
 LENGTH_END = 12
 """The length field counts from here; this many bytes suffice to read the length of a batch."""
 CRC_START = 21
 """The first byte that the checksum covers."""
+MAGIC_AT = 16
+"""The byte of the format version, in this format and in those before it."""
 _LARGEST_SEQUENCE = (1 << 31) - 1
 LARGEST_OFFSET = (1 << 63) - 1
 """Offsets are 64-bit numbers, the one after the last record's included."""
@@ -202,6 +204,24 @@ def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iter
         position += header.size
 
 
+def readable_headers(data: Bytes) -> tuple[list[BatchHeader], str]:
+    """The headers of the whole batches at the start of a buffer, as far as they can be read: an answer to a
+    fetch may end inside of a batch. Checksums are not verified.
+
+    Args:
+        data: the buffer.
+
+    Returns:
+        (headers, why there are no more): "" if the last batch ends the buffer.
+    """
+    found: list[BatchHeader] = []
+    try:
+        found.extend(read_headers(data, check_crc=False))
+    except CorruptBatchError as error:
+        return found, str(error)
+    return found, ""
+
+
 def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> BatchHeader:
     """The header of one batch. The whole batch must be in the buffer.
 
@@ -219,12 +239,12 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
     available = len(data) - position
     if available < HEADER_SIZE:
         _refuse_torn(data, position, available)
-    fields = _HEADER.unpack_from(data, position)
+    fields = HEADER.unpack_from(data, position)
     size = LENGTH_END + fields[1]
     if not HEADER_SIZE <= size <= available:
         _refuse_torn(data, position, available)
     if fields[3] != MAGIC:
-        raise _foreign(position, fields[3])
+        raise foreign_magic(position, fields[3])
     if check_crc:
         seen = crc32c(memoryview(data)[position + CRC_START : position + size])
         if seen != fields[4]:
@@ -238,6 +258,20 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
     return _checked_header(position, size, fields)
 
 
+def size_at(data: Bytes, position: int) -> int:
+    """The bytes of a batch by its length field, which every format has at the same place. The field may say
+    anything.
+
+    Args:
+        data: the buffer; it must hold LENGTH_END bytes of the batch.
+        position: the first byte of the batch.
+
+    Returns:
+        the size, the length field included.
+    """
+    return LENGTH_END + int.from_bytes(data[position + 8 : position + LENGTH_END], "big", signed=True)
+
+
 def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
     """The fields of a header that read_header refused because of its checksum or a field.
 
@@ -248,7 +282,7 @@ def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
     Returns:
         the header, unverified.
     """
-    fields = _HEADER.unpack_from(data, position)
+    fields = HEADER.unpack_from(data, position)
     return _header_of(position, LENGTH_END + fields[1], fields)
 
 
@@ -297,21 +331,32 @@ def _refuse_torn(data: Bytes, position: int, available: int) -> NoReturn:
         raise CorruptBatchError(
             Damage.TORN, position, expected=f"{LENGTH_END} bytes up to its length", seen=f"{available} bytes"
         )
-    length = int.from_bytes(data[position + 8 : position + LENGTH_END], "big", signed=True)
-    size = LENGTH_END + length
+    size = size_at(data, position)
     if size >= HEADER_SIZE:
         raise CorruptBatchError(
             Damage.TORN, position, expected=f"a batch of {size} bytes", seen=f"{available} bytes"
         )
-    magic = int.from_bytes(data[position + 16 : position + 17], "big", signed=True)
-    if len(data) > position + 16 and length > 0 and magic in (0, 1):
-        raise _foreign(position, magic)
+    magic = int.from_bytes(data[position + MAGIC_AT : position + MAGIC_AT + 1], "big", signed=True)
+    if len(data) > position + MAGIC_AT and size > LENGTH_END and magic in (0, 1):
+        raise foreign_magic(position, magic)
     raise CorruptBatchError(
-        Damage.LENGTH, position, expected=f"a length of at least {HEADER_SIZE - LENGTH_END}", seen=str(length)
+        Damage.LENGTH,
+        position,
+        expected=f"a length of at least {HEADER_SIZE - LENGTH_END}",
+        seen=str(size - LENGTH_END),
     )
 
 
-def _foreign(position: int, magic: int) -> CorruptBatchError:
+def foreign_magic(position: int, magic: int) -> CorruptBatchError:
+    """The error of a batch of another format version.
+
+    Args:
+        position: the first byte of the batch.
+        magic: the version that it names.
+
+    Returns:
+        the error.
+    """
     old = " (a message set of a Kafka before 0.11)" if magic in (0, 1) else ""
     return CorruptBatchError(Damage.MAGIC, position, expected=f"magic {MAGIC}", seen=f"{magic}{old}")
 

@@ -35,8 +35,8 @@ from fencepost.impl.log.batch.header import (
     read_header,
     read_headers,
 )
-from fencepost.impl.log.batch.record_walk import SMALLEST_RECORD, walk
-from fencepost.impl.log.batch.varint import decode_varint, encode_varint
+from fencepost.impl.log.batch.record_walk import fields, nullable_bytes, spans, walk
+from fencepost.impl.log.batch.varint import encode_varint
 
 __all__ = [
     "CODECS",
@@ -54,11 +54,13 @@ __all__ = [
     "Record",
     "TimestampType",
     "check_records",
+    "each_body",
     "each_record",
     "encode_batch",
     "read_header",
     "read_headers",
     "read_records",
+    "split_body",
     "with_leader_fields",
 ]
 
@@ -66,6 +68,8 @@ _PREFIX = struct.Struct(">qiib")
 _CRC = struct.Struct(">I")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
 _EPOCH_START, _EPOCH_END = 12, 16
+_NO_RECORDS = (IndexError, ValueError, DecompressionError)
+"""What the walk over bytes that are no records raises."""
 
 
 @frozen
@@ -246,14 +250,28 @@ def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
     Raises:
         CorruptBatchError: possibly after yielding the records before the bad one.
     """
+    base_offset, base_ms = header.base_offset, header.base_timestamp_ms
+    stamped = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
     try:
-        yield from _decode_records(_payload(data, header), header)
-    except (IndexError, ValueError, DecompressionError) as error:
+        payload = _payload(data, header)
+        for time_delta, delta, key, value, headers in fields(payload, header.count, header.last_offset_delta):
+            yield Record(
+                base_offset + delta,
+                base_ms + time_delta if stamped is None else stamped,
+                key,
+                value,
+                _headers_of(headers) if headers else (),
+            )
+    except _NO_RECORDS as error:
         raise _bad_records(header, error) from None
 
 
+def _headers_of(headers: Sequence[tuple[bytes, bytes | None]]) -> tuple[Header, ...]:
+    return tuple([Header(key.decode("utf-8", "surrogateescape"), value) for key, value in headers])
+
+
 def check_records(data: Bytes, header: BatchHeader) -> None:
-    """Verify the structure of all records, as `read_records` does, without creating objects.
+    """Verify all records, as `read_records` does, without creating objects.
 
     Args:
         data: the buffer.
@@ -264,8 +282,50 @@ def check_records(data: Bytes, header: BatchHeader) -> None:
     """
     try:
         walk(_payload(data, header), header.count, header.last_offset_delta)
-    except (IndexError, ValueError, DecompressionError) as error:
+    except _NO_RECORDS as error:
         raise _bad_records(header, error) from None
+
+
+def each_body(data: Bytes, header: BatchHeader) -> Iterator[tuple[int, bytes]]:
+    """The bytes of each record from its key's length on: what its producer wrote, without offset and time.
+    They, and its offset, may be anything.
+
+    Args:
+        data: the buffer.
+        header: the header of the batch in it.
+
+    Returns:
+        (offset delta, bytes) of each record.
+
+    Raises:
+        CorruptBatchError: possibly after yielding the records before the bad one.
+    """
+    try:
+        payload = _payload(data, header)
+        for _, delta, start, end in spans(payload, header.count):
+            yield delta, payload[start:end]
+    except _NO_RECORDS as error:
+        raise _bad_records(header, error) from None
+
+
+def split_body(body: bytes, header: BatchHeader) -> tuple[bytes | None, bytes]:
+    """A record's key, and the bytes of its value and headers.
+
+    Args:
+        body: of `each_body`.
+        header: the header of its batch.
+
+    Returns:
+        (key, the rest).
+
+    Raises:
+        CorruptBatchError: if the key is none.
+    """
+    try:
+        key, position = nullable_bytes(body, 0)
+    except _NO_RECORDS as error:
+        raise _bad_records(header, error) from None
+    return key, body[position:]
 
 
 def _payload(data: Bytes, header: BatchHeader) -> bytes:
@@ -280,79 +340,3 @@ def _bad_records(header: BatchHeader, error: Exception) -> CorruptBatchError:
         expected=f"{header.count} records, codec {header.codec}",
         seen=str(error) if not isinstance(error, IndexError) else "records that end too early",
     )
-
-
-def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
-    if header.count > len(data) // SMALLEST_RECORD:
-        raise ValueError(f"{len(data)} bytes")
-    varint, nullable, position, before = decode_varint, _nullable, 0, -1
-    base_offset, base_ms, last_delta = header.base_offset, header.base_timestamp_ms, header.last_offset_delta
-    stamped = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
-    available = len(data)
-    for _ in range(header.count):
-        # One-byte numbers, the usual case, without a call; decode_varint defines the format.
-        if (byte := data[position]) < 0x80:
-            length, position = (byte >> 1) ^ -(byte & 1), position + 1
-        else:
-            length, position = varint(data, position)
-        end = position + length
-        if (byte := data[position + 1]) < 0x80:  # the byte before is the unused attributes
-            time_delta, position = (byte >> 1) ^ -(byte & 1), position + 2
-        else:
-            time_delta, position = varint(data, position + 1)
-        if (byte := data[position]) < 0x80:
-            delta, position = (byte >> 1) ^ -(byte & 1), position + 1
-        else:
-            delta, position = varint(data, position)
-        if (byte := data[position]) < 0x80 and not byte & 1 and position + (byte >> 1) < available:
-            start = position + 1
-            position = start + (byte >> 1)
-            key: bytes | None = data[start:position]
-        else:
-            key, position = nullable(data, position)
-        value, position = nullable(data, position)
-        headers: tuple[Header, ...] = ()
-        if data[position]:
-            headers, position = _decode_headers(data, position)
-        else:
-            position += 1
-        if position != end:
-            raise ValueError(f"a record of {length} bytes: its fields end at byte {position}, not at {end}")
-        if not before < delta <= last_delta:
-            raise ValueError(f"offset delta {delta} after {before} in a batch up to {last_delta}")
-        before = delta
-        yield Record(
-            base_offset + delta, base_ms + time_delta if stamped is None else stamped, key, value, headers
-        )
-    if position != available:
-        raise ValueError(f"{available - position} bytes after the last record")
-
-
-def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
-    byte = data[position]
-    if byte < 0x80:  # one byte, the usual case: decode_varint without the call
-        length, position = (byte >> 1) ^ -(byte & 1), position + 1
-    else:
-        length, position = decode_varint(data, position)
-    if length < 0:
-        if length != -1:
-            raise ValueError(f"a length of {length}")
-        return None, position
-    end = position + length
-    if end > len(data):
-        raise IndexError
-    return data[position:end], end
-
-
-def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
-    count, position = decode_varint(data, position)
-    if not 0 <= count <= len(data) - position:
-        raise ValueError(f"{count} headers in {len(data) - position} bytes")
-    headers = []
-    for _ in range(count):
-        key, position = _nullable(data, position)
-        value, position = _nullable(data, position)
-        if key is None:
-            raise ValueError("a header without a key")
-        headers.append(Header(key.decode("utf-8", "surrogateescape"), value))
-    return tuple(headers), position

@@ -1,11 +1,14 @@
-"""Verify the structure of a batch's records without creating an object per record.
+"""The one walk over the bytes of a batch's records.
 
-Owns the rule: `walk`, in plain Python, decides. It accepts exactly what record_batch.read_records reads. Must
-not know the writer of a batch. machine_walk.py has the same rule as machine code, for speed
-(docs/decisions/record-validation.md; bench/validation.py): it only says "good" or "ask walk", and its result
-is that of `walk`. tests/impl/log/batch/test_record_walk.py compares the three.
+Owns what a record is: `spans` says where each one is, whatever is inside of it; `fields`, which goes by
+`spans`, takes it apart and refuses what is wrong anywhere. `walk` verifies by `fields`, record_batch.py reads
+by it; the proxy hashes by `spans`. Must not know the writer of a batch, or its header. machine_walk.py has
+the rule of `walk` as machine code, for speed (docs/decisions/record-validation.md; bench/validation.py): it
+only says "good" or "ask walk", and its result is that of `walk`. tests/impl/log/batch/test_record_walk.py
+compares them.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import define, field, frozen
@@ -17,8 +20,8 @@ SMALLEST_RECORD = 7
 """The bytes of the smallest record: length, attributes, two deltas, two null lengths and a count. More
 records than the bytes can hold mean corruption."""
 MACHINE_CODE_AFTER = 1_000_000
-"""Records that a process walks in plain Python before machine code is worth it: those cost 0.45 s of CPU, as
-much as the import of numba and the load of what is compiled. That takes 130 MB."""
+"""Records that a process walks in plain Python before machine code is worth it: those cost 0.45 s of CPU when
+this was chosen, as much as the import of numba and the load of what is compiled. That takes 130 MB."""
 _TIME_BOUND = 1 << 63
 
 
@@ -35,6 +38,9 @@ class Walked:
 
 
 _walked = maker_of(Walked, keywords=False)
+
+Fields = tuple[int, int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]
+"""Of a record: time delta, offset delta, key, value, headers as (key, value)."""
 
 
 @define(eq=False)
@@ -92,11 +98,8 @@ MACHINE = MachineWalk()
 examine = MACHINE.examine
 
 
-def walk(data: bytes, count: int, last_delta: int) -> Walked:  # noqa: PLR0915  (a call a field would cost twice as much)
-    """Verify the structure of all records of a batch, record by record, in constant memory.
-
-    Numbers stay in zigzag form: an even one is twice a number from 0 up, an odd one is negative. Numbers of
-    one or two bytes, the usual case, are read without a call.
+def walk(data: bytes, count: int, last_delta: int) -> Walked:
+    """Verify all records of a batch, record by record, in constant memory.
 
     Args:
         data: the records, decompressed.
@@ -109,101 +112,121 @@ def walk(data: bytes, count: int, last_delta: int) -> Walked:  # noqa: PLR0915  
     Raises:
         ValueError, IndexError: if the records are invalid.
     """
-    if not 0 <= count <= len(data) // SMALLEST_RECORD:
-        raise ValueError(f"{len(data)} bytes")
-    zigzag, position, before, keyless, highest_delta = _zigzag, 0, -1, 0, 2 * last_delta
-    largest, smallest = -_TIME_BOUND, _TIME_BOUND
-    for _ in range(count):
-        if (byte := data[position]) < 0x80:
-            position += 1
-        elif (high := data[position + 1]) < 0x80:
-            byte, position = byte & 0x7F | high << 7, position + 2
-        else:
-            byte, position = zigzag(data, position)
-        if byte & 1:
-            raise ValueError(f"a record of {-(byte + 1) // 2} bytes")
-        end = position + (byte >> 1)
-        position += 1  # the unused attributes byte
-        if (byte := data[position]) < 0x80:
-            position += 1
-        elif (high := data[position + 1]) < 0x80:
-            byte, position = byte & 0x7F | high << 7, position + 2
-        else:
-            byte, position = zigzag(data, position)
-        time_delta = (byte >> 1) ^ -(byte & 1)
+    largest, smallest, keyless = -_TIME_BOUND, _TIME_BOUND, 0
+    for time_delta, _, key, _, _ in fields(data, count, last_delta):
         if time_delta > largest:
             largest = time_delta
         if time_delta < smallest:
             smallest = time_delta
-        if (byte := data[position]) < 0x80:
-            position += 1
-        elif (high := data[position + 1]) < 0x80:
-            byte, position = byte & 0x7F | high << 7, position + 2
-        else:
-            byte, position = zigzag(data, position)
-        if not before < byte <= highest_delta or byte & 1:
-            raise ValueError(f"an offset delta that is not between {before // 2} and {last_delta + 1}")
-        before = byte
-        if (byte := data[position]) < 0x80:
-            position += 1
-        elif (high := data[position + 1]) < 0x80:
-            byte, position = byte & 0x7F | high << 7, position + 2
-        else:
-            byte, position = zigzag(data, position)
-        if byte & 1:
-            keyless += _null(byte)
-        else:
-            position += byte >> 1
-        if (byte := data[position]) < 0x80:
-            position += 1
-        elif (high := data[position + 1]) < 0x80:
-            byte, position = byte & 0x7F | high << 7, position + 2
-        else:
-            byte, position = zigzag(data, position)
-        if byte & 1:
-            _null(byte)
-        else:
-            position += byte >> 1
-        position = _after_headers(data, position) if data[position] else position + 1
-        if position != end:
-            raise ValueError(f"a record: its fields end at byte {position}, not at {end}")
-    if position != len(data):
-        raise ValueError(f"{len(data) - position} bytes after the last record")
+        keyless += key is None
     return Walked(largest, smallest, keyless)
 
 
-def _zigzag(data: bytes, position: int) -> tuple[int, int]:
-    """A number of any length in zigzag form, and the position after it."""
-    number, position = decode_varint(data, position)
-    return (number << 1) ^ (number >> 63), position
+def fields(data: bytes, count: int, last_delta: int) -> Iterator[Fields]:
+    """Each record taken apart; nothing in it is wrong, and nothing comes after the last one.
+
+    Args:
+        data: the records, decompressed.
+        count: their number by the header.
+        last_delta: the header's last offset delta; offset deltas ascend up to it.
+
+    Returns:
+        the fields of the records, in order.
+
+    Raises:
+        ValueError, IndexError: at the first bad record.
+    """
+    nullable, before, end = nullable_bytes, -1, 0
+    headers: tuple[tuple[bytes, bytes | None], ...]
+    for time_delta, delta, position, end in spans(data, count):
+        key, position = nullable(data, position)
+        value, position = nullable(data, position)
+        if data[position]:
+            headers, position = _headers(data, position)
+        else:
+            headers, position = (), position + 1
+        if position != end:
+            raise ValueError(f"a record: its fields end at byte {position}, not at {end}")
+        if not before < delta <= last_delta:
+            raise ValueError(f"offset delta {delta} after {before} in a batch up to {last_delta}")
+        before = delta
+        yield time_delta, delta, key, value, headers
+    if end != len(data):
+        raise ValueError(f"{len(data) - end} bytes after the last record")
 
 
-def _null(zigzag: int) -> int:
-    """1 for null."""
-    if zigzag != 1:
-        raise ValueError(f"a length of {-(zigzag + 1) // 2}")
-    return 1
+def spans(data: bytes, count: int) -> Iterator[tuple[int, int, int, int]]:
+    """Where each record is. Its key, value and headers may be anything, and its offset too.
+
+    Args:
+        data: the records, decompressed.
+        count: their number by the header.
+
+    Returns:
+        (time delta, offset delta, the first byte of the key's length, the first byte after the record).
+
+    Raises:
+        ValueError, IndexError: at the first place without a record.
+    """
+    if not 0 <= count <= len(data) // SMALLEST_RECORD:
+        raise ValueError(f"{len(data)} bytes")
+    varint, position, available = decode_varint, 0, len(data)
+    for _ in range(count):
+        # One-byte numbers, the usual case, without a call; decode_varint defines the format.
+        if (byte := data[position]) < 0x80:
+            length, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            length, position = varint(data, position)
+        end = position + length
+        if length < 0:
+            raise ValueError(f"a record of {length} bytes")
+        if end > available:
+            raise IndexError
+        if (byte := data[position + 1]) < 0x80:  # the byte before is the unused attributes
+            time_delta, position = (byte >> 1) ^ -(byte & 1), position + 2
+        else:
+            time_delta, position = varint(data, position + 1)
+        if (byte := data[position]) < 0x80:
+            delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            delta, position = varint(data, position)
+        if position > end:
+            raise ValueError(f"a record: its fields end at byte {position}, not at {end}")
+        yield time_delta, delta, position, end
+        position = end
 
 
-def _after_bytes(data: bytes, position: int) -> int:
-    length, position = _zigzag(data, position)
-    return position + (0 if length & 1 and _null(length) else length >> 1)
+def nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    """The bytes after their length (a key, a value, a part of a header), and the position after them. Raises
+    IndexError if they are not all there, ValueError if the length is none."""
+    byte = data[position]
+    if byte < 0x80:  # one byte, the usual case: decode_varint without the call
+        length, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        length, position = decode_varint(data, position)
+    if length < 0:
+        _null(length)
+        return None, position
+    end = position + length
+    if end > len(data):
+        raise IndexError
+    return data[position:end], end
 
 
-def _after_headers(data: bytes, position: int) -> int:
-    """The position after the headers. One-byte lengths that are not null, the usual case, are read without a
-    call."""
+def _null(length: int) -> None:
+    if length != -1:
+        raise ValueError(f"a length of {length}")
+
+
+def _headers(data: bytes, position: int) -> tuple[tuple[tuple[bytes, bytes | None], ...], int]:
     count, position = decode_varint(data, position)
     if not 0 <= count <= len(data) - position:
         raise ValueError(f"{count} headers in {len(data) - position} bytes")
+    found = []
     for _ in range(count):
-        byte = data[position]
-        if byte & 0x81 == 0:
-            position += 1 + (byte >> 1)
-        elif byte == 1:
+        key, position = nullable_bytes(data, position)
+        if key is None:
             raise ValueError("a header without a key")
-        else:
-            position = _after_bytes(data, position)
-        byte = data[position]
-        position = position + 1 + (byte >> 1) if byte & 0x81 == 0 else _after_bytes(data, position)
-    return position
+        value, position = nullable_bytes(data, position)
+        found.append((key, value))
+    return tuple(found), position

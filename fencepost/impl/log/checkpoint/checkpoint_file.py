@@ -5,16 +5,14 @@ Owns the format and the order of file calls: write a temporary file, sync it, re
 the directory. A crash in between leaves the old file or the new one, never a mixture.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from fencepost.impl.core.files import FileSystem
-from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.log.flaw import Flaw
 
 Entry = TypeVar("Entry")
 VERSION = 0
-HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
-EPOCH_FILE = "leader-epoch-checkpoint"
 
 
 def replace_file(files: FileSystem, directory: str, name: str, content: bytes) -> None:
@@ -66,32 +64,38 @@ def parse_lines(content: bytes, decode: Callable[[list[str]], Entry]) -> list[En
     There are none if the file is missing, foreign, truncated or damaged: a checkpoint is a hint, so a bad one
     counts as empty. decode: raises ValueError for words that are not an entry.
     """
-    lines = content.decode("utf-8", "replace").split("\n")
-    if len(lines) < 2 or lines[0] != str(VERSION) or not lines[1].isdecimal():
-        return []
-    try:
-        entries = [decode(line.split(" ")) for line in lines[2:] if line]
-    except ValueError:
-        return []
-    return entries if len(entries) == int(lines[1]) else []
+    entries: list[Entry] = []
+    for item in read_lines(content, "", decode):
+        if isinstance(item, Flaw):
+            return []
+        entries.append(item)
+    return entries
 
 
-def write_high_watermarks(files: FileSystem, high_watermarks: dict[TopicPartition, int]) -> None:
-    """Replace the high-watermark checkpoint of this broker.
+def read_lines(content: bytes, says: str, decode: Callable[[list[str]], Entry]) -> "Iterator[Entry | Flaw]":
+    """The entries of a checkpoint, and what is wrong with it.
 
     Args:
-        files: the broker's log directory.
-        high_watermarks: the high watermark of each partition.
+        content: of the file.
+        says: what a line has, in words.
+        decode: makes an entry of a line's words; raises ValueError for words that are not an entry.
+
+    Returns:
+        entries and flaws, in the order of the file.
     """
-    lines = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(high_watermarks.items())]
-    replace_file(files, "", HIGH_WATERMARK_FILE, format_lines(lines))
-
-
-def read_high_watermarks(files: FileSystem) -> dict[TopicPartition, int]:
-    """The checkpointed high watermarks. Missing partitions start at 0."""
-    return dict(parse_lines(read_file(files, HIGH_WATERMARK_FILE), _decode_high_watermark))
-
-
-def _decode_high_watermark(words: list[str]) -> tuple[TopicPartition, int]:
-    topic, number, offset = words
-    return TopicPartition(topic, int(number)), int(offset)
+    lines = content.decode("utf-8", "backslashreplace").split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    if not lines or lines[0].strip() != str(VERSION):
+        yield Flaw(
+            position=0, expected=f"a checkpoint of version {VERSION}", seen=lines[0] if lines else "no line"
+        )
+        return
+    for line in lines[2:]:
+        try:
+            yield decode(line.split())
+        except ValueError:
+            yield Flaw(position=None, expected=says, seen=line)
+    count = lines[1].strip() if len(lines) > 1 else "no line"
+    if count != str(len(lines[2:])):
+        yield Flaw(position=None, expected=f"{count} lines, as the count says", seen=str(len(lines[2:])))

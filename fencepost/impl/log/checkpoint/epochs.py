@@ -8,12 +8,12 @@ from attrs import define, field
 
 from fencepost.impl.core.files import FileSystem
 from fencepost.impl.log.checkpoint.checkpoint_file import (
-    EPOCH_FILE,
     format_lines,
     parse_lines,
     read_file,
     replace_file,
 )
+from fencepost.impl.log.layout import EPOCH_CHECKPOINT
 
 UNDEFINED = (-1, -1)
 """No epoch, no offset: the log has no answer."""
@@ -30,7 +30,7 @@ class LeaderEpochCache:
 
     def load(self) -> None:
         """Read the checkpoint."""
-        self.entries = parse_lines(read_file(self.files, f"{self.directory}/{EPOCH_FILE}"), _decode)
+        self.entries = parse_lines(read_file(self.files, f"{self.directory}/{EPOCH_CHECKPOINT}"), _decode)
 
     def latest_epoch(self) -> int:
         """The epoch of the last entry; -1 if there is none."""
@@ -89,7 +89,7 @@ class LeaderEpochCache:
 
     def _checkpoint(self) -> None:
         lines = [f"{epoch} {start}" for epoch, start in self.entries]
-        replace_file(self.files, self.directory, EPOCH_FILE, format_lines(lines))
+        replace_file(self.files, self.directory, EPOCH_CHECKPOINT, format_lines(lines))
 
 
 def _decode(words: list[str]) -> tuple[int, int]:

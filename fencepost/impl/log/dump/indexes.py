@@ -15,11 +15,14 @@ from struct import Struct
 from attrs import define, frozen
 
 from fencepost.impl.log.batch.record_batch import BatchHeader
-from fencepost.impl.log.dump.dump import Extent, Flaw, Source
+from fencepost.impl.log.dump.dump import Extent
+from fencepost.impl.log.dump.segment_walk import Source
+from fencepost.impl.log.flaw import Flaw
+from fencepost.impl.log.index.offset_index import OffsetIndex
+from fencepost.impl.log.index.time_index import TimeIndex
+from fencepost.impl.log.index.transaction_index import TransactionIndex
 
-OFFSET_ENTRY = Struct(">ii")
-TIME_ENTRY = Struct(">qi")
-TRANSACTION_ENTRY = Struct(">hqqqq")
+OFFSET_ENTRY, TIME_ENTRY = OffsetIndex.FORMAT, TimeIndex.FORMAT
 
 
 @frozen(kw_only=True)
@@ -128,7 +131,7 @@ def time_entries(source: Source, base_offset: int) -> Iterator[TimeEntry | Flaw]
 
 def transaction_entries(source: Source) -> Iterator[AbortedTransaction | Flaw]:
     """The entries of a .txnindex file, one for each aborted transaction."""
-    for item in _entries(source.read_at(0, source.size()), TRANSACTION_ENTRY):
+    for item in _entries(source.read_at(0, source.size()), TransactionIndex.FORMAT):
         if isinstance(item, Flaw):
             yield item
             continue

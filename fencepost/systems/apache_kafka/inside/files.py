@@ -11,7 +11,7 @@ from fencepost.traces.errors import TraceError
 
 
 class ReadOnly:
-    """A file as it was when it was opened (impl.log.dump.Source)."""
+    """A file as it was when it was opened (impl.log.dump.segment_walk.Source)."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self._size = path.stat().st_size

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch, end_transaction_of
+from fencepost.impl.log.batch.header import readable_headers
 from fencepost.impl.log.batch.record_batch import (
     CODECS,
     HEADER_SIZE,
@@ -126,6 +127,7 @@ def test_a_torn_batch_is_found_after_the_whole_ones(made, codec, data):
     assert error.damage is Damage.TORN and error.position == len(whole)
     assert error.expected in (f"a batch of {len(batch)} bytes", "12 bytes up to its length")
     assert error.seen == f"{kept} bytes" and f"record batch at byte {len(whole)}" in str(error)
+    assert readable_headers(whole + batch[:kept]) == ([read_header(whole)], str(error))
 
 
 @pytest.mark.parametrize(

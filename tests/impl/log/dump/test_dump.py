@@ -2,6 +2,7 @@
 never an exception."""
 
 import tracemalloc
+import zlib
 from struct import pack
 
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from impl_batches import tiny_records
 
+from fencepost.impl.log.batch.batch_file import CHUNK_BYTES
 from fencepost.impl.log.batch.record_batch import CODECS, Record, encode_batch
 from fencepost.impl.log.dump import indexes, states
-from fencepost.impl.log.dump.dump import CHUNK_BYTES, BatchSeen, Extent, Flaw, looks_like_log, walk_log
+from fencepost.impl.log.dump.dump import BatchSeen, Extent, looks_like_log, walk_log
 from fencepost.impl.log.dump.indexes import OffsetEntry, OffsetIndexCheck, TimeEntry, TimeIndexCheck
-from fencepost.impl.log.dump.states import EpochStart, PartitionOffset, ProducerEntry, Property
-from fencepost.impl.log.producer.snapshot import encode_snapshot
+from fencepost.impl.log.dump.states import EpochStart, PartitionOffset, Property
+from fencepost.impl.log.flaw import Flaw
+from fencepost.impl.log.producer.snapshot import ProducerEntry, encode_snapshot
 from fencepost.impl.log.producer.state import ProducedBatch, Producer, ProducerState
 
 SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=200)
@@ -88,10 +91,11 @@ def test_a_cut_segment_is_good_up_to_its_last_whole_batch(size):
     if size == STARTS[whole]:
         assert flaws == []
     else:
-        (flaw,) = flaws
-        assert (
-            flaw.position == STARTS[whole] and str(size - STARTS[whole]) in flaw.seen and extent.ended_early
-        )
+        (flaw,), rest = flaws, LOG[STARTS[whole] : size]
+        zeros = "bytes of zeros (room that a broker preallocated, or the hole of a failed write)"
+        torn = f"the last {len(rest)} bytes of the file" if rest.strip(b"\0") else f"{len(rest)} {zeros}"
+        assert flaw.seen == torn
+        assert flaw.position == STARTS[whole] and extent.ended_early
 
 
 @SEARCH
@@ -142,11 +146,30 @@ def test_a_length_that_promises_too_much_is_not_read():
     assert "a batch of 21" in flaw.expected and source.most <= CHUNK_BYTES
 
 
+def test_a_batch_of_no_sane_size_is_not_read_either():
+    """A length of 300 MB in a file that is as large: it is taken for damage, as an audit takes it."""
+
+    class Huge(Held):
+        def size(self):
+            return 400 << 20
+
+    head = bytearray(LOG[: STARTS[1]])
+    head[8:12] = (300 << 20).to_bytes(4, "big")
+    source = Huge(bytes(head))
+    (flaw,) = list(walk_log(source, Extent()))
+    assert "more than the 268435456 that are read at once" in flaw.seen and source.most <= CHUNK_BYTES
+
+
 def test_old_message_sets_are_named():
     """What a Kafka before 0.11 wrote is foreign, not corrupt."""
     data = bytes(8) + (30).to_bytes(4, "big") + bytes(4) + b"\x01" + bytes(25)
     (flaw,) = walk(data)[1]
     assert flaw.sentence == "at byte 0: expected magic 2, saw 1 (a message set of a Kafka before 0.11)"
+    body = b"\x01" + bytes(21)  # magic, attributes, time, null key, null value
+    sound = bytes(8) + (26).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
+    seen, (flaw,), extent = walk(LOG + sound + sound)
+    assert len(seen) == len(BATCHES) and extent.ended_early and flaw.position == extent.good_bytes == len(LOG)
+    assert flaw.seen == "1 (a message set of a Kafka before 0.11)"
 
 
 def test_offsets_and_epochs_must_not_go_back():

@@ -1,1 +1,0 @@
-"""`make healthy`: a hundred thousand seeds of the unbroken implementation, in which nothing may be found."""

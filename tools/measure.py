@@ -1,0 +1,213 @@
+"""`python -m tools.measure [NAME [ARGUMENT...]]` (`make measure NAME=exact`): what takes long, or needs a
+foreign toolchain.
+
+Owns the table: name, what it does, how long it takes, what it needs, and the programs that do it, one after
+another. Without a name it lists them. Arguments go to the first program.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import rich_click as click
+from attrs import field, frozen
+
+from fencepost.console.output import Output, add_row, table
+from fencepost.traces.errors import FencepostError
+from tools import program
+from tools.ledger import TOP
+
+BIN = Path(sys.executable).parent
+PYTHON = str(BIN / "python")
+FENCEPOST = str(BIN / "fencepost")
+
+
+@frozen(kw_only=True)
+class Measure:
+    """needs: of the machine, in words; Java is looked for before it starts."""
+
+    says: str
+    takes: str
+    needs: str = ""
+    programs: tuple[tuple[str, ...], ...]
+    environment: Mapping[str, str] = field(factory=dict)
+    # Whether a later program runs if an earlier one found something.
+    whatever: bool = False
+
+
+def module(*words: str) -> tuple[str, ...]:
+    """A program of this folder."""
+    return PYTHON, "-m", f"tools.{words[0]}", *words[1:]
+
+
+JAVA, CLIENTS, MAVEN = "Java", "toolchains of the clients", "Java, Maven, a JDK"
+HUNTERS = ("ClusterMachine", "ElectionMachine", "ReassignmentMachine")
+MEASURES: Mapping[str, Measure] = {
+    "client-record": Measure(
+        says="known bugs of client libraries, and their newest releases, under the swarm",
+        takes="hours, resumable",
+        needs=CLIENTS,
+        programs=(module("client_record"),),
+    ),
+    "clients": Measure(
+        says="what other people's clients do with our brokers, into docs/reference/clients.md",
+        takes="half an hour",
+        needs=CLIENTS,
+        programs=(module("clients", "--docs", "docs/reference/clients.md"), module("clients_control")),
+        whatever=True,
+    ),
+    "exact": Measure(
+        says="random small histories of each model and judge against naive references",
+        takes="an hour, resumable",
+        programs=(module("exact"),),
+    ),
+    "fuzz": Measure(
+        says="every kind of message with odd fields, to brokers and coordinators",
+        takes="an hour, resumable",
+        programs=(module("fuzz", "--seconds", "3600"),),
+    ),
+    "kafka-format": Measure(
+        says="Kafka's brokers and this log read, write and recover each other's files",
+        takes="minutes",
+        needs=MAVEN,
+        programs=((PYTHON, "bench/peers/kafka/compare.py"), (PYTHON, "bench/peers/kafka/kraft.py")),
+    ),
+    "kafka-programs": Measure(
+        says="Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's",
+        takes="half an hour",
+        needs=MAVEN,
+        programs=(module("clients_java"),),
+    ),
+    "marks": Measure(
+        says="what 2,000 seeds of each profile of the swarm reach, and what never",
+        takes="an hour",
+        programs=(module("marks"),),
+    ),
+    "model": Measure(
+        says="the models' medium configurations through the explorer and TLC, into out/model",
+        takes="half an hour, resumable",
+        needs=JAVA,
+        programs=tuple(
+            (FENCEPOST, "model", "matrix", "--model", name, "--size", "medium", "--resume",
+             "--out", f"out/model/{name}.md")
+            for name in ("replication", "controller", "group")
+        ),
+    ),
+    "model-mutants": Measure(
+        says="faults in the models' rules, compared with TLC's recorded answers",
+        takes="minutes, resumable",
+        programs=(module("mutation", "model"),),
+    ),
+    "mutants": Measure(
+        says="faults all over impl/, each judged by runs of the swarm",
+        takes="hours, resumable",
+        programs=(module("mutation", "impl"),),
+    ),
+    "mutation": Measure(
+        says="faults in the judges' rules; their tests must notice 95 %",
+        takes="hours, resumable",
+        programs=(module("mutation", "checkers"),),
+        environment={"PYTHONHASHSEED": "0"},
+    ),
+    "proxy-apps": Measure(
+        says="applications of others through the proxy against Apache Kafka, every record compared",
+        takes="an hour, resumable",
+        needs=f"{MAVEN}, {CLIENTS}",
+        programs=(module("proxy_apps", "--docs", "docs/how-to/proxy.md"),),
+    ),
+    "real-record": Measure(
+        says="campaigns against Apache Kafka's versions and others, and controls that must be found",
+        takes="a day, resumable",
+        needs=MAVEN,
+        programs=(module("real_record"),),
+    ),
+    "sweep": Measure(
+        says="the hunt must find every planted bug, healthy machines nothing",
+        takes="hours, resumable",
+        programs=(
+            (FENCEPOST, "bugs", "hunt", "--seeds", "2000", "--out", "out/sweep-bugs"),
+            *(
+                module("cluster_hunt", "--healthy", name, "--examples", "2000", "--folder",
+                       "out/sweep-machines")
+                for name in HUNTERS
+            ),
+        ),
+    ),
+    "track-record": Measure(
+        says="seeds needed for every planted bug, into docs/explanation/track-record.md",
+        takes="an hour, resumable",
+        programs=(
+            (FENCEPOST, "bugs", "hunt", "--seeds", "1000", "--ranges", "5", "--no-shrink",
+             "--out", "out/track-record"),
+            module("track_record", "out/track-record"),
+        ),
+        whatever=True,
+    ),
+    "triage-record": Measure(
+        says="planted bugs among healthy traces, mined and held against what is known",
+        takes="hours, resumable",
+        needs=JAVA,
+        programs=(module("triage"),),
+    ),
+    "viewer-browser": Measure(
+        says="the viewer's pages in a real Chromium, moment by moment",
+        takes="minutes",
+        needs="Chromium",
+        programs=((PYTHON, "-m", "pytest", "-q", "tests/viewer/test_browser.py"),),
+        environment={"FENCEPOST_BROWSER": "all"},
+    ),
+}  # fmt: skip
+
+
+def benches() -> dict[str, Measure]:
+    """The programs of bench/, by file name: each is a measure, too."""
+    return {
+        path.stem: Measure(
+            says=f"bench/{path.name}", takes="minutes", programs=((PYTHON, f"bench/{path.name}"),)
+        )
+        for path in sorted((TOP / "bench").glob("*.py"))
+        if "__main__" in path.read_text(encoding="utf-8")
+    }
+
+
+def every() -> dict[str, Measure]:
+    """All that there are; a name of the table wins."""
+    return benches() | dict(MEASURES)
+
+
+@click.command("measure", context_settings={"ignore_unknown_options": True})
+@click.argument("name", required=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def command(name: str | None, arguments: tuple[str, ...]) -> int:
+    """Run a measure; without a name, list them. Arguments go to its first program."""
+    there = every()
+    if name is None:
+        rows = table("NAME", "what it does", "takes", "needs")
+        for each, one in there.items():
+            add_row(rows, each, one.says, one.takes, one.needs)
+        Output().say(rows)
+        return 0
+    if name not in there:
+        names = ", ".join(sorted(there))
+        raise FencepostError(expected=f"one of {names}", seen=name, where="NAME")
+    return run(there[name], arguments)
+
+
+def run(measure: Measure, arguments: tuple[str, ...]) -> int:
+    """Its programs in order; the code of the first that did not end well."""
+    if measure.needs.startswith(JAVA) and (code := subprocess.call(["tools/java.sh"], cwd=TOP)):
+        return code
+    first = 0
+    for number, words in enumerate(measure.programs):
+        line = [*words, *(arguments if number == 0 else ())]
+        code = subprocess.call(line, cwd=TOP, env={**os.environ, **measure.environment})
+        first = first or code
+        if code and not measure.whatever:
+            break
+    return first
+
+
+if __name__ == "__main__":
+    program.run(command, "measure")

@@ -1,0 +1,1 @@
+"""Faults of the judges' rules: their tests must notice."""
