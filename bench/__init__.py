@@ -1,1 +1,1 @@
-"""What this project costs: `python -m bench NAME`. One file of measures/ says what is measured, harness.py how."""
+"""What this project costs: `python -m bench NAME`. measures/ says what is measured, harness.py how."""

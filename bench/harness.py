@@ -157,8 +157,8 @@ def table(name: str, rows: list[Measured]) -> Table:
 
 
 def against(asked: argparse.Namespace, argv: list[str]) -> list[Measured]:
-    """The same measure with this tree's package and with that of another tree, in turn: each turn is a process
-    of its own."""
+    """The same measure with this tree's package and with that of another tree, in turn: each turn is a
+    process of its own."""
     trees = {"this tree": TOP, str(asked.before): asked.before.absolute()}
     flags = [word for word in argv if word not in ("--before", str(asked.before), f"--before={asked.before}")]
     found: dict[tuple[str, str], Measured] = {}
@@ -221,8 +221,8 @@ def skipped(what: str, why: str) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """`python -m bench NAME [OPTIONS]`: measure, print, and write the turns where --json says. Returns 2 for a
-    name that is no measure."""
+    """`python -m bench NAME [OPTIONS]`: measure, print, and write the turns where --json says. Returns 2
+    for a name that is no measure."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] not in MEASURES:
         names = "\n".join(f"  {name:<14}{words}" for name, words in MEASURES.items())

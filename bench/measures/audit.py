@@ -1,10 +1,10 @@
 """`fencepost log audit` against reading the same bytes, and how much memory it takes.
 
 Two brokers with one replica each, made here batch by batch. Reading is all files in pieces of 1 MiB, and
-nothing else; the audit is whole (checksums, order, epochs, producers, indexes, replica against replica). Each
-has a process of its own, after one reading that fills the page cache. Memory is the most of the process; what
-came after the imports is told apart. Where replicas hold the same records in different codecs, every record is
-decoded and compared (a tenth of the bytes).
+nothing else; the audit is whole (checksums, order, epochs, producers, indexes, replica against replica).
+Each has a process of its own, after one reading that fills the page cache. Memory is the most of the
+process; what came after the imports is told apart. Where replicas hold the same records in different
+codecs, every record is decoded and compared (a tenth of the bytes).
 """
 
 import argparse

@@ -1,12 +1,13 @@
 """An embedded cluster from the call to its first acknowledged record, next to other test clusters; in a new
 process; and what many clusters leave behind.
 
-Three brokers. In this process, in turn, with librdkafka as the client of all: the embedded cluster, librdkafka's
-mock cluster, Apache Kafka from its jars. With --others also franz-go's kfake (Go) and Spring's EmbeddedKafka
-(Maven, one broker), with their own clients in processes of their own, where only their medians are known. In a
-new process everything that is loaded late is paid for: the import of fencepost.kafka, then a first cluster, a
-second one, and one in a child process, with kafka-python. Left behind is what the process holds after so many
-clusters, each with a topic, a lost answer and an acknowledged record.
+Three brokers. In this process, in turn, with librdkafka as the client of all: the embedded cluster,
+librdkafka's mock cluster, Apache Kafka from its jars. With --others also franz-go's kfake (Go) and Spring's
+EmbeddedKafka (Maven, one broker), with their own clients in processes of their own, where only their
+medians are known. In a new process everything that is loaded late is paid for: the import of
+fencepost.kafka, then a first cluster, a second one, and one in a child process, with kafka-python. Left
+behind is what the process holds after so many clusters, each with a topic, a lost answer and an
+acknowledged record.
 """
 
 import argparse

@@ -2,13 +2,13 @@
 
 Logs: their own judge, and the general search for comparison (not with --quick or --linear-only). Many short
 logs go through the judge's batch form, in Arrow columns as traces are stored, or in columns that are ready.
-cas-register: 5 values, 15 processes, 80 operations, 10 % unknown. key-value, and registers with unique values,
-which a decider judges. Half of the histories that are no logs have one answer changed.
+cas-register: 5 values, 15 processes, 80 operations, 10 % unknown. key-value, and registers with unique
+values, which a decider judges. Half of the histories that are no logs have one answer changed.
 
 Seconds are CPU time inside each tool: reading, compiling and loading are left out. Ours include turning
-operations into arrays; no proofs are shrunk, because Porcupine makes none. A history without an answer after
---limit seconds of CPU time, or with 4 GiB, is open, and counts with what was spent. Where both answer, answers
-must agree. Without Go Porcupine is left out.
+operations into arrays; no proofs are shrunk, because Porcupine makes none. A history without an answer
+after --limit seconds of CPU time, or with 4 GiB, is open, and counts with what was spent. Where both
+answer, answers must agree. Without Go Porcupine is left out.
 """
 
 import argparse

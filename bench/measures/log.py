@@ -1,11 +1,11 @@
-"""The log against plain file calls with the same bytes, record batches against two other clients, and validating
-a batch against decoding it.
+"""The log against plain file calls with the same bytes, record batches against two other clients, and
+validating a batch against decoding it.
 
-Append is one write a batch; read is 1 MiB at a time; recovery (every checksum, both indexes) against reading
-the file, and with what it writes anew against copying and syncing it. Processor time has the kernel's part but
-no waiting for a device, so `sync` shows in wall time only. Records have a key and 100 bytes. A leader validates
-before the append (checksum, header, bounds, every record): in plain Python, or by machine code, which a broker
-loads after MACHINE_CODE_AFTER records.
+Append is one write a batch; read is 1 MiB at a time; recovery (every checksum, both indexes) against
+reading the file, and with what it writes anew against copying and syncing it. Processor time has the
+kernel's part but no waiting for a device, so `sync` shows in wall time only. Records have a key and 100
+bytes. A leader validates before the append (checksum, header, bounds, every record): in plain Python, or by
+machine code, which a broker loads after MACHINE_CODE_AFTER records.
 """
 
 import argparse

@@ -2,11 +2,11 @@
 without it.
 
 Small traces are recorded runs, multiplied, of which every verdict is known (inputs/many_traces.py). Giant
-histories are made with NumPy (inputs/giant_histories.py). --folder keeps both, and goes on where it was. What
-is known to be in the input must be found, or this fails. Figures are of driver, JVM and workers together; on a
-machine that others use too, processor time says more than wall time. Memory is resident; what processes share
-counts in each. A row is a row of the tables that the checks read. The judges, the JVM and the Python workers
-are warm.
+histories are made with NumPy (inputs/giant_histories.py). --folder keeps both, and goes on where it was.
+What is known to be in the input must be found, or this fails. Figures are of driver, JVM and workers
+together; on a machine that others use too, processor time says more than wall time. Memory is resident;
+what processes share counts in each. A row is a row of the tables that the checks read. The judges, the JVM
+and the Python workers are warm.
 """
 
 import argparse

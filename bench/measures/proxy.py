@@ -1,9 +1,10 @@
 """What a proxy costs: an application's rate and latency with it and without, and the highest throughput.
 
-Against Apache Kafka, one broker, or one that is up (--bootstrap); with --quick against the embedded cluster. The
-application is librdkafka in this process, the proxy a process of its own that records, with hashes. With --other
-HOST:PORT PID another proxy that is up is measured. Records are of 100 bytes, acks=all. A reader takes all records
-from the beginning, the time to connect included, and never waits because its queue is full.
+Against Apache Kafka, one broker, or one that is up (--bootstrap); with --quick against the embedded
+cluster. The application is librdkafka in this process, the proxy a process of its own that records, with
+hashes. With --other HOST:PORT PID another proxy that is up is measured. Records are of 100 bytes, acks=all.
+A reader takes all records from the beginning, the time to connect included, and never waits because its
+queue is full.
 """
 
 import argparse

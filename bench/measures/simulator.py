@@ -43,7 +43,8 @@ def reference_plan(seed: int) -> Plan:
     )
     topics = (TopicOptions(partitions=PARTITIONS, replication_factor=3),)
     return Plan(
-        seed=seed, profile="reference", safety_ms=SAFETY_MS, operations=tuple(operations), faults=tuple(faults),
+        seed=seed, profile="reference", safety_ms=SAFETY_MS,
+        operations=tuple(operations), faults=tuple(faults),
         cluster=ClusterOptions(brokers=3, topics=topics),
     )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """What librdkafka gets into one partition: the embedded cluster next to Apache Kafka.
 
-Three brokers, replication factor 3, acks=all, records of 100 bytes in librdkafka's default batches. Apache Kafka
-has processes of its own, the embedded cluster shares one with its client; processor time is of client and
-brokers together, and says more on a busy machine.
+Three brokers, replication factor 3, acks=all, records of 100 bytes in librdkafka's default batches. Apache
+Kafka has processes of its own, the embedded cluster shares one with its client; processor time is of client
+and brokers together, and says more on a busy machine.
 """
 
 import argparse
