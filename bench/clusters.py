@@ -4,6 +4,7 @@ What is not installed (confluent-kafka, Maven, Java) leaves its side out by name
 """
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from fencepost.systems.apache_kafka.jars import Release, missing
 
 RECORD_BYTES, PATIENCE_S = 100, 300
 EMBEDDED = "embedded cluster"
+PROGRAM = [sys.executable, "-P", "-c", "from fencepost.cli import main; main()"]
+"""`fencepost`, of the tree that is measured."""
 
 
 @frozen(kw_only=True)

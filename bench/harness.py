@@ -167,10 +167,9 @@ def against(asked: argparse.Namespace, argv: list[str]) -> list[Measured]:
             command = [sys.executable, "-P", "-c", AS_BEFORE, str(TOP), str(path)]
             done = subprocess.run(
                 [*command, *flags, "--turns", "1", "--json", "-"],
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
+                stdout=subprocess.PIPE, text=True, check=True,
+                env={**os.environ, "PYTHONPATH": str(path)},  # what is started from there, too
+            )  # fmt: skip
             for row in json.loads(done.stdout)["rows"]:
                 for side, costs in row["sides"].items():
                     case = Case(name=f"{row['case']}, {side}", sides={}, per=row["per"], unit=row["unit"])

@@ -12,14 +12,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
-from bench.clusters import Cluster, apache_kafka, create_topics, embedded, has_kafka, produce
+from bench.clusters import PROGRAM, Cluster, apache_kafka, create_topics, embedded, has_kafka, produce
 from bench.costs import Cost, cpu_s
 from bench.harness import Case
 from fencepost.systems.apache_kafka.jars import ZOOKEEPER
@@ -34,8 +33,7 @@ def proxied(bootstrap: str, record: bool) -> Iterator[Cluster]:
     """Our proxy, as a process."""
     with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder:
         words = ["proxy", "--upstream", bootstrap, "--listen", "127.0.0.1:0", "--json", "--no-view"]
-        program = [sys.executable, "-c", "from fencepost.cli import main; main()", *words]
-        command = [*program, *(["--record", folder] if record else [])]
+        command = [*PROGRAM, *words, *(["--record", folder] if record else [])]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         try:
@@ -60,7 +58,7 @@ def consume(bootstrap: str, topic: str, records: int, *watched: int) -> Cost:
     consumer, got = Consumer(settings | room), 0
     consumer.assign([TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
     while got < records:
-        found = len(consumer.consume(5_000, 10))
+        found = len(consumer.consume(min(5_000, records - got), 10))
         if not found:
             raise SystemExit(f"{got} of {records} records came")
         got += found

@@ -1,268 +1,65 @@
-"""What judging transactions costs, from ten thousand operations to ten million.
+"""What judging transactions costs, from ten thousand operations to ten million, by the checks `transactions`
+and `exactly_once`.
 
-    python bench/transactions.py [--operations 10000,100000,1000000,10000000] [--check exactly_once] [--cycle]
-
-For the check `transactions`: a history is transactions of two polls and three appends by 16 processes over 8
-partitions, nine under way at any time; each poll reads the next five committed records of its partition, some
-before their writer has its answer. It is an `operations` table, as mining has it. Printed is the processor
-time of the check from the table on, in user mode and in the kernel, and what an operation costs in relation
-to the smallest history. The kernel's part is that of fresh memory: large arrays are given back when they are
-freed. MALLOC_MMAP_THRESHOLD_=8000000000 MALLOC_TRIM_THRESHOLD_=16000000000 keeps it (glibc). With --cycle the
-first two transactions read what the other one writes, which must be found, and nothing else.
-
-For the check `exactly_once`: each transaction consumes READ records of a partition, and each of them becomes
-one record of output, with its lineage; another process reads the output. With --cycle two records of output
-have the same lineage.
+A history (inputs/transaction_histories.py) against the smallest one, judged again until it was as many
+operations: the ratio says what an operation costs more in a long history. The kernel's part is that of fresh
+memory: large arrays are given back when they are freed. MALLOC_MMAP_THRESHOLD_=8000000000
+MALLOC_TRIM_THRESHOLD_=16000000000 keeps it (glibc). With --cycle two transactions read what the other one
+writes, or two records of output have the same lineage, which must be found, and nothing else.
 """
 
 import argparse
-import resource
-from collections import deque
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute
 from attrs import evolve
 
+from bench.costs import Cost, here, peak_mib
+from bench.harness import Case, wanted
+from bench.inputs.transaction_histories import history
 from fencepost.checkers import exactly_once, transactions
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.rows import rows_of
-from fencepost.traces.tables import tables_of
-from fencepost.traces.trace import Trace
 
-compute: Any = pyarrow.compute
-PROCESSES, PARTITIONS, APPENDS, POLLS, READ = 16, 8, 3, 2, 5
-PARTS = APPENDS + POLLS
-STEP = 10
-"""Between two transactions, which take 90: nine are under way at any time."""
-SHORT, FAR = 9_600, 1_000_000
-"""Operations of the history that is repeated, and offsets from one time to the next: more than it has."""
-REPEATED, LEAST = 300_000, 3
-"""Small histories are judged again until they hold as many operations, large ones so many times. The least
-time counts, because other work on the machine only adds to it."""
-MIXED = 10**12
-"""Values are partition * MIXED + offset: unique, and known before anybody wrote them."""
+JUDGES: dict[str, Any] = {"transactions": transactions.judge_table, "exactly_once": exactly_once.judge_table}
+PLANTED = {"transactions": ["circular_reads"], "exactly_once": ["output_twice", "output_missing"]}
 
 
-def _history(operations: int, cycle: bool) -> tuple[Operation, ...]:
-    made: list[Operation] = []
-    ends, now = [0] * PARTITIONS, 0
-    read, visible = [0] * PARTITIONS, [0] * PARTITIONS
-    decided: deque[tuple[int, int]] = deque()  # when a record is shown, and its partition
-    turn = 0
-    while len(made) < operations:
-        process, now, turn = turn % PROCESSES, now + STEP, turn + 1
-        head = len(made)
-        made.append(
-            Operation(
-                op_id=head,
-                process=process,
-                function=Function.TXN,
-                invoke_time=now,
-                completion_time=now + 90,
-                outcome=Outcome.OK,
-            )
-        )
-        for part in range(PARTS):
-            partition, at = (turn + part) % PARTITIONS, now + 10 + 10 * part
-            while decided and decided[0][0] <= at:
-                visible[decided.popleft()[1]] += 1
-            records: tuple[Record, ...]
-            if part < POLLS:
-                start, read[partition] = read[partition], min(read[partition] + READ, visible[partition])
-                records = tuple(
-                    Record(topic="t", partition=partition, offset=offset, value=partition * MIXED + offset)
-                    for offset in range(start, read[partition])
-                )
-                function, offset = Function.POLL, start
-            else:
-                offset, ends[partition] = ends[partition], ends[partition] + 1
-                decided.append((now + 70, partition))  # before the producer has its answer
-                records = (
-                    Record(topic="t", partition=partition, offset=-1, value=partition * MIXED + offset),
-                )
-                function = Function.APPEND
-            made.append(
-                Operation(
-                    op_id=len(made),
-                    process=process,
-                    function=function,
-                    topic="t",
-                    partition=partition,
-                    invoke_time=at,
-                    completion_time=at + 5,
-                    outcome=Outcome.OK,
-                    acks=-1,
-                    offset=offset,
-                    records=records,
-                )
-            )
-    if cycle:
-        first, second = 1, 1 + PARTS + 1  # the first polls of the first two transactions
-        for poll, of in ((first, second), (second, first)):
-            written = made[of + POLLS]
-            assert written.offset is not None and written.partition is not None
-            record = evolve(written.records[0], offset=written.offset)
-            made[poll] = evolve(
-                made[poll], partition=written.partition, offset=written.offset, records=(record,)
-            )
-    return tuple(made)
-
-
-def _transformed(operations: int, twice: bool) -> tuple[Operation, ...]:
-    made: list[Operation] = []
-    ends, now, turn = [0] * PARTITIONS, 0, 0
-
-    def row(function: Function, at: int, until: int, **columns: Any) -> None:
-        made.append(
-            Operation(
-                op_id=len(made),
-                function=function,
-                invoke_time=at,
-                completion_time=until,
-                outcome=Outcome.OK,
-                **columns,
-            )
-        )
-
-    while len(made) < operations:
-        now, turn = now + 100, turn + 1
-        partition, process = turn % PARTITIONS, turn % PROCESSES
-        start = ends[partition]
-        place: dict[str, Any] = {"topic": "out", "partition": partition}
-        ends[partition] += READ
-        offsets = range(start, ends[partition])
-        read = tuple(Record(topic="in", partition=partition, offset=at, value=-1 - at) for at in offsets)
-        written = [Record(**place, offset=at, value=partition * MIXED + at) for at in offsets]
-        reads = {"isolation": "read_committed", "partition": partition, "offset": start}
-        mine = {"process": process, "producer_id": process, "producer_epoch": 0}
-        row(Function.POLL, now, now + 5, process=process, topic="in", records=read, group="g", **reads)
-        row(Function.TXN, now + 10, now + 90, **mine)
-        for part in range(APPENDS):
-            some = tuple(written[part::APPENDS])
-            sources = [f"in-{partition}@{each.offset}" for each in some]
-            if twice and turn == part == 1:
-                sources[0] = f"in-{partition}@0"
-            at, made_from = now + 20 + 10 * part, " ".join(sources)
-            first = some[0].offset
-            row(
-                Function.APPEND,
-                at,
-                now + 90,
-                acks=-1,
-                offset=first,
-                records=some,
-                result=made_from,
-                **mine,
-                **place,
-            )
-        done = (Position(topic="in", partition=partition, offset=ends[partition]),)
-        row(Function.COMMIT, now + 80, now + 90, process=process, argument="txn", group="g", positions=done)
-        row(
-            Function.POLL, now + 95, now + 99, process=PROCESSES, topic="out", records=tuple(written), **reads
-        )
-    return tuple(made)
-
-
-def _table(operations: int, check: str, planted: bool) -> pa.Table:
-    """A history of about so many operations: a short one, again and again, each time with later times and
-    offsets. What is planted is in the first of them."""
-    make = _history if check == "transactions" else _transformed
-    columns = {"transactions": transactions.COLUMNS, "exactly_once": exactly_once.COLUMNS}[check]
-    first, plain = (_columns(make(SHORT, with_it), columns) for with_it in (planted, False))
-    rounds = max(1, round(operations / first.num_rows))
-    return pa.concat_tables([first, *(_later(plain, number) for number in range(1, rounds))]).combine_chunks()
-
-
-def _columns(operations: tuple[Operation, ...], names: tuple[str, ...]) -> pa.Table:
-    trace = Trace(trace_id=0, plan="", seed=0, software_version="bench", operations=operations)
-    return tables_of([rows_of(trace)]).operations.select(list(names))
-
-
-def _later(table: pa.Table, number: int) -> pa.Table:
-    """The same operations again: number times later."""
-    begins, ends = (np.asarray(table.column(name)) for name in ("invoke_time", "completion_time"))
-    late, far = number * int(ends.max() - begins.min() + 1), number * FAR
-    changes = {"op_id": number * table.num_rows, "invoke_time": late, "completion_time": late, "offset": far}
-    for name, by in changes.items():
-        table = _replaced(table, name, compute.add(table.column(name), by))
-    for name in ("records", "positions"):
-        table = _replaced(table, name, _moved(table.column(name).combine_chunks(), far))
-    if "result" in table.column_names:
-        table = _replaced(table, "result", _renamed(table.column("result").combine_chunks(), far))
-    return table
-
-
-def _replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
-    at = table.column_names.index(name)
-    return table.set_column(at, table.schema.field(at), column.cast(table.schema.field(at).type))
-
-
-def _moved(lists: Any, far: int) -> Any:
-    """Lists of records or positions, so much farther on. Values follow their offsets, and -1 stays."""
-    flat = lists.flatten()
-    fields = {field.name: flat.field(field.name) for field in flat.type}
-    known = compute.greater_equal(fields["offset"], 0)
-    if "value" in fields:
-        value = fields["value"]
-        further = compute.if_else(
-            compute.less(value, 0), compute.subtract(value, far), compute.add(value, far)
-        )
-        fields["value"] = further
-    fields["offset"] = compute.if_else(known, compute.add(fields["offset"], far), fields["offset"])
-    structs = pa.StructArray.from_arrays(list(fields.values()), fields=list(flat.type))
-    lengths = np.asarray(compute.list_value_length(lists))
-    return pa.ListArray.from_arrays(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32), structs)
-
-
-def _renamed(lineage: Any, far: int) -> Any:
-    """What records were made from, so much farther on."""
-    parts = compute.split_pattern(lineage, " ")
-    flat = parts.flatten()
-    halves = np.asarray(compute.split_pattern(flat, "@").flatten()).reshape(-1, 2)
-    moved = [f"{name}@{int(offset) + far}" for name, offset in halves.tolist()]
-    lists = pa.ListArray.from_arrays(parts.offsets, pa.array(moved, pa.string()), mask=lineage.is_null())
-    return compute.binary_join(lists, " ")
-
-
-def main() -> None:
-    """The whole measurement."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Of this measure."""
+    parser.add_argument(
+        "--operations",
+        default="10000,100000,1000000,10000000",
+        help="the smallest first [quick: two]",
     )
-    parser.add_argument("--operations", default="10000,100000,1000000,10000000")
-    parser.add_argument("--check", choices=("transactions", "exactly_once"), default="transactions")
-    parser.add_argument("--cycle", action="store_true")
-    asked = parser.parse_args()
-    judge_table = {"transactions": transactions, "exactly_once": exactly_once}[asked.check].judge_table
-    expected = {"transactions": ["circular_reads"], "exactly_once": ["output_twice", "output_missing"]}
-    judge_table(
-        _columns(_history(1_000, False), exactly_once.COLUMNS), ()
-    )  # it reads the other's columns, too
-    first = 0.0, 0.0
-    for count in map(int, asked.operations.split(",")):
-        table = _table(count, asked.check, asked.cycle)
-        user = both = float("inf")
-        calls = max(1, REPEATED // count)  # a small table takes less than what the system counts in
-        for _ in range(LEAST):
-            began = resource.getrusage(resource.RUSAGE_SELF)
-            for _ in range(calls):
-                verdicts = judge_table(table, ())
-            ended = resource.getrusage(resource.RUSAGE_SELF)
-            mine, kernel = ended.ru_utime - began.ru_utime, ended.ru_stime - began.ru_stime
-            user, both = min(user, mine / calls), min(both, (mine + kernel) / calls)
-        found = [finding.anomaly for _, verdict in verdicts for finding in verdict.findings]
-        assert found == (expected[asked.check] if asked.cycle else []), found
-        each = user / table.num_rows, both / table.num_rows
-        first = first if any(first) else each
-        print(
-            f"{table.num_rows:>12,} operations  user {user:6.2f} s {each[0] * 1e6:5.2f} us each "
-            f"{each[0] / first[0]:5.2f} times  with the kernel {both:6.2f} s {each[1] * 1e6:5.2f} us each "
-            f"{each[1] / first[1]:5.2f} times  {ended.ru_maxrss >> 20} GiB",
-            flush=True,
-        )
+    parser.add_argument("--cycle", action="store_true", help="with a planted anomaly")
 
 
-if __name__ == "__main__":
-    main()
+def judged(check: str, table: Any, times: int, expected: list[str]) -> Cost:
+    """What is known of the history is found, every time."""
+
+    def work() -> None:
+        for _ in range(times):
+            verdicts = JUDGES[check](table, ())
+            found = [finding.anomaly for _, verdict in verdicts for finding in verdict.findings]
+            assert found == expected, found
+
+    return evolve(here(work), mib=peak_mib())
+
+
+def measure(asked: argparse.Namespace) -> Iterator[Case]:
+    """Both checks, by size."""
+    least, *more = map(int, ("10000,20000" if asked.quick else asked.operations).split(","))
+    for check, planted in PLANTED.items():
+        expected = planted if asked.cycle else []
+        small = history(least, check, asked.cycle)
+        for count in more:
+            name = f"{check}, {count:,} operations"
+            if not wanted(asked, name):
+                continue
+            large = history(count, check, asked.cycle)
+            times = max(1, round(large.num_rows / small.num_rows))
+            sides = {
+                "one history": partial(judged, check, large, 1, expected),
+                f"{times} x {small.num_rows:,}": partial(judged, check, small, times, expected),
+            }
+            yield Case(name=name, sides=sides, per=large.num_rows, unit="operation")
