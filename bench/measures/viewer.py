@@ -1,23 +1,23 @@
-"""How fast a page is drawn: 1,000 operations and 20,000 events in headless Chromium.
+"""How fast a page is drawn in headless Chromium, against a page with a tenth of it.
 
-    python bench/viewer.py [--operations 1000] [--events 20000] [--steps 200] [--screenshots FOLDER]
-
-Prints the size of the data, the time from the opening of the file to the first picture, and the time of a
-step (all panels drawn and laid out), by the wall clock and as processor time of the page's thread, which a
-crowded machine does not stretch. --screenshots writes the pictures of docs/how-to/viewer.md instead: wide,
-narrow and dark. Needs Playwright and Chromium.
+Two cases: from the opening of the file to the first picture, and a jump of the slider (all panels drawn and
+laid out). Processor time is that of the page's main thread, which a crowded machine does not stretch.
+--screenshots writes the pictures of docs/how-to/viewer.md instead: wide, narrow and dark. Needs Playwright
+and Chromium.
 """
 
 import argparse
 import shutil
 import statistics
-import sys
 import tempfile
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import msgspec
-
+from bench.costs import Cost
+from bench.harness import Case
 from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
@@ -25,20 +25,18 @@ from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Trace
-from fencepost.viewer import Shown, view_of, write_page
+from fencepost.viewer import Shown, write_page
 
-OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-T0 = {"topic": "t", "partition": 0}
+TURNS = 5
+BROKERS, READ = 5, 40
 MS = 1_000_000
-
+T0: dict[str, Any] = {"topic": "t", "partition": 0}
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+PICTURES = (("wide", 1400, "light"), ("dark", 1400, "dark"), ("narrow", 390, "light"))
 STEPS = """async (count) => {
   const times = [], slider = document.querySelector('#slider'), last = Number(slider.max);
   for (let i = 0; i < count; i++) {
@@ -58,225 +56,155 @@ FIRST = """() => {
 
 
 def large(operations: int, events: int) -> Trace:
-    """Five brokers and eight clients; appends are copied, reads read the last 40 records, the rest are
-    control requests."""
+    """Five brokers and eight clients; appends are copied, reads read the last records, the rest are control
+    requests."""
+    nodes = range(1, BROKERS + 1)
+    state: dict[str, Any] = {**T0, "leader": 1, "leader_epoch": 0}
+    seen = [Event(time=0, name=Name.PARTITION_STATE, node=1, controller_epoch=1, isr=tuple(nodes), **state)]
+    for node in nodes:
+        role = Name.BECAME_LEADER if node == 1 else Name.BECAME_FOLLOWER
+        seen.append(Event(time=0, name=role, node=node, offset=0, high_watermark=0, **state))
     rows: list[Operation] = []
-    told = [
-        Event(
-            time=0,
-            name=Name.PARTITION_STATE,
-            node=1,
-            leader=1,
-            leader_epoch=0,
-            controller_epoch=1,
-            isr=(1, 2, 3, 4, 5),
-            **T0,
-        ),
-        *(
-            Event(
-                time=0,
-                name=Name.BECAME_LEADER if node == 1 else Name.BECAME_FOLLOWER,
-                node=node,
-                leader=1,
-                leader_epoch=0,
-                offset=0,
-                high_watermark=0,
-                **T0,
-            )
-            for node in range(1, 6)
-        ),
-    ]
     offset = 0
     for number in range(operations):
-        at = (number + 1) * 10 * MS
-        common = {
-            "op_id": number,
-            "process": number % 8,
-            "invoke_time": at,
-            "completion_time": at + 25 * MS,
-            "outcome": Outcome.OK,
-            "node": 1,
-            **T0,
-        }
-        if number % 2:
-            start = max(0, offset - 40)
-            records = tuple(
-                Record(topic="t", partition=0, offset=place, value=place) for place in range(start, offset)
-            )
-            rows.append(
-                Operation(function=Function.POLL, offset=start, end_offset=offset, records=records, **common)
-            )  # type: ignore[arg-type]
-            continue
+        at, first = (number + 1) * 10 * MS, max(0, offset - READ) if number % 2 else offset
+        end = offset if number % 2 else offset + 3
+        values = range(first, end) if number % 2 else range(number * 1000, number * 1000 + 3)
         records = tuple(
-            Record(topic="t", partition=0, offset=offset + index, value=number * 1000 + index)
-            for index in range(3)
+            Record(topic="t", partition=0, offset=place, value=value)
+            for place, value in enumerate(values, first)
         )
-        values = tuple(record.value for record in records)
-        rows.append(Operation(function=Function.APPEND, acks=-1, offset=offset, records=records, **common))  # type: ignore[arg-type]
-        for node in range(1, 6):
-            cause = "leader" if node == 1 else "follower"
-            told.append(
-                Event(
-                    time=at + node * 3 * MS,
-                    name=Name.APPENDED,
-                    node=node,
-                    offset=offset,
-                    values=values,
-                    leader_epoch=0,
-                    cause=cause,
-                    **T0,
-                )
-            )
-        offset += 3
-        told.append(
-            Event(
-                time=at + 20 * MS,
-                name=Name.HIGH_WATERMARK,
-                node=1,
-                high_watermark=offset,
-                leader_epoch=0,
-                cause="leader",
-                **T0,
-            )
-        )
-    span = told[-1].time
-    missing = max(0, events - len(told))
-    told += [
+        common: dict[str, Any] = {
+            **T0, "op_id": number, "process": number % 8, "invoke_time": at, "completion_time": at + 25 * MS,
+            "outcome": Outcome.OK, "node": 1, "offset": first, "records": records,
+        }  # fmt: skip
+        if number % 2:
+            rows.append(Operation(function=Function.POLL, end_offset=end, **common))
+            continue
+        rows.append(Operation(function=Function.APPEND, acks=-1, **common))
+        told: dict[str, Any] = {**T0, "leader_epoch": 0}
+        for node in nodes:
+            copied = {**told, "offset": first, "cause": "leader" if node == 1 else "follower"}
+            time = at + node * 3 * MS
+            seen.append(Event(time=time, name=Name.APPENDED, node=node, values=tuple(values), **copied))
+        mark = {**told, "high_watermark": end, "cause": "leader"}
+        seen.append(Event(time=at + 20 * MS, name=Name.HIGH_WATERMARK, node=1, **mark))
+        offset = end
+    span, missing = seen[-1].time, max(0, events - len(seen))
+    request: dict[str, Any] = {"controller_epoch": 1, "cause": "UpdateMetadataRequest"}
+    seen += [
         Event(
-            time=span * number // missing,
-            name=Name.CONTROL_REQUEST_APPLIED,
-            node=1 + number % 5,
-            controller_epoch=1,
-            cause="UpdateMetadataRequest",
+            time=span * n // missing, name=Name.CONTROL_REQUEST_APPLIED, node=1 + n % BROKERS, **request
         )
-        for number in range(missing)
-    ]
-    told.sort(key=lambda event: event.time)
+        for n in range(missing)
+    ]  # fmt: skip
+    seen.sort(key=lambda event: event.time)
     return Trace(
-        trace_id=1, plan="", seed=1, software_version="bench", operations=tuple(rows), events=tuple(told)
+        trace_id=1, plan="", seed=1, software_version="bench", operations=tuple(rows), events=tuple(seen)
     )
 
 
-def browser(driver):  # type: ignore[no-untyped-def]
-    """Debian's Chromium, as root in a container."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        sys.exit("expected Chromium on the path, saw none (apt-get install chromium)")
-    return driver.chromium.launch(executable_path=path, args=list(OPTIONS))
+def page(path: Path, operations: int, events: int) -> int:
+    """A page of a large trace with one finding. Returns its bytes."""
+    half = operations // 2
+    seen: dict[str, Any] = {**T0, "expected": "", "seen": "", "operations": (half,), "offset": half}
+    finding = Finding(anomaly="lost_write", check="log", **seen)
+    verdict = Verdict(decision=Decision.ILLEGAL, check="log", findings=(finding,))
+    return write_page(path, [Shown(trace=large(operations, events), verdicts=(verdict,))])
 
 
-def busy_ms(session) -> float:  # type: ignore[no-untyped-def]
-    """Processor time of the page's main thread so far."""
-    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
-    return 1000 * metrics["TaskDuration"]
-
-
-def measure(arguments: argparse.Namespace, folder: Path) -> None:
-    """The figures."""
+@contextmanager
+def browser() -> Iterator[Any]:
+    """The system's Chromium, as root in a container. Raises SystemExit if there is none."""
     from playwright.sync_api import sync_playwright
 
-    trace = large(arguments.operations, arguments.events)
-    finding = Finding(
-        anomaly="lost_write",
-        check="log",
-        expected="",
-        seen="",
-        operations=(arguments.operations // 2,),
-        offset=arguments.operations // 2,
-        **T0,
-    )  # type: ignore[arg-type]
-    shown = Shown(
-        trace=trace, verdicts=(Verdict(decision=Decision.ILLEGAL, check="log", findings=(finding,)),)
-    )
-    start = time.perf_counter()
-    view = view_of(shown)
-    made = time.perf_counter() - start
-    path = folder / "large.html"
-    size = write_page(path, [shown])
-    window = view["window"]
-    print(
-        f"{len(trace.operations):,} operations, {len(trace.events):,} events; on the page "
-        f"{window['end'] - window['first']:,} of {window['total']:,} moments"
-    )
-    print(f"data {len(msgspec.json.encode(view)):,} bytes, file {size:,} bytes, made in {made:.2f} s")
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None:
+        raise SystemExit(f"expected one of {', '.join(CHROMIUM)} on the path, saw none; install Chromium")
     with sync_playwright() as driver:
-        chromium = browser(driver)
-        firsts, first_busy, step_busy = [], [], []
-        for _ in range(5):
-            tab = chromium.new_page(viewport={"width": 1400, "height": 900})
-            session = tab.context.new_cdp_session(tab)
-            session.send("Performance.enable", {"timeDomain": "threadTicks"})
-            tab.goto(f"file://{path}")
-            tab.wait_for_selector("html[data-ready=true]", state="attached")
-            tab.wait_for_timeout(300)
-            firsts.append(tab.evaluate(FIRST))
-            first_busy.append(busy_ms(session))
-            times = sorted(tab.evaluate(STEPS, arguments.steps))
-            step_busy.append((busy_ms(session) - first_busy[-1]) / arguments.steps)
-            tab.close()
-        print(
-            f"first picture after {statistics.median(firsts):.0f} ms (median of 5; the slowest"
-            f" {max(firsts):.0f} ms), {statistics.median(first_busy):.0f} ms of processor time"
-        )
-        most = times[int(len(times) * 0.99) - 1]
-        print(
-            f"a step in {statistics.median(times):.1f} ms (median of {len(times)} jumps; 99 of 100 within "
-            f"{most:.1f} ms,"
-            f" the slowest {times[-1]:.1f} ms), {statistics.median(step_busy):.1f} ms of processor time"
-        )
-        chromium.close()
+        chromium = driver.chromium.launch(executable_path=path, args=list(OPTIONS))
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
+
+def opened(tab: Any, path: Path) -> None:
+    """The page is there, and drawn."""
+    tab.goto(path.absolute().as_uri())
+    tab.wait_for_selector("html[data-ready=true]", state="attached")
+    tab.wait_for_timeout(300)
+
+
+def drawn(chromium: Any, path: Path, size: int, steps: int) -> Cost:
+    """Open a page in a new tab. steps: 0 measures until the first picture, otherwise only so many jumps."""
+    tab = chromium.new_page(viewport={"width": 1400, "height": 900})
+    session = tab.context.new_cdp_session(tab)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy_s() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
+
+    try:
+        opened(tab, path)
+        if not steps:
+            return Cost(wall_s=tab.evaluate(FIRST) / 1000, cpu_s=busy_s(), more={"bytes": size})
+        before, times = busy_s(), sorted(tab.evaluate(STEPS, steps))
+        spent = busy_s() - before
+        more = {
+            "median ms": statistics.median(times),
+            "99 of 100 within ms": times[max(0, int(len(times) * 0.99) - 1)],
+            "slowest ms": times[-1],
+        }
+        return Cost(wall_s=sum(times) / 1000, cpu_s=spent, more=more)
+    finally:
+        tab.close()
 
 
 def screenshots(folder: Path) -> None:
     """The pictures of docs/how-to/viewer.md."""
-    from playwright.sync_api import sync_playwright
-
     folder.mkdir(parents=True, exist_ok=True)
-    trace = run(swarm(20, "default", ("KIP-101",)))
-    page = folder.resolve() / "page.html"
-    write_page(
-        page,
-        [
-            Shown(
-                trace=trace,
-                verdicts=judge(trace, DEFAULT_CHECKS),
-                replay="fencepost replay --seed 20 --bug KIP-101",
-            )
-        ],
-    )
-    with sync_playwright() as driver:
-        chromium = browser(driver)
-        for name, width, height, scheme in (
-            ("wide", 1400, 1500, "light"),
-            ("dark", 1400, 1500, "dark"),
-            ("narrow", 390, 1500, "light"),
-        ):
-            context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-            tab = context.new_page()
-            tab.goto(f"file://{page}")
-            tab.wait_for_selector("html[data-ready=true]", state="attached")
-            tab.wait_for_timeout(300)
+    trace, path = run(swarm(20, "default", ("KIP-101",))), folder / "page.html"
+    replay = "fencepost replay --seed 20 --bug KIP-101"
+    write_page(path, [Shown(trace=trace, verdicts=judge(trace, DEFAULT_CHECKS), replay=replay)])
+    with browser() as chromium:
+        for name, width, scheme in PICTURES:
+            size = {"width": width, "height": 1500}
+            tab = chromium.new_context(viewport=size, color_scheme=scheme).new_page()
+            opened(tab, path)
             tab.screenshot(path=folder / f"viewer-{name}.png")
-        chromium.close()
-    page.unlink()
+    path.unlink()
 
 
-def main() -> None:
-    """Measure, or take pictures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--operations", type=int, default=1_000)
-    parser.add_argument("--events", type=int, default=20_000)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--screenshots", type=Path)
-    arguments = parser.parse_args()
-    if arguments.screenshots is not None:
-        screenshots(arguments.screenshots)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        measure(arguments, Path(folder))
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Of this measure."""
+    parser.add_argument("--operations", type=int, default=1_000, help="[quick: 100]")
+    parser.add_argument("--events", type=int, default=20_000, help="[quick: 2000]")
+    parser.add_argument("--steps", type=int, default=200, help="jumps of the slider [quick: 20]")
+    parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="take pictures instead")
 
 
-if __name__ == "__main__":
-    main()
+def instead(asked: argparse.Namespace) -> bool:
+    """Whether pictures were taken, and nothing is measured."""
+    if asked.screenshots:
+        screenshots(asked.screenshots)
+    return bool(asked.screenshots)
+
+
+def measure(asked: argparse.Namespace) -> Iterator[Case]:
+    """The first picture, and steps."""
+    less = 10 if asked.quick else 1
+    operations, events, steps = asked.operations // less, asked.events // less, asked.steps // less
+    with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder, browser() as chromium:
+        pages: dict[str, tuple[Path, int]] = {}
+        for part in (1, 10):
+            path = Path(folder) / f"{part}.html"
+            size = page(path, operations // part, events // part)
+            pages[f"{operations // part:,} operations, {events // part:,} events"] = path, size
+
+        def sides(count: int) -> dict[str, Callable[[], Cost]]:
+            return {name: partial(drawn, chromium, path, size, count) for name, (path, size) in pages.items()}
+
+        yield Case(name="first picture", sides=sides(0), unit="picture", warm=False)
+        yield Case(name="a step", sides=sides(steps), per=steps, unit="step", warm=False)
