@@ -43,6 +43,8 @@ MEASURES = {
     "explorer": "the model explorer against TLC (Java)",
     "viewer": "how fast a page is drawn (Chromium)",
 }
+ALL_MEASURES = "all"
+"""The name that runs each of them."""
 AS_BEFORE = (
     "import sys; sys.path.insert(0, sys.argv[1]); import bench; sys.path.insert(0, sys.argv[2]);"
     "from bench.harness import main; main(sys.argv[3:])"
@@ -219,14 +221,29 @@ def skipped(what: str, why: str) -> None:
     print(f"skipped: {what}, {why}", file=sys.stderr)
 
 
+def every(options: list[str]) -> int:
+    """All measures, each in a process of its own. options: those that every measure has."""
+    if any(word.startswith("--json") for word in options):
+        print("expected one measure with --json, saw all: they would write the same file", file=sys.stderr)
+        return 2
+    codes = [subprocess.call([sys.executable, "-m", "bench", name, *options], cwd=TOP) for name in MEASURES]
+    return next((code for code in codes if code), 0)
+
+
 def main(argv: list[str] | None = None) -> int:
-    """`python -m bench NAME [OPTIONS]`: measure, print, and write the turns where --json says. Returns 2
-    for a name that is no measure."""
+    """`python -m bench NAME [OPTIONS]`: measure, print, and write the turns where --json says. Without a
+    name: list what there is. Returns 2 for a name that is no measure, and for all of them the first code
+    that is not 0."""
     argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == [ALL_MEASURES]:
+        return every(argv[1:])
     if not argv or argv[0] not in MEASURES:
-        names = "\n".join(f"  {name:<14}{words}" for name, words in MEASURES.items())
-        print(f"usage: python -m bench NAME [OPTIONS], or NAME --help\n\n{names}")
-        return 0 if argv[:1] in (["--help"], ["-h"]) else 2
+        there = {**MEASURES, ALL_MEASURES: "each of them, one after the other"}
+        names = "\n".join(f"  {name:<14}{words}" for name, words in there.items())
+        known = argv[:1] in ([], ["--help"], ["-h"])
+        seen = "" if known else f"expected a name of the list, saw {argv[0]}\n"
+        print(f"{seen}usage: python -m bench NAME [OPTIONS], or NAME --help\n\n{names}")
+        return 0 if known else 2
     name = argv[0]
     module = import_module(f"bench.measures.{name}")
     asked = _parser(module, name).parse_args(argv[1:])
