@@ -32,7 +32,7 @@ Sound = Callable[[Summary], bool]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Of this measure."""
-    parser.add_argument("--traces", type=int, default=10_000, help="small ones [default: 10000; quick: 120]")
+    parser.add_argument("--traces", type=int, default=10_000, help="small ones [default: 10000; quick: 100]")
     parser.add_argument("--recorded", type=int, default=40, help="runs that they are copies of [quick: 2]")
     parser.add_argument("--profile", default="default", help="of the swarm, for the recorded runs")
     parser.add_argument(
@@ -69,7 +69,7 @@ def mined(spark: Any, path: Path, checks: tuple[str, ...], sound: Sound, **optio
 
 def small(asked: argparse.Namespace, spark: Any, folder: Path) -> Iterator[Case]:
     """Many small traces: each set of checks against the scan, and triage against mining without."""
-    path, traces = folder / "traces", 120 if asked.quick else asked.traces
+    path, traces = folder / "traces", 100 if asked.quick else asked.traces
     recorded = many_traces.record(2 if asked.quick else asked.recorded, asked.profile)
     known = many_traces.write(path, traces, recorded)
     start = len(many_traces.PERTURBED)
@@ -81,7 +81,7 @@ def small(asked: argparse.Namespace, spark: Any, folder: Path) -> Iterator[Case]
         exact = found == bent and sum(summary.illegal.values()) == sum(bent.values())
         return sum(summary.traces.values()) == known["traces"] and ("log" not in summary.checks or exact)
 
-    lines = asked.checks or ["log", ",".join(DEFAULT_CHECKS)]
+    lines = asked.checks or ["log", ",".join(DEFAULT_CHECKS)][asked.quick :]
     for checks in [tuple(line.split(",")) for line in lines]:
         name = f"{known['traces']:,} traces, {'+'.join(checks)}"
         rows = sum(known[table] for table in columns_read(checks) if table != "traces")
@@ -90,7 +90,7 @@ def small(asked: argparse.Namespace, spark: Any, folder: Path) -> Iterator[Case]
             "mine without triage": partial(mined, spark, path, checks, sound, giant=10**9, triage=False),
             "Spark's scan": partial(scan, spark, path, checks),
         }
-        yield Case(name=name, sides=sides, per=rows, unit="row", clock=whole)
+        yield Case(name=name, sides=sides, per=rows, unit="row", clock=whole, warm=not asked.quick)
 
 
 def giants(asked: argparse.Namespace, spark: Any, folder: Path, operations: int) -> Iterator[Case]:
@@ -109,7 +109,8 @@ def giants(asked: argparse.Namespace, spark: Any, folder: Path, operations: int)
         "Spark's scan": partial(scan, spark, path, ("log",)),
     }
     name = f"giant of {operations:,}, fault {asked.fault}"
-    yield Case(name=name, sides=sides, per=operations, unit="operation", clock=whole)
+    warm = not asked.quick
+    yield Case(name=name, sides=sides, per=operations, unit="operation", clock=whole, warm=warm)
     if asked.folder is None:
         shutil.rmtree(path)
 
