@@ -23,9 +23,6 @@ NAME ?=
 # Runs of `make selfcheck`.
 SEEDS ?= 1000
 
-# What `make bench` runs, in this order. bench/viewer.py wants a Chromium: run it by itself.
-BENCHES ?= $(filter-out bench/viewer.py,$(shell grep -l __main__ bench/*.py))
-
 BIN := .venv/bin
 READY := .venv/.ready
 
@@ -67,9 +64,8 @@ selfcheck: $(READY) ## our own brokers from inside in SEEDS runs (1000): recorde
 	FENCEPOST_SELFCHECK_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -n $(JOBS) tests/selfcheck $(ARGS)
 
 .PHONY: bench
-bench: $(READY) ## measure simulator, judges and mining (bench/)
-	@tools/java.sh
-	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+bench: $(READY) ## what this costs against a peer: make bench ARGS='mine --quick'; alone it lists the names, ARGS=all runs all
+	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: measure
 measure: $(READY) ## what takes long or needs a foreign toolchain: make measure NAME=exact ARGS='queue'; alone it lists them

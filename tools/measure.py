@@ -14,6 +14,7 @@ from pathlib import Path
 import rich_click as click
 from attrs import field, frozen
 
+from bench.harness import MEASURES as BENCHES
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import FencepostError
 from tools import program
@@ -162,13 +163,10 @@ MEASURES: Mapping[str, Measure] = {
 
 
 def benches() -> dict[str, Measure]:
-    """The programs of bench/, by file name: each is a measure, too."""
+    """The measures of bench/, by name."""
     return {
-        path.stem: Measure(
-            says=f"bench/{path.name}", takes="minutes", programs=((PYTHON, f"bench/{path.name}"),)
-        )
-        for path in sorted((TOP / "bench").glob("*.py"))
-        if "__main__" in path.read_text(encoding="utf-8")
+        name: Measure(says=says, takes="minutes", programs=((PYTHON, "-m", "bench", name),))
+        for name, says in BENCHES.items()
     }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import rich_click as click
 
+from bench.harness import ALL_MEASURES, MEASURES
 from fencepost import cli
 from tests.docs.commands import DOCUMENTS, TOP, Shown, commands_of
 
@@ -122,8 +123,8 @@ SHARED = TOP / "fencepost" / "console" / "options.py"
 
 
 def _source(words: tuple[str, ...]) -> str:
-    """The text of what `python` runs: a file, or a module or package with all its files. Raises LookupError
-    where there is none."""
+    """The text of what `python` runs: a file, or a module or package with all its files, and for the benches
+    the measure that is named. Raises LookupError where there is none."""
     if words[0] != "-m":
         if not (TOP / words[0]).is_file():
             raise LookupError(f"no file {words[0]}")
@@ -133,6 +134,11 @@ def _source(words: tuple[str, ...]) -> str:
         raise LookupError(f"no module {words[1]}")
     origin = Path(found.origin)
     files = sorted(origin.parent.glob("*.py")) if origin.name == "__init__.py" else [origin]
+    measure = words[2] if words[1] == "bench" and len(words) > 2 else ALL_MEASURES
+    if measure in MEASURES:
+        files.append(origin.parent / "measures" / f"{measure}.py")
+    elif measure not in (ALL_MEASURES, "NAME"):
+        raise LookupError(f"no measure {measure}")
     text = "\n".join(file.read_text() for file in files)
     return text + SHARED.read_text() if "from fencepost.console.options import" in text else text
 
@@ -149,6 +155,14 @@ def test_programs_of_python_exist(document: Path) -> None:
         source = _source(words)
         for option in (word.split("=")[0] for word in words if word.startswith("--")):
             assert f'"{option}"' in source, f"{shown}: no option {option}"
+
+
+def test_a_measure_that_is_gone_is_found() -> None:
+    """The test above can fail: a measure that is not there, and an option of another one."""
+    with pytest.raises(LookupError, match="no measure reference_run"):
+        _source(("-m", "bench", "reference_run"))
+    assert '"--horizon"' in _source(("-m", "bench", "watch"))
+    assert '"--horizon"' not in _source(("-m", "bench", "mine"))
 
 
 @pytest.mark.parametrize("document", _pages("pytest"), ids=name_of)

@@ -1,5 +1,5 @@
-"""A hundred clusters leave nothing: here a dozen, under xdist, with planted leaks; bench/embedded_run.py has
-the hundred."""
+"""A hundred clusters leave nothing: here a dozen, under xdist, with planted leaks; `python -m bench
+fixture` has the hundred."""
 
 import json
 import socket

@@ -16,7 +16,9 @@ PROGRAMS = sorted(
     if "__main__" in path.read_text(encoding="utf-8")
 )
 RUNNER = """
-import contextlib, io, json, runpy, sys, traceback
+import contextlib, io, json, os, runpy, sys, traceback
+
+BENCH = os.path.join(os.getcwd(), "bench", "")
 
 def shown(path):
     sys.argv, path_before, modules = [path, "--help"], sys.path[:], set(sys.modules)
@@ -24,7 +26,7 @@ def shown(path):
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said):
-            if "/bench/" in path:
+            if path.startswith(BENCH):
                 runpy.run_path(path, run_name="__main__")
             else:
                 name = path.rpartition("/tools/")[2].removesuffix(".py").replace("/", ".")
@@ -39,7 +41,8 @@ def shown(path):
         code = traceback.format_exc()
     sys.path[:] = path_before
     for name in set(sys.modules) - modules:  # programs have neighbours of the same name
-        if not getattr(sys.modules[name], "__file__", None) or "/bench/" in str(sys.modules[name].__file__):
+        file = getattr(sys.modules[name], "__file__", None)
+        if not file or file.startswith(BENCH):
             del sys.modules[name]
     return code, said.getvalue()
 

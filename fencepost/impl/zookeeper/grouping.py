@@ -35,8 +35,8 @@ class Grouping:
     """members: the most operations in a group. window: requests in flight. maximum_bytes: of a request or its
     response, the server's jute.maxbuffer.
 
-    A group of 500 is near the highest throughput of a server (bench/scale.py) and delays other clients by a
-    few milliseconds only.
+    A group of 500 is near the highest throughput of a server (docs/explanation/scale.md) and delays other
+    clients by a few milliseconds only.
     """
 
     members: int = 500

@@ -1,5 +1,5 @@
-"""Histories for bench/checkers.py: what clients of a correct system see, with unknown outcomes, some with one
-answer changed.
+"""Histories for the measure `judges`: what clients of a correct system see, with unknown outcomes, some
+with one answer changed.
 
 Each client runs one operation after another; an operation takes effect at a random moment between its
 invocation and its completion. A client whose operation stays unknown goes on as a new process, as Jepsen's

@@ -107,7 +107,7 @@ def record(count: int, profile: str = "default") -> Recorded:
         bent = _perturbed(trace, number)
         if bent is not None:
             healthy.append(evolve(trace, trace_id=number, digest=digest_of(trace)))
-            perturbed.append(evolve(bent, trace_id=number))
+            perturbed.append(evolve(bent, trace_id=number, digest=digest_of(bent)))
     return Recorded(healthy=tuple(healthy), perturbed=tuple(perturbed))
 
 

@@ -1,22 +1,11 @@
-"""What judging transactions costs, from ten thousand operations to ten million.
+"""Histories of transactions of any length, as the table `operations` that mining has.
 
-    python bench/transactions.py [--operations 10000,100000,1000000,10000000] [--check exactly_once] [--cycle]
-
-For the check `transactions`: a history is transactions of two polls and three appends by 16 processes over 8
-partitions, nine under way at any time; each poll reads the next five committed records of its partition, some
-before their writer has its answer. It is an `operations` table, as mining has it. Printed is the processor
-time of the check from the table on, in user mode and in the kernel, and what an operation costs in relation
-to the smallest history. The kernel's part is that of fresh memory: large arrays are given back when they are
-freed. MALLOC_MMAP_THRESHOLD_=8000000000 MALLOC_TRIM_THRESHOLD_=16000000000 keeps it (glibc). With --cycle the
-first two transactions read what the other one writes, which must be found, and nothing else.
-
-For the check `exactly_once`: each transaction consumes READ records of a partition, and each of them becomes
-one record of output, with its lineage; another process reads the output. With --cycle two records of output
-have the same lineage.
+For the check `transactions`: two polls and three appends by 16 processes over 8 partitions, nine
+transactions under way at any time; each poll reads the next five committed records of its partition, some
+before their writer has its answer. For `exactly_once`: each transaction consumes READ records of a
+partition, and each of them becomes one record of output, with its lineage; another process reads the output.
 """
 
-import argparse
-import resource
 from collections import deque
 from typing import Any
 
@@ -38,9 +27,6 @@ STEP = 10
 """Between two transactions, which take 90: nine are under way at any time."""
 SHORT, FAR = 9_600, 1_000_000
 """Operations of the history that is repeated, and offsets from one time to the next: more than it has."""
-REPEATED, LEAST = 300_000, 3
-"""Small histories are judged again until they hold as many operations, large ones so many times. The least
-time counts, because other work on the machine only adds to it."""
 MIXED = 10**12
 """Values are partition * MIXED + offset: unique, and known before anybody wrote them."""
 
@@ -165,7 +151,7 @@ def _transformed(operations: int, twice: bool) -> tuple[Operation, ...]:
     return tuple(made)
 
 
-def _table(operations: int, check: str, planted: bool) -> pa.Table:
+def history(operations: int, check: str, planted: bool) -> pa.Table:
     """A history of about so many operations: a short one, again and again, each time with later times and
     offsets. What is planted is in the first of them."""
     make = _history if check == "transactions" else _transformed
@@ -224,45 +210,3 @@ def _renamed(lineage: Any, far: int) -> Any:
     moved = [f"{name}@{int(offset) + far}" for name, offset in halves.tolist()]
     lists = pa.ListArray.from_arrays(parts.offsets, pa.array(moved, pa.string()), mask=lineage.is_null())
     return compute.binary_join(lists, " ")
-
-
-def main() -> None:
-    """The whole measurement."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--operations", default="10000,100000,1000000,10000000")
-    parser.add_argument("--check", choices=("transactions", "exactly_once"), default="transactions")
-    parser.add_argument("--cycle", action="store_true")
-    asked = parser.parse_args()
-    judge_table = {"transactions": transactions, "exactly_once": exactly_once}[asked.check].judge_table
-    expected = {"transactions": ["circular_reads"], "exactly_once": ["output_twice", "output_missing"]}
-    judge_table(
-        _columns(_history(1_000, False), exactly_once.COLUMNS), ()
-    )  # it reads the other's columns, too
-    first = 0.0, 0.0
-    for count in map(int, asked.operations.split(",")):
-        table = _table(count, asked.check, asked.cycle)
-        user = both = float("inf")
-        calls = max(1, REPEATED // count)  # a small table takes less than what the system counts in
-        for _ in range(LEAST):
-            began = resource.getrusage(resource.RUSAGE_SELF)
-            for _ in range(calls):
-                verdicts = judge_table(table, ())
-            ended = resource.getrusage(resource.RUSAGE_SELF)
-            mine, kernel = ended.ru_utime - began.ru_utime, ended.ru_stime - began.ru_stime
-            user, both = min(user, mine / calls), min(both, (mine + kernel) / calls)
-        found = [finding.anomaly for _, verdict in verdicts for finding in verdict.findings]
-        assert found == (expected[asked.check] if asked.cycle else []), found
-        each = user / table.num_rows, both / table.num_rows
-        first = first if any(first) else each
-        print(
-            f"{table.num_rows:>12,} operations  user {user:6.2f} s {each[0] * 1e6:5.2f} us each "
-            f"{each[0] / first[0]:5.2f} times  with the kernel {both:6.2f} s {each[1] * 1e6:5.2f} us each "
-            f"{each[1] / first[1]:5.2f} times  {ended.ru_maxrss >> 20} GiB",
-            flush=True,
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from attrs import evolve
 
 from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import RECORD_TYPE, SCHEMAS, WHOLE_KEY
 from fencepost.traces.store import TraceStore, part_at
-from fencepost.traces.tables import tables_of
+from fencepost.traces.tables import Tables, tables_of
 from fencepost.traces.trace import Claims, Trace
 
 GROUP = 1_000_000
@@ -25,6 +26,8 @@ GROUPS_PER_PART = 10
 RECORDS, BEHIND, UNKNOWN = 5, 50, 0.02
 """Records of a read, how far below the end it may begin, and the share of appends whose answer is lost."""
 FAULTS = ("none", "stale_read", "phantom_record")
+
+HEADER = Trace(trace_id=1, plan="", seed=1, software_version="bench", claims=Claims(dense=True))
 
 
 def _schema(table: str) -> Any:
@@ -136,15 +139,20 @@ def _bent(columns: dict[str, Any], fault: str) -> None:
         columns["completion_time"][r] += 100_000
 
 
+def in_memory(operations: int, *, clients: int = 10) -> Tables:
+    """The history without files. One group: not for many more than ten million."""
+    columns, _, _ = _group(0, operations, clients, 0, np.empty(0, np.int64), np.random.default_rng(1))
+    return evolve(tables_of([rows_of(HEADER)]), operations=_table(columns))
+
+
 def write(path: Path, operations: int, *, clients: int = 10, fault: str = "none", seed: int = 1) -> int:
     """Write the history; the bytes of its operations."""
     TraceStore.create(path)
     random = np.random.default_rng(seed)
     base, tail = 0, np.empty(0, np.int64)
-    header = Trace(trace_id=1, plan="", seed=1, software_version="bench", claims=Claims(dense=True))
     groups = [*range(0, operations, GROUP), operations]
     for number, first in enumerate(range(0, len(groups) - 1, GROUPS_PER_PART)):
-        part, empty = part_at(path, number), tables_of([rows_of(header)] if not number else [])
+        part, empty = part_at(path, number), tables_of([rows_of(HEADER)] if not number else [])
         for table in ("traces", "events"):
             pq.write_table(empty.of(table).cast(_schema(table)), part.of(table))
         with pq.ParquetWriter(part.operations, _schema("operations"), compression="zstd") as writer:
