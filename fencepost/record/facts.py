@@ -4,6 +4,7 @@ Owns the index. Facts are what ZooKeeper or the metadata log committed, what the
 ran: never what a broker believes. Must not know rules or disturbances.
 """
 
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter, itemgetter
@@ -28,7 +29,6 @@ NOT_RUNNING = "NotRunning"
 NOBODY = -1
 JOIN_LAPSE_MS = 5_000
 """How much longer than its poll interval a member waits for the answer to its JoinGroup, as Kafka's does."""
-NEVER_ENDS = 1 << 62
 SMALLEST = 1 << 31
 """The absolute value of the smallest integer of 32 bits, which Utils.abs makes 0."""
 
@@ -429,7 +429,7 @@ def _down_of(told: list[Told]) -> Iterator[tuple[int, int]]:
         elif not each.value and since is None:
             since = each.time
     if since is not None:
-        yield since, NEVER_ENDS
+        yield since, sys.maxsize
 
 
 def _used_again(facts: Facts) -> frozenset[str]:

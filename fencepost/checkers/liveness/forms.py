@@ -105,8 +105,8 @@ class Judging:
     counting: bool = False
     findings: Findings = field(factory=lambda: Findings(CHECK))
     counts: dict[str, Count] = field(factory=dict)
-    # Causes that explained a reaction: row, subject, who decided, cause.
     _bounds: dict[str, int] = field(factory=dict)
+    # Causes that explained a reaction: row, subject, who decided, cause.
     used: set[tuple[str, Named, object, Disturbance]] = field(factory=set)
 
     def ask(self, row: Row) -> None:

@@ -136,7 +136,7 @@ def _told(facts: Facts) -> Iterator[tuple[int, Event, Detail, Witnesses]]:
     """The answers, with what the same broker says of its log."""
     asked = {position: detail for position, _, detail in answers(facts, Question.EPOCHS)}
     logs: dict[tuple[int, Key], Log] = {}
-    names = FOLLOWED if says_appends(facts) else (Name.ASKED,)
+    names = FOLLOWED if facts.once(says_appends) else (Name.ASKED,)
     for position, event in facts.of(*names) if asked else ():
         if event.name is not Name.ASKED:
             _followed(logs, event)

@@ -160,7 +160,7 @@ def _made(facts: Facts, asked: Operation, key: Key, answer: ByTime) -> Iterator[
         if one.clock_id != asked.clock_id:
             continue
         if one.leader_epoch != answer.leader_epoch:
-            if says_appends(facts):
+            if facts.once(says_appends):
                 continue
             record = answer.offset, answer.leader_epoch, _value(one, answer.offset)
             if record not in facts.once(_reads).get(key, Reads()).records:
@@ -170,7 +170,7 @@ def _made(facts: Facts, asked: Operation, key: Key, answer: ByTime) -> Iterator[
 
 def _skipped(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """No earlier record that the same broker acknowledged, and must still have, is late enough."""
-    silent = not says_appends(facts)  # where they do not, the record must have been read afterwards
+    silent = not facts.once(says_appends)  # where they do not, the record must have been read afterwards
     losses = [event for _, event in facts.of(*MAY_LOSE)]
     starts = [event for _, event in facts.of(Name.LOG_START)]
     for asked, key, answer in facts.once(_answers):
