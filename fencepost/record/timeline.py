@@ -497,19 +497,24 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
     if settings.hasty:
         what = "members have less patience than a step of theirs takes"
         yield Disturbance(Kind.MEMBER, 0, FOR_EVER, what)
+    came: dict[str | None, list[tuple[int, int]]] = {}
     seen: set[tuple[int, int]] = set()
     groups: dict[int, str] = {}
+    gone = list(facts.leavings())  # gone at once, if its last commit takes too long
     for one in sorted(facts.operations, key=lambda one: one.invoke_time):
         who = one.process, one.session
         if one.group is not None and (one.member or one.function is Function.JOIN) and who not in seen:
             seen.add(who)
             groups[one.process] = one.group
+            came.setdefault(one.group, []).append((one.invoke_time, one.process))
             what = f"process {one.process} became a member"
             yield Disturbance(Kind.MEMBER, one.invoke_time, one.invoke_time, what, group=one.group)
         elif one.function is Function.CRASH:
-            yield _gone(facts, one.process, one.invoke_time, groups.get(one.process))
-    for process, moment in facts.leavings():  # gone at once, if its last commit takes too long
-        yield _gone(facts, process, moment, groups.get(process))
+            gone.append((one.process, one.invoke_time))
+    for process, moment in gone:
+        group = groups.get(process)
+        until = max(moment + bounds.expelled(settings), _alone(moment, came.get(group, []), gone))
+        yield Disturbance(Kind.MEMBER, moment, until, f"process {process} ended", group=group)
     for planned in settings.operations:
         if planned.function == "pause":
             begin = facts.begun + planned.at_ms * MILLISECOND
@@ -518,6 +523,16 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
             yield Disturbance(Kind.MEMBER, begin, end, what, group=groups.get(planned.process))
 
 
-def _gone(facts: Facts, process: int, moment: int, group: str | None) -> Disturbance:
-    until = moment + bounds.expelled(facts.settings)
-    return Disturbance(Kind.MEMBER, moment, until, f"process {process} ended", group=group)
+def _alone(moment: int, came: list[tuple[int, int]], gone: list[tuple[int, int]]) -> int:
+    """When a group has a member again, if none outlives this moment, but one came later; else the moment.
+
+    Args:
+        moment: when a member ended, in nanoseconds.
+        came: when each member of the group came (nanoseconds) and its process, in order.
+        gone: processes that ended, and when.
+    """
+    here = {process: time for time, process in came if time <= moment}
+    for process, time in gone:
+        if here.get(process, FOR_EVER) <= time <= moment:
+            del here[process]
+    return moment if here else next((time for time, _ in came if time > moment), moment)

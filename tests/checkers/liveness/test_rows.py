@@ -849,14 +849,3 @@ def test_a_round_that_begins_in_the_middle_says_nothing_of_open_transactions() -
     nothing = asked(50.1, Question.PRODUCERS, 1, leader=1, detail={"producers": []}, **where)
     story = [nothing, asked(50.2, Question.LOG, 1, **end), asked(60, Question.LOG, 1, **end)]
     assert "last_stable_offset_stuck" not in found(story)
-
-
-def test_what_was_deleted_or_cleaned_is_not_handed_out() -> None:
-    """Rule: a group that comes late gets what its log still has."""
-    append = op(Function.APPEND, 50, 50.1, process=9, acks=-1, offset=5, key="k")
-    start = event(51, Name.LOG_START, node=1, topic="t", partition=0, log_start_offset=6)
-    cleaned = event(51, Name.COMPACTED, node=1, topic="t", partition=0, offset=6)
-    for gone in (start, cleaned):
-        assert "late_delivery" not in found([*MEMBER, append, gone])
-    assert "late_delivery" in found([*MEMBER, evolve(append, key=None), cleaned])
-    assert "late_delivery" in found([*MEMBER, append, evolve(start, log_start_offset=5)])

@@ -1,0 +1,38 @@
+"""What a group owes while it has members."""
+
+from attrs import evolve
+
+from fencepost.traces.events import Name
+from fencepost.traces.operations import Function, Operation
+from tests.checkers.liveness.test_rows import MEMBER, event, found, of_group, op, place, polls, record
+
+
+def test_what_was_deleted_or_cleaned_is_not_handed_out() -> None:
+    """Rule: a group that comes late gets what its log still has."""
+    append = op(Function.APPEND, 50, 50.1, process=9, acks=-1, offset=5, key="k")
+    start = event(51, Name.LOG_START, node=1, topic="t", partition=0, log_start_offset=6)
+    cleaned = event(51, Name.COMPACTED, node=1, topic="t", partition=0, offset=6)
+    for gone in (start, cleaned):
+        assert "late_delivery" not in found([*MEMBER, append, gone])
+    assert "late_delivery" in found([*MEMBER, evolve(append, key=None), cleaned])
+    assert "late_delivery" in found([*MEMBER, append, evolve(start, log_start_offset=5)])
+
+
+def reader(process: int, begin: int, end: int, generation: int = 1) -> list[Operation]:
+    """A member that reads t-0 from one second to another, and gets nothing."""
+    who = {"process": process, "member": f"m{process}", "generation": generation}
+    join = of_group(Function.JOIN, begin, begin + 0.1, positions=(place(-1),), **who)
+    return [join, *polls(*range(begin + 1, end), **who)]
+
+
+def test_a_group_without_members_hands_out_nothing() -> None:
+    """Rule: what was acknowledged while a group had no member is owed from when it has one again. One that
+    lives on owes it at once."""
+    append = op(Function.APPEND, 50, 50.1, process=9, acks=-1, offset=5)
+    gone, back = [*reader(3, 20, 30), op(Function.CRASH, 30, 30, process=3)], reader(4, 80, 95, generation=2)
+    who = {"process": 4, "member": "m4", "generation": 2}
+    handed = of_group(Function.POLL, 80.2, 80.3, records=(record(5),), positions=(place(5),), **who)
+    stays = reader(5, 20, 80)
+    assert "late_delivery" not in found([*gone, append, *back, handed])
+    assert "late_delivery" in found([*gone, append, *back])
+    assert "late_delivery" in found([*gone, *stays, append, *back, handed])
