@@ -154,9 +154,9 @@ class HostedCluster(WorkingCluster):
                 self.now // MILLISECOND,
             )
 
-    def finished_operations(self, undecided: Mapping[int, Operation] | None = None) -> tuple[Operation, ...]:
+    def history(self, known: Mapping[int, Operation]) -> tuple[Operation, ...]:
         """Those of the run's own clients and of connections, by invoke time."""
-        rows = [*super().finished_operations(undecided), *self.clients.operations()]
+        rows = [*super().history(known), *self.clients.operations()]
         return tuple(sorted(rows, key=lambda row: (row.invoke_time, row.op_id)))
 
     def client_nodes(self) -> list[int]:

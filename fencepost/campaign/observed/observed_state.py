@@ -8,6 +8,7 @@ import msgspec
 from attrs import define, field
 
 from fencepost.traces.events import REPLICA_DELETED, UNCLEAN_REQUESTED, Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome
 
 Key = tuple[str, int]
 """Topic and partition number."""
@@ -26,6 +27,8 @@ LOSING = {"power_loss": POWER_LOSS, BIT_ROT: "bit rot"}
 """The faults after which a log may be shorter than it was, in words."""
 
 
+FIRST_EPOCH, UNNAMED = 0, -1
+"""Leader epochs: of a partition that was just made; of an answer that names none."""
 NOTHING = (0, 0)
 """A range without offsets."""
 
@@ -190,6 +193,22 @@ class ObservedState:
         if found is None:
             found = self.partitions[key] = ObservedPartition()
         return found
+
+    def trusts(self, row: Operation) -> bool:
+        """Whether the row is an end that may be trusted: ListOffsets waits for the high watermark to reach
+        the leader's epoch (KIP-207), and the leader that answered still leads in that epoch, so that no other
+        could have acknowledged anything meanwhile. An answer without an epoch (librdkafka's mock) is trusted
+        in the first one, in which nobody else has led.
+
+        Args:
+            row: a complete one; the state is what was seen after it had ended.
+        """
+        if row.function is not Function.LIST_OFFSETS or row.outcome is not Outcome.OK:
+            return False
+        assert row.topic is not None and row.partition is not None
+        known = self.partition((row.topic, row.partition))
+        epoch = FIRST_EPOCH if row.leader_epoch in (None, UNNAMED) else row.leader_epoch
+        return (row.node, epoch) == (known.leader, known.leader_epoch)
 
     def learn(self, event: Event) -> None:
         """Take one event in."""

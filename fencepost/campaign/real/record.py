@@ -7,54 +7,56 @@ An invocation is a line of the file before its client may send it. So the histor
 be judged: `fencepost check FILE`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import msgspec
-from attrs import define, evolve, field
+from attrs import evolve
 
-from fencepost.campaign.observed.observed_state import ObservedState
-from fencepost.campaign.run.recorder import unfinished
+from fencepost.run.record import Record, unfinished
 from fencepost.traces.errors import EnvironmentError_
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Event
 from fencepost.traces.jsonlines import event_line, lines_of, operation_line
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import PlannedOperation
 from fencepost.traces.trace import Trace
 
-FIRST_EPOCH, UNNAMED = 0, -1
-"""Of a partition; in an answer that names none."""
 
+class RealRecord(Record):
+    """What happened so far, named as in the plan."""
 
-@define(eq=False, kw_only=True)
-class RealRecord:
-    """What happened so far."""
+    def __init__(
+        self, names: Mapping[str, str], now: Callable[[], int], file: BinaryIO | None = None
+    ) -> None:
+        """Nothing happened yet.
 
-    names: Mapping[str, str]
-    """The plan's name of each topic, by the cluster's."""
-    file: BinaryIO | None = None
-    """Where it is written ahead; None: nowhere."""
-    events: list[Event] = field(factory=list)
-    operations: list[Operation] = field(factory=list)
-    """Completed ones."""
-    invoked: dict[int, tuple[PlannedOperation, int, int]] = field(factory=dict)
-    """Of those under way, by op id: the operation, its process and its invoke time."""
-    begun: dict[int, tuple[Operation, int]] = field(factory=dict)
-    """Rows that a client began by itself and that are not complete: as far as they are known, and their
-    invoke time, by op id."""
-    answered: dict[int, int] = field(factory=dict)
-    """When the answer came to a row that is complete later, with its transaction, by op id."""
-    trusted: set[int] = field(factory=set)
-    """Op ids of list_offsets with an end that may be trusted."""
+        Args:
+            names: the plan's name of each topic, by the cluster's.
+            now: the clock, nanoseconds of the trace.
+            file: where it is written ahead; None: nowhere.
+        """
+        super().__init__()
+        self.names, self.file, self._now = names, file, now
+        # Op ids of list_offsets with an end that may be trusted.
+        self.trusted_ends: set[int] = set()
 
     @classmethod
-    def open(cls, path: Path | None, names: Mapping[str, str], head: Trace) -> "RealRecord":
-        """A record that is written to `path`. head: the trace without operations.
+    def open(
+        cls, path: Path | None, names: Mapping[str, str], head: Trace, now: Callable[[], int]
+    ) -> "RealRecord":
+        """A record that is written to a file.
 
-        Raises EnvironmentError_."""
+        Args:
+            path: of the file; None: it is not.
+            names: the plan's name of each topic, by the cluster's.
+            head: the trace without operations.
+            now: the clock, nanoseconds of the trace.
+
+        Raises:
+            EnvironmentError_: if the file cannot be written.
+        """
         if path is None:
-            return cls(names=names)
+            return cls(names, now)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = path.open("wb")
@@ -67,7 +69,12 @@ class RealRecord:
                 seen=error.strerror or str(error),
                 where=str(path),
             ) from None
-        return cls(names=names, file=file)
+        return cls(names, now, file)
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds of the trace."""
+        return self._now()
 
     def close(self) -> None:
         """Close the file."""
@@ -80,74 +87,31 @@ class RealRecord:
             self.file.write(line + b"\n")
             self.file.flush()
 
-    # ---- events
-
     def recorded(self, event: Event) -> None:
         """Take one event down."""
-        self.events.append(event)
+        super().recorded(event)
         self._write(event_line(event))
 
-    def note(
-        self, time: int, name: Name, *, node: int = -1, cause: str = "", detail: dict[str, Any] | None = None
-    ) -> None:
-        """An event of the run itself. time: nanoseconds of the trace."""
-        text = msgspec.json.encode(detail).decode() if detail else ""
-        self.recorded(Event(time=time, name=name, node=node, cause=cause, detail=text))
+    def invoke(self, operation: PlannedOperation) -> None:
+        """A client is about to send an operation."""
+        super().invoke(operation)
+        _, time = self.invoked[operation.op_id]
+        self._write(operation_line(unfinished(operation, time, Outcome.UNKNOWN)))
 
-    # ---- operations
+    def row_began(self, operation: Operation) -> None:
+        """A client began an operation by itself, or has an answer to it; its topic is the cluster's."""
+        known = operation.op_id in self.begun
+        super().row_began(operation)
+        if not known:
+            _, time = self.begun[operation.op_id]
+            row = evolve(operation, invoke_time=time, completion_time=None)
+            self._write(operation_line(self._named(row)))
 
-    def invoke(self, operation: PlannedOperation, time: int) -> None:
-        """A client is about to send an operation.
-
-        Args:
-            operation: of the plan; its topic is the plan's.
-            time: nanoseconds.
-        """
-        self.invoked[operation.op_id] = (operation, operation.process, time)
-        row = unfinished(operation, time, Outcome.UNKNOWN)
-        self._write(operation_line(evolve(row, process=operation.process)))
-
-    def completed(self, operation: Operation, time: int) -> Operation:
-        """A client has finished an operation.
-
-        Args:
-            operation: its topic is the cluster's.
-            time: nanoseconds.
-
-        Returns:
-            The row of the record.
-        """
-        if operation.op_id in self.begun:
-            process, (_, invoke_time) = operation.process, self.begun.pop(operation.op_id)
-            time = self.answered.pop(operation.op_id, time)
-        else:
-            _, process, invoke_time = self.invoked.pop(operation.op_id)
-        row = self._named(
-            evolve(
-                operation,
-                process=process,
-                invoke_time=invoke_time,
-                completion_time=None if operation.completion_time is None else time,
-                clock_id=0,
-            )
-        )
-        self.operations.append(row)
+    def row_done(self, operation: Operation) -> Operation:
+        """A client has finished an operation; its topic is the cluster's. Returns the row of the record."""
+        row = super().row_done(self._named(operation))
         self._write(operation_line(row))
         return row
-
-    def began(self, operation: Operation, time: int) -> None:
-        """A client began an operation by itself; or an answer came to one that is complete later.
-
-        Args:
-            operation: the row so far; its topic is the cluster's.
-            time: nanoseconds.
-        """
-        if operation.op_id in self.begun:
-            self.begun[operation.op_id] = (operation, self.begun[operation.op_id][1])
-            self.answered[operation.op_id] = time
-            return
-        self.begun[operation.op_id] = (operation, time)
-        self._write(operation_line(self._named(evolve(operation, invoke_time=time, completion_time=None))))
 
     def _named(self, row: Operation) -> Operation:
         names = self.names
@@ -164,35 +128,8 @@ class RealRecord:
         topic, _, rest = place.rpartition("-")
         return f"{self.names.get(topic, topic)}-{rest}"
 
-    def history(self, undecided: Mapping[int, Operation]) -> tuple[Operation, ...]:
-        """All operations by invoke time. undecided: rows of some under way, where their clients know more; of
-        the others an append is unknown and a read has learnt nothing."""
-        rows = [evolve(row, strong=True) if row.op_id in self.trusted else row for row in self.operations]
-        for op_id, (planned, process, time) in self.invoked.items():
-            outcome = Outcome.UNKNOWN if planned.function == "append" else Outcome.FAIL
-            row = unfinished(planned, time, outcome)
-            if op_id in undecided:
-                row = self._named(evolve(undecided[op_id], invoke_time=time, completion_time=None))
-            rows.append(evolve(row, process=process))
-        rows += [self._named(evolve(row, invoke_time=time)) for row, time in self.begun.values()]
-        return tuple(sorted(rows, key=lambda row: (row.invoke_time, row.op_id)))
-
-    def trust(self, row: Operation, state: ObservedState) -> bool:
-        """Whether this end may be trusted: ListOffsets waits for the high watermark to reach the leader's
-        epoch (KIP-207), and the leader that answered still leads in that epoch, so that no other could have
-        acknowledged anything meanwhile. An answer without an epoch (librdkafka's mock) is trusted in the
-        first one, in which nobody else has led.
-
-        Parameters:
-          row: a list_offsets.
-          state: what was seen after it had ended.
-        """
-        if row.function is not Function.LIST_OFFSETS or row.outcome is not Outcome.OK:
-            return False
-        assert row.topic is not None and row.partition is not None
-        known = state.partition((row.topic, row.partition))
-        epoch = FIRST_EPOCH if row.leader_epoch in (None, UNNAMED) else row.leader_epoch
-        if (row.node, epoch) != (known.leader, known.leader_epoch):
-            return False
-        self.trusted.add(row.op_id)
-        return True
+    def history(self, known: Mapping[int, Operation]) -> tuple[Operation, ...]:
+        """All operations by invoke time. known: of those under way, where their clients know more."""
+        rows = super().history(known)
+        named = (row if row.completion_time is not None else self._named(row) for row in rows)
+        return tuple(evolve(row, strong=True) if row.op_id in self.trusted_ends else row for row in named)

@@ -1,7 +1,8 @@
-"""One run of a plan against a real system: the counterpart of campaign/run/run.py in real time.
+"""One run of a plan against a real system, in real time.
 
-Owns the phases: a fresh topic, the safety phase with operations and faults, heal, progress, final reads. Must
-not know how a system works, or what is judged. The cluster outlives the run, and is healthy when it begins.
+Owns what comes before the story of every run: a fresh topic, the safety phase with operations and faults, and
+what healing is. Must not know how a system works, or what is judged. The cluster outlives the run, and is
+healthy when it begins.
 
 One event loop runs all clients and the observer; the system's verbs run in threads, because they wait for
 processes. A plan's times count from the beginning of the safety phase.
@@ -10,11 +11,9 @@ processes. A plan's times count from the beginning of the safety phase.
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from attrs import define, evolve, field
@@ -32,22 +31,24 @@ from fencepost.campaign.real.rounds import RealRounds
 from fencepost.campaign.real.starved import Sentinel
 from fencepost.campaign.real.striking import Striker
 from fencepost.campaign.real.times import in_trace_time
-from fencepost.campaign.real.transforming import FUNCTIONS, Transforms, consumes, transforms, version_of
+from fencepost.campaign.real.transforming import RealMembers, version_of
 from fencepost.campaign.swarm.broken_requests import client_of
-from fencepost.campaign.swarm.producers import is_pipelined, make_client
+from fencepost.campaign.swarm.producers import make_client
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.client.attempt import READ_COMMITTED
 from fencepost.impl.client.client import Client
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.client.producer.pipelined import PipelinedClient
 from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.runtime.client import RunningClient, running
 from fencepost.proxy.faults import events_of
+from fencepost.run.members import FUNCTIONS, uses_groups
+from fencepost.run.queues import Queues, undecided
+from fencepost.run.story import Story
 from fencepost.systems.system import System, disks_of_system, requests_of_system
 from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.plan import ClientOptions, Plan, PlannedOperation
+from fencepost.traces.plan import ClientOptions, PlannedOperation
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
 from fencepost.wire.client import Access, Address, KafkaNetwork, look_around
@@ -56,8 +57,6 @@ READER = ClientOptions(
     request_timeout_ms=2_000, delivery_timeout_ms=20_000, fetch_wait_max_ms=0, max_poll_records=2_000
 )
 """The run's own client, which reads everything that is there."""
-MOST_FINAL_READS = 500
-"""Polls of one partition: each brings up to 2,000 records, and a run sends a few thousand."""
 HEALTHY_POLL_S = 0.1
 MOST_A_LOOK_S = 2.0
 """What one look at the cluster takes at most of the time to heal. Where it takes longer, the machine has no
@@ -68,10 +67,9 @@ MILLISECONDS = 1_000
 
 
 @define(eq=False, kw_only=True)
-class RealRun:
+class RealRun(Story):
     """A run. What it made can be asked for after `go`, also if that raised."""
 
-    plan: Plan
     system: System
     topic: str
     """Of the cluster: fresh, where the plan says `t`. Other topics have their names after it."""
@@ -89,10 +87,6 @@ class RealRun:
     record: RealRecord = field(init=False)
     observer: Observer = field(init=False)
     rounds: RealRounds = field(init=False)
-    stuck: str = field(default="", init=False)
-    """What never came after the faults; empty: everything did."""
-    reader: int = field(default=0, init=False)
-    """Process of the final reads."""
     timings: dict[str, float] = field(factory=dict, init=False)
     """Seconds of each phase."""
     _first: int = field(factory=time.monotonic_ns, init=False)
@@ -102,28 +96,23 @@ class RealRun:
     _clients: dict[int, RunningClient] = field(factory=dict, init=False)
     _ahead: dict[int, int] = field(factory=dict, init=False)
     """How much the clock of each process is ahead of the trace's, nanoseconds."""
-    _waiting: "dict[int, deque[PlannedOperation]]" = field(factory=dict, init=False)
-    """Operations that are due, by process."""
-    _busy: dict[int, int] = field(factory=dict, init=False)
-    """The operation under way of each process that waits for it."""
-    _last: dict[int, Operation] = field(factory=dict, init=False)
-    """The latest completed operation of each process."""
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
     _striker: Striker | None = field(default=None, init=False)
     """Carries out the faults, once the topic is there."""
-    _next_op_id: int = field(default=0, init=False)
     _stretches: list[tuple[int, int]] = field(factory=list, init=False)
     """When the machine stood still, nanoseconds of the trace."""
     _names: dict[str, str] = field(factory=dict, init=False)
     """The cluster's name of each topic, by the plan's."""
-    _transforms: Transforms | None = field(default=None, init=False)
-    """The processes that write in transactions; None: the plan has none."""
+    _members: RealMembers | None = field(default=None, init=False)
+    """The same as `members`."""
 
     def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self.queues = Queues(
+            plan=self.plan, begin=self._begin, alone=lambda operation: operation.process == self.reader
+        )
         first, *others = (one.name for one in self.plan.cluster.topics)
         self._names = {first: self.topic, **{name: f"{self.topic}-{name}" for name in others}}
-        self.reader = 1 + max((one.process for one in self.plan.operations), default=0)
-        self._next_op_id = max((one.op_id for one in self.plan.operations), default=0)
         head = Trace(
             trace_id=self.plan.seed,
             plan="",
@@ -133,7 +122,8 @@ class RealRun:
             profile=self.plan.profile,
             concurrent_processes=self.plan.client.producer.pipelined,
         )
-        self.record = RealRecord.open(self.ahead, {mine: name for name, mine in self._names.items()}, head)
+        plans = {mine: name for name, mine in self._names.items()}
+        self.record = RealRecord.open(self.ahead, plans, head, nanoseconds_since(self._first))
 
     @property
     def now(self) -> int:
@@ -154,13 +144,13 @@ class RealRun:
                     async with self._phase("heal"):
                         healed = await self._heal()
                     if healed:
-                        await self._final(stack)
-                    await self.rounds.ask(self._transforms, last=True)
+                        await self._after_healing(stack)
+                    await self.rounds.ask(last=True)
                 finally:
                     self.observer.stop()
                     looking.cancel()
                     await asyncio.gather(looking, return_exceptions=True)
-                self.record.note(self.now, Name.PHASE, cause="end")
+                self.record.note(Name.PHASE, cause="end")
                 return self._trace()
         finally:
             if self._striker is not None:
@@ -171,9 +161,6 @@ class RealRun:
     def _breaks(self) -> Striker:
         assert self._striker is not None, "the topic is there before anything else"
         return self._striker
-
-    def _note(self, name: Name, **fields: Any) -> None:
-        self.record.note(self.now, name, **fields)
 
     def _starved(self, begin: float, end: float) -> None:
         first = self._first / 1e9
@@ -193,13 +180,13 @@ class RealRun:
         clients = {name: plan[name] for name in ("client", "consumer", "transform") if name in plan}
         wire = {"network": {"latency_min_us": 1_000, "latency_tail_us": 1_000, "latency_max_us": 50_000}}
         detail = {**clients, **wire, "cluster": cluster, "real": inside.settings.get("real", {})}
-        self._note(Name.SETTINGS, detail=detail)
+        self.record.note(Name.SETTINGS, detail=detail)
 
     @contextlib.asynccontextmanager
     async def _phase(self, name: str) -> AsyncIterator[None]:
         began = time.monotonic()
         if name != "topic":
-            self.record.note(self.now, Name.PHASE, cause=name)
+            self.record.note(Name.PHASE, cause=name)
         yield
         self.timings[name] = round(time.monotonic() - began, 3)
 
@@ -221,14 +208,6 @@ class RealRun:
                 now=nanoseconds_since(self._first),
                 record=self.record.recorded,
             )
-            self.rounds = RealRounds(
-                plan=self.plan,
-                record=self.record,
-                brokers=self.system.brokers,
-                now=nanoseconds_since(self._first),
-                addresses=self._addresses,
-            )
-            stack.push_async_callback(self.rounds.close)
             for topic in self.plan.cluster.topics:
                 await asking.create(self._names[topic.name], topic, self.system.brokers)
             await self.observer.look()
@@ -238,7 +217,7 @@ class RealRun:
                 plan=self.plan,
                 system=self.system,
                 state=self.observer.state,
-                note=self._note,
+                note=self.record.note,
                 topic=self.topic,
                 names=self._names,
                 folders=tuple(
@@ -248,31 +227,35 @@ class RealRun:
                 ),
             )
         for kind in self.left_out:
-            self.record.note(
-                self.now,
-                Name.FAULT_SKIPPED,
-                cause=kind,
-                detail={"fault": -1, "reason": "this system cannot do it"},
-            )
+            why = {"fault": -1, "reason": "this system cannot do it"}
+            self.record.note(Name.FAULT_SKIPPED, cause=kind, detail=why)
         for process in sorted({one.process for one in self._planned()}):
             core = make_client(self.plan, Parts(), process, tuple(self._addresses), healing=False)
             await self._client(stack, process, core)
 
-        if consumes(self.plan):
-            self._transforms = Transforms(
+        if uses_groups(self.plan):
+            self.members = self._members = RealMembers(
                 plan=self.plan,
+                brokers=tuple(self._addresses),
                 addresses=self._addresses,
                 names=self._names,
                 apart=self.topic,
                 version=await version_of(addresses[0], Access()),
                 record=self.record,
-                now=nanoseconds_since(self._first),
                 changed=self._changed.set,
                 opened=lambda row: self._breaks.acknowledged(
                     row, self._first + row.invoke_time, Name.TRANSACTION_PHASE
                 ),
             )
-            stack.push_async_callback(self._transforms.close)
+            stack.push_async_callback(self._members.close)
+        self.rounds = RealRounds(
+            plan=self.plan,
+            record=self.record,
+            members=self.members,
+            brokers=self.system.brokers,
+            addresses=self._addresses,
+        )
+        stack.push_async_callback(self.rounds.close)
 
     def _planned(self) -> tuple[PlannedOperation, ...]:
         """Operations of clients that do one after the other."""
@@ -287,17 +270,18 @@ class RealRun:
                 self._completed,
             )
         )
-        self._waiting[process] = deque()
         self._ahead[process] = self._clients[process].driver.clock.now() - self.now
 
     # ---- the workload
 
     async def _safety(self, stack: AsyncExitStack) -> None:
         loop, begin = asyncio.get_running_loop(), asyncio.get_running_loop().time()
-        timers = [loop.call_at(begin + one.at_ms / MILLISECONDS, self._due, one) for one in self._planned()]
-        if self._transforms is not None:
+        timers = [
+            loop.call_at(begin + one.at_ms / MILLISECONDS, self.schedule, one) for one in self._planned()
+        ]
+        if self.members is not None:
             timers += [
-                loop.call_at(begin + one.at_ms / MILLISECONDS, self._transforms.do, one)
+                loop.call_at(begin + one.at_ms / MILLISECONDS, self.members.do, one)
                 for one in self.plan.operations
                 if one.function in FUNCTIONS
             ]
@@ -308,46 +292,38 @@ class RealRun:
         try:
             for _ in range(2):  # in the middle and at the end
                 await asyncio.sleep(self.plan.safety_ms / MILLISECONDS / 2)
-                self.rounds.in_safety(calm=self._breaks.calm, transforms=self._transforms)
-            await self._until(self._idle, self.plan.client.delivery_timeout_ms)
+                self.rounds.in_calm(calm=self._breaks.calm)
+            await self.until(self._idle, self.plan.client.delivery_timeout_ms)
         finally:
             for timer in timers:
                 timer.cancel()
-            for queue in self._waiting.values():
-                queue.clear()
+            self.queues.clear()
 
-    def _due(self, operation: PlannedOperation) -> None:
-        self._waiting[operation.process].append(operation)
-        self._next(operation.process)
+    def schedule(self, operation: PlannedOperation) -> None:
+        """Its time has come."""
+        self.queues.due(operation)
 
-    def _next(self, process: int) -> None:
-        while process not in self._busy and self._waiting[process]:
-            operation = self._waiting[process].popleft()
-            healing = process == self.reader
-            if not is_pipelined(self.plan, operation, healing=healing):
-                self._busy[process] = operation.op_id
-            self.record.invoke(operation, self.now)
-            asked = evolve(operation, topic=self._names[operation.topic])
-            self._clients[process].driver.accept(Invoke(asked))
+    def _begin(self, operation: PlannedOperation) -> None:
+        self.record.invoke(operation)
+        asked = evolve(operation, topic=self._names[operation.topic])
+        self._clients[operation.process].driver.accept(Invoke(asked))
 
     def _completed(self, operation: Operation) -> None:
         operation = in_trace_time(operation, self._ahead[operation.process], self._ahead.values())
-        row = self.record.completed(operation, self.now)
+        row = self.record.row_done(operation)
         if row.function is Function.APPEND and row.outcome is Outcome.OK:
             self._breaks.acknowledged(row, self._first + row.invoke_time)
-        if self._busy.get(row.process) == row.op_id:
-            del self._busy[row.process]
-            self._last[row.process] = row
+        self.queues.completed(row)
         self._changed.set()
-        asyncio.get_running_loop().call_soon(self._next, row.process)
+        asyncio.get_running_loop().call_soon(self.queues.next, row.process)
 
     def _idle(self) -> bool:
-        return not self.record.invoked and not any(self._waiting.values())
+        return not self.record.invoked and self.queues.idle
 
-    async def _until(self, condition: Callable[[], bool], bound_ms: int) -> bool:
+    async def until(self, reached: Callable[[], bool], bound_ms: int) -> bool:
         """Wait until it holds, at most so long; whether it does."""
         deadline = time.monotonic() + bound_ms / MILLISECONDS
-        while not condition():
+        while not reached():
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
@@ -365,7 +341,7 @@ class RealRun:
         left, last = self.plan.liveness_ms / MILLISECONDS, time.monotonic()
         while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
             if left < 0:
-                return await self._never(NEVER_HEALED)
+                return await self.never(NEVER_HEALED)
             await asyncio.sleep(HEALTHY_POLL_S)
             now = time.monotonic()
             left, last = left - min(now - last, MOST_A_LOOK_S), now
@@ -382,7 +358,7 @@ class RealRun:
             for key, known in state.partitions.items()
         )
 
-    async def _never(self, what: str) -> bool:
+    async def never(self, what: str) -> bool:
         """Record what never came, and what each broker says then. Never true."""
         self.stuck = what
         stood: dict[str, object] = {
@@ -394,109 +370,42 @@ class RealRun:
             process = "there" if await asyncio.to_thread(self.system.runs, broker) else "gone"
             knows = "no answer" if view is None else f"knows {list(view.live)}"
             stood[f"broker {broker}"] = f"{knows}, its process is {process}"
-        self.record.note(self.now, Name.LIVENESS_FAILED, cause=what, detail=stood)
+        self.record.note(Name.LIVENESS_FAILED, cause=what, detail=stood)
         return False
 
-    async def _final(self, stack: AsyncExitStack) -> None:
+    async def _after_healing(self, stack: AsyncExitStack) -> None:
         """A record into each partition, an end that may be trusted, everything up to it."""
-        await self._client(
-            stack, self.reader, Client(self.reader, READER, ClientMetadata(tuple(self._addresses)))
-        )
-        places = self._places()
+        core = Client(self.reader, READER, ClientMetadata(tuple(self._addresses)))
+        await self._client(stack, self.reader, core)
         async with self._phase("liveness"):
-            self.rounds.begin(self._transforms)
-            ends: dict[Key, int] = {}
-            for place in places:
-                written = await self._do("append", place)
-                if written is None:
-                    await self._never(f"a record is written to {place[0]}-{place[1]}")
-                    return
-                ends[place] = written.offset or 0
-            if self._transforms is not None and not await self._decided(self._transforms, ends):
-                return
-        async with self._phase("final"):
-            for isolation in ("", READ_COMMITTED) if transforms(self.plan) else ("",):
-                for place in places:
-                    if not await self._read_to_end(place, isolation):
-                        await self._never(f"{place[0]}-{place[1]} is read to its end")
-                        return
+            if self.members is not None:
+                self.members.heal(self.reader + 1)
+            self.rounds.begin()
+            moves = await self.makes_progress()
+        if moves:
+            async with self._phase("final"):
+                await self.final_reads()
 
-    async def _decided(self, processes: Transforms, ends: dict[Key, int]) -> bool:
-        """Whether every group transforms what is at these offsets, and every transaction is decided then:
-        what hangs would keep readers of committed records from all that comes after it."""
-        await processes.heal(self.reader + 1)
-        bound_ms = self.plan.liveness_ms
-        if not await self._until(lambda: not processes.lagging(ends), bound_ms):
-            return await self._never(f"group {processes.lagging(ends)[0]} transforms what is appended")
-        await processes.close()
-        if not transforms(self.plan):
+    async def members_done(self) -> None:
+        """Every group got everything: its processes end."""
+        if self._members is not None:
+            await self._members.close()
+
+    async def trusted(self, listed: Operation) -> bool:
+        """Whether this end may be trusted, by what is seen after it."""
+        await self.observer.look()
+        if self.observer.state.trusts(listed):
+            self.record.trusted_ends.add(listed.op_id)
             return True
-        deadline = time.monotonic() + (bound_ms + self.plan.transform.transaction_timeout_ms) / MILLISECONDS
-        for place in ends:
-            while not await self._stable(place):
-                if time.monotonic() > deadline:
-                    return await self._never(f"every transaction in {place[0]}-{place[1]} is decided")
-                await asyncio.sleep(HEALTHY_POLL_S)
-        return True
+        return False
 
-    async def _stable(self, place: Key) -> bool:
-        """Whether readers of committed records get to the end."""
-        end = await self._do("list_offsets", place)
-        stable = await self._do("list_offsets", place, READ_COMMITTED)
-        return end is not None and stable is not None and (stable.offset or 0) >= (end.offset or 0)
-
-    def _places(self) -> tuple[Key, ...]:
+    def places(self) -> tuple[Key, ...]:
         """The partitions of all topics, as they were seen: a fake makes more than it was asked for, and a
         partitioner uses them."""
         made = {
             (topic.name, number) for topic in self.plan.cluster.topics for number in range(topic.partitions)
         }
         return tuple(sorted({*made, *self.observer.state.assignments}))
-
-    async def _read_to_end(self, place: Key, isolation: str = "") -> bool:
-        """Learn an end that may be trusted, and poll up to it. isolation: READ_COMMITTED for a reader of
-        committed records, who passes what he is not shown."""
-        listed = None
-        for _ in range(MOST_FINAL_READS):
-            listed = await self._do("list_offsets", place)
-            if listed is None:
-                return False
-            await self.observer.look()
-            if self.record.trust(listed, self.observer.state):
-                break
-        else:
-            return False
-        end = listed.offset or 0
-        for _ in range(MOST_FINAL_READS):
-            read = await self._do("poll", place, isolation)
-            if read is None:
-                return False
-            if (read.offset or 0) >= end or (read.records and read.records[-1].offset + 1 >= end):
-                return True
-        return False
-
-    async def _do(self, function: str, place: Key, argument: str = "") -> Operation | None:
-        """Try until one operation of this kind succeeds; None if none did within the bound."""
-        deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS
-        while time.monotonic() < deadline:
-            self._next_op_id += 1
-            op_id = self._next_op_id
-            self._due(
-                PlannedOperation(
-                    op_id=op_id,
-                    process=self.reader,
-                    at_ms=0,
-                    function=function,
-                    topic=place[0],
-                    partition=place[1],
-                    argument=argument,
-                )
-            )
-            await self._until(lambda: self.reader not in self._busy, self.plan.liveness_ms)
-            done = self._last.get(self.reader)
-            if done is not None and done.op_id == op_id and done.outcome is Outcome.OK:
-                return done
-        return None
 
     # ---- the trace
 
@@ -508,14 +417,10 @@ class RealRun:
         return tuple(power.of_run(losses, self._began, self.record.names))
 
     def _trace(self) -> Trace:
-        cores = [client.driver.core for client in self._clients.values()]
-        undecided = {
-            row.op_id: row for core in cores if isinstance(core, PipelinedClient) for row in core.undecided()
-        }
-        operations = self.record.history(undecided)
+        operations = self.record.history(undecided(one.driver.core for one in self._clients.values()))
         inside = inside_of(self.system, self._began, self.record.names)
         if inside.missing:
-            self.record.note(self.now, Name.MARK, cause="inside_unknown", detail={"why": inside.missing})
+            self.record.note(Name.MARK, cause="inside_unknown", detail={"why": inside.missing})
         stored, said = self._stored(operations), self._said()
         seen = self.observer.elections
         claims = claims_of_run(

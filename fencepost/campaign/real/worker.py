@@ -25,13 +25,13 @@ from fencepost.campaign.real.copies import copy_folder, copy_logs
 from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
 from fencepost.campaign.real.run import RealRun
 from fencepost.campaign.real.striking import FOLLOWED
-from fencepost.campaign.real.transforming import FUNCTIONS, transforms
 from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.campaign.workers.worker import Worker, main
 from fencepost.proxy.faults import parse
 from fencepost.proxy.faults.allowed import refuse_illegal
+from fencepost.run.members import FUNCTIONS, transforms
 from fencepost.systems.named import make_system
 from fencepost.systems.system import System
 from fencepost.traces.errors import EnvironmentError_, PlanError

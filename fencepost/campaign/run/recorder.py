@@ -1,42 +1,29 @@
-"""The record of a run: events and operations as they happen, and the facts they add up to.
+"""The record of a simulated run, and the facts that its events add up to.
 
-Owns the lists. It hears ZooKeeper's commits and the hosts' effects; must not act on what it hears.
+Owns what ZooKeeper's commits and the hosts' effects are in a trace. Must not act on what it hears.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-import msgspec
-from attrs import evolve
-
 from fencepost.campaign.observed.observed_state import Assignments, ObservedState
-from fencepost.impl.client.attempt import Attempt, complete
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import WatchKind
+from fencepost.run.record import Record
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import Scheduler
 from fencepost.sim.zookeeper import Commit
 from fencepost.sim.zookeeper_tree import Change
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, remake_operation
-from fencepost.traces.plan import PlannedOperation
+from fencepost.traces.operations import Operation
 
 
-class Recorder(Observer):
-    """events: in the order in which they happened. strong: whether ends may be trusted now (the final phase).
-    operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id;
-    begun: (row, invoke time) of those under way that clients began by themselves; answered: when their
-    answers came, of those that wait for something else to count."""
+class Recorder(Record, Observer):
+    """The record of a simulated run, in virtual time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.observed_state = ObservedState()
-        self.events: list[Event] = []
-        self.operations: list[Operation] = []
-        self.invoked: dict[int, tuple[PlannedOperation, int]] = {}
-        self.begun: dict[int, tuple[Operation, int]] = {}
-        self.answered: dict[int, int] = {}
         self.scheduler: Scheduler | None = None
+        # Whether ends may be trusted now (the final phase).
         self.strong = False
 
     @property
@@ -51,20 +38,6 @@ class Recorder(Observer):
         """Take one event down."""
         self.events.append(event)
         self.observed_state.learn(event)
-
-    def note(
-        self, name: Name, *, node: int = -1, cause: str = "", detail: dict[str, Any] | None = None
-    ) -> None:
-        """Record an event of the run itself.
-
-        Args:
-            name: the event.
-            node: where; -1: nowhere in particular.
-            cause: its cause.
-            detail: further values.
-        """
-        text = msgspec.json.encode(detail).decode() if detail else ""
-        self.recorded(Event(time=self.now, name=name, node=node, cause=cause, detail=text))
 
     def busy(self, node: int, since: int) -> None:
         """A process had no time for anything else."""
@@ -153,23 +126,14 @@ class Recorder(Observer):
 
     # ---- operations
 
-    def invoke(self, operation: PlannedOperation) -> None:
-        """A client is about to begin an operation."""
-        self.invoked[operation.op_id] = (operation, self.now)
-
     def began(self, node: int, operation: Operation) -> None:
-        """A client began an operation by itself; or an answer came to one that is complete later, with its
-        transaction.
+        """A client began an operation by itself, or has an answer to it.
 
         Args:
             node: the client's host.
             operation: the row so far.
         """
-        if operation.op_id in self.begun:
-            self.begun[operation.op_id] = (operation, self.begun[operation.op_id][1])
-            self.answered[operation.op_id] = self.now
-        else:
-            self.begun[operation.op_id] = (operation, self.now)
+        self.row_began(operation)
 
     def completed(self, node: int, operation: Operation) -> None:
         """A client finished an operation.
@@ -178,71 +142,8 @@ class Recorder(Observer):
             node: the client's host.
             operation: the complete row.
         """
-        under_way = self.begun if operation.op_id in self.begun else self.invoked
-        _, invoke_time = under_way.pop(operation.op_id)
-        answered = self.answered.pop(operation.op_id, self.now)
-        completed = remake_operation(
-            operation,
-            invoke_time=invoke_time,
-            completion_time=None if operation.completion_time is None else answered,
-            strong=self.strong and self._by_current_leader(operation),
-        )
-        self.operations.append(completed)
+        self.row_done(operation)
 
-    def _by_current_leader(self, operation: Operation) -> bool:
-        """Whether this is an end that may be trusted: ListOffsets waits for the high watermark to reach the
-        leader's epoch (KIP-207), and the leader that answered is the one that ZooKeeper names still, so that
-        no other could have acknowledged anything meanwhile."""
-        if operation.function is not Function.LIST_OFFSETS or operation.outcome is not Outcome.OK:
-            return False
-        assert operation.topic is not None and operation.partition is not None
-        partition = self.observed_state.partition((operation.topic, operation.partition))
-        return (operation.node, operation.leader_epoch) == (partition.leader, partition.leader_epoch)
-
-    def finished_operations(self, undecided: Mapping[int, Operation] | None = None) -> tuple[Operation, ...]:
-        """All operations by invoke time. Of those still under way an append is unknown and a read has learnt
-        nothing. undecided: rows of some of them, where their clients know more."""
-        hanging = [
-            evolve(undecided[op_id], invoke_time=invoke_time, completion_time=None)
-            if undecided and op_id in undecided
-            else unfinished(
-                planned, invoke_time, Outcome.UNKNOWN if planned.function == "append" else Outcome.FAIL
-            )
-            for op_id, (planned, invoke_time) in self.invoked.items()
-        ]
-        hanging += [evolve(row, invoke_time=invoke_time) for row, invoke_time in self.begun.values()]
-        everything = self.operations + hanging
-        return tuple(sorted(everything, key=lambda operation: (operation.invoke_time, operation.op_id)))
-
-
-def crash_row(planned: PlannedOperation, session: int, now: int) -> Operation:
-    """The row of a consumer's process that ends at once.
-
-    Args:
-        planned: as the plan has it.
-        session: how often the process had begun before.
-        now: nanoseconds.
-    """
-    return Operation(
-        op_id=planned.op_id,
-        process=planned.process,
-        session=session,
-        function=Function.CRASH,
-        invoke_time=now,
-        completion_time=now,
-        outcome=Outcome.OK,
-    )
-
-
-def unfinished(planned: PlannedOperation, invoke_time: int, outcome: Outcome) -> Operation:
-    """The row of an operation that nobody answered.
-
-    Args:
-        planned: as the plan has it.
-        invoke_time: virtual nanoseconds.
-        outcome: what is known of it.
-    """
-    attempt = Attempt(planned, TopicPartition(planned.topic, planned.partition))
-    return evolve(
-        complete(planned.process, attempt, outcome).operation, invoke_time=invoke_time, completion_time=None
-    )
+    def trusted(self, operation: Operation) -> bool:
+        """Whether this is an end that may be trusted, in the final phase."""
+        return self.strong and self.observed_state.trusts(operation)

@@ -6,7 +6,7 @@ import json
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.real import rounds as rounds_of_runs
+from fencepost.run import rounds as rounds_of_runs
 from fencepost.campaign.workers.plans import plan_of as plan_of_job
 from fencepost.campaign.workers.results import Job
 from fencepost.traces.events import Name, Question

@@ -91,7 +91,7 @@ def test_transactions_end_and_every_input_counts_once(version):
         evolve(plan, faults=tuple(evolve(one, follows=Name.TRANSACTION_PHASE) for one in plan.faults))
     )
     run, trace = run_in(plan, version, "t-5-1-1")
-    assert not run.stuck and run._transforms.version == version
+    assert not run.stuck and run.members.version == version
     (struck,) = [event.time for event in trace.events if event.name is Name.FAULT_BEGAN]
     assert any(
         one.topic == "out" and one.invoke_time < struck

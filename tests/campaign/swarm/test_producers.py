@@ -146,5 +146,5 @@ def test_appends_under_way_keep_their_partition_and_number():
         if rows and rows[2].outcome is Outcome.UNKNOWN:
             break
     assert (rows[2].partition, rows[2].producer_id, rows[2].sequence) == (0, 0, 1)
-    listed = under_way.cluster.finished_operations(rows)
+    listed = under_way.cluster.history(rows)
     assert listed[-1].invoke_time > 0 and listed[-1].completion_time is None

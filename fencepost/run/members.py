@@ -1,0 +1,208 @@
+"""Consumers in groups: their processes begin, pause, crash, leave and come back as the plan says, and consume
+meanwhile by themselves, each poll in a transaction of its own if they transform what they read.
+
+Owns which process runs, and how far each group got. Must not know the phases of a run, or what a process runs
+on. What consumers do is not planned one by one: their rows of the trace have op ids of their own.
+"""
+
+from collections.abc import Collection, Mapping
+
+from attrs import define, evolve, field
+
+from fencepost.campaign.run.group_consumer import make_consumer, make_transformer
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.client.consumer.consumer import Consumer
+from fencepost.impl.client.consumer.requests import ConsumerIdentity
+from fencepost.run.record import Record
+from fencepost.traces.operations import Function, Operation
+from fencepost.traces.plan import Plan, PlannedOperation, TransformOptions
+
+TRANSFORM = "transform"
+FUNCTIONS = frozenset({TRANSFORM, "subscribe", "unsubscribe", "crash", "pause"})
+"""What a plan asks of a consumer's process."""
+PAUSE_UNIT_MS = 100
+LEAVING_MS = 200
+"""How long a process that leaves its group is left to say so, before it ends."""
+Key = tuple[str, int]
+"""Topic and partition number."""
+
+
+def uses_groups(plan: Plan) -> bool:
+    """Whether consumers in groups take part."""
+    return any(operation.function in FUNCTIONS for operation in plan.operations)
+
+
+def transforms(plan: Plan) -> bool:
+    """Whether processes of this plan write in transactions."""
+    return any(operation.function == TRANSFORM for operation in plan.operations)
+
+
+@define
+class Incarnation:
+    """A consumer's process, since it was started last."""
+
+    # How often it was started before.
+    session: int
+    group: str
+    topic: str
+    # Empty unless it transforms what it reads.
+    transactional_id: str = ""
+
+
+@define(eq=False, kw_only=True)
+class Members:
+    """All of them. Topics are named as in the plan."""
+
+    plan: Plan
+    record: Record
+    brokers: tuple[int, ...]
+    parts: Parts = field(factory=Parts)
+    # Of transactions.
+    version: int = 1
+    # What processes that transform do.
+    transform: TransformOptions = field(init=False)
+    # The last one of each process.
+    incarnations: dict[int, Incarnation] = field(factory=dict)
+    # The highest offset that a group got, or transformed, by group, topic and partition.
+    reached: dict[tuple[str, str, int], int] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.transform = self.plan.transform
+
+    # ---- what differs between systems
+
+    def running(self) -> Collection[int]:
+        """The processes that run, paused ones included."""
+        raise NotImplementedError
+
+    def start(self, process: int) -> None:
+        """Start its last incarnation, with `core` of it."""
+        raise NotImplementedError
+
+    def kill(self, process: int) -> None:
+        """It is gone at once."""
+        raise NotImplementedError
+
+    def leave(self, process: int) -> None:
+        """It says so to its group, and ends LEAVING_MS later."""
+        raise NotImplementedError
+
+    def pause(self, process: int, duration_ms: int) -> None:
+        """It stands still for so long."""
+        raise NotImplementedError
+
+    def resume(self, process: int) -> None:
+        """It goes on now."""
+        raise NotImplementedError
+
+    def name_of(self, topic: str) -> str:
+        """The cluster's name of a topic."""
+        return topic
+
+    def group_of(self, key: str) -> str:
+        """The cluster's name of a group."""
+        return key
+
+    def passed(self) -> Mapping[tuple[str, str, int], int]:
+        """Up to which deleted offset members of each group are known to have read on."""
+        return {}
+
+    # ---- what the plan says
+
+    def do(self, operation: PlannedOperation) -> None:
+        """What the plan says of a process, if it makes sense now."""
+        process, function = operation.process, operation.function
+        runs = process in self.running()
+        if function in (TRANSFORM, "subscribe") and not runs:
+            group = self.group_of(operation.key)
+            name = f"{group}-{operation.partition}" if function == TRANSFORM else ""
+            self._begin(process, group, operation.topic, name)
+        elif function == "crash" and runs:
+            self.kill(process)
+            self.record.crashed(operation, self.incarnations[process].session)
+        elif function == "unsubscribe" and runs:
+            self.leave(process)
+        elif function == "pause" and runs:
+            self.pause(process, operation.records * PAUSE_UNIT_MS)
+
+    def _begin(self, process: int, group: str, topic: str, transactional_id: str) -> None:
+        before = self.incarnations.get(process)
+        session = 0 if before is None else before.session + 1
+        self.incarnations[process] = Incarnation(session, group, topic, transactional_id)
+        self.start(process)
+
+    def core(self, process: int) -> Consumer:
+        """The core of its last incarnation."""
+        mine, options = self.incarnations[process], self.plan.consumer
+        identity = ConsumerIdentity(
+            process=process,
+            group=mine.group,
+            topics=(self.name_of(mine.topic),),
+            session=mine.session,
+            instance_id=f"instance-{process}" if options.static_members else None,
+        )
+        if not mine.transactional_id:
+            return make_consumer(identity, options, self.brokers, self.parts.consumer_coordinator)
+        transform = evolve(self.transform, output=self.name_of(self.transform.output))
+        loop = self.parts.transform_loop(mine.transactional_id, transform, self.version)
+        return make_transformer(identity, options, self.brokers, loop, self.parts.consumer_coordinator)
+
+    # ---- progress
+
+    def saw(self, row: Operation) -> None:
+        """A row of a consumer is complete. What lies below the log start is gone (retention): nobody gets it,
+        and a consumer that is beyond it is past it."""
+        if row.function is not Function.POLL or row.group is None:
+            return
+        for record in row.records:
+            self.reach((row.group, record.topic, record.partition), record.offset)
+        for position in row.positions:
+            gone = min(position.offset, position.log_start_offset or 0)
+            self.reach((row.group, position.topic, position.partition), gone - 1)
+
+    def reach(self, key: tuple[str, str, int], offset: int) -> None:
+        """A group got so far. key: the group, topic and partition."""
+        self.reached[key] = max(offset, self.reached.get(key, -1))
+
+    def heal(self, process: int) -> None:
+        """The faults are over: nobody is paused, and of those that share a transactional id one stays: they
+        would fence each other for ever. A group that lives on is left to its own members; in one that has
+        none another process takes part from now on.
+
+        Args:
+            process: the number of the first of these; the others have those after it.
+        """
+        for known in self.running():
+            self.resume(known)
+        having: set[str] = set()
+        for known in sorted(self.running()):
+            name = self.incarnations[known].transactional_id
+            if name and name in having:
+                self.kill(known)
+            having.add(name)
+        alive = {(self.incarnations[known].group, self.incarnations[known].topic) for known in self.running()}
+        left = sorted(
+            {
+                (mine.group, mine.topic, bool(mine.transactional_id))
+                for mine in self.incarnations.values()
+                if (mine.group, mine.topic) not in alive
+            }
+        )
+        for number, (group, topic, writes) in enumerate(left, process):
+            self._begin(number, group, topic, f"{group}-{number}" if writes else "")
+
+    def lagging(self, ends: Mapping[Key, int]) -> list[str]:
+        """Groups that have not got the record at these offsets. One with a member beyond a record that was
+        deleted before the group was stable does not lag.
+
+        Args:
+            ends: offset of the last record, by topic and partition.
+        """
+        passed = self.passed()
+        return [
+            f"{group} of {topic}-{partition}"
+            for group, wanted in sorted({(mine.group, mine.topic) for mine in self.incarnations.values()})
+            for (topic, partition), offset in sorted(ends.items())
+            if topic == wanted
+            and max(self.reached.get(key := (group, topic, partition), -1), passed.get(key, 0) - 1) < offset
+        ]
