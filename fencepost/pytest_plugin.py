@@ -180,7 +180,7 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
                 processes = stack.enter_context(RealCluster.started(folder, plan))
             yield processes
     else:
-        from fencepost.campaign.run.simulated_cluster import SimulatedCluster
+        from fencepost.run.simulated.simulated_cluster import SimulatedCluster
 
         with _mistakes_in_a_sentence():
             cluster = SimulatedCluster.start(plan)

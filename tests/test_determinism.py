@@ -40,7 +40,7 @@ def test_another_seed_gives_another_world():
 
 
 RUN = (
-    "from fencepost.campaign.run.run import run; from fencepost.campaign.swarm.swarm import swarm; "
+    "from fencepost.run.simulated.run import run; from fencepost.campaign.swarm.swarm import swarm; "
     "print(run(swarm({seed})).digest)"
 )
 

@@ -6,7 +6,7 @@ takes to find a planted bug, and that the healthy cluster shows nothing.
 
 Owns rounds of examples, each with its own seed, and which machine looks for which bug. Must run in a process
 of its own, as fencepost/machines/log/hunt.py explains. An example counts as found only by an anomaly of the
-bug's own invariant (campaign/bugs); what else was objected to before, mostly by the model, is reported next
+bug's own invariant (bugs); what else was objected to before, mostly by the model, is reported next
 to it.
 
 Standard output carries JSON lines: {"examples": n} when a round is over, then what came of it. The smallest
@@ -23,13 +23,13 @@ from pathlib import Path
 import msgspec
 from attrs import asdict, define, frozen
 
-from fencepost.campaign.bugs import BUGS, PlantedBug
-from fencepost.campaign.run.run import run
+from fencepost.bugs import BUGS, PlantedBug
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.machines.cluster.machines import MACHINES
 from fencepost.machines.cluster.steps import ClusterSteps
 from fencepost.machines.log.hunt import run_round
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan_json import plan_from_json
 

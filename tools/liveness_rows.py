@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.liveness import ROWS, counts_of, judge
 from fencepost.record import bounds
+from fencepost.run.simulated.run import run
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace

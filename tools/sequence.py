@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from fencepost.campaign.run.run import run
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import ClusterOptions, Fault, NetworkOptions, Plan, PlannedOperation, TopicOptions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from fencepost.campaign.bugs import BUGS
+from fencepost.bugs import BUGS
 from fencepost.campaign.hunting.swarm_hunt import RECORD, Hunt
 from tools.ledger import TOP
 from tools.page import Place

@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
+from fencepost.run.simulated.run import run
 from fencepost.traces.digest import digest_of
 from fencepost.traces.operations import Function
 from fencepost.traces.parquet.writer import PartWriter

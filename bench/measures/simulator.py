@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 
 from bench.costs import Cost
 from bench.harness import Case
-from fencepost.campaign.run.run import Run
 from fencepost.campaign.workers.worker import settle_memory
 from fencepost.checkers.judges import judge
+from fencepost.run.simulated.run import Run
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.trace import Trace
 

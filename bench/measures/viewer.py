@@ -18,10 +18,10 @@ from typing import Any
 
 from bench.costs import Cost
 from bench.harness import Case
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Trace

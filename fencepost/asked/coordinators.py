@@ -10,12 +10,12 @@ from typing import Any
 from fencepost.asked.step import NOBODY, Part, Scope, Step, error_of, put, seen
 from fencepost.asked.survey import Survey
 from fencepost.asked.wire_only import ConsumerGroupDescribeRequest
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.messages.admin_api import ListPartitionReassignmentsRequest
 from fencepost.impl.messages.consumer_protocol import decode_assignment
 from fencepost.impl.messages.group_api import DescribeGroupRequest, OffsetFetchRequest
 from fencepost.impl.messages.transaction_api import DescribeTransactionRequest, ListTransactionsRequest
 from fencepost.traces.events import Question
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import ErrorCode
 
 NOT_OF_THAT_KIND = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)

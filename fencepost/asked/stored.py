@@ -19,6 +19,7 @@ from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.impl.log.batch.record_batch import Record
 from fencepost.impl.transaction import records as of_transactions
 from fencepost.traces.events import Question
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 
 MOST_RECORDS = 20
 """Of one key, the latest ones: more than a group commits between two questions of a round."""
@@ -83,7 +84,7 @@ def stored(scope: Scope, survey: Survey) -> Part:
         survey: who leads.
     """
     for key, names in survey.coordinated().items():
-        groups = key.topic == of_groups.OFFSETS_TOPIC
+        groups = key.topic == OFFSETS_TOPIC
         step = Step(
             broker=survey.leader(key),
             question=Question.OFFSET_RECORDS if groups else Question.TRANSACTION_RECORDS,

@@ -16,12 +16,11 @@ from fencepost.audit.source import Place, in_order, opened, size_of
 from fencepost.impl.log import layout
 from fencepost.impl.log.dump.states import PartitionOffset, Property, partition_offsets, properties
 from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
 
 TopicNumber = tuple[str, int]
 """A topic and the number of a partition."""
 
-COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
-"""Kafka's internal topics, which are always compacted."""
 METADATA, BROKER_METADATA = "partition.metadata", "meta.properties"
 KNOWN_FILES = {
     ".lock",
@@ -199,7 +198,7 @@ def replica_of(directory: DataDirectory, key: TopicNumber, findings: Findings) -
         log_start=points[layout.LOG_STARTS].get(key),
         recovery_point=points[layout.RECOVERY_POINTS].get(key),
         alone=bool(points[layout.HIGH_WATERMARKS]) and key not in points[layout.HIGH_WATERMARKS],
-        compacted=key in points[layout.CLEANER_OFFSETS] or key[0] in COMPACTED_TOPICS,
+        compacted=key in points[layout.CLEANER_OFFSETS] or key[0] in INTERNAL_TOPICS,
     )
     try:
         _list(replica, findings)

@@ -14,10 +14,10 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from fencepost.campaign.failure import Keeping, RunFailedError, assert_ok
-from fencepost.campaign.run.run import run
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
 from fencepost.report.commands import one_seed
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
@@ -171,7 +171,7 @@ def _changed(value: Any, where: str, **changes: Any) -> Any:
 
 
 def _bugs(value: Any) -> tuple[str, ...]:
-    from fencepost.campaign.bugs import parts_with
+    from fencepost.bugs import parts_with
 
     bugs = () if value is None else (value,) if isinstance(value, str) else tuple(value)
     parts_with(bugs)

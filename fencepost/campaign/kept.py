@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fencepost.campaign.failure import PLAN, TRACE
-from fencepost.campaign.run.simulated_cluster import SimulatedCluster
 from fencepost.campaign.shrink.text import write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.report.commands import replay_plan
 from fencepost.report.timeline import as_plain, timeline
+from fencepost.run.simulated.simulated_cluster import SimulatedCluster
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import Plan
@@ -82,7 +82,7 @@ def keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
 def _replays(plan: Plan, trace: Trace, path: Path) -> str:
     """The command that shows the run of a plan file again; "" if the plan gives another run."""
     with contextlib.suppress(FencepostError):
-        from fencepost.campaign.run.run import run
+        from fencepost.run.simulated.run import run
 
         if run(plan).digest == trace.digest:
             return replay_plan(path)

@@ -12,8 +12,8 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError, strongest, unknown_name
 
 if TYPE_CHECKING:
-    from fencepost.campaign.bugs import PlantedBug
-    from fencepost.campaign.bugs.storage import LogBug
+    from fencepost.bugs import PlantedBug
+    from fencepost.bugs.storage import LogBug
     from fencepost.campaign.driver.driver import Campaign
     from fencepost.campaign.hunting.log_hunt import LogHunt
     from fencepost.campaign.hunting.swarm_hunt import Hunt
@@ -52,8 +52,8 @@ def list_bugs(as_json: bool) -> ExitCode:
       fencepost bugs list
       fencepost bugs list --json
     """
-    from fencepost.campaign.bugs import BUGS
-    from fencepost.campaign.bugs.storage import LOG_BUGS
+    from fencepost.bugs import BUGS
+    from fencepost.bugs.storage import LOG_BUGS
 
     output = Output(as_json)
     rows = table("bug", "breaks", "found by", "the protection that is missing")
@@ -86,8 +86,8 @@ def show_bug(bug: str, as_json: bool) -> ExitCode:
       fencepost bugs show KIP-101
       fencepost bugs show KAFKA-6975 --json
     """
-    from fencepost.campaign.bugs import BUGS
-    from fencepost.campaign.bugs.storage import LOG_BUGS
+    from fencepost.bugs import BUGS
+    from fencepost.bugs.storage import LOG_BUGS
 
     _check_ids((bug,))
     output = Output(as_json)
@@ -221,8 +221,8 @@ def hunt(
 
 def _check_ids(bugs: tuple[str, ...]) -> None:
     """Raises FencepostError for an id that is in neither table."""
-    from fencepost.campaign.bugs import BUGS
-    from fencepost.campaign.bugs.storage import LOG_BUGS
+    from fencepost.bugs import BUGS
+    from fencepost.bugs.storage import LOG_BUGS
 
     known = BUGS.keys() | LOG_BUGS.keys()
     for bug in bugs:
@@ -239,7 +239,7 @@ def _hunt_swarm_bugs(
     bugs: tuple[str, ...], seeds: int, ranges: int, jobs: int, out: Path | None, output: Output
 ) -> "list[Hunt]":
     from fencepost import forking
-    from fencepost.campaign.bugs import BUGS
+    from fencepost.bugs import BUGS
     from fencepost.campaign.hunting.swarm_hunt import hunt_ranges, read_record, write_record
 
     def drive(campaign: "Campaign", name: str) -> "CampaignResult":
@@ -261,7 +261,7 @@ def _hunt_swarm_bugs(
 def _hunt_log_bugs(
     bugs: tuple[str, ...], examples: int, shrink: bool, out: Path | None, output: Output
 ) -> "list[LogHunt]":
-    from fencepost.campaign.bugs.storage import LOG_BUGS
+    from fencepost.bugs.storage import LOG_BUGS
     from fencepost.campaign.hunting.log_hunt import hunt_log_bug, read_log_record, write_log_record
 
     record = read_log_record(out, examples)

@@ -53,7 +53,7 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
       fencepost demo
       fencepost demo --bug KAFKA-6082 --seeds 0:400
     """
-    from fencepost.campaign.bugs import parts_with
+    from fencepost.bugs import parts_with
     from fencepost.campaign.driver.driver import Campaign
     from fencepost.campaign.workers.results import Job
     from fencepost.mining.spark.session import check_spark
@@ -135,7 +135,7 @@ def _explain(summary: "Summary", planted: Path, output: Output) -> None:
 
 def _failures(results: "dict[str, CampaignResult]", summary: "Summary", out: Path, bug: str) -> list[str]:
     """Why the demo failed; empty if it succeeded."""
-    from fencepost.campaign.bugs import BUGS
+    from fencepost.bugs import BUGS
 
     healthy, planted = (summary.illegal.get(str(out / name), 0) for name in (HEALTHY, PLANTED))
     failures = []

@@ -131,9 +131,9 @@ def command(
       # a plan of a campaign against Apache Kafka: how often does it show?
       fencepost replay out/kafka --trace 17 --times 20
     """
-    from fencepost.campaign.run.run import run
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
     from fencepost.cli.campaign.again import real_job_of, replay_real
+    from fencepost.run.simulated.run import run
 
     output = Output(as_json)
     real = real_job_of(folder)
@@ -253,8 +253,8 @@ def _write_page(
     output: Output,
 ) -> None:
     """Write the run as a page, with the second run after it."""
-    from fencepost.campaign.run.run import run
     from fencepost.checkers.judges import judge
+    from fencepost.run.simulated.run import run
     from fencepost.viewer import Shown, write_page
 
     first = "broken" if request.plan.cluster.bugs else "this run"

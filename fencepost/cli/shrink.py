@@ -100,7 +100,7 @@ def command(
       # then look at it
       fencepost replay --plan small.json
     """
-    from fencepost.campaign.bugs import parts_with
+    from fencepost.bugs import parts_with
     from fencepost.campaign.shrink.oracle import target_of
     from fencepost.cli.campaign.again import real_job_of, shrink_real
 

@@ -1,4 +1,4 @@
-"""Faults between a broker and clients from outside, in addition to the table of campaign/faults/table.py.
+"""Faults between a broker and clients from outside, in addition to the table of run/faults/table.py.
 
 Owns these rows, and the whole table of an embedded cluster. The swarm does not draw them, so that its plans
 stay what they were. What one connection meets (an answer lost, an error in its place) is no fault of a link.
@@ -6,9 +6,9 @@ stay what they were. What one connection meets (an answer lost, an error in its 
 
 from collections.abc import Mapping
 
-from fencepost.campaign.faults.kind import Breakable, FaultKind, Reach
-from fencepost.campaign.faults.links import heal_links, name_of
-from fencepost.campaign.faults.table import FAULTS
+from fencepost.run.faults.kind import Breakable, FaultKind, Reach
+from fencepost.run.faults.links import heal_links, name_of
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Fault
 
 

@@ -6,7 +6,7 @@ threads, sockets (systems/embedded.py), or what users write (handle.py). Everyth
 thread.
 
 The record is the simulator's: ZooKeeper's commits and the brokers' protocol events as they happen
-(campaign/run/recorder.py). At the end the campaign's own last phases follow, in virtual time and therefore at
+(run/simulated/recorder.py). At the end the last phases of a run follow, in virtual time and therefore at
 once: every fault ends, the cluster has to make progress, a client of its own reads every partition to its
 end, all replicas' logs are compared.
 """
@@ -18,10 +18,7 @@ from typing import ClassVar
 
 from attrs import define, evolve, field
 
-from fencepost.campaign.bugs import parts_with
-from fencepost.campaign.faults.kind import FaultKind
-from fencepost.campaign.faults.roles import parse_role
-from fencepost.campaign.run.run import Run, WorkingCluster
+from fencepost.bugs import parts_with
 from fencepost.impl.admin.cluster import Assignment
 from fencepost.impl.admin.topics import create_topic
 from fencepost.impl.broker.broker import Broker
@@ -30,6 +27,9 @@ from fencepost.impl.core.core_interface import Effect
 from fencepost.kafka.client_faults import KINDS
 from fencepost.kafka.recording import ClientRecord
 from fencepost.kafka.request_faults import ClusterFaults
+from fencepost.run.faults.kind import FaultKind
+from fencepost.run.faults.roles import parse_role
+from fencepost.run.simulated.run import Run, WorkingCluster
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.systems.embedded import Embedded
 from fencepost.systems.gateway import CLIENTS
@@ -64,7 +64,7 @@ time."""
 
 @define(eq=False, kw_only=True)
 class HostedCluster(WorkingCluster):
-    """The cluster of a run (campaign/run/cluster.py), hosted by a system that outsiders talk to."""
+    """The cluster of a run (run/simulated/cluster.py), hosted by a system that outsiders talk to."""
 
     kinds: ClassVar = KINDS
     directory: Path | None = None

@@ -55,7 +55,7 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 FIRST_PROCESS = 1_000
 """Processes from here on are connections; the run's own are below."""
 FIRST_OPERATION = 2_000_000
-"""Op ids from here on are clients'; the run's own are below (campaign/run/run.py)."""
+"""Op ids from here on are clients'; the run's own are below (run/simulated/run.py)."""
 MOST_LATEST = 10_000
 """Connections of which the last answer is kept: as many as a broker accepts (wire/limits.py)."""
 SEQUENCES = 1 << 31

@@ -31,6 +31,7 @@ from fencepost.sim.scheduler import MILLISECOND
 from fencepost.systems.embedded import Embedded
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import write_traces
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.plan import Fault, TopicOptions
 from fencepost.traces.trace import Trace
 
@@ -41,7 +42,6 @@ SIDES: Mapping[str, tuple[str, ...]] = {
     "everybody": ("partition", "isolate_zookeeper", "client_partition"),
 }
 """From whom a broker can be cut off, and the faults that do it."""
-OFFSETS = "__consumer_offsets"
 LOOK_S = 0.002
 """Between two looks of a wait."""
 SOON_S = 120.0
@@ -328,11 +328,11 @@ class Verbs:
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a consumer group; -1 while there is none."""
-        return self.leader(OFFSETS, self._offsets_partition(group))
+        return self.leader(OFFSETS_TOPIC, self._offsets_partition(group))
 
     def move_coordinator(self, group: str, to: int | None = None) -> int:
         """Let another broker coordinate the group. Answers which."""
-        moved = self.move_leader(OFFSETS, self._offsets_partition(group), to)
+        moved = self.move_leader(OFFSETS_TOPIC, self._offsets_partition(group), to)
         self._wait(
             lambda: self._do(self._cluster.coordinates, moved, group), f"{moved} to have loaded {group}"
         )

@@ -5,7 +5,8 @@ finding, not still disturbed. All results are nanoseconds. Where a real machine 
 slack that its scheduling needs, unless somebody was starved, which is recorded (timeline.py).
 """
 
-from fencepost.record.settings import MILLISECOND, OFFSETS_TOPIC, Settings
+from fencepost.record.settings import MILLISECOND, Settings
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 
 SLACK_MS = 200
 """Steps that wait for others at their host in each reaction; a host without a free moment for half as long is

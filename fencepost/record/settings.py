@@ -17,7 +17,6 @@ from fencepost.traces.trace import plain
 
 MILLISECOND = 1_000_000
 """In nanoseconds, as all times of a trace."""
-OFFSETS_TOPIC, IDS_TOPIC = "__consumer_offsets", "__transaction_state"
 SLOWEST = 3
 """This many messages of a sequence may take the longest time that the network allows. The others take its
 latency plus twice its tail."""

@@ -25,8 +25,9 @@ from fencepost.record.facts import (
     fault_detail,
     place_of,
 )
-from fencepost.record.settings import IDS_TOPIC, MILLISECOND, OFFSETS_TOPIC, PAUSE_MS
+from fencepost.record.settings import MILLISECOND, PAUSE_MS
 from fencepost.traces.events import Event, Name
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.operations import Function
 from fencepost.traces.trace import plain
 
@@ -255,7 +256,7 @@ def touches(facts: Facts, one: Disturbance, subject: Named) -> bool:
 def _needs(facts: Facts, subject: Named, key: Key) -> bool:
     """Whether a group or an id needs this partition: its coordinator's, or one that it reads or may write."""
     kind, name = subject
-    coordinators = {Subject.GROUP: OFFSETS_TOPIC, Subject.ID: IDS_TOPIC}.get(kind)
+    coordinators = {Subject.GROUP: OFFSETS_TOPIC, Subject.ID: STATE_TOPIC}.get(kind)
     if key[0] != coordinators:
         read = (plain(key[0]), key[1])
         return kind is Subject.ID or (kind is Subject.GROUP and read in facts.read_by(str(name)))
@@ -457,7 +458,7 @@ def _of_leaders(facts: Facts) -> Iterator[Disturbance]:
             until = end + bounds.delivered(facts.settings)
             yield Disturbance(Kind.UNLED, begin, until, what, topic=key[0], partition=key[1])
     for position, event in facts.of(*_elections(facts)):
-        if event.topic in (OFFSETS_TOPIC, IDS_TOPIC):
+        if event.topic in (OFFSETS_TOPIC, STATE_TOPIC):
             until = event.time + bounds.loaded(facts.settings, event.topic, max(0, event.offset))
             what = f"broker {event.leader} had to read {event.topic}-{event.partition}"
             topic, partition = event.topic, event.partition

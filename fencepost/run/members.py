@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 
 from attrs import define, evolve, field
 
-from fencepost.campaign.run.group_consumer import make_consumer, make_transformer
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
+from fencepost.run.consumers import make_consumer, make_transformer
 from fencepost.run.record import Record
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.plan import Plan, PlannedOperation, TransformOptions
@@ -88,7 +88,12 @@ class Members:
         raise NotImplementedError
 
     def pause(self, process: int, duration_ms: int) -> None:
-        """It stands still for so long."""
+        """It stands still.
+
+        Args:
+            process: one that runs.
+            duration_ms: for how long.
+        """
         raise NotImplementedError
 
     def resume(self, process: int) -> None:

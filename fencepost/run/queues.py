@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 
 from attrs import define, field
 
-from fencepost.campaign.swarm.producers import is_pipelined
 from fencepost.impl.client.producer.pipelined import PipelinedClient
+from fencepost.run.clients import is_pipelined
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Plan, PlannedOperation
 

@@ -63,7 +63,12 @@ class Story:
         raise NotImplementedError
 
     async def until(self, reached: Callable[[], bool], bound_ms: int) -> bool:
-        """Let time pass until it holds, at most so long; whether it does."""
+        """Let time pass until it holds; whether it does.
+
+        Args:
+            reached: asked again and again.
+            bound_ms: the most time that may pass, milliseconds.
+        """
         raise NotImplementedError
 
     def schedule(self, operation: PlannedOperation) -> None:
@@ -184,8 +189,16 @@ class Story:
     # ---- the run's own operations
 
     async def do(self, topic: str, partition: int, function: str, argument: str = "") -> Operation | None:
-        """Try until one operation of this kind succeeds; None if none did within the bound, nor after all had
-        settled."""
+        """Try until one operation of the run's own succeeds.
+
+        Args:
+            topic, partition: where.
+            function: append, poll or list_offsets.
+            argument: READ_COMMITTED for a reader of committed records.
+
+        Returns:
+            the row; None if none succeeded within the bound, nor after all had settled.
+        """
         done = await self._try(topic, partition, function, argument)
         if done is None and self.settle():
             return await self._try(topic, partition, function, argument)

@@ -14,7 +14,7 @@ from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan import ClusterOptions, TransactionOptions
 
 SIMULATION = "simulation"
-"""The one that needs no real time; campaigns run it by themselves (campaign/run/run.py)."""
+"""The one that needs no real time; campaigns run it by themselves (run/simulated/run.py)."""
 KAFKA = "apache-kafka"
 HOME, BOOTSTRAP, SCRIPT = "kafka_home", "bootstrap", "script"
 LINKS, DISKS, PATIENT = "links", "disks", "patient"

@@ -1,7 +1,7 @@
 """The simulation as a system: brokers on the hosts of a simulated world, in virtual time.
 
 Owns the assembly of a world's brokers, the verbs of the one interface, and what "healthy" means there. Must
-not know plans, the fault budget, clients or the wall clock: a run (campaign/run) and the embedded cluster
+not know plans, the fault budget, clients or the wall clock: a run (run/simulated) and the embedded cluster
 (embedded.py) let time pass and add these.
 """
 

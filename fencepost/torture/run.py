@@ -15,7 +15,6 @@ from typing import Any
 from attrs import define, field, frozen
 
 import fencepost.kafka
-from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.proxy.faults import Struck
 from fencepost.torture import scenario as verbs
 from fencepost.torture.copying import COPIES, Copier
@@ -37,6 +36,7 @@ from fencepost.torture.scenario import (
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
 from fencepost.torture.unreadable import kept
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.kafka_names.topics import STATE_TOPIC
 from fencepost.traces.plan import TransactionOptions
 
 ANSWER_S = 40.0

@@ -12,6 +12,8 @@ from typing import Any
 from attrs import Factory, field, frozen
 from attrs.validators import ge, in_, instance_of, le
 
+from fencepost.traces.kafka_names.topics import STATE_TOPIC
+
 PLAN_VERSION = 1
 MILLION = 1_000_000
 GIBIBYTE = 1 << 30
@@ -181,7 +183,7 @@ def _check_topics(_: Any, __: Any, topics: Any) -> None:
 
 @frozen(kw_only=True)
 class ClusterOptions:
-    """The cluster under test. Broker ids are 1..brokers. bugs: planted bugs, by id (campaign/bugs)."""
+    """The cluster under test. Broker ids are 1..brokers. bugs: planted bugs, by id (bugs)."""
 
     # Number of brokers.
     brokers: int = _bounded(1, 16, 3)
@@ -227,7 +229,7 @@ class ClusterOptions:
     @property
     def has_transactions(self) -> bool:
         """Whether there is a topic __transaction_state, or may be one."""
-        named = any(topic.name == "__transaction_state" for topic in self.topics)
+        named = any(topic.name == STATE_TOPIC for topic in self.topics)
         return named or self.transactions.state_topic_partitions > 0
 
 
@@ -445,7 +447,7 @@ class BudgetOptions:
     isr_disks_lost: int = _bounded(0, 16, 0)
     """Most ISR members of one partition that may lose unsynced data at once."""
     keep_acknowledged: bool = field(default=False, metadata=LATER)
-    """Whether no fault may cost a record that was acknowledged with acks=all (campaign/faults/keeping.py);
+    """Whether no fault may cost a record that was acknowledged with acks=all (run/faults/keeping.py);
     then it, and not `isr_disks_lost`, decides about lost data."""
     outside: str = field(default="skip", validator=in_(("skip", "allow")))
 

@@ -4,7 +4,7 @@ import json
 
 from attrs import evolve
 
-from fencepost.campaign.run.run import run
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name, Question
 from fencepost.traces.plan import Plan, PlannedOperation
 

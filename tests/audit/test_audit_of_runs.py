@@ -5,8 +5,8 @@ from pathlib import Path
 
 from fencepost.audit.partition import audit_partition
 from fencepost.audit.survey import AuditRequest, survey
-from fencepost.campaign.run.run import Run
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.run.simulated.run import Run
 from fencepost.sim.disk import Disk
 
 HEALTHY = range(4)

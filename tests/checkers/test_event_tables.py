@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.bugs import BUGS
-from fencepost.campaign.run.run import run
+from fencepost.bugs import BUGS
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.events import table
 from fencepost.checkers.events.shown import shown_ends
 from fencepost.checkers.invariants.hw_mono import shown_by
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import TraceError
 from fencepost.traces.plan import ClusterOptions, Plan, TopicOptions
 from fencepost.traces.plan_json import plan_to_json

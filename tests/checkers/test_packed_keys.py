@@ -8,12 +8,12 @@ import attrs
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import CHECKS, DEFAULT_CHECKS, checks_by_name, judge
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.judge import judge_tables
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of

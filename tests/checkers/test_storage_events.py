@@ -4,10 +4,10 @@ nothing that a correct broker does."""
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Claims, LossRange

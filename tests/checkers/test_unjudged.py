@@ -3,11 +3,11 @@
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import CHECKS, judge
 from fencepost.checkers.unjudged import Data, data_of, data_of_tables, line_of
 from fencepost.checkers.verdict import Decision, combine
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.rows import rows_of

@@ -1,7 +1,7 @@
 """What `fencepost campaign` tells of marks, and of the kinds of fault there are."""
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.marks.marks import NAMES
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
 

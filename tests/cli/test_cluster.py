@@ -183,9 +183,9 @@ def a_group_goes_through(directory: Path, fencepost):
     lets the group begin again once it is empty."""
     import asyncio
 
-    from fencepost.campaign.run.group_consumer import make_consumer
     from fencepost.impl.client.consumer.requests import ConsumerIdentity
     from fencepost.impl.runtime.client import running
+    from fencepost.run.consumers import make_consumer
     from fencepost.systems.processes import ProcessCluster
     from fencepost.traces.plan import ConsumerOptions
 

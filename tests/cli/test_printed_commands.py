@@ -20,7 +20,6 @@ import pytest
 from attrs import evolve, frozen
 
 from fencepost.campaign.failure import Keeping, RunFailedError, assert_ok
-from fencepost.campaign.run.run import run as run_plan
 from fencepost.campaign.shrink.text import write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.models import IMPOSSIBLE, Model, model_named
@@ -32,6 +31,7 @@ from fencepost.kafka import cluster as embedded_kafka
 from fencepost.machines.cluster.found import Left, explanation
 from fencepost.mining.results.rows import Counts, ResultWriter
 from fencepost.report import commands
+from fencepost.run.simulated.run import run as run_plan
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.store import TraceStore

@@ -9,10 +9,10 @@ import time
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.shrink.text import write_plan
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
+from fencepost.run.simulated.run import run
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.plan_json import plan_from_json

@@ -13,14 +13,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.run.simulated.run import run
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 
 PROGRAM = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 PLANTED, SEED = "KIP-101", 20
-"""A seed whose run shows the bug to its clients (tests/campaign/bugs/test_bugs.py)."""
+"""A seed whose run shows the bug to its clients (tests/bugs/test_bugs.py)."""
 PATIENCE_S = 600
 """How long the test waits for a line before it gives up; nothing depends on it otherwise."""
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.swarm import PROFILES
 from fencepost.checkers.judges import PROFILES as CHECK_PROFILES
 from fencepost.checkers.verdict import Decision
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.anomalies import ANOMALIES
 from fencepost.traces.errors import PRECEDENCE
 from fencepost.traces.plan import Plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.campaign.bugs import BUGS
+from fencepost.bugs import BUGS
 from fencepost.traces.protections import PROTECTIONS
 
 TOP = Path(__file__).parents[2]

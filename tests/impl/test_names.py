@@ -2,11 +2,11 @@
 
 from typing import get_args
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.impl.messages import broker_api
 from fencepost.impl.messages.names import NAMES
 from fencepost.impl.zookeeper.interface import REQUESTS, ZooKeeperRequest
+from fencepost.run.simulated.run import run
 from fencepost.sim.zookeeper import FRAMES
 
 TABLES = (NAMES, REQUESTS, FRAMES)

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import fencepost.kafka
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.kafka import KafkaCluster
 from fencepost.kafka.client_faults import KINDS
+from fencepost.run.faults.table import FAULTS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "embedded.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)

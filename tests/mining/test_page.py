@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import combine
@@ -13,6 +12,7 @@ from fencepost.mining.results import page
 from fencepost.mining.results.summary import Summary
 from fencepost.report.picture import figure_of
 from fencepost.report.sample import Sample
+from fencepost.run.simulated.run import run
 from fencepost.viewer import examples
 
 

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.bugs import BUGS
-from fencepost.campaign.run.run import run
+from fencepost.bugs import BUGS
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.mining.mine import mine
+from fencepost.run.simulated.run import run
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 HEALTHY, PLANTED = range(12), range(5)
 FOUND = {"KIP-101": 20, "KAFKA-532": 7, "KAFKA-6082": 9}
-"""Seeds whose run shows the bug (tests/campaign/bugs/test_bugs.py)."""
+"""Seeds whose run shows the bug (tests/bugs/test_bugs.py)."""
 
 
 def recorded() -> list:

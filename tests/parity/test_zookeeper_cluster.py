@@ -8,7 +8,6 @@ import time
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import Run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.impl.client.client import Client
@@ -16,6 +15,7 @@ from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Children, Create, Created, Data, GetChildren, GetData
+from fencepost.run.simulated.run import Run
 from fencepost.sim.zookeeper import NO_SESSION
 from fencepost.traces.operations import Outcome
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions

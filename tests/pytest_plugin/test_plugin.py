@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
+from fencepost.run.simulated.run import run
 from fencepost.systems.processes import ProcessCluster
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.plan_json import plan_from_json

@@ -6,11 +6,11 @@ import os
 
 from attrs import define, field
 
-from fencepost.campaign.run.run import Run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.impl.log.dump.segment_walk import Parsed, SegmentBatch, walk_segment
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.values import runs_in_batch
+from fencepost.run.simulated.run import Run
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 

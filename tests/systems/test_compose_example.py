@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.campaign.real.faults import kinds_for
-from fencepost.campaign.real.run import RealRun
-from fencepost.campaign.real.worker import checked
+from fencepost.campaign.workers.real_worker import checked
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
+from fencepost.run.real.faults import kinds_for
+from fencepost.run.real.run import RealRun
 from fencepost.systems.embedded import Embedded
 from fencepost.systems.external import External
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Name
-from tests.campaign.real.small_plans import plan_of
+from tests.run.real.small_plans import plan_of
 from tests.systems.fake_docker import docker_on_path
 
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/external"

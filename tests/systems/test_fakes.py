@@ -3,9 +3,9 @@ where Go, or confluent-kafka, is absent."""
 
 import pytest
 
-from fencepost.campaign.real.run import RealRun
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
+from fencepost.run.real.run import RealRun
 from fencepost.systems.fakes.kfake import program
 from fencepost.systems.fakes.kfake.system import CONTROLLER, Kfake
 from fencepost.systems.fakes.librdkafka_mock import LibrdkafkaMock
@@ -13,7 +13,7 @@ from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Outcome
-from tests.campaign.real.small_plans import plan_of
+from tests.run.real.small_plans import plan_of
 
 
 def ran(system, plan, topic):

@@ -3,7 +3,7 @@
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import run
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
 from tools.sequence import PAGE, PLAN, WINDOWS, diagram, page

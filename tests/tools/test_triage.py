@@ -3,7 +3,7 @@
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.bugs import BUGS
+from fencepost.bugs import BUGS
 from fencepost.campaign.causes.cause import Cause, Passing
 from fencepost.campaign.causes.neighbours import Neighbour
 from fencepost.campaign.causes.parting import Parting

@@ -9,10 +9,10 @@ import json
 
 import pytest
 
-from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.report.page import Example, Page
 from fencepost.report.picture import figure_of
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan_json import plan_from_json

@@ -45,7 +45,7 @@ def test_a_cluster_of_processes_runs_without_listeners():
 def test_the_simulator_does_not_need_it():
     """A run, its judges, and the tools with --directory."""
     told = without_kio(
-        "from fencepost.campaign.run.run import run; from fencepost.campaign.swarm.swarm import swarm; "
+        "from fencepost.run.simulated.run import run; from fencepost.campaign.swarm.swarm import swarm; "
         "import fencepost.cli.client.produce, fencepost.cli.client.consume, fencepost.pytest_plugin; "
         "print(run(swarm(1)).digest)"
     )

@@ -7,7 +7,7 @@ import attrs
 import pyarrow.parquet as pq
 import rich_click as click
 
-from fencepost.campaign.bugs import BUGS
+from fencepost.bugs import BUGS
 from fencepost.console.options import jobs_option, json_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.mining.mine import mine

@@ -10,7 +10,7 @@ from math import comb
 
 from attrs import frozen
 
-from fencepost.campaign.bugs import BUGS
+from fencepost.bugs import BUGS
 from fencepost.mining.triage.bugs import Bug
 from tools.triage.own_steps import is_own
 

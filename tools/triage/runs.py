@@ -16,11 +16,11 @@ from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
-from fencepost.campaign.bugs import BUGS
-from fencepost.campaign.run.run import run_with_rows
+from fencepost.bugs import BUGS
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
+from fencepost.run.simulated.run import run_with_rows
 from fencepost.traces.rows import Rows
 from fencepost.traces.store import TraceStore
 from tools.ledger import Ledger

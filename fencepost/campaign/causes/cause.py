@@ -11,7 +11,6 @@ from attrs import frozen
 
 from fencepost.campaign.causes.neighbours import Neighbour, neighbours
 from fencepost.campaign.causes.parting import Parting, answered_differently, parting
-from fencepost.campaign.run.run import run
 from fencepost.campaign.shrink.oracle import ShownAnomaly
 from fencepost.checkers.judges import checks_by_name, guarded
 from fencepost.checkers.verdict import Decision, combine
@@ -22,6 +21,7 @@ from fencepost.report.words import (
     request_in_words,
     seconds,
 )
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation

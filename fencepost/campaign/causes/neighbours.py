@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from fencepost.campaign.bugs import BUGS
+from fencepost.bugs import BUGS
 from fencepost.traces.plan import Plan
 
 MOST_OPERATIONS = 40

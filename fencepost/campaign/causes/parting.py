@@ -19,9 +19,9 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
-from fencepost.checkers.liveness.anytime.placement import PLACES
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name
+from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
 from fencepost.traces.operations import Operation
 
 NO_STEP = (
@@ -145,7 +145,10 @@ def _concerns(event: Event, finding: Finding) -> bool:
         return False
     if finding.topic is None or finding.partition < 0 or event.topic is None:
         return True
-    return event.topic in PLACES or (event.topic, event.partition) == (finding.topic, finding.partition)
+    return event.topic in INTERNAL_TOPICS or (event.topic, event.partition) == (
+        finding.topic,
+        finding.partition,
+    )
 
 
 def _by_node(events: Sequence[Event], finding: Finding) -> dict[int, list[int]]:

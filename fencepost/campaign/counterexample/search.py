@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 
 from attrs import evolve, frozen
 
-from fencepost.campaign.bugs import BUGS
+from fencepost.bugs import BUGS
 from fencepost.campaign.counterexample.plan import draft_plan
 from fencepost.campaign.counterexample.story import Story
-from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan import Plan
 from fencepost.traces.protections import BY_BUG, BY_NAME, Protection

@@ -15,7 +15,7 @@ import attrs
 import msgspec
 from attrs import frozen
 
-from fencepost.campaign.bugs.storage import log_bug
+from fencepost.bugs.storage import log_bug
 from fencepost.traces.errors import EnvironmentError_, ExitCode, TraceError
 
 LOG_RECORD = "log-track-record.json"

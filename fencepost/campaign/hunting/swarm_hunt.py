@@ -11,7 +11,7 @@ import attrs
 import msgspec
 from attrs import frozen
 
-from fencepost.campaign.bugs import PlantedBug
+from fencepost.bugs import PlantedBug
 from fencepost.campaign.driver.driver import Campaign
 from fencepost.campaign.workers.results import CampaignResult, Job, RunResult
 from fencepost.report.commands import replay_seed

@@ -7,7 +7,7 @@ events.
 import msgspec
 from attrs import define, evolve, field, frozen
 
-from fencepost.campaign.observed.observed_state import Key, ObservedState
+from fencepost.record.observed_state import Key, ObservedState
 from fencepost.traces.events import Event, Name
 
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")

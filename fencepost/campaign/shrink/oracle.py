@@ -15,9 +15,9 @@ from typing import Protocol
 
 from attrs import define, field, frozen
 
-from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import DEFAULT_CHECKS, checks_by_name, guarded
 from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json

@@ -5,10 +5,10 @@ Owns the shape of a profile. Must not know any profile (profiles.py), nor draw.
 
 from attrs import fields, frozen
 
-from fencepost.campaign.faults.administration import ADMINISTRATION
-from fencepost.campaign.faults.clocks import TIME_FAULTS
-from fencepost.campaign.faults.links import LINK_FAULTS
-from fencepost.campaign.faults.table import FAULTS
+from fencepost.run.faults.administration import ADMINISTRATION
+from fencepost.run.faults.clocks import TIME_FAULTS
+from fencepost.run.faults.links import LINK_FAULTS
+from fencepost.run.faults.table import FAULTS
 
 DISK = ("bit_rot", "clean_restart", "disk_full", "io_error", "lying_fsync", "slow_fsync")
 """Kinds of fault that the default profile leaves to the profile storage, so that its plans stay what they

@@ -9,9 +9,10 @@ its sender sends it again on another one, goes on, and the first one takes effec
 from attrs import evolve
 
 from fencepost.campaign.swarm.draws import Draws
-from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST
 from fencepost.proxy.faults import checked
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
+from fencepost.run.clients import client_of
+from fencepost.run.faults.requests import BROKEN_REQUEST
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Fault, Plan
 
@@ -49,11 +50,6 @@ and how long they wait then: a group takes seconds to its first transaction, and
 FROM_THE_START, LAST_MS = 3, 500
 """The first of so many parts of the run has none: topics and groups begin there; nor do its last so many
 milliseconds."""
-
-
-def client_of(process: int) -> str:
-    """The client id of a process of a real run. process: its number."""
-    return f"process-{process}"
 
 
 def with_broken_requests(plan: Plan, draw: Draws) -> Plan:

@@ -5,8 +5,8 @@ Owns the keys of the draws. Must not know clusters or clients: a fault's target 
 
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import REQUESTS, Profile
+from fencepost.run.faults.table import FAULTS
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import Fault, TopicOptions
 

@@ -12,10 +12,10 @@ sessions of one leader after another end in volleys, and the preferred leader ta
 
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import FIRST_REQUEST, Draws
 from fencepost.campaign.swarm.races import ENDS, LOSSY, TOGETHER, raced
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
 
 KEPT_TRIPS = 40

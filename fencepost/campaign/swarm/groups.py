@@ -7,10 +7,10 @@ that coordinators fail in every state of a group.
 
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC
+from fencepost.run.faults.table import FAULTS
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.plan import ConsumerOptions, Fault, GroupOptions, Plan, PlannedOperation, TopicOptions
 
 FIRST_OPERATION = 500_000

@@ -13,9 +13,9 @@ so that answers come late, and the broker dies a few round trips later.
 
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, role_of
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Fault, Plan, TopicOptions
 
 FIRST = 200_000

@@ -16,14 +16,10 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from fencepost.campaign.swarm.draws import Draws
+from fencepost.run.faults.requests import LATE_REQUESTS
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Fault, Plan, PlannedOperation
 
-LATE_REQUESTS = "late_requests"
-"""The kind of fault. The simulator's network holds back single messages; this one holds back connections."""
-BROKEN_REQUEST = "broken_request"
-"""The other kind of fault at the level of requests, of single ones (broken_requests.py). Its target is its
-text (docs/reference/request-faults.md)."""
 FIRST_LATE = 700
 """Fault ids."""
 MICROSECONDS = 1_000

@@ -8,10 +8,10 @@ a session and a lag: what the others do meanwhile, and how soon, is theirs alone
 
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, role_of
 from fencepost.campaign.swarm.relays import requests_in
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Fault, NetworkOptions, Plan
 
 ENDS = ("crash", "crash", "crash", "bounce", "expire_session")

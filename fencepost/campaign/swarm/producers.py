@@ -1,24 +1,18 @@
-"""Pipelined producers in a campaign: what the swarm draws for them, and which client core a process runs.
+"""Pipelined producers in a campaign: what the swarm draws for them.
 
-Owns both. Must not know the rest of a plan or of a cluster.
+Must not know the rest of a plan or of a cluster.
 """
 
 from attrs import evolve
 
 from fencepost.campaign.swarm.draws import Draws
-from fencepost.impl.broker.parts import Parts
-from fencepost.impl.client.client import Client
-from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.client.partitioners import NAMES
-from fencepost.impl.client.producer.pipelined import PipelinedClient, make_pipelined_client
 from fencepost.traces.operations import ACKS_ALL
 from fencepost.traces.plan import ClusterOptions, Plan, PlannedOperation, ProducerOptions, TopicOptions
 
 ALL = 100
 KEY_HASH = "key_hash"
 """The partitioner for which an append needs a key."""
-PATIENCE_MS = 5_000
-"""How long the run's own client waits for an answer at least: the most that the swarm draws for a client."""
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
 
 
@@ -100,29 +94,3 @@ def _adapted(
     if burst_ms:
         at_ms += draw.between((0, 40), "in_burst", operation.op_id) - at_ms % burst_ms
     return evolve(operation, at_ms=max(0, at_ms), key=key, acks=ACKS_ALL if idempotent else operation.acks)
-
-
-def make_client(
-    plan: Plan, parts: Parts, process: int, brokers: tuple[int, ...], *, healing: bool
-) -> Client | PipelinedClient:
-    """The core of a process. healing: it is the run's own reader, which reads everything there is, and whose
-    appends are plain. It waits longer than any append takes: whether the cluster serves is asked, not whether
-    the plan's clients would have had the patience."""
-    options, metadata = plan.client, ClientMetadata(brokers)
-    if healing:
-        patient = evolve(
-            options,
-            request_timeout_ms=max(options.request_timeout_ms, PATIENCE_MS),
-            delivery_timeout_ms=max(options.delivery_timeout_ms, 2 * PATIENCE_MS),
-            auto_offset_reset="earliest",
-            producer=ProducerOptions(),
-        )
-        return Client(process, patient, metadata)
-    if not options.producer.pipelined:
-        return Client(process, options, metadata)
-    return make_pipelined_client(process, options, metadata, parts.producer_sequences, seed=process)
-
-
-def is_pipelined(plan: Plan, operation: PlannedOperation, *, healing: bool) -> bool:
-    """Whether its process goes on before this operation has ended."""
-    return plan.client.producer.pipelined and operation.function == "append" and not healing

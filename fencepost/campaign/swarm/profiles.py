@@ -5,8 +5,6 @@ Owns the table. Must not draw.
 
 from attrs import evolve
 
-from fencepost.campaign.faults.administration import ADMINISTRATION
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.marks.marks import NAMES
 from fencepost.campaign.swarm.bounds import (
     ALL_REQUESTS,
@@ -19,6 +17,8 @@ from fencepost.campaign.swarm.bounds import (
     Profile,
 )
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
+from fencepost.run.faults.administration import ADMINISTRATION
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.errors import FencepostError, unknown_name
 
 ELECTIONS = Profile(

@@ -13,13 +13,10 @@ from typing import Any
 
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
 from fencepost.campaign.swarm.late_requests import (
-    BROKEN_REQUEST,
-    LATE_REQUESTS,
     with_late_requests,
     with_many_transactions,
 )
@@ -40,6 +37,8 @@ from fencepost.campaign.swarm.schedules import (
     with_writer,
 )
 from fencepost.campaign.swarm.transactions import with_transactions_of_real
+from fencepost.run.faults.requests import BROKEN_REQUEST, LATE_REQUESTS
+from fencepost.run.faults.table import FAULTS
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, BY_TIME
 from fencepost.traces.plan import (

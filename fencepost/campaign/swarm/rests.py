@@ -8,9 +8,9 @@ is lost by chance. In a third of the rests one broker stays away (degraded): the
 
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Fault, NetworkOptions, Plan
 
 REST_MS = (10_000, 15_000)

@@ -10,7 +10,6 @@ two steps of a transaction.
 
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.campaign.swarm.groups import (
@@ -21,7 +20,8 @@ from fencepost.campaign.swarm.groups import (
     slow_ms_of,
 )
 from fencepost.campaign.swarm.races import LATE, LOSSY
-from fencepost.impl.transaction.records import STATE_TOPIC
+from fencepost.run.faults.table import FAULTS
+from fencepost.traces.kafka_names.topics import STATE_TOPIC
 from fencepost.traces.plan import (
     ConsumerOptions,
     Fault,

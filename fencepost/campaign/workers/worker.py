@@ -22,12 +22,12 @@ from attrs import define, evolve, field
 
 from fencepost.campaign.marks.marks import MARKS, marks_of
 from fencepost.campaign.marks.real_marks import REAL_MARKS
-from fencepost.campaign.run.run import run_with_rows
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.checkers.judges import judge
 from fencepost.checkers.judges import load as load
 from fencepost.checkers.verdict import combine
+from fencepost.run.simulated.run import run_with_rows
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.journal import JournalWriter
 from fencepost.traces.rows import Rows

@@ -17,10 +17,9 @@ from fencepost.checkers.groups.history import GroupHistory, GroupOperations, his
 from fencepost.checkers.groups.membership import membership_findings
 from fencepost.checkers.groups.processing import processed
 from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.trace import Trace
 
-OFFSETS_TOPIC = "__consumer_offsets"
-"""The topic of groups and committed offsets."""
 COLUMNS = (
     *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
     *("completion_time", "topic", "partition", "acks", "offset", "records", "positions", "argument"),

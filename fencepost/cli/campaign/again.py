@@ -16,7 +16,7 @@ from fencepost.report.commands import replay_rate, show_stored
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
-    from fencepost.campaign.real.rates import Rate
+    from fencepost.campaign.shrink.rates import Rate
     from fencepost.campaign.workers.results import Job
     from fencepost.traces.plan import Plan
 
@@ -37,8 +37,8 @@ def real_job_of(folder: Path | None) -> "Job | None":
 def _plan(folder: Path, job: "Job", seed: int | None, plan_file: Path | None) -> "Plan":
     """What the folder says was run: the plan that is kept of a finding, or else the swarm's, as the run was
     steered."""
-    from fencepost.campaign.real.worker import FINDINGS, PLAN, checked
     from fencepost.campaign.workers.plans import plan_of
+    from fencepost.campaign.workers.real_worker import FINDINGS, PLAN, checked
     from fencepost.traces.plan_json import plan_from_json
     from fencepost.traces.store import TraceStore
 
@@ -73,7 +73,7 @@ def replay_real(
       output: for the result.
     Returns: FINDINGS if any run showed one.
     """
-    from fencepost.campaign.real.rates import Repeater
+    from fencepost.campaign.shrink.rates import Repeater
 
     plan = _plan(folder, job, seed, plan_file)
     asked = job if checks is None else attrs.evolve(job, checks=checks)
@@ -132,7 +132,8 @@ def shrink_real(
     Raises: FencepostError if the run showed nothing, or its plan shows it too seldom.
     """
     from fencepost.campaign.driver.ledger import verdicts_of
-    from fencepost.campaign.real.rates import (
+    from fencepost.campaign.shrink.oracle import Target, key_of
+    from fencepost.campaign.shrink.rates import (
         FIRST_RUNS,
         RateOracle,
         Repeater,
@@ -141,7 +142,6 @@ def shrink_real(
         shrink_by_rate,
         target_of,
     )
-    from fencepost.campaign.shrink.oracle import Target, key_of
     from fencepost.campaign.shrink.text import write_plan
 
     plan = _plan(folder, job, seed, None)

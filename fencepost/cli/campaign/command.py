@@ -197,7 +197,7 @@ def _job(
 ) -> "Job":
     """The job of every run. Raises FencepostError for an unknown name, UsageError for options that exclude
     each other."""
-    from fencepost.campaign.bugs import parts_with
+    from fencepost.bugs import parts_with
     from fencepost.campaign.swarm.profiles import profile_named
     from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
@@ -219,8 +219,8 @@ def _job(
 
 def show_faults(output: Output) -> ExitCode:
     """The table of kinds, with the profiles that draw each."""
-    from fencepost.campaign.faults.table import FAULTS
     from fencepost.campaign.swarm.profiles import PROFILES
+    from fencepost.run.faults.table import FAULTS
 
     rows = table("kind", "what happens", "profiles")
     kinds = []
@@ -242,10 +242,10 @@ def show_marks(output: Output) -> ExitCode:
     """The table of marks, with the profiles that can reach each."""
     from fencepost.campaign.marks.marks import MARKS
     from fencepost.campaign.marks.real_marks import REAL_MARKS
-    from fencepost.campaign.real.faults import REAL_FAULTS
     from fencepost.campaign.swarm import real_systems
     from fencepost.campaign.swarm.mark_weights import marks_possible
     from fencepost.campaign.swarm.profiles import PROFILES
+    from fencepost.run.real.faults import REAL_FAULTS
 
     rows, marks = table("mark", "what it says", "profiles"), []
     reached = {name: marks_possible(profile) for name, profile in PROFILES.items()}

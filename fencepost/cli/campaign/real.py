@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CONTROLS = ("acks-1", "unclean", "min-isr-1", "duplicates", "lying-fsync")
 """As swarm/real_systems.py has them."""
-COMMAND = (sys.executable, "-m", "fencepost.campaign.real.worker")
+COMMAND = (sys.executable, "-m", "fencepost.campaign.workers.real_worker")
 TASK_LIMIT_S = 900
 """Real time of a run after which it is given up: the first one starts a cluster, which may take five
 minutes, and compiles the judges."""
@@ -133,11 +133,11 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
     Returns: the job.
     Raises: FencepostError for names and options that do not fit.
     """
-    from fencepost.campaign.real.faults import kinds_for
-    from fencepost.campaign.real.worker import checked
     from fencepost.campaign.swarm.real_systems import PROFILES, REAL_PROFILE, ROLLING_PROFILE
+    from fencepost.campaign.workers.real_worker import checked
     from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
+    from fencepost.run.real.faults import kinds_for
     from fencepost.systems.named import PATIENT, make_system
     from fencepost.traces.plan_json import plan_from_json, plan_to_json
 

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 
 from fencepost.impl.coordinator.records import (
-    OFFSETS_TOPIC,
     GroupKey,
     GroupValue,
     OffsetKey,
@@ -21,6 +20,7 @@ from fencepost.impl.coordinator.records import (
 from fencepost.impl.log.batch.record_batch import Record
 from fencepost.impl.messages.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from fencepost.report.words import printable
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 
 
 def is_offsets_partition(directory: str) -> bool:

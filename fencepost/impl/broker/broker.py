@@ -21,7 +21,6 @@ from fencepost.impl.broker.transactions import Transactions, make_transactions
 from fencepost.impl.controller.controller import BALANCE_TIMER, CONTROL_TIMER, Controller
 from fencepost.impl.coordinator.coordinator import GroupCoordinator
 from fencepost.impl.coordinator.internal_topic import InternalTopic
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.broker_states import BrokerState, enter
@@ -58,6 +57,7 @@ from fencepost.impl.replication.purgatory import TIMER as PURGATORY_TIMER
 from fencepost.impl.replication.purgatory import Purgatory
 from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ClusterOptions
 

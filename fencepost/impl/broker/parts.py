@@ -1,4 +1,4 @@
-"""The table of parts of a broker. A planted bug replaces one entry by a small subclass (campaign/bugs) and
+"""The table of parts of a broker. A planted bug replaces one entry by a small subclass (bugs) and
 changes nothing else."""
 
 from attrs import frozen

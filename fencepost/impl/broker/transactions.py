@@ -21,10 +21,10 @@ from fencepost.impl.transaction.admission import TransactionAdmission
 from fencepost.impl.transaction.coordinator import TransactionCoordinator
 from fencepost.impl.transaction.description import TransactionDescription
 from fencepost.impl.transaction.marker_writer import MarkerWriter
-from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.impl.transaction.table import TransactionTable
 from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.transaction.verification import TIMER, TransactionVerification
+from fencepost.traces.kafka_names.topics import STATE_TOPIC
 
 
 @define

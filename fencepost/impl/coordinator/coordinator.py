@@ -17,12 +17,12 @@ from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER, GroupLo
 from fencepost.impl.coordinator.membership import GroupMembership
 from fencepost.impl.coordinator.offsets import EXPIRY_TIMER, GroupOffsets
 from fencepost.impl.coordinator.rebalance import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.replication.partition import Partition
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 

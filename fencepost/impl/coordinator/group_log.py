@@ -10,11 +10,12 @@ from attrs import define, field
 
 from fencepost.impl.coordinator.durable import Done, DurableAppends, KeyAndValue
 from fencepost.impl.coordinator.group import Group
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC, GroupKey, encode_group, encode_key
+from fencepost.impl.coordinator.records import GroupKey, encode_group, encode_key
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID
 from fencepost.impl.log.producer.state import NO_EPOCH
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 __all__ = ["APPEND_TIMER", "Done", "GroupLog", "KeyAndValue", "nobody_waits"]

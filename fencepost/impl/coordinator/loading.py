@@ -11,7 +11,6 @@ from attrs import define, field
 from fencepost.impl.coordinator.group import Group, StoredOffset, group_of
 from fencepost.impl.coordinator.places import Pace, PlaceLoading
 from fencepost.impl.coordinator.records import (
-    OFFSETS_TOPIC,
     GroupKey,
     GroupValue,
     OffsetValue,
@@ -25,6 +24,7 @@ from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
 from fencepost.impl.log.batch.record_batch import Record, read_records
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 
 LOAD_TIMER, UNLOAD_TIMER = "group_load", "group_unload"
 

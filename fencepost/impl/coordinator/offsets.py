@@ -16,7 +16,6 @@ from fencepost.impl.coordinator.group_log import Done, GroupLog, nobody_waits
 from fencepost.impl.coordinator.membership import GroupMembership
 from fencepost.impl.coordinator.records import (
     NO_EXPIRY,
-    OFFSETS_TOPIC,
     GroupKey,
     OffsetKey,
     OffsetValue,
@@ -31,6 +30,7 @@ from fencepost.impl.messages.broker_api import NO_EPOCH
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest
 from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 MAXIMUM_METADATA = 4096

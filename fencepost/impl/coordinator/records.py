@@ -15,7 +15,6 @@ from fencepost.impl.log.batch.varint import decode_unsigned
 from fencepost.impl.messages.group_api import CommittedOffset
 from fencepost.impl.messages.topic_partition import TopicPartition
 
-OFFSETS_TOPIC = "__consumer_offsets"
 NO_EXPIRY = -1
 """An offset without an expiry time of its own: the retention decides."""
 OFFSET_KEY, GROUP_KEY, VALUE = 1, 2, 3

@@ -9,12 +9,13 @@ from attrs import define, field
 
 from fencepost.impl.coordinator.group import Group
 from fencepost.impl.coordinator.places import NOT_OWNED, Load, Place
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC, partition_of
+from fencepost.impl.coordinator.records import partition_of
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 
 __all__ = ["NOT_OWNED", "GroupLoad", "GroupTable", "Place"]
 

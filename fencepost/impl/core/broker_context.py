@@ -22,6 +22,7 @@ from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.impl.zookeeper.interface import ZooKeeperRequest
 from fencepost.impl.zookeeper.znodes import BadZnodeError
 from fencepost.traces.events import EventColumns, Name
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan import ClusterOptions, TopicOptions
 
 MILLISECOND = 1_000_000
@@ -33,13 +34,11 @@ FIRST_WIRE_CLIENT = 1 << 48
 ZNODE_REFUSED = "znode_refused"
 """The mark of a node of ZooKeeper that could not be read."""
 DEFAULT_TOPIC = TopicOptions()
-INTERNAL_TOPICS = {
-    "__consumer_offsets": TopicOptions(
-        name="__consumer_offsets", cleanup_policy="compact", segment_bytes=100 * 1024 * 1024
+INTERNAL = {
+    OFFSETS_TOPIC: TopicOptions(
+        name=OFFSETS_TOPIC, cleanup_policy="compact", segment_bytes=100 * 1024 * 1024
     ),
-    "__transaction_state": TopicOptions(
-        name="__transaction_state", cleanup_policy="compact", segment_bytes=100 * 1024 * 1024
-    ),
+    STATE_TOPIC: TopicOptions(name=STATE_TOPIC, cleanup_policy="compact", segment_bytes=100 * 1024 * 1024),
 }
 """Kafka's own topics, with the options that apply unless the plan has others."""
 
@@ -155,5 +154,5 @@ class BrokerContext:
     def planned_options(self, topic: str) -> TopicOptions:
         """The options of a topic without its configuration in ZooKeeper; Kafka's defaults for a topic that is
         not in the plan."""
-        default = INTERNAL_TOPICS.get(topic, DEFAULT_TOPIC)
+        default = INTERNAL.get(topic, DEFAULT_TOPIC)
         return next((options for options in self.options.topics if options.name == topic), default)

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from attrs import define, field
 from msgspec import Struct
 
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.messages import transaction_api as kafka
@@ -29,11 +28,12 @@ from fencepost.impl.transaction.markers import (
     REQUEST_TIMER,
     TransactionMarkers,
 )
-from fencepost.impl.transaction.records import NO_EPOCH, NO_ID, STATE_TOPIC, TransactionValue
+from fencepost.impl.transaction.records import NO_EPOCH, NO_ID, TransactionValue
 from fencepost.impl.transaction.states import BETWEEN, ENDING, TransactionPhase
 from fencepost.impl.transaction.table import TransactionTable
 from fencepost.impl.transaction.transaction import EXHAUSTED, LARGEST_EPOCH, Transaction, Transit
 from fencepost.impl.transaction.transaction_log import TransactionLog
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 ABORT_TIMER, EXPIRY_TIMER = ("transaction_timeouts",), ("transaction_expiry",)

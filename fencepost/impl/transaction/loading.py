@@ -13,11 +13,12 @@ from fencepost.impl.coordinator.places import NOT_OWNED, Pace, Place, PlaceLoadi
 from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
 from fencepost.impl.log.batch.record_batch import read_records
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.transaction.records import STATE_TOPIC, TransactionValue, decode_key, decode_value
+from fencepost.impl.transaction.records import TransactionValue, decode_key, decode_value
 from fencepost.impl.transaction.states import ENDING
 from fencepost.impl.transaction.table import TransactionLoad, TransactionTable
 from fencepost.impl.transaction.transaction import Transaction
 from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.topics import STATE_TOPIC
 
 LOAD_TIMER, UNLOAD_TIMER = "transaction_load", "transaction_unload"
 

@@ -15,7 +15,6 @@ from fencepost.impl.log.batch.varint import decode_unsigned, encode_unsigned
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.states import NUMBERS, PHASES, TransactionPhase
 
-STATE_TOPIC = "__transaction_state"
 KEY_VERSION = 0
 PREVIOUS_ID, NEXT_ID, CLIENT_VERSION = 0, 1, 2
 """Tags of fields of version 1."""

@@ -11,9 +11,10 @@ from fencepost.impl.coordinator.places import Load, Place
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.transaction.records import STATE_TOPIC, TransactionValue, partition_of
+from fencepost.impl.transaction.records import TransactionValue, partition_of
 from fencepost.impl.transaction.transaction import Transaction
 from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.topics import STATE_TOPIC
 from fencepost.traces.plan import TransactionOptions
 
 

@@ -11,9 +11,10 @@ from attrs import define, field
 
 from fencepost.impl.coordinator.durable import Done, DurableAppends, KeyAndValue
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.transaction.records import STATE_TOPIC, encode_key, encode_value
+from fencepost.impl.transaction.records import encode_key, encode_value
 from fencepost.impl.transaction.table import TransactionTable
 from fencepost.impl.transaction.transaction import Transaction, Transit
+from fencepost.traces.kafka_names.topics import STATE_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Written = Callable[[ErrorCode], None]

@@ -106,7 +106,7 @@ def program_of(plan: Plan, anomaly: str = "") -> str:
         [
             f'"""Shows {anomaly or "a run"}. Exits with 1 if it does."""',
             "",
-            "from fencepost.campaign.run.simulated_cluster import SimulatedCluster",
+            "from fencepost.run.simulated.simulated_cluster import SimulatedCluster",
             "from fencepost.checkers.judges import judge",
             "from fencepost.checkers.verdict import combine",
             "from fencepost.traces.plan_json import plan_from_json",

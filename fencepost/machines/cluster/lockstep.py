@@ -20,7 +20,6 @@ from operator import itemgetter
 
 from attrs import define, field
 
-from fencepost.campaign.run.recorder import Recorder
 from fencepost.checkers.invariants.assign import Assign
 from fencepost.checkers.invariants.commit_safe import CommitSafe
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
@@ -36,6 +35,7 @@ from fencepost.checkers.log import StreamingLogCheck
 from fencepost.checkers.verdict import Finding
 from fencepost.model.refinement import Refinement
 from fencepost.run.record import unfinished
+from fencepost.run.simulated.recorder import Recorder
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import Plan

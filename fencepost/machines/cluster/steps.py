@@ -17,7 +17,7 @@ whole trace at the end, and what a failing example leaves behind. Must not know 
 
 Between two calls virtual time passes, an even number of milliseconds; durations of faults are odd. So no call
 ever falls into the nanosecond in which an earlier fault ends, where a replay of the plan could order the two
-differently (campaign/run/simulated_cluster.py): the plan of every example replays to the same digest.
+differently (run/simulated/simulated_cluster.py): the plan of every example replays to the same digest.
 """
 
 from collections.abc import Mapping
@@ -29,11 +29,11 @@ from hypothesis import currently_in_test_context, event, reject
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
-from fencepost.campaign.run.simulated_cluster import SimulatedCluster
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, Finding, Verdict, by_rank, combine
 from fencepost.machines.cluster.found import error_of, explanation, leave
 from fencepost.machines.cluster.lockstep import Lockstep
+from fencepost.run.simulated.simulated_cluster import SimulatedCluster
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Operation, Outcome

@@ -20,7 +20,7 @@ from attrs import asdict, frozen
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from fencepost.campaign.bugs.storage import log_bug
+from fencepost.bugs.storage import log_bug
 from fencepost.machines.log.planted import planted, planting, script_of, steps_of
 from fencepost.traces.errors import FencepostError
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from attrs import evolve
 
-from fencepost.campaign.bugs.storage import log_bug
+from fencepost.bugs.storage import log_bug
 from fencepost.machines.log.disk_rot import DiskMachine
 from fencepost.machines.log.life import LogParts
 

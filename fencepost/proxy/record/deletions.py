@@ -12,12 +12,12 @@ import msgspec
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.record.lines import Lines
 from fencepost.traces.events import DELETION_ANSWERED
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.wire.passing import error_name
 
 DELETE_TOPICS, DELETE_GROUPS, OFFSET_DELETE = 20, 42, 47
 DELETED = "deleted"
 """The argument of a commit that stands for OffsetDelete."""
-_OFFSETS = "__consumer_offsets"
 
 
 def deleted(
@@ -59,8 +59,8 @@ def deleted(
             errors.append(error_name(one.error_code))
             if errors[-1] == "NONE":
                 dying = {"group": one.group_id}
-                lines.event(exchange.time, "group_phase", dying, node=node, cause="Dead", topic=_OFFSETS)
-                lines.event(time, "group_removed", node=node, text=one.group_id, topic=_OFFSETS)
+                lines.event(exchange.time, "group_phase", dying, node=node, cause="Dead", topic=OFFSETS_TOPIC)
+                lines.event(time, "group_removed", node=node, text=one.group_id, topic=OFFSETS_TOPIC)
     else:
         errors.append(error_name(body.error_code))
         for topic, partition, error in _offsets(body):

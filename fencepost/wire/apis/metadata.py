@@ -5,9 +5,9 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode as WireError
 
-from fencepost.impl.core.broker_context import INTERNAL_TOPICS
 from fencepost.impl.messages.broker_api import NO_LEADER, MetadataRequest, MetadataResponse, PartitionMetadata
 from fencepost.impl.messages.topic_partition import is_legal_topic
+from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.bugs import BUGS
+from fencepost.bugs import BUGS
 from fencepost.campaign.counterexample.plan import draft_plan
 from fencepost.campaign.counterexample.search import Fruitless, Reproduction, protection_of, reproduce
 from fencepost.campaign.counterexample.story import read_counterexample, story_of
-from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.cli import run as fencepost
@@ -20,6 +19,7 @@ from fencepost.model.explore.system import Step
 from fencepost.model.replication.state import Constants
 from fencepost.model.replication.system import Replication
 from fencepost.model.tla.dropped import shortest_counterexample
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan_json import plan_from_json
 from tests.model.replication.test_replication import CASES

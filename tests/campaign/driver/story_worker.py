@@ -93,7 +93,7 @@ def main() -> None:
     worker.main()
 
 
-for name, function in (("fencepost.campaign.run.run", run_with_rows), ("fencepost.checkers.judges", judge)):
+for name, function in (("fencepost.run.simulated.run", run_with_rows), ("fencepost.checkers.judges", judge)):
     module = types.ModuleType(name)
     setattr(module, function.__name__, function)
     setattr(module, "load", lambda: None)  # noqa: B010  (of the judges: what a loaded process has ready)

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.marks.marks import MARKS, NAMES, OR, marks_of
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.bounds import PERCENTAGES
 from fencepost.campaign.swarm.mark_weights import has, marks_possible
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.run.faults.table import FAULTS
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import REPLICA_DELETED, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record

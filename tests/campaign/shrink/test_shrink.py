@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 import pytest
 from attrs import define, evolve
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.shrink.cluster import cluster_passes, topic_of
 from fencepost.campaign.shrink.lists import leave_out
 from fencepost.campaign.shrink.options import deviations, with_defaults
@@ -17,6 +16,7 @@ from fencepost.campaign.shrink.times import earlier, rounded, rounder
 from fencepost.campaign.shrink.workers import Workers
 from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.plan_json import plan_from_json

@@ -1,8 +1,8 @@
 """The profile elections: leadership moves faster than replicas follow, by knobs alone."""
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import PROFILES, swarm
 from fencepost.checkers.judges import judge
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 
 SEEDS = range(40)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from attrs import evolve
 
-from fencepost.campaign.observed.claims import derive_claims
-from fencepost.campaign.observed.observed_state import ObservedState
-from fencepost.campaign.run.run import Run, run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
+from fencepost.record.claims import derive_claims
+from fencepost.record.observed_state import ObservedState
+from fencepost.run.simulated.run import Run, run
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Outcome

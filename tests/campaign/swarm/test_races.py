@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.races import STEPS
 from fencepost.campaign.swarm.swarm import PROFILES, swarm
 from fencepost.checkers.judges import judge
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import FOLLOWED, Fault, Plan

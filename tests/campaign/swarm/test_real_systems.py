@@ -5,13 +5,7 @@ from functools import cache
 
 from attrs import evolve
 
-from fencepost.campaign.faults.administration import named
-from fencepost.campaign.faults.roles import parse_role
-from fencepost.campaign.faults.table import FAULTS
-from fencepost.campaign.real.faults import REAL_FAULTS
-from fencepost.campaign.real.worker import checked
 from fencepost.campaign.swarm.broken_requests import HOLDS, READS, VERBS
-from fencepost.campaign.swarm.late_requests import BROKEN_REQUEST, LATE_REQUESTS
 from fencepost.campaign.swarm.real_systems import (
     CONTROLS,
     ECLIPSE,
@@ -26,8 +20,14 @@ from fencepost.campaign.swarm.real_systems import (
 )
 from fencepost.campaign.swarm.schedules import FIRST_SCHEDULED, ORDERS, STRIKES, WRITER_MS
 from fencepost.campaign.workers.plans import plan_of
+from fencepost.campaign.workers.real_worker import checked
 from fencepost.campaign.workers.results import Job
 from fencepost.proxy.faults import parse
+from fencepost.run.faults.administration import named
+from fencepost.run.faults.requests import BROKEN_REQUEST, LATE_REQUESTS
+from fencepost.run.faults.roles import parse_role
+from fencepost.run.faults.table import FAULTS
+from fencepost.run.real.faults import REAL_FAULTS
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fencepost.campaign.run.run import run
-from fencepost.campaign.run.simulated_cluster import SimulatedCluster
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
+from fencepost.run.simulated.run import run
+from fencepost.run.simulated.simulated_cluster import SimulatedCluster
 from fencepost.traces.plan import (
     BudgetOptions,
     ClientOptions,

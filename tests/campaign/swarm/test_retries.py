@@ -1,18 +1,18 @@
 """Disks that fail for a moment while producers insist: the profile `retries`, which was made to reach
-KAFKA-6683 (tests/campaign/bugs/test_bugs.py)."""
+KAFKA-6683 (tests/bugs/test_bugs.py)."""
 
 from functools import cache
 
 import pytest
 
-from fencepost.campaign.bugs.storage.appending import ProducersFirst
-from fencepost.campaign.run.run import run
+from fencepost.bugs.storage.appending import ProducersFirst
 from fencepost.campaign.swarm.retries import CALLS, FAILS, PASSES
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
+from fencepost.run.simulated.run import run
 from fencepost.sim.disk import Disk
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.randomness import Randomness

@@ -1,14 +1,14 @@
 """Brokers that fall silent before anybody replaces them: the profile `silences`, which was made to reach
-KAFKA-7128 (tests/campaign/bugs/test_bugs.py)."""
+KAFKA-7128 (tests/bugs/test_bugs.py)."""
 
 from functools import cache
 
 import pytest
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.silences import STEPS
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
+from fencepost.run.simulated.run import run
 from fencepost.traces.plan import Fault, Plan
 
 

@@ -5,13 +5,13 @@ from hashlib import sha256
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.faults.roles import resolve
-from fencepost.campaign.faults.table import FAULTS
-from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.campaign.swarm import names_again
 from fencepost.campaign.swarm.bounds import REQUESTS
 from fencepost.campaign.swarm.draws import FIRST_REQUEST
 from fencepost.campaign.swarm.swarm import PROFILES, swarm
+from fencepost.record.observed_state import ObservedState
+from fencepost.run.faults.roles import resolve
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.errors import FencepostError, PlanError
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 

@@ -6,11 +6,11 @@ import pytest
 from attrs import evolve
 from exactly_once_naive import history, naive
 
-from fencepost.campaign.run.run import run_with_rows
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.exactly_once import judge_table, judge_trace, judge_traces
 from fencepost.checkers.judges import CHECKS
 from fencepost.checkers.verdict import Decision
+from fencepost.run.simulated.run import run_with_rows
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Claims, LossRange
 

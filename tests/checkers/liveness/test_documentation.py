@@ -1,7 +1,7 @@
 """docs/reference/liveness.md has the rows and the bounds that the code has."""
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.run.simulated.run import run
 from tools.liveness_rows import BOUNDS_AT, ROWS_AT, bounds_table, counted, rows_table
 
 

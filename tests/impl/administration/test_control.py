@@ -7,12 +7,12 @@ import pytest
 from admin_lab import AdminLab, Asked
 from controller_lab import fail_over_at, refused_transitions, settle_all
 
-from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.impl.administration.control import ControlRequests
 from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
+from fencepost.record.observed_state import ObservedState
 from fencepost.traces.outcomes import ErrorCode
 
 E = ErrorCode

@@ -3,7 +3,7 @@
 import pytest
 from impl_lab import T0, Lab
 
-from fencepost.campaign.bugs.controller.kafka_532 import ObeysAnyController
+from fencepost.bugs.controller.kafka_532 import ObeysAnyController
 from fencepost.impl.broker.control_gate import ControlGate
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.messages.broker_api import (

@@ -3,7 +3,7 @@
 import pytest
 from impl_lab import T0, Lab
 
-from fencepost.campaign.bugs.controller.kafka_6082 import WritesUnfenced
+from fencepost.bugs.controller.kafka_6082 import WritesUnfenced
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.elector import ControllerElector

@@ -5,7 +5,7 @@ import pytest
 from attrs import evolve
 from group_lab import REBALANCE_MS, SESSION_MS, GroupLab
 
-from fencepost.campaign.bugs.groups.members import (
+from fencepost.bugs.groups.members import (
     KeepsFormerTimeouts,
     ReplacesOnlyWhenStable,
     WaitsForTheAssignment,

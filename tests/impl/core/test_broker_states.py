@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import pytest
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.broker_states import BROKER_TRANSITIONS, BrokerState, enter, state_of
 from fencepost.impl.core.core_interface import RecordEvent, StopRequested
+from fencepost.run.simulated.run import run
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.events import Name

@@ -4,7 +4,7 @@ leaves the old or the new."""
 import pytest
 from log_lab import batch, disk_of, open_log, options, records
 
-from fencepost.campaign.bugs.storage.removing import EndsWithTheLastRecord
+from fencepost.bugs.storage.removing import EndsWithTheLastRecord
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.sim.disk import PowerLoss

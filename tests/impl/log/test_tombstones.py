@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_lab import batch, disk_of, open_log, options, records
 
-from fencepost.campaign.bugs.storage.removing import TombstonesGoAtOnce
+from fencepost.bugs.storage.removing import TombstonesGoAtOnce
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.segmented_log import SegmentedLog
 

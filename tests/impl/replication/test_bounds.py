@@ -4,9 +4,9 @@ once the events that say so are recorded."""
 import pytest
 from impl_lab import T0, Lab
 
-from fencepost.campaign.bugs.replication.kafka_3978 import TakesAnyHighWatermark
-from fencepost.campaign.bugs.replication.kafka_9491 import LeavesTheHighWatermarkBehind
-from fencepost.campaign.bugs.storage.removing import DeletesWhatIsNotCommitted
+from fencepost.bugs.replication.kafka_3978 import TakesAnyHighWatermark
+from fencepost.bugs.replication.kafka_9491 import LeavesTheHighWatermarkBehind
+from fencepost.bugs.storage.removing import DeletesWhatIsNotCommitted
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.core.core_interface import RecordEvent
 from fencepost.impl.core.failures import StepFailedError

@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.trace import Trace

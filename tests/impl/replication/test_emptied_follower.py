@@ -1,8 +1,8 @@
 """A follower of whose log nothing but an offset is left, in front of a leader whose log ends below it."""
 
-from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.plan import (
     BudgetOptions,

@@ -8,12 +8,12 @@ the bug and sees the bad thing happen, so that the first one can fail.
 from impl_lab import Lab
 from impl_moves import TWO, ask_anew, replicate, take_over
 
-from fencepost.campaign.bugs.replication.kafka_7128 import JoinsAtTheHighWatermark
-from fencepost.campaign.bugs.replication.kafka_7415 import EntersItsEpochWithItsFirstRecord
-from fencepost.campaign.bugs.replication.kafka_7786 import AppliesLateAnswers
-from fencepost.campaign.bugs.replication.kip_101 import TruncateToHighWatermark
-from fencepost.campaign.bugs.replication.kip_279 import TrustsTheEndOffset
-from fencepost.campaign.bugs.replication.kip_320 import ServesAnyEpoch
+from fencepost.bugs.replication.kafka_7128 import JoinsAtTheHighWatermark
+from fencepost.bugs.replication.kafka_7415 import EntersItsEpochWithItsFirstRecord
+from fencepost.bugs.replication.kafka_7786 import AppliesLateAnswers
+from fencepost.bugs.replication.kip_101 import TruncateToHighWatermark
+from fencepost.bugs.replication.kip_279 import TrustsTheEndOffset
+from fencepost.bugs.replication.kip_320 import ServesAnyEpoch
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.messages import broker_api as kafka

@@ -3,8 +3,8 @@ KAFKA-1647, KAFKA-4443)."""
 
 from impl_lab import T0, Lab
 
-from fencepost.campaign.bugs.controller.kafka_4443 import GivesRolesFirst
-from fencepost.campaign.bugs.replication.kafka_1647 import ForgetsWhoHasNoLeader
+from fencepost.bugs.controller.kafka_4443 import GivesRolesFirst
+from fencepost.bugs.replication.kafka_1647 import ForgetsWhoHasNoLeader
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets
 from fencepost.impl.log.layout import HIGH_WATERMARKS

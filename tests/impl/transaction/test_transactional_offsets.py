@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 from transaction_lab import OFFSETS, OUT, TransactionLab
 
-from fencepost.campaign.bugs.transactions.offsets import DeletesWhatCounts
+from fencepost.bugs.transactions.offsets import DeletesWhatCounts
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.offsets import GroupOffsets

@@ -6,13 +6,12 @@ from typing import Any
 from impl_lab import CLIENT, Lab
 
 from fencepost.impl.broker.broker import Broker
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.messages import broker_api, group_api
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.impl.transaction.transaction import Transaction
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan import GroupOptions, TopicOptions, TransactionOptions
 
 STATE, OFFSETS, OUT = (

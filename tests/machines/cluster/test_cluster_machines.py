@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from fencepost.campaign.bugs import BUGS
-from fencepost.campaign.run.run import run
+from fencepost.bugs import BUGS
 from fencepost.checkers.verdict import Decision
 from fencepost.machines.cluster.found import FoundError, program_of
 from fencepost.machines.cluster.machines import (
@@ -22,6 +21,7 @@ from fencepost.machines.cluster.machines import (
     RelayMachine,
 )
 from fencepost.machines.cluster.steps import ClusterSteps
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json

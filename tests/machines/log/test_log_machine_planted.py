@@ -7,8 +7,8 @@ import sys
 import msgspec
 import pytest
 
-from fencepost.campaign.bugs.storage import LOG_BUGS, log_bug
-from fencepost.campaign.bugs.storage.protections import STORAGE_PROTECTIONS
+from fencepost.bugs.storage import LOG_BUGS, log_bug
+from fencepost.bugs.storage.protections import STORAGE_PROTECTIONS
 from fencepost.machines.log.life import LogParts
 from fencepost.traces.errors import FencepostError
 

@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # helper modules of this folder
 
 from triage_runs import BAD, HEALTHY, Mined, write
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.mining.mine import mine
+from fencepost.run.simulated.run import run
 
 
 @pytest.fixture(scope="session")

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from triage_runs import BAD, HEALTHY, write
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.mining.inputs.splits import profiles_of, work_of
 from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import _compared
 from fencepost.mining.triage import compared
 from fencepost.mining.triage.compared import Compared, compared_of
+from fencepost.run.simulated.run import run
 
 IDS = np.arange(7, 20_007)
 

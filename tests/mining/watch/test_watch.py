@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers import exactly_once
 from fencepost.checkers.log import stream_trace
@@ -19,6 +18,7 @@ from fencepost.mining.watch.out import LOGS, WatchOut
 from fencepost.mining.watch.read import logs_of
 from fencepost.mining.watch.shard import ShardLimits
 from fencepost.mining.watch.watch import watch
+from fencepost.run.simulated.run import run
 from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import write_traces
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.spark
 
 LIMITS = ShardLimits(horizon=2_000, lateness_ns=10**9)
 PLANTED = {"KIP-101": 20}
-"""A seed whose run shows the bug to its clients (tests/campaign/bugs/test_bugs.py)."""
+"""A seed whose run shows the bug to its clients (tests/bugs/test_bugs.py)."""
 
 
 def plain(made: Trace) -> list[tuple]:

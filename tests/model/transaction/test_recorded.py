@@ -7,12 +7,12 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.model.transaction.recorded import TransactionRefinement, unexplained
 from fencepost.model.transaction.rules import marker_of
 from fencepost.model.transaction.state import PHASES, Constants, Transaction, TransactionState, of
 from fencepost.model.transaction.system import Transactions
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 
 WALKS, STEPS = 70, 60

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import msgspec
 from attrs import frozen
 
-from fencepost.campaign.run.run import run
 from fencepost.checkers.groups import group_facts
 from fencepost.checkers.judges import judge
+from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.plan import (

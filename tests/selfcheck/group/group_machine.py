@@ -10,7 +10,7 @@ from attrs import evolve
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from fencepost.campaign.bugs.groups import ROWS
+from fencepost.bugs.groups import ROWS
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.rebalance import JOIN_TIMER, SESSION_TIMER
 from fencepost.model.group.state import JOINING, NONE, OUT, OWNING, PREPARING, SYNCING, of

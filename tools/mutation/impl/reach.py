@@ -216,8 +216,8 @@ def measure(files: Iterable[str], runs: Sequence[tuple[str, int]], faults: Seque
     finder = MarkedSources({module_of(file): file for file in files}, probes, bytearray(len(faults)))
     assert not set(finder.files) & set(sys.modules), "imported already"
     sys.meta_path.insert(0, finder)
-    from fencepost.campaign.run.run import run
     from fencepost.campaign.swarm.swarm import swarm
+    from fencepost.run.simulated.run import run
 
     finder.early.update((file, bytes(hits)) for file, hits in finder.hits.items())
     found: dict[str, list[int]] = {}

@@ -79,9 +79,9 @@ def preload_runs(runs: Sequence[tuple[str, int]], *, log_machine: bool = False) 
         removes them first.
     """
     known = set(sys.modules)
-    from fencepost.campaign.run.run import run
     from fencepost.campaign.swarm.swarm import swarm
     from fencepost.checkers.judges import judge
+    from fencepost.run.simulated.run import run
 
     for profile, seed in runs:
         judge(run(swarm(seed, profile)))

@@ -84,10 +84,10 @@ def try_it(
     done = weak = differed = 0
     profile, seed = "", -1
     try:
-        from fencepost.campaign.run.run import run
         from fencepost.campaign.swarm.swarm import swarm
         from fencepost.checkers.judges import judge
         from fencepost.checkers.verdict import Decision
+        from fencepost.run.simulated.run import run
 
         for profile, seed, known in runs:
             done += 1

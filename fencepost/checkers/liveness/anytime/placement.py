@@ -15,8 +15,7 @@ from fencepost.checkers.invariants.findings import Findings
 from fencepost.record.facts import place_of
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
-
-PLACES = frozenset({"__consumer_offsets", "__transaction_state"})
+from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -46,7 +45,7 @@ class Placement:
         }
 
     def _assignment(self, position: int, event: Event) -> None:
-        if event.topic in PLACES:
+        if event.topic in INTERNAL_TOPICS:
             self.partitions.setdefault(event.topic, set()).add(event.partition)
 
     def _served(self, position: int, event: Event) -> None:

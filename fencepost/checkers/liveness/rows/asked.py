@@ -21,7 +21,6 @@ from fencepost.traces.trace import plain
 
 EVERYBODY: Named = (Subject.CONTROLLER, None)
 """The subject that any broker's trouble touches."""
-INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 class Detail(msgspec.Struct, frozen=True):

@@ -10,9 +10,10 @@ from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.checkers.liveness.rows.places import acknowledged
 from fencepost.record import bounds
 from fencepost.record.facts import JOIN_LAPSE_MS, Facts, Key, place_of
-from fencepost.record.settings import MILLISECOND, OFFSETS_TOPIC, Settings
+from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})

@@ -10,7 +10,7 @@ import random
 import pytest
 from impl_producer_desk import MILLISECOND, ProducerDesk
 
-from fencepost.campaign.bugs.producer.numbers import NumbersAgainOutOfOrder, SendsAgainUnderANewEpoch
+from fencepost.bugs.producer.numbers import NumbersAgainOutOfOrder, SendsAgainUnderANewEpoch
 from fencepost.impl.client.producer.sequences import Sequences
 from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.log.batch.record_batch import read_header, read_records, with_leader_fields

@@ -1,0 +1,35 @@
+"""Planted bugs of group coordinators and of consumers: each removes one protection by swapping one part.
+
+Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, what these break).
+All are hunted in the profile `groups`.
+"""
+
+from fencepost.bugs.groups import commits, loads, members
+
+PROFILE = "groups"
+OFFSET_SAFE = frozenset(
+    {
+        "committed_offset_lost",
+        "committed_offset_unexplained",
+        "committed_offset_not_linearizable",
+        "stale_commit_accepted",
+        "commit_sent_again",
+        "reprocessed_after_commit",
+    }
+)
+LIVE = frozenset({"no_progress"})
+ONE_INSTANCE = frozenset({"fenced_by_itself"})
+SAFE, STUCK = "OFFSET-SAFE", "LIVE"
+"""What clients see of it. ONE-COORDINATOR, ONE-INSTANCE and GENERATION-FENCE, which the model names, are what
+a broker can see."""
+
+ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
+    ("KAFKA-10614", "group_loading", loads.RunsTasksInAnyOrder, LIVE, PROFILE, STUCK),
+    ("KAFKA-5600", "group_loading", loads.AppliesTheLastBatch, OFFSET_SAFE, PROFILE, SAFE),
+    ("KAFKA-4362", "group_log", loads.AnswersForWhatItLeft, OFFSET_SAFE, PROFILE, SAFE),
+    ("KAFKA-13636", "group_offsets", commits.ExpiresWhileRebalancing, OFFSET_SAFE, PROFILE, SAFE),
+    ("KAFKA-8069", "group_offsets", commits.ExpiresAtOnce, OFFSET_SAFE, PROFILE, SAFE),
+    ("P3", "group_offsets", commits.TakesAnyGeneration, OFFSET_SAFE, PROFILE, SAFE),
+    ("P5", "consumer_coordinator", commits.RetriesAsyncCommits, OFFSET_SAFE, PROFILE, SAFE),
+    ("KAFKA-10284", "group_membership", members.KeepsNewIdsInMemory, ONE_INSTANCE, PROFILE, "ONE-INSTANCE"),
+)

@@ -1,1 +1,0 @@
-"""What a run observes of its cluster from recorded events, and the claims that follow from it."""

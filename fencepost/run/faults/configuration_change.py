@@ -1,0 +1,87 @@
+"""What operators change in a topic's configuration while its brokers run: the request `alter_topic`
+(docs/spec/cluster.md Z).
+
+Owns the changes and the one write, as the admin tool makes it: overrides and a notification in one
+transaction. Must not know how brokers obey. A change after which no append could ever be acknowledged,
+because a partition has too few replicas, is not made.
+"""
+
+from collections.abc import Mapping
+
+from fencepost.impl.admin.configuration import CHANGE_PARENTS, change_of
+from fencepost.impl.core.topic_config import configured
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
+from fencepost.run.faults.kind import Breakable, FaultKind
+from fencepost.traces.plan import Fault, TopicOptions
+
+CHANGES: tuple[Mapping[str, str], ...] = (
+    {},
+    {"min.insync.replicas": "1"},
+    {"min.insync.replicas": "2"},
+    {"unclean.leader.election.enable": "true"},
+    {"unclean.leader.election.enable": "false"},
+    {"retention.ms": "20000"},
+    {"retention.bytes": "300"},
+    {"retention.ms": "-1", "retention.bytes": "-1"},
+    {"segment.bytes": "150"},
+    {"segment.ms": "400"},
+    {"flush.messages": "1"},
+    {"delete.retention.ms": "100", "min.cleanable.dirty.ratio": "0"},
+)
+"""By the parameter. The first takes all overrides out."""
+
+
+def overrides(cluster: Breakable, topic: str) -> tuple[dict[str, str], int]:
+    """What the topic's configuration says, and the version of its node; ({}, -1) without one."""
+    reply = cluster.world.admin(GetData(znodes.config_path(topic)))
+    if not isinstance(reply, Data):
+        return {}, -1
+    return znodes.decode_configuration(reply.data), reply.stat.version
+
+
+def options_now(cluster: Breakable, topic: str) -> TopicOptions:
+    """The plan's options of a topic with what operators changed."""
+    known = (options for options in cluster.plan.cluster.topics if options.name == topic)
+    return configured(next(known, TopicOptions(name=topic)), overrides(cluster, topic)[0])[0]
+
+
+def _least_replicas(cluster: Breakable, topic: str) -> int:
+    """The fewest replicas that a partition of the topic has, or is about to have; 0 without any."""
+    facts = cluster.observed_state
+    assigned = (*facts.assignments.items(), *facts.reassigning.items())
+    return min((len(replicas) for (name, _), replicas in assigned if name == topic and replicas), default=0)
+
+
+def change_topic(cluster: Breakable, topic: str, change: Mapping[str, str]) -> str:
+    """Make a change; why not, if it was not made."""
+    least = _least_replicas(cluster, topic)
+    if not least:
+        return f"{topic} does not exist"
+    before, version = overrides(cluster, topic)
+    after = {**before, **change} if change else {}
+    if after == before:
+        return "there is nothing to change"
+    planned = (options for options in cluster.plan.cluster.topics if options.name == topic)
+    options, _ = configured(next(planned, TopicOptions(name=topic)), after)
+    if options.min_insync_replicas > least:
+        return f"{topic} has a partition of {least} replicas"
+    for parent in CHANGE_PARENTS:
+        cluster.world.admin(parent)
+    path, data = znodes.config_path(topic), znodes.encode_configuration(after)
+    write = Create(path, data) if version < 0 else SetData(path, data, version)
+    asked = cluster.world.admin(Multi((write, change_of(topic))))
+    return f"ZooKeeper says {asked.error.value}" if isinstance(asked, Failed) else ""
+
+
+def _alter_topic(cluster: Breakable, fault: Fault) -> str:
+    return change_topic(cluster, fault.target.removeprefix("topic "), CHANGES[fault.parameter % len(CHANGES)])
+
+
+ALTER_TOPIC = FaultKind(
+    says="an operator changes a topic's configuration, which brokers take over while they run",
+    ask=_alter_topic,
+    on="topic",
+    parameter=(0, len(CHANGES) - 1),
+    parameter_says="which of the changes",
+)

@@ -1,0 +1,487 @@
+"""One run of a plan against a real system, in real time.
+
+Owns what comes before the story of every run: a fresh topic, the safety phase with operations and faults, and
+what healing is. Must not know how a system works, or what is judged. The cluster outlives the run, and is
+healthy when it begins.
+
+One event loop runs all clients and the observer; the system's verbs run in threads, because they wait for
+processes. A plan's times count from the beginning of the safety phase.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+from attrs import define, evolve, field
+
+import fencepost
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.client.client import Client
+from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.producer.pipelined import PipelinedClient
+from fencepost.impl.core.core_interface import Invoke
+from fencepost.impl.runtime.client import RunningClient, running
+from fencepost.proxy.faults import events_of
+from fencepost.record.observed_state import Key
+from fencepost.run.clients import client_of, make_client
+from fencepost.run.members import FUNCTIONS, uses_groups
+from fencepost.run.queues import Queues, undecided
+from fencepost.run.real import power
+from fencepost.run.real.asking import Asking
+from fencepost.run.real.audited import Audit
+from fencepost.run.real.claims import acknowledged_by_all, claims_of_run, demanded
+from fencepost.run.real.inside import inside_of
+from fencepost.run.real.members import RealMembers, version_of
+from fencepost.run.real.observer import Observer, nanoseconds_since
+from fencepost.run.real.record import RealRecord
+from fencepost.run.real.rounds import RealRounds
+from fencepost.run.real.starved import Sentinel
+from fencepost.run.real.striking import Striker
+from fencepost.run.real.times import in_trace_time
+from fencepost.run.story import Story
+from fencepost.systems.system import System, disks_of_system, requests_of_system
+from fencepost.traces.digest import digest_of
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.plan import ClientOptions, PlannedOperation
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.trace import Trace
+from fencepost.wire.client import Access, Address, KafkaNetwork, look_around
+
+READER = ClientOptions(
+    request_timeout_ms=2_000, delivery_timeout_ms=20_000, fetch_wait_max_ms=0, max_poll_records=2_000
+)
+"""The run's own client, which reads everything that is there."""
+HEALTHY_POLL_S = 0.1
+MOST_A_LOOK_S = 2.0
+"""What one look at the cluster takes at most of the time to heal. Where it takes longer, the machine has no
+time for anybody: three minutes of sixty busy processes looked like a cluster that never healed."""
+NEVER_HEALED = "every broker is back, every partition has a leader and a full ISR"
+"""What did not come where the cluster did not heal."""
+MILLISECONDS = 1_000
+
+
+@define(eq=False, kw_only=True)
+class RealRun(Story):
+    """A run. What it made can be asked for after `go`, also if that raised."""
+
+    system: System
+    topic: str
+    """Of the cluster: fresh, where the plan says `t`. Other topics have their names after it."""
+    target: str
+    """The name of the system, for the trace."""
+    control: str = ""
+    """Of swarm/real_systems.py: CONTROLS."""
+    ahead: Path | None = None
+    """The file that is written ahead; None: none."""
+    copies: Path | None = None
+    """Where the brokers' directories are copied to at the end, to be compared with the history; None: they
+    are not."""
+    left_out: tuple[str, ...] = ()
+    """Kinds of fault that the system cannot carry out."""
+    record: RealRecord = field(init=False)
+    observer: Observer = field(init=False)
+    rounds: RealRounds = field(init=False)
+    timings: dict[str, float] = field(factory=dict, init=False)
+    """Seconds of each phase."""
+    _first: int = field(factory=time.monotonic_ns, init=False)
+    _began: int = field(factory=time.time_ns, init=False)
+    """The same moment of the wall clock."""
+    _addresses: dict[int, Address] = field(factory=dict, init=False)
+    _clients: dict[int, RunningClient] = field(factory=dict, init=False)
+    _ahead: dict[int, int] = field(factory=dict, init=False)
+    """How much the clock of each process is ahead of the trace's, nanoseconds."""
+    _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
+    _striker: Striker | None = field(default=None, init=False)
+    """Carries out the faults, once the topic is there."""
+    _stretches: list[tuple[int, int]] = field(factory=list, init=False)
+    """When the machine stood still, nanoseconds of the trace."""
+    _names: dict[str, str] = field(factory=dict, init=False)
+    """The cluster's name of each topic, by the plan's."""
+    _members: RealMembers | None = field(default=None, init=False)
+    """The same as `members`."""
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self.queues = Queues(
+            plan=self.plan, begin=self._begin, alone=lambda operation: operation.process == self.reader
+        )
+        first, *others = (one.name for one in self.plan.cluster.topics)
+        self._names = {first: self.topic, **{name: f"{self.topic}-{name}" for name in others}}
+        head = Trace(
+            trace_id=self.plan.seed,
+            plan="",
+            seed=self.plan.seed,
+            target=self.target,
+            software_version=fencepost.__version__,
+            profile=self.plan.profile,
+            concurrent_processes=self.plan.client.producer.pipelined,
+        )
+        plans = {mine: name for name, mine in self._names.items()}
+        self.record = RealRecord.open(self.ahead, plans, head, nanoseconds_since(self._first))
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since the run began."""
+        return time.monotonic_ns() - self._first
+
+    async def go(self) -> Trace:
+        """The whole run. Raises FencepostError if the cluster is of no use before there is any fault."""
+        try:
+            async with AsyncExitStack() as stack:
+                stack.enter_context(Sentinel(self._starved))
+                self._note_settings()
+                await self._open(stack)
+                looking = asyncio.ensure_future(self.observer.look_on())
+                try:
+                    async with self._phase("safety"):
+                        await self._safety(stack)
+                    async with self._phase("heal"):
+                        healed = await self._heal()
+                    if healed:
+                        await self._after_healing(stack)
+                    await self.rounds.ask(last=True)
+                finally:
+                    self.observer.stop()
+                    looking.cancel()
+                    await asyncio.gather(looking, return_exceptions=True)
+                self.record.note(Name.PHASE, cause="end")
+                return self._trace()
+        finally:
+            if self._striker is not None:
+                await self._striker.end_all()
+            self.record.close()
+
+    @property
+    def _breaks(self) -> Striker:
+        assert self._striker is not None, "the topic is there before anything else"
+        return self._striker
+
+    def _starved(self, begin: float, end: float) -> None:
+        first = self._first / 1e9
+        self._stretches.append((max(0, int((begin - first) * 1e9)), int((end - first) * 1e9)))
+
+    def _note_settings(self) -> None:
+        """What bounds follow from: of the system, of the plan's topics and clients."""
+        inside = self.system.inside()
+        if inside.settings is None:
+            return
+        plan = msgspec.json.decode(plan_to_json(evolve(self.plan, operations=(), faults=())))
+        cluster = {
+            **inside.settings["cluster"],
+            "brokers": len(self.system.brokers),
+            "topics": plan["cluster"]["topics"],
+        }
+        clients = {name: plan[name] for name in ("client", "consumer", "transform") if name in plan}
+        wire = {"network": {"latency_min_us": 1_000, "latency_tail_us": 1_000, "latency_max_us": 50_000}}
+        detail = {**clients, **wire, "cluster": cluster, "real": inside.settings.get("real", {})}
+        self.record.note(Name.SETTINGS, detail=detail)
+
+    @contextlib.asynccontextmanager
+    async def _phase(self, name: str) -> AsyncIterator[None]:
+        began = time.monotonic()
+        if name != "topic":
+            self.record.note(Name.PHASE, cause=name)
+        yield
+        self.timings[name] = round(time.monotonic() - began, 3)
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        async with self._phase("topic"):
+            addresses = tuple(
+                (host, int(port))
+                for host, _, port in (
+                    one.rpartition(":") for one in self.system.bootstrap_servers().split(",")
+                )
+            )
+            self._addresses, _ = await look_around(addresses, Access())
+            asking = Asking(dict(self._addresses))
+            stack.push_async_callback(asking.close)
+            self.observer = Observer(
+                asking=asking,
+                brokers=self.system.brokers,
+                names=self.record.names,
+                now=nanoseconds_since(self._first),
+                record=self.record.recorded,
+            )
+            for topic in self.plan.cluster.topics:
+                await asking.create(self._names[topic.name], topic, self.system.brokers)
+            await self.observer.look()
+            if "disks" in self.system.inside().can:
+                disks_of_system(self.system).write_back()  # the folders of the topic; no kernel waits long
+            self._striker = Striker(
+                plan=self.plan,
+                system=self.system,
+                state=self.observer.state,
+                note=self.record.note,
+                topic=self.topic,
+                names=self._names,
+                folders=tuple(
+                    f"{self._names[topic.name]}-{number}"
+                    for topic in self.plan.cluster.topics
+                    for number in range(topic.partitions)
+                ),
+            )
+        for kind in self.left_out:
+            why = {"fault": -1, "reason": "this system cannot do it"}
+            self.record.note(Name.FAULT_SKIPPED, cause=kind, detail=why)
+        for process in sorted({one.process for one in self._planned()}):
+            core = make_client(self.plan, Parts(), process, tuple(self._addresses), healing=False)
+            await self._client(stack, process, core)
+
+        if uses_groups(self.plan):
+            self.members = self._members = RealMembers(
+                plan=self.plan,
+                brokers=tuple(self._addresses),
+                addresses=self._addresses,
+                names=self._names,
+                apart=self.topic,
+                version=await version_of(addresses[0], Access()),
+                record=self.record,
+                changed=self._changed.set,
+                opened=lambda row: self._breaks.acknowledged(
+                    row, self._first + row.invoke_time, Name.TRANSACTION_PHASE
+                ),
+            )
+            stack.push_async_callback(self._members.close)
+        self.rounds = RealRounds(
+            plan=self.plan,
+            record=self.record,
+            members=self.members,
+            brokers=self.system.brokers,
+            addresses=self._addresses,
+        )
+        stack.push_async_callback(self.rounds.close)
+
+    def _planned(self) -> tuple[PlannedOperation, ...]:
+        """Operations of clients that do one after the other."""
+        return tuple(one for one in self.plan.operations if one.function not in FUNCTIONS)
+
+    async def _client(self, stack: AsyncExitStack, process: int, core: Client | PipelinedClient) -> None:
+        addresses = dict(self._addresses)
+        self._clients[process] = await stack.enter_async_context(
+            running(
+                core,
+                lambda node, receive: KafkaNetwork(addresses, receive, client_id=client_of(process)),
+                self._completed,
+            )
+        )
+        self._ahead[process] = self._clients[process].driver.clock.now() - self.now
+
+    # ---- the workload
+
+    async def _safety(self, stack: AsyncExitStack) -> None:
+        loop, begin = asyncio.get_running_loop(), asyncio.get_running_loop().time()
+        timers = [
+            loop.call_at(begin + one.at_ms / MILLISECONDS, self.schedule, one) for one in self._planned()
+        ]
+        if self.members is not None:
+            timers += [
+                loop.call_at(begin + one.at_ms / MILLISECONDS, self.members.do, one)
+                for one in self.plan.operations
+                if one.function in FUNCTIONS
+            ]
+        timers += [
+            loop.call_at(begin + fault.at_ms / MILLISECONDS, self._breaks.strike, fault)
+            for fault in self.plan.faults
+        ]
+        try:
+            for _ in range(2):  # in the middle and at the end
+                await asyncio.sleep(self.plan.safety_ms / MILLISECONDS / 2)
+                self.rounds.in_calm(calm=self._breaks.calm)
+            await self.until(self._idle, self.plan.client.delivery_timeout_ms)
+        finally:
+            for timer in timers:
+                timer.cancel()
+            self.queues.clear()
+
+    def schedule(self, operation: PlannedOperation) -> None:
+        """Its time has come."""
+        self.queues.due(operation)
+
+    def _begin(self, operation: PlannedOperation) -> None:
+        self.record.invoke(operation)
+        asked = evolve(operation, topic=self._names[operation.topic])
+        self._clients[operation.process].driver.accept(Invoke(asked))
+
+    def _completed(self, operation: Operation) -> None:
+        operation = in_trace_time(operation, self._ahead[operation.process], self._ahead.values())
+        row = self.record.row_done(operation)
+        if row.function is Function.APPEND and row.outcome is Outcome.OK:
+            self._breaks.acknowledged(row, self._first + row.invoke_time)
+        self.queues.completed(row)
+        self._changed.set()
+        asyncio.get_running_loop().call_soon(self.queues.next, row.process)
+
+    def _idle(self) -> bool:
+        return not self.record.invoked and self.queues.idle
+
+    async def until(self, reached: Callable[[], bool], bound_ms: int) -> bool:
+        """Wait until it holds; whether it does.
+
+        Args:
+            reached: asked again and again.
+            bound_ms: the most time that may pass, milliseconds.
+        """
+        deadline = time.monotonic() + bound_ms / MILLISECONDS
+        while not reached():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, HEALTHY_POLL_S)):
+                    await self._changed.wait()
+        return True
+
+    # ---- after the faults
+
+    async def _heal(self) -> bool:
+        """Whether every broker runs, every ISR is full, and each partition takes a record."""
+        await self._breaks.end_all()
+        left, last = self.plan.liveness_ms / MILLISECONDS, time.monotonic()
+        while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
+            if left < 0:
+                return await self.never(NEVER_HEALED)
+            await asyncio.sleep(HEALTHY_POLL_S)
+            now = time.monotonic()
+            left, last = left - min(now - last, MOST_A_LOOK_S), now
+            await self._breaks.start_ended()
+        return True
+
+    async def _in_sync(self) -> bool:
+        """Whether a broker was asked again and shows a leader and a full ISR of each partition."""
+        if not await self.observer.look():
+            return False
+        state = self.observer.state
+        return all(
+            known.leader >= 0 and set(known.isr) == set(state.assignments[key])
+            for key, known in state.partitions.items()
+        )
+
+    async def never(self, what: str) -> bool:
+        """Record what never came, and what each broker says then. Never true."""
+        self.stuck = what
+        stood: dict[str, object] = {
+            f"{topic}-{number}": {"leader": known.leader, "isr": list(known.isr)}
+            for (topic, number), known in sorted(self.observer.state.partitions.items())
+        }
+        for broker in self.system.brokers:
+            view = await self.observer.asking.view(broker, *self.record.names)
+            process = "there" if await asyncio.to_thread(self.system.runs, broker) else "gone"
+            knows = "no answer" if view is None else f"knows {list(view.live)}"
+            stood[f"broker {broker}"] = f"{knows}, its process is {process}"
+        self.record.note(Name.LIVENESS_FAILED, cause=what, detail=stood)
+        return False
+
+    async def _after_healing(self, stack: AsyncExitStack) -> None:
+        """A record into each partition, an end that may be trusted, everything up to it."""
+        core = Client(self.reader, READER, ClientMetadata(tuple(self._addresses)))
+        await self._client(stack, self.reader, core)
+        async with self._phase("liveness"):
+            if self.members is not None:
+                self.members.heal(self.reader + 1)
+            self.rounds.begin()
+            moves = await self.makes_progress()
+        if moves:
+            async with self._phase("final"):
+                await self.final_reads()
+
+    async def members_done(self) -> None:
+        """Every group got everything: its processes end."""
+        if self._members is not None:
+            await self._members.close()
+
+    async def trusted(self, listed: Operation) -> bool:
+        """Whether this end may be trusted, by what is seen after it."""
+        await self.observer.look()
+        if self.observer.state.trusts(listed):
+            self.record.trusted_ends.add(listed.op_id)
+            return True
+        return False
+
+    def places(self) -> tuple[Key, ...]:
+        """The partitions of all topics, as they were seen: a fake makes more than it was asked for, and a
+        partitioner uses them."""
+        made = {
+            (topic.name, number) for topic in self.plan.cluster.topics for number in range(topic.partitions)
+        }
+        return tuple(sorted({*made, *self.observer.state.assignments}))
+
+    # ---- the trace
+
+    def _said(self) -> tuple[tuple[int, Event], ...]:
+        """What the disks said when the power failed."""
+        if "disks" not in self.system.inside().can:
+            return ()
+        losses = disks_of_system(self.system).power_losses()
+        return tuple(power.of_run(losses, self._began, self.record.names))
+
+    def _trace(self) -> Trace:
+        operations = self.record.history(undecided(one.driver.core for one in self._clients.values()))
+        inside = inside_of(self.system, self._began, self.record.names)
+        if inside.missing:
+            self.record.note(Name.MARK, cause="inside_unknown", detail={"why": inside.missing})
+        stored, said = self._stored(operations), self._said()
+        seen = self.observer.elections
+        claims = claims_of_run(
+            self.plan,
+            operations,
+            seen if inside.elections is None else inside.elections,
+            reader=self.reader,
+            stuck=bool(self.stuck),
+            may_repeat=any(one.attempts > 1 for one in operations if one.function is Function.APPEND),
+            power_lost=power.lost_power(self.plan, self.record.events, said, self.observer.state.assignments),
+        )
+        if self.control == "acks-1":
+            operations = acknowledged_by_all(operations)
+        trace = Trace(
+            trace_id=self.plan.seed,
+            plan="",  # judges take its options for those of the simulated brokers
+            seed=self.plan.seed,
+            target=self.target,
+            software_version=fencepost.__version__,
+            profile=self.plan.profile,
+            claims=demanded(claims, self.control),
+            concurrent_processes=self.plan.client.producer.pipelined,
+            operations=operations,
+            events=tuple(
+                sorted(
+                    (
+                        *(*inside.events, *self.record.events, *self._hits(), *self._still()),
+                        *(event for _, event in said),
+                    ),
+                    key=lambda event: event.time,
+                )
+            )
+            + stored,
+        )
+        return evolve(trace, digest=digest_of(trace))
+
+    def _still(self) -> Iterator[Event]:
+        """The stretches in which nobody got a processor."""
+        for since, until in self._stretches:
+            yield Event(time=until, name=Name.BUSY, detail=f'{{"since":{since}}}')
+
+    def _hits(self) -> Iterator[Event]:
+        """Requests that were broken."""
+        if "requests" not in self.system.inside().can:
+            return
+        for number, hit in enumerate(requests_of_system(self.system).hits(), 1):
+            for event in events_of(hit, number):
+                topic = self.record.names.get(event.topic or "", event.topic)
+                if event.time >= self._began:
+                    yield evolve(event, time=event.time - self._began, topic=topic)
+
+    def _stored(self, operations: tuple[Operation, ...]) -> tuple[Event, ...]:
+        """What the brokers' files say of this history, after everything else in the trace."""
+        if self.copies is None:
+            return ()
+        began, last = time.monotonic(), max(self.now, self.record.events[-1].time)
+        request = Audit(directories=self.system.directories(), copies=self.copies, names=self.record.names)
+        events = request.events(operations, last, judged=not self.stuck)
+        self.timings["audit"] = round(time.monotonic() - began, 3)
+        return events

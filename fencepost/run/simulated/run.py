@@ -1,0 +1,391 @@
+"""One run, from plan to trace: set-up, safety phase, heal, liveness phase, final reads.
+
+Owns the phases and their bounds. The story in order:
+
+1. set-up    brokers start, a controller is elected, topics are created and get leaders
+2. safety    clients work while faults begin and end
+3. heal      every fault ends, every broker runs
+4. liveness  registered brokers, reassignments and deletions done, leaders, full ISRs, no operation hanging,
+             one acknowledged append per partition: within
+             a bound of virtual time, which begins again while a slow follower or group still gets records.
+             A network that loses, doubles or holds back messages by chance has no bound: if it is exceeded,
+             that chance ends, and the wait is repeated once
+5. final     one client reads every partition to its end; what the brokers' files hold is written into the
+             trace
+"""
+
+from collections.abc import Callable
+
+import msgspec
+from attrs import define, evolve, field
+
+import fencepost
+from fencepost.audit.source import ShownPath
+from fencepost.audit.survey import AuditRequest
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Children, GetChildren
+from fencepost.record.claims import derive_claims
+from fencepost.run.files import FilesAtEnd
+from fencepost.run.members import FUNCTIONS, uses_groups
+from fencepost.run.simulated.cluster import FaultyCluster
+from fencepost.run.simulated.diagnosis import diagnose
+from fencepost.run.simulated.observed_groups import with_group_facts
+from fencepost.run.simulated.rounds import SimulatedRounds
+from fencepost.run.simulated.workload import Workload
+from fencepost.run.story import Story, at_once
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.traces.digest import digest_of_rows
+from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
+from fencepost.traces.operations import Operation
+from fencepost.traces.plan import Plan, PlannedOperation
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.rows import Rows, rows_of
+from fencepost.traces.trace import Trace
+
+SETUP_MS = 60_000
+"""Bound of the set-up, without any fault: far above a session time-out and an election."""
+FAILING = ("io_error", "disk_full")
+"""Kinds of fault by which calls of a disk fail."""
+STEP_MS = 50
+"""How often a wait looks whether it is over."""
+FINAL_OPERATION = 1_000_000
+"""Op ids above this and above those of the plan are the run's own: probes and final reads."""
+MOST_ASKED_MS = 60_000
+"""Bound of the last round: brokers that run answer within milliseconds, the others are given up."""
+MOST_FILES_BYTES = 1 << 40
+"""No bound of its own: a simulated disk is in memory, and an embedded cluster has its own bound."""
+
+
+def run(plan: Plan) -> Trace:
+    """Run the plan in the simulated world. Deterministic: the same plan gives the same digest on every
+    machine.
+
+    Raises PlanError for a plan that asks for something impossible (an unknown fault, bug or process).
+    """
+    return Run(plan).run()
+
+
+def run_with_rows(plan: Plan) -> tuple[Trace, Rows]:
+    """`run`, and the trace as canonical rows, of which its digest was taken: for a caller that keeps it."""
+    under_way = Run(plan)
+    trace = under_way.run()
+    return trace, under_way.rows
+
+
+@define(eq=False)
+class Run(Story):
+    """A run in the simulated world. Its plan may grow until it is healed."""
+
+    cluster: "WorkingCluster" = field(init=False)
+    workload: Workload = field(init=False)
+    rounds: SimulatedRounds = field(init=False)
+    # The trace as canonical rows, when the run is over.
+    rows: Rows = field(init=False)
+    # Whether the network has stopped to lose, double and hold back messages by chance.
+    settled: bool = field(init=False, default=False)
+    # The most records that all replicas of all partitions held together, by their log end offsets.
+    most_copied: int = field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self.next_op_id = max(self.next_op_id, FINAL_OPERATION)
+        self.cluster = self._make_cluster()
+        self.workload = self.cluster.workload = Workload(self.cluster)
+        self.queues, self.members = self.workload.queues, self.workload.groups
+        self.rounds = SimulatedRounds.of(self.cluster, self.members)
+
+    def _make_cluster(self) -> "WorkingCluster":
+        return WorkingCluster(plan=self.plan)
+
+    # ---- the story
+
+    def run(self) -> Trace:
+        """All phases."""
+        if not self._set_up():
+            self._read_files()
+            return self._trace()
+        self._safety()
+        return self.end_of_run()
+
+    def end_of_run(self) -> Trace:
+        """The phases after the safety phase. Returns the whole run."""
+        at_once(self._after_the_faults())
+        self.rounds.begin(last=True)
+        self._wait(lambda: self.rounds.asker.idle, MOST_ASKED_MS)
+        self._read_files(judged=not self.stuck)
+        return self._trace()
+
+    async def _after_the_faults(self) -> None:
+        if await self._heal():
+            self.rounds.begin()
+            if await self.makes_progress():
+                self.cluster.note(Name.PHASE, cause="final")
+                self.cluster.strong = True
+                await self.final_reads()
+
+    def _set_up(self) -> bool:
+        world = self.cluster.world
+        for broker in self.cluster.broker_ids:
+            world.start(broker)
+        if not self._wait(self._registered, SETUP_MS):
+            return self._never("every broker registers before the first fault")
+        for topic in self.plan.cluster.topics:
+            if not topic.created_later:
+                self.cluster.create_topic(topic)
+        planned = (each for each in self.plan.operations if each.function not in FUNCTIONS)
+        for process in sorted({operation.process for operation in planned}):
+            self.workload.add_process(process)
+        if not self._wait(self._led, SETUP_MS):
+            return self._never("every partition gets a leader before the first fault")
+        return True
+
+    def _safety(self) -> None:
+        cluster, scheduler = self.cluster, self.cluster.world.scheduler
+        cluster.note(Name.PHASE, cause="safety")
+        start = cluster.now
+        self.workload.schedule(self.plan.operations)
+        for fault in self.plan.faults:
+            scheduler.after(fault.at_ms * MILLISECOND, cluster.meet, fault)
+        self.rounds.schedule()
+        cluster.world.run_until(start + self.plan.safety_ms * MILLISECOND)
+        self.rounds.in_calm()
+
+    async def _heal(self) -> bool:
+        self.cluster.note(Name.PHASE, cause="heal")
+        self.cluster.heal()
+        self.workload.drop_waiting()
+        self.cluster.note(Name.PHASE, cause="liveness")
+        self.reader = max((operation.process for operation in self.plan.operations), default=-1) + 1
+        self.workload.add_process(self.reader)
+        self.workload.groups.heal(self.reader + 1)
+        if not await self._healed():
+            return False
+        if strays := self._strays():
+            for broker in strays:
+                self.cluster.restart_in_order(broker)
+            return await self._healed()
+        return True
+
+    async def _healed(self) -> bool:
+        """Whether each of these came, in this order."""
+        waits: tuple[tuple[str, Callable[[], bool]], ...] = (
+            ("no broker is about to stop", lambda: not self.cluster.stopping),
+            ("every broker is registered", self._registered),
+            ("every reassignment has ended", self._reassigned),
+            ("every deletion of a topic has ended", self._nothing_in(znodes.DELETE_TOPICS)),
+            ("every partition has a live leader", self._led),
+            ("every ISR is full", self._in_sync),
+            ("no operation hangs", self.workload.idle),
+        )
+        for name, reached in waits:
+            if not await self.live(reached, self._copied):
+                return await self.never(name)
+        return True
+
+    def _strays(self) -> list[int]:
+        """Brokers of which ZooKeeper says that they were gone when a reassignment left them out, and whose
+        process has not ended since. As in Kafka, nobody ever tells them (docs/explanation/zoo.md, "a stray
+        replica"), so that operators restart them, and so does the run."""
+        left_out: dict[int, None] = {}
+        gone, replicas = set[int](), dict[tuple[str, int], tuple[int, ...]]()
+        for event in self.cluster.events:
+            if event.name is Name.BROKER_ZNODE:
+                (gone.add if event.broker_epoch < 0 else gone.discard)(event.node)
+            elif event.name is Name.BROKER_STARTED:
+                left_out.pop(event.node, None)
+            elif event.name is Name.ASSIGNMENT:
+                key = event.topic or "", event.partition
+                before, replicas[key] = replicas.get(key, ()), event.replicas
+                if event.replicas:
+                    left_out.update(dict.fromkeys(gone & (set(before) - set(event.replicas))))
+        return sorted(left_out)
+
+    # ---- of any story
+
+    @property
+    def now(self) -> int:
+        """Virtual time."""
+        return self.cluster.now
+
+    async def until(self, reached: Callable[[], bool], bound_ms: int) -> bool:
+        """Let virtual time pass until it holds; whether it does.
+
+        Args:
+            reached: asked again and again.
+            bound_ms: the most time that may pass, milliseconds.
+        """
+        return self._wait(reached, bound_ms)
+
+    def schedule(self, operation: PlannedOperation) -> None:
+        """Let one of the run's own operations begin."""
+        self.workload.schedule((operation,))
+
+    def has_ended(self) -> bool:
+        """Whether nothing is under way any more."""
+        return self.workload.idle()
+
+    async def trusted(self, listed: Operation) -> bool:
+        """Whether this end may be trusted."""
+        return listed.strong
+
+    async def never(self, what: str) -> bool:
+        """Record what never came, and what there is instead. Never true."""
+        return self._never(what)
+
+    def _never(self, what: str) -> bool:
+        self.stuck = what
+        diagnosis = diagnose(self.cluster, self._partitions())
+        self.cluster.note(Name.LIVENESS_FAILED, cause=what, detail=msgspec.to_builtins(diagnosis))
+        return False
+
+    def places(self) -> list[tuple[str, int]]:
+        """The partitions that exist, without those that only brokers write."""
+        return [key for key in self._partitions() if key[0] not in INTERNAL_TOPICS]
+
+    def keyed(self, topic: str) -> bool:
+        """Whether each record of it needs a key, by the plan or since."""
+        return topic in self.cluster.observed_state.compacted_topics or super().keyed(topic)
+
+    def _copied(self) -> int:
+        """How many records all replicas held together at most so far: each follower gets them once, however
+        often it cuts its log."""
+        partitions = self.cluster.observed_state.partitions.values()
+        held = sum(replica.end for known in partitions for replica in known.replicas.values())
+        self.most_copied = max(self.most_copied, held)
+        return self.most_copied
+
+    def settle(self) -> bool:
+        """Let the network's chance end, and what clients do by choice; whether there was any."""
+        if self.settled:
+            return False
+        self.settled = True
+        network = self.plan.network
+        odd = network.loss_ppm or network.duplicate_ppm or network.reorder_ppm or network.late_ppm
+        if not (self.workload.groups.settle() or odd):
+            return False
+        self.cluster.note(Name.PHASE, cause="settled")
+        self.cluster.world.network.settle()
+        return True
+
+    def _disk_failed(self) -> bool:
+        """Whether any call of a disk may have failed: a write that did may have left a part of it."""
+        began = (event.cause for event in self.cluster.events if event.name is Name.FAULT_BEGAN)
+        return any(cause in FAILING for cause in began)
+
+    def _read_files(self, *, judged: bool = False) -> None:
+        """Record what the files on the brokers' disks hold, as they are now: also of a broker that is down.
+        What a disk made of them that lied, rotted, failed or lost its power is nobody's mistake. judged:
+        whether what is wrong in them is reported."""
+        self.cluster.note(Name.PHASE, cause="end")
+        hosts, seen = self.cluster.world.hosts, self.cluster.observed_state
+        disks = [ShownPath(hosts[broker].disk, f"broker-{broker}") for broker in self.cluster.broker_ids]
+        planned = (topic.name for topic in self.plan.cluster.topics if "compact" in topic.cleanup_policy)
+        request = AuditRequest(
+            places=tuple(zip(map(str, self.cluster.broker_ids), disks, strict=True)),
+            compacted=(*planned, *sorted(seen.compacted_topics)),
+            in_use=True,
+            assigned={key: frozenset(map(str, found)) for key, found in seen.assignments.items()},
+        )
+        files = FilesAtEnd(
+            request=request,
+            judged=judged and not (seen.power_lost or seen.lied or self._disk_failed()),
+            compared=False,
+            recorded={
+                (*key, node): (replica.high_watermark, replica.start)
+                for key, partition in seen.partitions.items()
+                for node, replica in partition.replicas.items()
+            },
+            most_bytes=MOST_FILES_BYTES,
+        )
+        for event in files.events((), self.cluster.now):
+            self.cluster.recorded(event)
+
+    def _trace(self) -> Trace:
+        operations = self.cluster.history(self.workload.undecided())
+        if uses_groups(self.plan):
+            operations = with_group_facts(self.plan, operations, self.cluster.events)
+        trace = Trace(
+            trace_id=self.plan.seed,
+            plan=plan_to_json(self.plan),
+            seed=self.plan.seed,
+            software_version=fencepost.__version__,
+            profile=self.plan.profile,
+            claims=derive_claims(self.plan, self.cluster.observed_state, operations, stuck=bool(self.stuck)),
+            concurrent_processes=self.plan.client.producer.pipelined or uses_groups(self.plan),
+            operations=operations,
+            events=tuple(self.cluster.events),
+        )
+        rows = rows_of(trace)
+        digest = digest_of_rows(rows)
+        self.rows = rows.with_digest(digest)
+        return evolve(trace, digest=digest)
+
+    # ---- waits
+
+    def _wait(self, reached: Callable[[], bool], bound_ms: int, step_ms: int = STEP_MS) -> bool:
+        """Run until `reached`, at most so long; returns whether it was."""
+        world = self.cluster.world
+        deadline = world.now + bound_ms * MILLISECOND
+        while not reached():
+            if world.now >= deadline:
+                return False
+            world.run_until(min(deadline, world.now + step_ms * MILLISECOND))
+        return True
+
+    def _partitions(self) -> list[tuple[str, int]]:
+        """Those that exist, in the order of the plan's topics."""
+        order = [topic.name for topic in self.plan.cluster.topics]
+        assigned = (key for key, replicas in self.cluster.observed_state.assignments.items() if replicas)
+        return sorted(assigned, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
+
+    def _reassigned(self) -> bool:
+        return not self.cluster.observed_state.reassigning
+
+    def _nothing_in(self, path: str) -> Callable[[], bool]:
+        def reached() -> bool:
+            listed = self.cluster.world.admin(GetChildren(path))
+            return isinstance(listed, Children) and not listed.names
+
+        return reached
+
+    def _registered(self) -> bool:
+        listed = self.cluster.world.admin(GetChildren(znodes.BROKER_IDS))
+        everybody = sorted(str(broker) for broker in self.cluster.broker_ids)
+        return (
+            isinstance(listed, Children)
+            and sorted(listed.names) == everybody
+            and self.cluster.observed_state.controller > 0
+        )
+
+    def _led(self) -> bool:
+        facts = self.cluster.observed_state
+        return all(
+            key in facts.partitions
+            and facts.partitions[key].leader > 0
+            and facts.partitions[key].led_by
+            == (facts.partitions[key].leader, facts.partitions[key].leader_epoch)
+            for key in self._partitions()
+        )
+
+    def _in_sync(self) -> bool:
+        assigned, partitions = self.cluster.observed_state.assignments, self.cluster.observed_state.partitions
+        return self._led() and all(
+            set(partitions[key].isr) == set(assigned[key]) for key in self._partitions()
+        )
+
+
+class WorkingCluster(FaultyCluster):
+    """A cluster whose clients go on working: the workload hears of every completion."""
+
+    workload: Workload
+
+    def completed(self, node: int, operation: Operation) -> None:
+        """Record the operation, then let its process go on.
+
+        Args:
+            node: the client's host.
+            operation: the complete row.
+        """
+        super().completed(node, operation)
+        self.workload.on_completed(self.operations[-1])

@@ -1,0 +1,30 @@
+"""What the tests of real runs share: the embedded cluster."""
+
+import asyncio
+
+import pytest
+
+from fencepost.run.real.run import RealRun
+from fencepost.systems.embedded import Embedded
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    """One cluster for all runs of a module, as in a campaign."""
+    with Embedded() as system:
+        yield system
+
+
+@pytest.fixture
+def made(embedded, request):
+    """A maker of runs in the module's cluster, each with a topic of its own."""
+    count = 0
+
+    def make(plan, **given):
+        nonlocal count
+        count += 1
+        topic = f"{request.node.name}-{count}".replace("[", "-").replace("]", "")
+        run = RealRun(plan=plan, system=embedded, topic=topic, target="embedded", **given)
+        return run, asyncio.run(run.go())
+
+    return make
