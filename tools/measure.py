@@ -15,6 +15,7 @@ import rich_click as click
 from attrs import field, frozen
 
 from bench.harness import MEASURES as BENCHES
+from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import FencepostError
 from tools import program
@@ -44,6 +45,8 @@ def module(*words: str) -> tuple[str, ...]:
 
 
 JAVA, CLIENTS, MAVEN = "Java", "toolchains of the clients", "Java, Maven, a JDK"
+QUIET = ("calm",)
+"""Profiles of which no mark is expected."""
 HUNTERS = ("ClusterMachine", "ElectionMachine", "ReassignmentMachine")
 MEASURES: Mapping[str, Measure] = {
     "client-record": Measure(
@@ -83,8 +86,14 @@ MEASURES: Mapping[str, Measure] = {
     ),
     "marks": Measure(
         says="what 2,000 seeds of each profile of the swarm reach, and what never",
-        takes="an hour",
-        programs=(module("marks"),),
+        takes="an hour, resumable",
+        programs=tuple(
+            (FENCEPOST, "campaign", "--profile", name, "--seeds", "0:2000", "--resume",
+             "--out", f"out/marks/{name}")
+            for name in PROFILES
+            if name not in QUIET
+        ),
+        whatever=True,
     ),
     "model": Measure(
         says="the models' medium configurations through the explorer and TLC, into out/model",
@@ -200,6 +209,8 @@ def run(measure: Measure, arguments: tuple[str, ...]) -> int:
     first = 0
     for number, words in enumerate(measure.programs):
         line = [*words, *(arguments if number == 0 else ())]
+        if len(measure.programs) > 1:
+            Output().note(" ".join([Path(line[0]).name, *line[1:]]))
         code = subprocess.call(line, cwd=TOP, env={**os.environ, **measure.environment})
         first = first or code
         if code and not measure.whatever:
