@@ -76,7 +76,8 @@ MEASURES: Mapping[str, Measure] = {
         says="Kafka's brokers and this log read, write and recover each other's files",
         takes="minutes",
         needs=MAVEN,
-        programs=((PYTHON, "bench/peers/kafka/compare.py"), (PYTHON, "bench/peers/kafka/kraft.py")),
+        programs=((PYTHON, "-m", "pytest", "-q", "tests/systems/apache_kafka/log_format"),),
+        environment={"FENCEPOST_APACHE_KAFKA": "1"},
     ),
     "kafka-programs": Measure(
         says="Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's",
@@ -139,7 +140,7 @@ MEASURES: Mapping[str, Measure] = {
         programs=(
             (FENCEPOST, "bugs", "hunt", "--seeds", "2000", "--out", "out/sweep-bugs"),
             *(
-                module("cluster_hunt", "--healthy", name, "--examples", "2000", "--folder",
+                module("machine_hunt", "--healthy", name, "--examples", "2000", "--folder",
                        "out/sweep-machines")
                 for name in HUNTERS
             ),
