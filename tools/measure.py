@@ -80,10 +80,10 @@ MEASURES: Mapping[str, Measure] = {
         environment={"FENCEPOST_APACHE_KAFKA": "1"},
     ),
     "kafka-programs": Measure(
-        says="Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's",
+        says="Kafka's console and performance tools, and Kafka Streams, against our brokers",
         takes="half an hour",
         needs=MAVEN,
-        programs=(module("clients_java"),),
+        programs=(module("kafka_programs"),),
     ),
     "marks": Measure(
         says="what 2,000 seeds of each profile of the swarm reach, and what never",

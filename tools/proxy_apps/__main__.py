@@ -37,11 +37,10 @@ from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.truth import read_log, topics
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.parts import read_recording
-from tools.kafka_shell import jars
+from tools.kafka_programs import ProgramError, jars, programs, streams
 from tools.ledger import Ledger
 from tools.page import Place
 
-from . import programs
 from .compare import compared
 
 BROKERS = ("3.9.2", "4.4.0")
@@ -119,10 +118,10 @@ def applications() -> Mapping[str, tuple[Callable[[], str], Callable[[Through], 
         for name, program in (
             ("console tools", programs.console),
             ("perf tools", programs.performance),
-            ("Streams word count", programs.word_count),
+            ("Streams word count", streams.word_count),
             (
                 "Streams word count, exactly once",
-                partial(programs.word_count, guarantee="exactly_once_v2"),
+                partial(streams.word_count, guarantee="exactly_once_v2"),
             ),
         ):
             found[f"Java {version}: {name}"] = (
@@ -168,8 +167,7 @@ def run(case: str, version: str, application: Callable[[Through], str], folder: 
     except (
         FencepostError,
         ck.KafkaException,
-        programs.ProgramError,
-        jars.JarsError,
+        ProgramError,
         subprocess.SubprocessError,
     ) as error:
         return Result(case=case, outcome="failed", why=str(error)[:500])
