@@ -24,6 +24,7 @@ from tools.kafka_programs import ProgramError, programs, streams
 from tools.kafka_programs.jars import VERSIONS, missing
 
 REPLICAS = 3
+TRANSACTIONS = TransactionOptions(state_topic_partitions=4, version=2)
 
 
 def plain(run: Callable[..., None], version: str, kafka: KafkaCluster, **more: Any) -> None:
@@ -59,7 +60,7 @@ PROGRAMS: Mapping[str, Callable[[str, KafkaCluster], None]] = {
 def outcome_of(run: Callable[[str, KafkaCluster], None], version: str) -> str:
     """Why a case failed; empty if it did not."""
     try:
-        with fencepost.kafka.cluster(process=True, transactions=TransactionOptions()) as kafka:
+        with fencepost.kafka.cluster(process=True, transactions=TRANSACTIONS) as kafka:
             run(version, kafka)
     except (FencepostError, ProgramError, subprocess.SubprocessError) as error:
         return str(error)
