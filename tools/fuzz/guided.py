@@ -1,8 +1,4 @@
-"""`python -m tools.fuzz_wire CORPUS [libFuzzer's options]`: atheris mutates frames for as long as it is told
-to.
-
-    python -m tools.fuzz_wire out/fuzz-wire -max_total_time=3600
-    python -m tools.fuzz_wire --pack out/fuzz-wire tests/wire/fuzz_corpus.jsonl
+"""Guided by coverage: atheris mutates frames that a connection in front of a real broker core takes.
 
 Owns the target and the first inputs, a request of each API at each version. Needs `pip install atheris`. What
 an input finds, it finds again: the broker's world is made anew every EXCHANGES inputs, and an input that ends
@@ -13,12 +9,13 @@ import base64
 import random
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "wire"))
+from fencepost.traces.errors import EnvironmentError_
 
+LABS = Path(__file__).parents[2] / "tests" / "wire"
+"""Where hostile requests are made."""
 EXCHANGES = 500
 """With one broker: its log and its groups grow with each."""
 LARGEST_INPUT = 2_048
@@ -68,23 +65,19 @@ def pack(folder: Path, target: Path) -> None:
     target.write_bytes(b"\n".join(lines) + b"\n")
 
 
-def main(arguments: list[str]) -> Any:
-    """Fuzz, or pack."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        sys.stdout.write(f"usage: {__doc__}")
-        return 0
-    if arguments[0] == "--pack":
-        return pack(Path(arguments[1]), Path(arguments[2]))
-    import atheris
-
+def guided(corpus: Path, seconds: float) -> None:
+    """Fuzz from a folder of inputs, and into it; the process ends with it. Raises EnvironmentError_ without
+    atheris."""
+    try:
+        import atheris
+    except ModuleNotFoundError:
+        raise EnvironmentError_(
+            expected="the library atheris", seen="none", where="--guided", hint="pip install atheris"
+        ) from None
+    sys.path.insert(0, str(LABS))
     with atheris.instrument_imports(include=["fencepost.wire", "fencepost.impl"]):
         import wire_hostile  # noqa: F401  (imported to be instrumented)
-    corpus = Path(arguments[0])
     seeds(corpus)
-    options = [f"-max_len={LARGEST_INPUT}", "-timeout=60", *arguments[1:], str(corpus)]
+    options = [f"-max_len={LARGEST_INPUT}", "-timeout=60", f"-max_total_time={seconds:.0f}", str(corpus)]
     atheris.Setup([sys.argv[0], *options], Target())
-    return atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    atheris.Fuzz()
