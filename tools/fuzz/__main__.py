@@ -77,8 +77,7 @@ def command(
     """Run, and go on where the last run with this seed ended."""
     output = Output(json=as_json)
     if guided is not None:
-        coverage.pack(guided, pack) if pack else coverage.guided(guided, seconds)
-        return ExitCode.NOTHING_FOUND
+        return coverage.pack(guided, pack) if pack else coverage.guided(guided, seconds)
     if pack is not None:
         raise click.UsageError("expected --guided with --pack, saw --pack alone")
     if only is not None:

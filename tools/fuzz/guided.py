@@ -7,13 +7,16 @@ it ends the run. tests/wire/test_fuzz_corpus.py replays what is packed.
 
 import base64
 import random
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
-from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.errors import EnvironmentError_, ExitCode
 
+CHILD = "import sys; from tools.fuzz.guided import run; run(*sys.argv[1:])"
 LABS = Path(__file__).parents[2] / "tests" / "wire"
 """Where hostile requests are made."""
 EXCHANGES = 500
@@ -58,26 +61,33 @@ class Target:
                 assert "failed here" not in action.reason and "cannot be written" not in action.reason, action
 
 
-def pack(folder: Path, target: Path) -> None:
+def pack(folder: Path, target: Path) -> ExitCode:
     """The inputs of a corpus as lines of JSON."""
     inputs = sorted({path.read_bytes() for path in folder.iterdir() if path.is_file()})
     lines = [msgspec.json.encode(base64.b64encode(data).decode()) for data in inputs]
     target.write_bytes(b"\n".join(lines) + b"\n")
+    return ExitCode.NOTHING_FOUND
 
 
-def guided(corpus: Path, seconds: float) -> None:
-    """Fuzz from a folder of inputs, and into it; the process ends with it. Raises EnvironmentError_ without
-    atheris."""
-    try:
-        import atheris
-    except ModuleNotFoundError:
+def guided(corpus: Path, seconds: float) -> ExitCode:
+    """Fuzz from a folder of inputs, and into it. In a process of its own: atheris counts only in modules that
+    it sees being imported. Raises EnvironmentError_ without atheris."""
+    if find_spec("atheris") is None:
         raise EnvironmentError_(
             expected="the library atheris", seen="none", where="--guided", hint="pip install atheris"
-        ) from None
+        )
+    command = [sys.executable, "-c", CHILD, str(corpus), f"-max_total_time={seconds:.0f}"]
+    return ExitCode.FINDINGS if subprocess.call(command) else ExitCode.NOTHING_FOUND
+
+
+def run(corpus: str, *options: str) -> None:
+    """The process of its own, which ends with it. options: libFuzzer's."""
+    import atheris
+
     sys.path.insert(0, str(LABS))
     with atheris.instrument_imports(include=["fencepost.wire", "fencepost.impl"]):
         import wire_hostile  # noqa: F401  (imported to be instrumented)
-    seeds(corpus)
-    options = [f"-max_len={LARGEST_INPUT}", "-timeout=60", f"-max_total_time={seconds:.0f}", str(corpus)]
-    atheris.Setup([sys.argv[0], *options], Target())
+    seeds(Path(corpus))
+    bounds = (f"-max_len={LARGEST_INPUT}", "-timeout=60")
+    atheris.Setup([sys.argv[0], *bounds, *options, corpus], Target())
     atheris.Fuzz()
