@@ -1,24 +1,25 @@
 """What other people's clients do with our brokers, in a table: docs/reference/clients.md (`make measure
 NAME=clients`).
 
-    python -m tools.clients [NAME[@VERSION] ...] [--json FILE] [--docs docs/reference/clients.md]
+    python -m tools.clients [NAME[@VERSION] ...] [--docs docs/reference/clients.md]
 
 Each client is built in the user's cache, run against an embedded cluster of three brokers, and every cell is
 a check that reads back and compares (fencepost/torture/abilities). A library that this machine cannot build
 is skipped by name, with what is missing. Exit code 1 if a cell failed.
 """
 
-import argparse
-import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import rich_click as click
+
 import fencepost.kafka
+from fencepost.console.output import Output
 from fencepost.torture.abilities.table import ABILITIES, Cell, try_all
 from fencepost.torture.building import build, missing
 from fencepost.torture.libraries import Wanted, libraries, wanted
-from fencepost.traces.errors import FencepostError
+from fencepost.traces.errors import ExitCode, FencepostError
+from tools import program
 from tools.page import Place
 
 MARKS = {"ok": "yes", "failed": "**no**", "absent": "–"}
@@ -29,11 +30,11 @@ ZooKeeper's brokers came with."""
 MARK = "<!-- table -->"
 
 
-def row_of(library: Wanted) -> list[Cell]:
+def row_of(library: Wanted, output: Output) -> list[Cell]:
     """All cells of a library."""
 
     def progress(cell: Cell) -> None:
-        print(f"{library} {cell.ability}: {cell.outcome} {cell.why}", file=sys.stderr, flush=True)
+        output.note(f"{library} {cell.ability}: {cell.outcome} {cell.why}")
 
     built = build(library)
     with fencepost.kafka.cluster() as kafka:
@@ -70,41 +71,26 @@ def rows_of(page: str) -> dict[str, list[str]]:
     return rows
 
 
-def main() -> None:
+@click.command("clients", help=__doc__)
+@click.argument("clients", nargs=-1, metavar="[NAME[@VERSION]]...")
+@click.option("--docs", type=click.Path(path_type=Path), help="put the table between this page's marks")
+def command(clients: tuple[str, ...], docs: Path | None) -> ExitCode:
     """Try every client, or those that are named; of those that are not, a page keeps the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("clients", nargs="*", help="NAME[@VERSION]; all by default")
-    parser.add_argument("--json", type=Path, help="write every cell here")
-    parser.add_argument("--docs", type=Path, help="put the table between this page's marks")
-    options = parser.parse_args()
-    results: dict[str, list[Cell] | str] = {}
-    fresh: dict[str, list[str]] = {}
-    for name in options.clients or (*libraries(), *ALSO):
+    output, rows, failed = Output(), {}, False
+    for name in clients or (*libraries(), *ALSO):
         library = wanted(name)
         try:
-            results[str(library)] = missing(library) or row_of(library)
+            cells = missing(library) or row_of(library, output)
         except FencepostError as error:
-            results[str(library)] = str(error)
-        fresh[str(library)] = lines_of(library, results[str(library)])
-    print(page_of(fresh))
-    if options.docs is not None:
-        place = Place(page=options.docs, mark=MARK)
-        try:
-            kept = rows_of(place.read()) if options.clients else {}
-            place.write(page_of({**kept, **fresh}))
-        except FencepostError as error:
-            sys.exit(str(error))
-    if options.json is not None:
-        content = {
-            name: cells
-            if isinstance(cells, str)
-            else {cell.ability: [cell.outcome, cell.why] for cell in cells}
-            for name, cells in results.items()
-        }
-        options.json.write_text(json.dumps(content, indent=1))
-    failed = (cells for cells in results.values() if not isinstance(cells, str))
-    sys.exit(int(any(cell.outcome == "failed" for cells in failed for cell in cells)))
+            cells = str(error)
+        rows[str(library)] = lines_of(library, cells)
+        failed |= not isinstance(cells, str) and any(cell.outcome == "failed" for cell in cells)
+    output.say(page_of(rows))
+    if docs is not None:
+        place = Place(page=docs, mark=MARK)
+        place.write(page_of({**(rows_of(place.read()) if clients else {}), **rows}))
+    return ExitCode.FINDINGS if failed else ExitCode.NOTHING_FOUND
 
 
 if __name__ == "__main__":
-    main()
+    program.run(command, "clients")

@@ -4,7 +4,7 @@
     mvn dependency:get -Dartifact=org.apache.kafka:kafka-clients:4.3.1:jar:sources -Dtransitive=false
     python -m tools.kafka_tables 4.4.0 4.3.1 --write
 
-Owns the writing of fencepost/traces/kafka_names/protocol.py. Must not know what an error proves. CLIENTS is
+Owns the tables in fencepost/traces/kafka_names/protocol.py. Must not know what an error proves. CLIENTS is
 the version of kafka-clients whose errors and APIs are read: from its classes, with a JDK, and its schemas of
 messages. SOURCES is the version of its sources, whose response classes list "Possible error codes"; it may be
 older, because sources are not served for every release. Both are looked for in the local repository of Maven.
@@ -67,7 +67,7 @@ def main() -> int:
     except (LookupError, subprocess.SubprocessError, OSError) as error:
         click.echo(f"kafka_tables: {error}", err=True)
         return 2
-    old = HOME.read_text() if HOME.exists() else ""
+    old = HOME.read_text()
     changes = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0))
     for line in changes:
         if not line.startswith(("---", "+++", "@@")):
@@ -80,18 +80,27 @@ def main() -> int:
 
 
 def text(clients: str, sources: str) -> str:
-    """The file for these versions of kafka-clients and of its sources. Raises LookupError for what is not in
-    the local repository of Maven."""
+    """The file with the tables of these versions of kafka-clients and of its sources. Raises LookupError for
+    what is not in the local repository of Maven."""
     errors, apis = names(_jar(clients))
     known = {row.split()[1] for row in errors}
     listed = documented(_jar(clients), _jar(sources, "-sources"), known, {row.split()[1] for row in apis})
-    return _TEMPLATE.format(
-        clients=clients,
-        sources=sources,
-        errors="\n".join(errors),
-        apis="\n".join(apis),
-        documented="\n".join(_wrapped(api, listed[api]) for api in sorted(listed)),
-    )
+    new = HOME.read_text()
+    for name, rows in {
+        "_ERRORS": errors,
+        "_APIS": apis,
+        "_DOCUMENTED": [_wrapped(api, listed[api]) for api in sorted(listed)],
+    }.items():
+        new = _replaced(rf'(\n{name} = """\n).*?(\n""")', "\n".join(rows), new)
+    new = _replaced(r'(\nRELEASE = ")[^"]*(")', clients, new)
+    new = _replaced(r"(kafka-clients:)\S+()", clients, new)
+    return _replaced(r"(sources\s+of\s+)\S+(;)", sources, new)
+
+
+def _replaced(pattern: str, rows: str, text: str) -> str:
+    """What is between both groups of a pattern, which occurs once."""
+    (found,) = re.finditer(pattern, text, re.DOTALL)
+    return text[: found.end(1)] + rows + text[found.start(2) :]
 
 
 def names(clients: Path) -> tuple[list[str], list[str]]:
@@ -184,79 +193,6 @@ def _wrapped(api: str, errors: Iterable[str]) -> str:
         lines[-1] += f" {error}"
     return "\n".join(lines)
 
-
-_TEMPLATE = '''"""Kafka's own names: its errors, its APIs, and the errors that it documents for each API.
-
-Owns the names, and is their only home: lists elsewhere are compared with it
-(tests/tools/test_kafka_tables.py). Must not know what an error proves, or what is spoken here. Written by
-`python -m tools.kafka_tables`, from org.apache.kafka:kafka-clients:{clients} and from the lists "Possible
-error codes" in the sources of {sources}; not edited by hand.
-"""
-
-from collections.abc import Mapping
-
-from attrs import frozen
-
-RELEASE = "{clients}"
-"""Of Kafka, whose names these are."""
-
-
-@frozen(kw_only=True)
-class KafkaError:
-    """One of Kafka's errors."""
-
-    # On the wire.
-    code: int
-    name: str
-    # Whether Kafka's clients take it for a passing one.
-    retriable: bool
-    # Class in Kafka's Java client, "-" for none.
-    exception: str
-
-
-@frozen(kw_only=True)
-class KafkaApi:
-    """One of Kafka's APIs."""
-
-    key: int
-    name: str
-    # Versions of its messages; the highest is below the lowest for an API that was removed.
-    lowest: int
-    highest: int
-
-    @property
-    def spoken(self) -> bool:
-        """Whether the release still has it."""
-        return self.lowest <= self.highest
-
-
-def _error(code: str, name: str, again: str, exception: str) -> KafkaError:
-    return KafkaError(code=int(code), name=name, retriable=again == "retriable", exception=exception)
-
-
-def _api(key: str, name: str, lowest: str, highest: str) -> KafkaApi:
-    return KafkaApi(key=int(key), name=name, lowest=int(lowest), highest=int(highest))
-
-
-_ERRORS = """
-{errors}
-"""
-_APIS = """
-{apis}
-"""
-_DOCUMENTED = """
-{documented}
-"""
-
-ERRORS = tuple(_error(*row.split()) for row in _ERRORS.strip().splitlines())
-"""By code; NONE is among them."""
-APIS = tuple(_api(*row.split()) for row in _APIS.strip().splitlines())
-"""By key."""
-DOCUMENTED: Mapping[str, frozenset[str]] = {{
-    row.split()[0]: frozenset(row.split()[1:]) for row in _DOCUMENTED.replace("\\n ", "").strip().splitlines()
-}}
-"""Errors by API. Not complete: a broker may answer others (fencepost/proxy/faults/allowed has them)."""
-'''
 
 if __name__ == "__main__":
     sys.exit(main())

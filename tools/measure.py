@@ -15,6 +15,7 @@ import rich_click as click
 from attrs import field, frozen
 
 from bench.harness import MEASURES as BENCHES
+from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import FencepostError
 from tools import program
@@ -44,6 +45,8 @@ def module(*words: str) -> tuple[str, ...]:
 
 
 JAVA, CLIENTS, MAVEN = "Java", "toolchains of the clients", "Java, Maven, a JDK"
+QUIET = ("calm",)
+"""Profiles of which no mark is expected."""
 HUNTERS = ("ClusterMachine", "ElectionMachine", "ReassignmentMachine")
 MEASURES: Mapping[str, Measure] = {
     "client-record": Measure(
@@ -73,18 +76,25 @@ MEASURES: Mapping[str, Measure] = {
         says="Kafka's brokers and this log read, write and recover each other's files",
         takes="minutes",
         needs=MAVEN,
-        programs=((PYTHON, "bench/peers/kafka/compare.py"), (PYTHON, "bench/peers/kafka/kraft.py")),
+        programs=((PYTHON, "-m", "pytest", "-q", "tests/systems/apache_kafka/log_format"),),
+        environment={"FENCEPOST_APACHE_KAFKA": "1"},
     ),
     "kafka-programs": Measure(
-        says="Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's",
+        says="Kafka's console and performance tools, and Kafka Streams, against our brokers",
         takes="half an hour",
         needs=MAVEN,
-        programs=(module("clients_java"),),
+        programs=(module("kafka_programs"),),
     ),
     "marks": Measure(
         says="what 2,000 seeds of each profile of the swarm reach, and what never",
-        takes="an hour",
-        programs=(module("marks"),),
+        takes="an hour, resumable",
+        programs=tuple(
+            (FENCEPOST, "campaign", "--profile", name, "--seeds", "0:2000", "--resume",
+             "--out", f"out/marks/{name}")
+            for name in PROFILES
+            if name not in QUIET
+        ),
+        whatever=True,
     ),
     "model": Measure(
         says="the models' medium configurations through the explorer and TLC, into out/model",
@@ -130,7 +140,7 @@ MEASURES: Mapping[str, Measure] = {
         programs=(
             (FENCEPOST, "bugs", "hunt", "--seeds", "2000", "--out", "out/sweep-bugs"),
             *(
-                module("cluster_hunt", "--healthy", name, "--examples", "2000", "--folder",
+                module("machine_hunt", "--healthy", name, "--examples", "2000", "--folder",
                        "out/sweep-machines")
                 for name in HUNTERS
             ),
@@ -200,6 +210,8 @@ def run(measure: Measure, arguments: tuple[str, ...]) -> int:
     first = 0
     for number, words in enumerate(measure.programs):
         line = [*words, *(arguments if number == 0 else ())]
+        if len(measure.programs) > 1:
+            Output().note(" ".join([Path(line[0]).name, *line[1:]]))
         code = subprocess.call(line, cwd=TOP, env={**os.environ, **measure.environment})
         first = first or code
         if code and not measure.whatever:

@@ -1,4 +1,4 @@
-"""A table in a page of the documentation, between two marks. Must not know what is in it."""
+"""A table or a diagram in a page of the documentation, between two marks. Must not know what is in it."""
 
 from pathlib import Path
 
@@ -38,3 +38,8 @@ class Place:
     def write_table(self, lines: list[str]) -> None:
         """The same for lines of a table, with an empty line before and after it."""
         self.write("\n" + "\n".join(lines) + "\n\n")
+
+
+def drawn(page: Path, name: str) -> Place:
+    """Where a page has the diagram of this name."""
+    return Place(page=page, mark=f"<!-- drawn: {name} -->")

@@ -1,19 +1,15 @@
-"""Draws sequence diagrams of real traces into docs/explanation/architecture.md.
-
-    python -m tools.sequence           draw them anew
-    python -m tools.sequence --check   exit with 1 if the page is not what the runs say
+"""`python -m tools.sequence`: draws sequence diagrams of real traces between the marks of
+docs/explanation/architecture.md.
 
 Each diagram is a window of the recorded trace of a small plan, run in the simulator: nothing in it is written
 by hand. An event that crosses from one party to another is an arrow, any other one a note; events that say
 nothing about the window's story are left out by name. Times are from the window's beginning.
 """
 
-import argparse
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
+import rich_click as click
 from attrs import define, field, frozen
 
 from fencepost.run.simulated.run import run
@@ -21,9 +17,11 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import ClusterOptions, Fault, NetworkOptions, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.trace import Trace
+from tools import program
+from tools.ledger import TOP
+from tools.page import drawn
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "architecture.md"
-DRAWN = re.compile(r"(<!-- drawn: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGE = TOP / "docs" / "explanation" / "architecture.md"
 MILLISECOND = 1_000_000
 
 PLAN = Plan(
@@ -223,24 +221,13 @@ def diagram(trace: Trace, window: Window) -> str:
     return "\n".join(["```mermaid", "sequenceDiagram", *parties, *drawing.lines, "```"]) + "\n"
 
 
-def page(text: str) -> str:
-    """The page with its diagrams drawn anew."""
+@click.command("sequence", help=__doc__)
+def command() -> None:
+    """Draw them anew."""
     trace = run(PLAN)
-    return DRAWN.sub(lambda match: match[1] + diagram(trace, WINDOWS[match["name"]](trace)) + match[3], text)
-
-
-def main() -> int:
-    """Write or check the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    check, text = parser.parse_args().check, PAGE.read_text(encoding="utf-8")
-    if check:
-        return int(page(text) != text)
-    PAGE.write_text(page(text), encoding="utf-8")
-    return 0
+    for name, window in WINDOWS.items():
+        drawn(PAGE, name).write(diagram(trace, window(trace)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program.run(command, "sequence")

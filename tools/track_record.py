@@ -6,13 +6,15 @@ the record keeps the row that the page has, so that one bug can be measured anew
 neither has no row.
 """
 
-import argparse
 from pathlib import Path
 
 import msgspec
+import rich_click as click
 
 from fencepost.bugs import BUGS
 from fencepost.campaign.hunting.swarm_hunt import RECORD, Hunt
+from fencepost.traces.errors import FencepostError
+from tools import program
 from tools.ledger import TOP
 from tools.page import Place
 
@@ -67,13 +69,21 @@ def updated(table: str, hunts: list[Hunt]) -> list[str]:
     return [*HEAD, *(rows[bug] for bug in BUGS if bug in rows)]
 
 
-def main(folder: Path) -> None:
-    """Write the table into the page."""
-    hunts = msgspec.json.decode((folder / RECORD).read_bytes(), type=list[Hunt])
+@click.command("track_record", help=__doc__)
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def command(folder: Path) -> None:
+    """Write the table into the page. Raises FencepostError without a record."""
+    record = folder / RECORD
+    if not record.exists():
+        raise FencepostError(
+            expected="the record of `fencepost bugs hunt`",
+            seen="none",
+            where=str(record),
+            hint="hunt with --out",
+        )
+    hunts = msgspec.json.decode(record.read_bytes(), type=list[Hunt])
     PLACE.write_table(updated(PLACE.read(), hunts))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="that `fencepost bugs hunt --out` wrote")
-    main(parser.parse_args().folder)
+    program.run(command, "track_record")

@@ -1,5 +1,5 @@
 """The tap for Java in an application: both sides joined, with clients that hand headers to an acknowledgement
-(4.1) and with older ones. Needs a JDK and Kafka's jars, which `make shell-tools` fetches."""
+(4.1) and with older ones. Needs a JDK and Kafka's jars, which `make measure NAME=kafka-programs` fetches."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from fencepost.cli import run
 from fencepost.traces.errors import ExitCode
 from fencepost.traces.plan import TopicOptions
 from fencepost.wire.hook import PASS, Replace
-from tools.kafka_shell.jars import JVM, folder
+from tools.kafka_programs.jars import JVM, folder
 from tools.proxy_apps.tapped import SOURCE, clients_jar
 
 PRODUCE = 0
@@ -31,7 +31,7 @@ def class_path(version):
     known = folder(version) / "class-path"
     jars = known.read_text(encoding="utf-8").strip() if known.is_file() else ""
     if not jars or not all(Path(jar).exists() for jar in jars.split(os.pathsep)) or not shutil.which("javac"):
-        pytest.skip(f"needs a JDK and the jars of Apache Kafka {version} (make shell-tools)")
+        pytest.skip(f"needs a JDK and the jars of Apache Kafka {version} (make measure NAME=kafka-programs)")
     return jars
 
 

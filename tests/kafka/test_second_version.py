@@ -13,8 +13,8 @@ from fencepost.traces.events import Name
 from fencepost.traces.plan import TransactionOptions
 from fencepost.wire.codec import write_request
 from tests.kafka.clients import PATIENCE_S
+from tests.kafka.transaction_session import ID, PARTITION, TOPIC, Connection, Session
 from tests.torture.built_client import built_or_skipped
-from tools.late_end import ID, PARTITION, TOPIC, Connection, Session
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, API_VERSIONS = 61, 65, 66, 18
 

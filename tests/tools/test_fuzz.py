@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from fencepost.impl.coordinator.offsets import GroupOffsets
 from fencepost.impl.messages.broker_api import OffsetsForLeaderEpochRequest
 from fencepost.impl.replication.leader import LeaderRole
-from fencepost.traces.errors import ExitCode
+from fencepost.traces.errors import EnvironmentError_, ExitCode
 from tools.fuzz import __main__ as fuzz
+from tools.fuzz import guided
 from tools.fuzz.cases import WAYS, Case
 
 
@@ -77,3 +78,20 @@ def test_it_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert run() == ExitCode.FINDINGS
     finding = fuzz.ledger_of(tmp_path, 1, 5).rows[2].finding
     assert finding is not None and "planted" in finding.trace and finding.way == WAYS[2]
+
+
+def test_inputs_that_coverage_kept_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: each input once, as a line that the tests replay; without atheris one sentence says what to
+    install."""
+    corpus, packed = tmp_path / "corpus", tmp_path / "corpus.jsonl"
+    corpus.mkdir()
+    for name, data in (("one", b"a"), ("two", b"\0"), ("again", b"a")):
+        (corpus / name).write_bytes(data)
+    asked = ["--guided", str(corpus), "--pack", str(packed)]
+    assert CliRunner().invoke(fuzz.command, asked, standalone_mode=False).exit_code == 0
+    assert packed.read_text() == '"AA=="\n"YQ=="\n'
+    monkeypatch.setattr(guided, "find_spec", lambda name: None)
+    with pytest.raises(EnvironmentError_, match="expected the library atheris, saw none"):
+        fuzz.command.main(asked[:2], standalone_mode=False)
+    alone = CliRunner().invoke(fuzz.command, asked[2:])
+    assert alone.exit_code == 2 and "expected --guided with --pack" in alone.output

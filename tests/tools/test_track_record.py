@@ -1,10 +1,14 @@
 """The table of docs/explanation/track-record.md: what is measured anew takes the place of its row, and of no
 other."""
 
+from pathlib import Path
+
+import pytest
 from attrs import evolve
 
 from fencepost.campaign.hunting.swarm_hunt import Hunt
-from tools.track_record import PLACE, RANGES, rows_of, updated
+from fencepost.traces.errors import FencepostError
+from tools.track_record import PLACE, RANGES, command, rows_of, updated
 
 HUNT = Hunt(
     bug="KIP-279",
@@ -37,3 +41,9 @@ def test_an_empty_page_gets_the_rows_of_the_record() -> None:
     assert [*rows][-2:] == ["KIP-101", "KIP-279"]
     assert "| 7 | not measured | 1 of 1 |" in rows["KIP-279"]
     assert "| not in 7 | not in most ranges | 0 of 5 |" in rows["KIP-101"]
+
+
+def test_a_folder_without_a_record_is_refused(tmp_path: Path) -> None:
+    """Rule: one sentence says what was expected there."""
+    with pytest.raises(FencepostError, match="expected the record of `fencepost bugs hunt`, saw none"):
+        command.main([str(tmp_path)], standalone_mode=False)

@@ -1,4 +1,4 @@
-"""What the coverage-guided fuzzer kept (tools/fuzz_wire) harms no broker: it is replayed, oldest world
+"""What the coverage-guided fuzzer kept (tools/fuzz/guided) harms no broker: it is replayed, oldest world
 first."""
 
 import base64

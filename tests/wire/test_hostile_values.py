@@ -1,7 +1,7 @@
 """Requests that are well formed and mean harm: every field takes its ends, against a real broker core.
 
 Each request ends in an answer, in none where Kafka has none, or in the end of its connection; the broker
-lives, and serves the next client. tools/fuzz_wire goes on for as long as it is told to.
+lives, and serves the next client. tools/fuzz/guided goes on for as long as it is told to.
 """
 
 import random

@@ -13,10 +13,12 @@ from fencepost.console.options import json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 from tools import program
+from tools.fuzz import guided as coverage
 from tools.fuzz.cases import MESSAGES, Case, Finding
 from tools.ledger import Ledger
 
 REPORT_S = 30.0
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @frozen(kw_only=True)
@@ -58,13 +60,26 @@ def sums(ledger: Ledger[Done]) -> dict[str, Any]:
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--messages", type=click.IntRange(1), default=MESSAGES, show_default=True, help="of one case")
 @click.option("--case", "only", type=int, default=None, help="run this case again, and nothing else")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("out/fuzz"), show_default=True
-)
+@click.option("--out", type=FOLDER, default=Path("out/fuzz"), show_default=True)
+@click.option("--guided", type=FOLDER, help="by coverage, of bytes on a connection; inputs are kept here")
+@click.option("--pack", type=click.Path(path_type=Path), help="write the inputs of --guided here, and end")
 @json_option
-def command(seconds: float, seed: int, messages: int, only: int | None, out: Path, as_json: bool) -> ExitCode:
+def command(
+    seconds: float,
+    seed: int,
+    messages: int,
+    only: int | None,
+    out: Path,
+    guided: Path | None,
+    pack: Path | None,
+    as_json: bool,
+) -> ExitCode:
     """Run, and go on where the last run with this seed ended."""
     output = Output(json=as_json)
+    if guided is not None:
+        return coverage.pack(guided, pack) if pack else coverage.guided(guided, seconds)
+    if pack is not None:
+        raise click.UsageError("expected --guided with --pack, saw --pack alone")
     if only is not None:
         finding = Case(seed, only, messages).run()
         output.say(finding.trace if finding else f"case {only}: nothing found")

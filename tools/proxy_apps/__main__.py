@@ -8,7 +8,6 @@ of its own. Each writes a line into OUT/results.jsonl, and one that stands there
 machine lacks is absent by name. Exit code 1 if a case failed.
 """
 
-import argparse
 import json
 import shutil
 import signal
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka as ck
+import rich_click as click
 from attrs import define, frozen
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
@@ -35,13 +35,13 @@ from fencepost.torture.abilities.table import try_all
 from fencepost.torture.building import build, missing
 from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.truth import read_log, topics
-from fencepost.traces.errors import FencepostError
+from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.parts import read_recording
-from tools.kafka_shell import jars
+from tools import program
+from tools.kafka_programs import ProgramError, jars, programs, streams
 from tools.ledger import Ledger
 from tools.page import Place
 
-from . import programs
 from .compare import compared
 
 BROKERS = ("3.9.2", "4.4.0")
@@ -116,18 +116,18 @@ def applications() -> Mapping[str, tuple[Callable[[], str], Callable[[Through], 
     """By name: what is absent here, and what runs."""
     found: dict[str, tuple[Callable[[], str], Callable[[Through], str]]] = {}
     for version in jars.VERSIONS:
-        for name, program in (
+        for name, each in (
             ("console tools", programs.console),
             ("perf tools", programs.performance),
-            ("Streams word count", programs.word_count),
+            ("Streams word count", streams.word_count),
             (
                 "Streams word count, exactly once",
-                partial(programs.word_count, guarantee="exactly_once_v2"),
+                partial(streams.word_count, guarantee="exactly_once_v2"),
             ),
         ):
             found[f"Java {version}: {name}"] = (
                 jars.missing,
-                partial(of_program, partial(program, version)),
+                partial(of_program, partial(each, version)),
             )
     found["librdkafka: transactions"] = (
         lambda: "",
@@ -168,8 +168,7 @@ def run(case: str, version: str, application: Callable[[Through], str], folder: 
     except (
         FencepostError,
         ck.KafkaException,
-        programs.ProgramError,
-        jars.JarsError,
+        ProgramError,
         subprocess.SubprocessError,
     ) as error:
         return Result(case=case, outcome="failed", why=str(error)[:500])
@@ -208,43 +207,36 @@ def table(results: Mapping[str, Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    """Run what was not run yet."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("cases", nargs="*", help="names or parts of names; all by default", metavar="CASE")
-    parser.add_argument("--out", type=Path, default=Path("out/proxy-apps"))
-    parser.add_argument("--docs", type=Path)
-    parser.add_argument("--again", action="store_true", help="also what failed or was absent")
-    asked, output = parser.parse_args(), Output()
-    try:
-        return run_all(asked, output)
-    except FencepostError as error:
-        output.note(f"proxy_apps: {error}")
-        return int(error.exit_code)
-
-
-def run_all(asked: argparse.Namespace, output: Output) -> int:
-    """The cases that are not known. Raises FencepostError for a ledger or a page that is another one's."""
-    path = asked.out / "results.jsonl"
-    ledger = Ledger.open(path, Result, key=lambda one: one.case, of="applications through the proxy")
+@click.command("proxy_apps", help=__doc__)
+@click.argument("cases", nargs=-1)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out/proxy-apps"), show_default=True)
+@click.option("--docs", type=click.Path(path_type=Path), help="the page with the table")
+@click.option("--again", is_flag=True, help="also what failed or was absent")
+def command(cases: tuple[str, ...], out: Path, docs: Path | None, again: bool) -> ExitCode:
+    """Run what is not known yet, of the cases with one of these words in their names."""
+    output = Output()
+    ledger = Ledger.open(
+        out / "results.jsonl", Result, key=lambda one: one.case, of="applications through the proxy"
+    )
     for name, (absent, application) in applications().items():
         for version in BROKERS:
             case = f"{name} @ {version}"
             known = ledger.rows.get(case)
-            if known is not None and (known.outcome == "ok" or not asked.again):
+            if known is not None and (known.outcome == "ok" or not again):
                 continue
-            if asked.cases and not any(part in case for part in asked.cases):
+            if cases and not any(part in case for part in cases):
                 continue
             if why := absent() or jars.missing():
                 one = Result(case=case, outcome="absent", why=why)
             else:
-                one = run(case, version, application, asked.out / "case")
+                one = run(case, version, application, out / "case")
             output.say(f"{case}: {one.outcome}: {one.worked} {one.why}")
             ledger.add(one)
-    if asked.docs is not None:
-        Place(page=asked.docs, mark=MARK).write(table(ledger.rows))
-    return int(any(one.outcome == "failed" for one in ledger.rows.values()))
+    if docs is not None:
+        Place(page=docs, mark=MARK).write(table(ledger.rows))
+    failed = any(one.outcome == "failed" for one in ledger.rows.values())
+    return ExitCode.FINDINGS if failed else ExitCode.NOTHING_FOUND
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program.run(command, "proxy_apps")

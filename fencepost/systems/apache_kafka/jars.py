@@ -176,7 +176,19 @@ def _from_home(home: Path) -> str:
 
 
 def _from_maven(version: str) -> str:
-    folder = _cache(version)
+    return fetched(_cache(version), (f"org.apache.kafka:kafka_{SCALA}:{version}", LOGGER))
+
+
+def fetched(folder: Path, coordinates: tuple[str, ...]) -> str:
+    """The class path of these artifacts and of what they need, from Maven once, then from the folder.
+
+    Args:
+        folder: that keeps the class path, and is there.
+        coordinates: of each artifact, GROUP:NAME:VERSION.
+
+    Raises:
+        EnvironmentError_: without Maven, or where it does not fetch them.
+    """
     known = folder / "class-path"
     if path := _known_class_path(known):
         return path
@@ -188,7 +200,6 @@ def _from_maven(version: str) -> str:
             where="PATH",
             hint="install it, or name an unpacked release with --kafka-home DIR",
         )
-    coordinates = (f"org.apache.kafka:kafka_{SCALA}:{version}", LOGGER)
     pom = folder / "pom.xml"
     pom.write_text(
         POM.format(dependencies="".join(DEPENDENCY.format(*each.split(":")) for each in coordinates)),

@@ -1,9 +1,9 @@
 """Kafka's own names: its errors, its APIs, and the errors that it documents for each API.
 
 Owns the names, and is their only home: lists elsewhere are compared with it
-(tests/tools/test_kafka_tables.py). Must not know what an error proves, or what is spoken here. Written by
-`python -m tools.kafka_tables`, from org.apache.kafka:kafka-clients:4.4.0 and from the lists "Possible
-error codes" in the sources of 4.3.1; not edited by hand.
+(tests/tools/test_kafka_tables.py). Must not know what an error proves, or what is spoken here. The tables are
+written by `python -m tools.kafka_tables`, from org.apache.kafka:kafka-clients:4.4.0 and from the lists
+"Possible error codes" in the sources of 4.3.1; they are not edited by hand.
 """
 
 from collections.abc import Mapping

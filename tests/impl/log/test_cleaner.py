@@ -5,6 +5,7 @@ import pytest
 from log_lab import batch, disk_of, open_log, options, records
 
 from fencepost.bugs.storage.removing import EndsWithTheLastRecord
+from fencepost.impl.log.batch.compression import CODECS
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.sim.disk import PowerLoss
@@ -90,6 +91,20 @@ def test_the_last_batch_of_a_producer_stays_empty():
     assert [(header.base_offset, header.count) for header, _ in log.batches()] == [(0, 0), (1, 1)]
     log = open_log(disk, options=COMPACT)
     assert log.append_as_leader(sent, 0).duplicate
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_an_empty_batch_is_not_compressed(codec):
+    """Rule: as Kafka's cleaner writes it (DefaultRecordBatch.writeEmptyHeader). librdkafka takes no bytes for
+    broken compressed data, and its consumer ends there."""
+    log = open_log(disk_of(), options=COMPACT)
+    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    log.append_as_leader(batch(b"1", keys=[b"a"], codec=codec, **producer), 0)
+    log.append_as_leader(batch(b"2", keys=[b"a"], codec=codec), 0)
+    log.roll()
+    clean(log)
+    found = [(header.count, header.codec) for header, _ in log.batches(check_crc=True)]
+    assert found == [(0, "none"), (1, codec)]
 
 
 def test_the_last_committed_batch_of_a_producer_stays():

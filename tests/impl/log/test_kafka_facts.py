@@ -1,5 +1,5 @@
-"""What real brokers were seen to do (bench/peers/kafka/compare.py), held fast on bytes of our own, so that it
-stays true where no broker runs."""
+"""What real brokers were seen to do (tests/systems/apache_kafka/log_format), held fast on bytes of our own,
+so that it stays true where no broker runs."""
 
 from struct import pack
 

@@ -25,7 +25,7 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
-from tools import cluster_hunt as hunt
+from tools import machine_hunt as hunt
 
 QUICK = settings(
     max_examples=8,
@@ -268,6 +268,6 @@ def test_a_sweep_of_the_healthy_cluster(tmp_path):
 
 def test_a_hunt_for_nothing(monkeypatch, capsys):
     """Rule: an id that nobody knows is one clear sentence."""
-    monkeypatch.setattr(sys, "argv", ["cluster_hunt", "KAFKA-0"])
+    monkeypatch.setattr(sys, "argv", ["machine_hunt", "KAFKA-0"])
     assert hunt.main() == 2
     assert "saw 'KAFKA-0'" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from typing import Any
 from fencepost.console.output import Output
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import Release
-from tools.kafka_shell.jars import JVM, missing
+from tools.kafka_programs.jars import JVM, missing
 from tools.proxy_apps.__main__ import PROXY, proxied
 
 from . import FOLDER, clients_jar

@@ -119,7 +119,7 @@ def encode_batch(
             only kept for its producer's state.
         base_offset: the first offset.
         leader_epoch: the leader epoch; -1 in a produced batch.
-        codec: one of compression.CODECS.
+        codec: one of compression.CODECS; a batch without records has none, as Kafka's.
         producer_id, producer_epoch, base_sequence: of an idempotent producer; -1 otherwise.
         transactional: whether the batch is part of a transaction.
         control: whether the records are control records.
@@ -132,7 +132,7 @@ def encode_batch(
         the bytes.
     """
     attributes = (
-        CODECS.index(codec)
+        (CODECS.index(codec) if records else 0)
         | (LOG_APPEND_TIME if log_append_time_ms is not None else 0)
         | (TRANSACTIONAL if transactional else 0)
         | (CONTROL if control else 0)

@@ -1,8 +1,8 @@
-"""`python -m tools.cluster_hunt`: hunting with the machines of the simulated cluster: how many examples each
-takes to find a planted bug, and that the healthy cluster shows nothing.
+"""`python -m tools.machine_hunt`: how many examples the Hypothesis machines of the simulated cluster take to
+find a planted bug, and that no machine complains of a healthy cluster or a healthy log.
 
-    python -m tools.cluster_hunt KIP-101 KAFKA-6082@7     # @7: begin with round 7
-    python -m tools.cluster_hunt --healthy ElectionMachine --examples 1000
+    python -m tools.machine_hunt KIP-101 KAFKA-6082@7     # @7: begin with round 7
+    python -m tools.machine_hunt --healthy ElectionMachine --examples 1000
 
 Owns rounds of examples, each with its own seed, and which machine looks for which bug. Must run in a process
 of its own, as fencepost/machines/log/hunt.py explains. An example counts as found only by an anomaly of the
@@ -10,8 +10,8 @@ bug's own invariant (bugs); what else was objected to before, mostly by the mode
 to it.
 
 Standard output carries JSON lines: {"examples": n} when a round is over, then what came of it. The smallest
-example of each bug is left in --folder as a plan and as a program. Exit code 1 if the healthy cluster showed
-anything, 2 for an unknown name.
+example of each bug is left in --folder as a plan and as a program. What is healthy has the script of each
+complaint, which runs at the top of the repository; then the exit code is 1. It is 2 for an unknown name.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from attrs import asdict, define, frozen
@@ -28,16 +29,23 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.machines.cluster.machines import MACHINES
 from fencepost.machines.cluster.steps import ClusterSteps
-from fencepost.machines.log.hunt import run_round
+from fencepost.machines.log.disk_rot import DiskMachine
+from fencepost.machines.log.hunt import STEPS_PER_EXAMPLE, run_round
+from fencepost.machines.log.planted import script_of
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan_json import plan_from_json
+from tests.selfcheck.log.real_machine import RealMachine
 
 EXAMPLES_PER_ROUND = 10
 """Up to here Hypothesis draws each example afresh; later on most are mutations of earlier ones, which repeat
 their rules."""
 STEPS = 25
 """Rules per example: the stories of docs/spec/bugs.md take up to ten."""
+LOGS: dict[str, type[Any]] = {"DiskMachine": DiskMachine, "RealMachine": RealMachine}
+"""Machines over the log as it is, in memory and on files."""
+LOG_EXAMPLES_PER_ROUND = 250
+"""Hypothesis begins each round with small examples; those of a log are cheap."""
 FOLDER = Path(".fencepost/machines")
 BY_PROFILE = {
     "elections": "ElectionMachine",
@@ -213,33 +221,46 @@ def _found(
 
 @frozen(kw_only=True)
 class Swept:
-    """What the healthy cluster showed. undecided: examples of which nothing could be concluded."""
+    """What a machine complained of, over what is healthy."""
 
     machine: str
     examples: int
     rounds: int
+    # Examples of which nothing could be concluded.
     undecided: int
-    complaints: tuple[str, ...] = ()
+    # Of each: its round, what was said, and the script that shows it.
+    complaints: tuple[dict[str, object], ...] = ()
     cpu_s: float = 0.0
 
 
+def importing(machine: type) -> tuple[str, ...]:
+    """The lines of a script that import a machine."""
+    return f"from {machine.__module__} import {machine.__name__}", ""
+
+
 def sweep(
-    machine: str, *, examples: int, first_round: int = 0, folder: Path = FOLDER
+    machine: str, *, examples: int, first_round: int = 0, shrink: bool = False, folder: Path = FOLDER
 ) -> Iterator[int | Swept]:
-    """So many examples of the healthy cluster; a round ends with its first complaint, unshrunk."""
-    began, watch, number, complaints = time.process_time(), Watch(), first_round, []
-    while watch.begun < examples:
+    """So many examples of a healthy cluster or log; a round ends with its first complaint."""
+    began, watch, number, tried = time.process_time(), Watch(), first_round, 0
+    complaints: list[dict[str, object]] = []
+    of_log = machine in LOGS
+    original = LOGS[machine] if of_log else MACHINES[machine]
+    most, steps = (LOG_EXAMPLES_PER_ROUND, STEPS_PER_EXAMPLE) if of_log else (EXAMPLES_PER_ROUND, STEPS)
+    while tried < examples:
         watch.frozen = False
-        kind = watched(MACHINES[machine], watch, folder=folder / f"healthy-{number}")
-        size = min(EXAMPLES_PER_ROUND, examples - watch.begun)
-        done = run_round(kind, number, examples=size, shrink=False, steps=STEPS)
+        kind = original if of_log else watched(original, watch, folder=folder / f"healthy-{number}")
+        size = min(most, examples - tried)
+        done = run_round(kind, number, examples=size, shrink=shrink, steps=steps)
+        tried += done.examples
         if done.complaint:
-            complaints.append(f"round {number}: {done.complaint}")
+            script = script_of(done.output, importing(original), done.complaint)
+            complaints.append({"round": number, "complaint": done.complaint, "script": script})
         number += 1
-        yield watch.begun
+        yield tried
     yield Swept(
         machine=machine,
-        examples=watch.begun,
+        examples=tried,
         rounds=number - first_round,
         undecided=watch.undecided,
         complaints=tuple(complaints),
@@ -249,9 +270,9 @@ def sweep(
 
 def main() -> int:
     """Hunt, or sweep, as the arguments say."""
-    parser = argparse.ArgumentParser(description="The machines of the simulated cluster, by the thousand.")
+    parser = argparse.ArgumentParser(description="Hypothesis machines, by the thousand.")
     parser.add_argument("bugs", nargs="*", metavar="ID[@ROUND]", help="planted bugs to look for")
-    parser.add_argument("--healthy", choices=sorted(MACHINES), help="sweep the healthy cluster")
+    parser.add_argument("--healthy", choices=sorted({*MACHINES, *LOGS}), help="what is healthy, by machine")
     parser.add_argument("--machine", choices=sorted(MACHINES), default="", help="instead of the bug's own")
     parser.add_argument("--examples", type=int, default=2_000)
     parser.add_argument("--first-round", type=int, default=0)
@@ -272,7 +293,11 @@ def main() -> int:
                 _tell(said)
         if asked.healthy:
             for swept in sweep(
-                asked.healthy, examples=asked.examples, first_round=asked.first_round, folder=asked.folder
+                asked.healthy,
+                examples=asked.examples,
+                first_round=asked.first_round,
+                shrink=asked.healthy in LOGS and not asked.no_shrink,
+                folder=asked.folder,
             ):
                 _tell(swept)
                 code = int(isinstance(swept, Swept) and bool(swept.complaints))

@@ -1,43 +1,25 @@
-"""`python -m tools.late_end [VERSION...]`: KAFKA-17754 on real Apache Kafka: does a late EndTxn end the
-producer's next transaction?
+"""A transactional producer and a reader by hand, over Kafka's protocol, and what they did as a history.
 
-    python -m tools.late_end 3.9.2 4.4.0
-
-For each version a broker is started from its jars (Maven and a JDK, or skipped by name). A producer sends
-EndTxn(commit) for its first transaction. The request is held back, as a slow network does; the producer gives
-it up, sends it again on another connection, and is answered. It begins its second transaction and writes a
-record. Now the held request arrives. A reader of committed records reads. Then the producer aborts. What it
-did and read is judged as a history. Brokers with transaction.version 2 are spoken to in the versions of
-KIP-890. The exit code is 1 if anything was found.
+Owns the requests, so that one of them can be held back and arrive late. Must not know what is judged.
 """
 
-import argparse
 import socket
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-import rich_click as click
 from attrs import define, evolve, field
 
-from fencepost.checkers.judges import judge
-from fencepost.checkers.verdict import Finding
 from fencepost.impl.log.batch.header import read_headers
 from fencepost.impl.log.batch.record_batch import Record, encode_batch, read_records
-from fencepost.systems.apache_kafka.cluster import ApacheKafka
-from fencepost.systems.apache_kafka.jars import Release, missing
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.operations import Record as Row
-from fencepost.traces.trace import Trace
 from fencepost.wire.codec import read_response, request_type, write_request
 
 TOPIC, PARTITION, ID = "t", 0, "late"
-METADATA, FIND, INIT, ADD, PRODUCE, END, FETCH, FEATURES = 3, 10, 22, 24, 0, 26, 1, 18
-VERSIONS = {METADATA: 4, FIND: 3, INIT: 4, ADD: 3, PRODUCE: 9, END: 3, FETCH: 11, FEATURES: 3}
+METADATA, FIND, INIT, ADD, PRODUCE, END, FETCH = 3, 10, 22, 24, 0, 26, 1
+VERSIONS = {METADATA: 4, FIND: 3, INIT: 4, ADD: 3, PRODUCE: 9, END: 3, FETCH: 11}
 SECOND_VERSION = {PRODUCE: 12, END: 5}
 """Of the requests that KIP-890 changed: brokers take these for transaction.version 2."""
 PATIENCE_S = 60.0
@@ -328,61 +310,3 @@ def history(session: Session, times: int) -> tuple[Operation, ...]:
         session.poll()
     rows = sorted(session.rows, key=lambda row: (row.invoke_time, row.function is not Function.TXN))
     return tuple(evolve(row, op_id=number) for number, row in enumerate(rows))
-
-
-def _has_second_version(port: int) -> bool:
-    """Whether the cluster has transaction.version 2 (ApiVersions: finalized features)."""
-    connection = Connection(port, VERSIONS)
-    asked = connection.make(
-        *(FEATURES, "ApiVersionsRequest"), client_software_name="late-end", client_software_version="1"
-    )
-    answer = connection.ask(FEATURES, asked)
-    connection.close()
-    found = {str(each.name): each.max_version_level for each in answer.finalized_features or ()}
-    return bool(found.get("transaction.version", 0) >= 2)
-
-
-def convicted(version: str, times: int) -> list[Finding]:
-    """Run it on a broker of this version; returns what the judges found."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        ApacheKafka(directory=Path(folder), release=Release(version=version), size=1) as kafka,
-    ):
-        port = int(kafka.bootstrap_servers().rpartition(":")[2])
-        session = Session(port, _has_second_version(port))
-        try:
-            rows = history(session, times)
-        finally:
-            session.close()
-    trace = Trace(trace_id=0, plan="", seed=0, software_version=f"Apache Kafka {version}", operations=rows)
-    found = [finding for verdict in judge(trace) for finding in verdict.findings]
-    feature = 2 if session.second_version else 1
-    click.echo(f"Apache Kafka {version}, transaction.version {feature}: {len(found)} findings")
-    for line in session.said:
-        click.echo(f"  {line}")
-    for finding in found:
-        click.echo(f"  {finding.anomaly}: expected {finding.expected}; seen: {finding.seen}")
-        for row in rows:
-            if row.op_id in finding.operations:
-                values = [record.value for record in row.records]
-                click.echo(f"    operation {row.op_id}: {row.function.value} {row.outcome.value} {values}")
-    return found
-
-
-def main() -> int:
-    """The whole measurement."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("versions", nargs="*", default=["3.9.2", "4.4.0"])
-    parser.add_argument("--times", type=int, default=3)
-    asked = parser.parse_args()
-    if missing():
-        click.echo(f"Apache Kafka: skipped, {missing()}")
-        return 0
-    found = [convicted(version, asked.times) for version in asked.versions]
-    return int(any(found))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,16 +1,14 @@
 """Programs of Apache Kafka, and transactions of librdkafka, each a function of a bootstrap address.
 
-Owns their command lines. Must not know the proxy. A program that fails raises ProgramError with its last
-words.
+Owns their command lines. Must not know whose brokers they are run against. One that fails raises ProgramError
+with its last words.
 """
 
 import subprocess
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
-from tools.kafka_shell import streams
-from tools.kafka_shell.jars import JVM, class_path
+from tools.kafka_programs import ProgramError
+from tools.kafka_programs.jars import JVM, class_path
 
 RECORDS = 5_000
 TRANSACTIONS = 30
@@ -23,10 +21,6 @@ CONSOLE = {
 PERFORMANCE = ("org.apache.kafka.tools.ProducerPerformance", "org.apache.kafka.tools.ConsumerPerformance")
 Create = Callable[[str, int], None]
 """Makes a topic of so many partitions."""
-
-
-class ProgramError(Exception):
-    """It did not end well."""
 
 
 def _java(version: str, *arguments: str, given: str = "") -> str:
@@ -92,40 +86,6 @@ def performance(version: str, bootstrap: str, create: Create) -> None:
         "perf",
     )
     _java(version, consumer, "--bootstrap-server", bootstrap, *asked)
-
-
-def word_count(version: str, bootstrap: str, create: Create, *, guarantee: str = "at_least_once") -> None:
-    """Kafka Streams counts words. Raises ProgramError."""
-    from confluent_kafka import Producer
-
-    for topic in (streams.INPUT, streams.OUTPUT):
-        create(topic, streams.PARTITIONS)
-    with tempfile.TemporaryDirectory(prefix="fencepost-streams-") as folder:
-        jars, log = class_path(version), Path(folder) / "streams.log"
-        subprocess.run(
-            ["javac", "-nowarn", "-d", folder, "-cp", jars, str(streams.SOURCE)], check=True, timeout=BOUND_S
-        )
-        asked = (bootstrap, streams.INPUT, streams.OUTPUT, f"{folder}/state", "1", guarantee)
-        command = ["java", *JVM, "-cp", f"{folder}:{jars}", "WordCount", *asked]
-        with log.open("wb") as words:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words)
-        try:
-            assert process.stdin and process.stdout
-            if process.stdout.readline().decode().strip() != "running":
-                raise ProgramError(f"the word count does not run: {log.read_text(errors='replace')[-300:]}")
-            producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
-            for line in streams.lines():
-                producer.produce(streams.INPUT, line.encode())
-            producer.flush(streams.SOON_S)
-            streams.wait_for_counts(bootstrap)
-            process.stdin.close()
-            if process.wait(streams.START_S):
-                raise ProgramError(f"the word count ended with {process.returncode}")
-        except streams.WrongCountError as error:
-            raise ProgramError(str(error)) from None
-        finally:
-            process.kill()
-            process.wait()
 
 
 def librdkafka_transactions(bootstrap: str, create: Create) -> None:

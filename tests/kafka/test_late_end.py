@@ -5,7 +5,7 @@ from fencepost.checkers.judges import judge
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan import TransactionOptions
 from fencepost.traces.trace import Trace
-from tools.late_end import Session, history
+from tests.kafka.transaction_session import Session, history
 
 
 def test_in_the_first_version_a_late_end_commits_the_next_transaction():

@@ -1,16 +1,13 @@
-"""Data directories as Fencepost reads and writes them, for the comparison with Kafka.
+"""A data directory of our own with everything that a log can hold.
 
-Owns opening, reading as a consumer does, and a directory of our own with everything a log can hold. Must not
-know Kafka's side.
+Owns what is in it. Must not know who reads it.
 """
 
-import base64
-from collections.abc import Iterator
 from pathlib import Path
 
 from fencepost.impl.log.batch.compression import CODECS
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
-from fencepost.impl.log.batch.record_batch import Header, Record, TimestampType, encode_batch, read_records
+from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
@@ -21,65 +18,14 @@ from fencepost.impl.runtime.files import RealFiles
 START_MS = 1_700_000_000_000
 SMALL = {"segment_bytes": 4_000, "index_interval_bytes": 500, "retention_ms": -1}
 TORN_BYTES = 37
-
-
-def partitions(directory: Path) -> list[TopicPartition]:
-    """Those that have a directory."""
-    names = sorted(entry.name.rpartition("-") for entry in directory.iterdir() if entry.is_dir())
-    return [TopicPartition(topic, int(number)) for topic, _, number in names]
-
-
-def open_all(directory: Path, options: dict[TopicPartition, LogOptions] | None = None) -> LogDirectory:
-    """These logs of a data directory, recovered where need be; without options all of them, with defaults:
-    nobody says which topics are compacted."""
-    return LogDirectory.start(
-        RealFiles(directory), options or {key: LogOptions() for key in partitions(directory)}
-    )
-
-
-def consumed(log: SegmentedLog, isolation: str) -> Iterator[str]:
-    """What a consumer sees, in the form of Peer.java: first beginning and end, then every record."""
-    end = log.log_end_offset
-    if isolation == "read_committed":
-        end = log.last_stable_offset(end)
-    yield f"{log.log_start_offset}\t{end}"
-    hidden = log.aborted_transactions(log.log_start_offset, end) if isolation == "read_committed" else []
-    for header, data in log.batches(check_crc=True):
-        aborted = header.is_transactional and any(
-            one.producer_id == header.producer_id
-            and one.first_offset <= header.base_offset <= one.last_offset
-            for one in hidden
-        )
-        if header.is_control or aborted:
-            continue
-        time = "LogAppendTime" if header.timestamp_type is TimestampType.LOG_APPEND else "CreateTime"
-        for record in read_records(data, header):
-            if log.log_start_offset <= record.offset < end:
-                headers = ",".join(f"{_text(one.key.encode())}:{_text(one.value)}" for one in record.headers)
-                fields = (
-                    record.offset,
-                    record.timestamp_ms,
-                    time,
-                    header.leader_epoch,
-                    _text(record.key),
-                    _text(record.value),
-                    headers,
-                )
-                yield "\t".join(str(field) for field in fields)
-
-
-def _text(data: bytes | None) -> str:
-    return "null" if data is None else base64.b64encode(data).decode()
-
-
-# ---- a directory of our own
+POLICIES = {"compacted": "compact", "transactions-compacted": "compact"}
+"""The `cleanup.policy` of the topics that have one."""
 
 
 def write_own(directory: Path, *, stop: bool) -> None:
     """A data directory that this log wrote: every codec, headers, transactions, compaction, truncation,
     recovery. stop: cleanly; else every log ends with a torn batch."""
     directory.mkdir(parents=True, exist_ok=True)
-    files = RealFiles(directory)
     options = {
         **{TopicPartition(f"codec-{codec}", 0): LogOptions(**SMALL) for codec in CODECS},
         TopicPartition("append-time", 0): LogOptions(**SMALL, log_append_time=True),
@@ -90,7 +36,7 @@ def write_own(directory: Path, *, stop: bool) -> None:
         TopicPartition("recovered", 0): LogOptions(**SMALL),
         TopicPartition("records-deleted", 0): LogOptions(**SMALL),
     }
-    logs = LogDirectory.start(files, options)
+    logs = LogDirectory.start(RealFiles(directory), options)
     by_topic = {key.topic: log for key, log in logs.logs.items()}
     for codec in CODECS:
         produce(by_topic[f"codec-{codec}"], 0, 300, codec=codec)

@@ -5,38 +5,31 @@ Owns both forms. Must not know which files are compared.
 """
 
 import base64
-import json
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-PROGRAM = (sys.executable, "-c", "from fencepost.cli import main; main()")
 MARKERS = {0: "ABORT", 1: "COMMIT"}
 
 
-def our_lines(directory: Path) -> dict[str, list[str]]:
-    """The lines of each file below a data directory, by its path relative to it."""
-    done = subprocess.run(
-        [*PROGRAM, "log", "dump", str(directory), "--deep", "--verify-index", "--json"],
-        capture_output=True,
-        text=True,
-    )
-    said = json.loads(done.stdout)
+def our_lines(said: dict[str, Any], directory: Path) -> dict[str, list[str]]:
+    """The lines of each file below a data directory, by its path relative to it.
+
+    Args:
+        said: by `fencepost log dump DIR --deep --json`.
+    """
     found = {}
     for file in said["files"]:
         path = Path(file["file"])
-        if path.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
-            lines = [
-                line
-                for item in file["content"]
-                for text in _lines(file["kind"], item)
-                for line in text.split("\n")
-            ]
-            if path.suffix == ".log":
-                lines.insert(0, f"Log starting offset: {int(path.stem)}")
-            found[str(path.relative_to(directory))] = lines
+        lines = [
+            line
+            for item in file["content"]
+            for text in _lines(file["kind"], item)
+            for line in text.split("\n")
+        ]
+        if path.suffix == ".log":
+            lines.insert(0, f"Log starting offset: {int(path.stem)}")
+        found[str(path.relative_to(directory))] = lines
     return found
 
 
@@ -46,7 +39,7 @@ def their_lines(said: Iterable[str], directory: Path) -> dict[str, list[str]]:
     for line in said:
         if line.startswith("Dumping "):
             current = found.setdefault(str(Path(line.removeprefix("Dumping ")).relative_to(directory)), [])
-        elif not line.endswith(" is empty."):
+        elif line and found and not line.endswith(" is empty."):
             current.append(line)
     return found
 

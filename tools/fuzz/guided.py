@@ -1,8 +1,4 @@
-"""`python -m tools.fuzz_wire CORPUS [libFuzzer's options]`: atheris mutates frames for as long as it is told
-to.
-
-    python -m tools.fuzz_wire out/fuzz-wire -max_total_time=3600
-    python -m tools.fuzz_wire --pack out/fuzz-wire tests/wire/fuzz_corpus.jsonl
+"""Guided by coverage: atheris mutates frames that a connection in front of a real broker core takes.
 
 Owns the target and the first inputs, a request of each API at each version. Needs `pip install atheris`. What
 an input finds, it finds again: the broker's world is made anew every EXCHANGES inputs, and an input that ends
@@ -11,14 +7,18 @@ it ends the run. tests/wire/test_fuzz_corpus.py replays what is packed.
 
 import base64
 import random
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "wire"))
+from fencepost.traces.errors import EnvironmentError_, ExitCode
 
+CHILD = "import sys; from tools.fuzz.guided import run; run(*sys.argv[1:])"
+LABS = Path(__file__).parents[2] / "tests" / "wire"
+"""Where hostile requests are made."""
 EXCHANGES = 500
 """With one broker: its log and its groups grow with each."""
 LARGEST_INPUT = 2_048
@@ -61,30 +61,33 @@ class Target:
                 assert "failed here" not in action.reason and "cannot be written" not in action.reason, action
 
 
-def pack(folder: Path, target: Path) -> None:
+def pack(folder: Path, target: Path) -> ExitCode:
     """The inputs of a corpus as lines of JSON."""
     inputs = sorted({path.read_bytes() for path in folder.iterdir() if path.is_file()})
     lines = [msgspec.json.encode(base64.b64encode(data).decode()) for data in inputs]
     target.write_bytes(b"\n".join(lines) + b"\n")
+    return ExitCode.NOTHING_FOUND
 
 
-def main(arguments: list[str]) -> Any:
-    """Fuzz, or pack."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        sys.stdout.write(f"usage: {__doc__}")
-        return 0
-    if arguments[0] == "--pack":
-        return pack(Path(arguments[1]), Path(arguments[2]))
+def guided(corpus: Path, seconds: float) -> ExitCode:
+    """Fuzz from a folder of inputs, and into it. In a process of its own: atheris counts only in modules that
+    it sees being imported. Raises EnvironmentError_ without atheris."""
+    if find_spec("atheris") is None:
+        raise EnvironmentError_(
+            expected="the library atheris", seen="none", where="--guided", hint="pip install atheris"
+        )
+    command = [sys.executable, "-c", CHILD, str(corpus), f"-max_total_time={seconds:.0f}"]
+    return ExitCode.FINDINGS if subprocess.call(command) else ExitCode.NOTHING_FOUND
+
+
+def run(corpus: str, *options: str) -> None:
+    """The process of its own, which ends with it. options: libFuzzer's."""
     import atheris
 
+    sys.path.insert(0, str(LABS))
     with atheris.instrument_imports(include=["fencepost.wire", "fencepost.impl"]):
         import wire_hostile  # noqa: F401  (imported to be instrumented)
-    corpus = Path(arguments[0])
-    seeds(corpus)
-    options = [f"-max_len={LARGEST_INPUT}", "-timeout=60", *arguments[1:], str(corpus)]
-    atheris.Setup([sys.argv[0], *options], Target())
-    return atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    seeds(Path(corpus))
+    bounds = (f"-max_len={LARGEST_INPUT}", "-timeout=60")
+    atheris.Setup([sys.argv[0], *bounds, *options, corpus], Target())
+    atheris.Fuzz()
