@@ -1,8 +1,7 @@
 """From counted signatures to groups of bad traces, on the driver.
 
 Owns the coordinates (items that weigh anything), the clusters of the most frequent signatures, their names,
-and the group of any other trace. Must not know how traces are counted, on Spark (grouping.py) or in memory
-(small.py).
+and the group of any other trace. Must not know how traces are counted (grouping.py).
 """
 
 import hashlib

@@ -1,25 +1,25 @@
-"""Bad traces into groups, on Spark: items weighed, signatures counted, the most frequent ones clustered,
-every trace given to its group.
+"""From bad traces to bugs: items weighed, signatures counted, the most frequent ones clustered, every trace
+given to its group, every group described.
 
-Owns: the named relations below and their bounds. Must not know: how evidence comes about (evidence.py), what
-a group is made of (clusters.py).
+Owns: the order of these steps and their bounds. Must not know: how evidence comes about (evidence.py), what
+a group is made of (clusters.py), or who counts. Few bad traces are counted in this process (in_memory.py);
+many are reduced by Spark (on_spark.py), to what is bounded here.
 
-    evidence    a row per bad trace, as tasks wrote it
-    contrast    a row per task, profile and feature: healthy traces that have it
-    rated       a row per item: bad traces that have it, healthy traces that have its step
-    signed      a row per bad trace: its signature, which is the items that weigh anything, sorted
-    labelled    a row per bad trace: the number of its bug, and those of the bugs that it shows also
-
-Only distinct items and distinct signatures come to the driver, MOST_ITEMS and MOST_SIGNATURES at most, the
-most frequent first. Every other trace is given to the group that it is most like, by a vectorised function on
-the executors.
+    rated       the MOST_ITEMS * 4 items that most bad traces have, by anomaly and profile
+    signature   of a bad trace: its anomaly, and those of its items that weigh anything, sorted
+    top         the MOST_SIGNATURES most frequent signatures, which are clustered
+    label       of a bad trace: the group of its signature, or the group that it is most like; 0: none
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
-from attrs import frozen
+import pyarrow as pa
+from attrs import evolve, frozen
 
+from fencepost.mining.triage.bugs import Bugs
 from fencepost.mining.triage.clusters import (
     MOST_ITEMS,
     MOST_SIGNATURES,
@@ -29,111 +29,159 @@ from fencepost.mining.triage.clusters import (
     clusters_of,
     space_of,
 )
+from fencepost.mining.triage.overrepresented import Healthy, passing
 from fencepost.mining.triage.rows import ALL
+from fencepost.mining.triage.tally import Described, Row
+from fencepost.mining.triage.weights import healthy_name
 
-PARTITIONS = 8
-"""Partitions of a shuffle: triage shuffles little in comparison with what was judged."""
+Key = tuple[str, ...]
+"""What is counted."""
 
 
 @frozen(kw_only=True, eq=False)
-class Grouping:
-    """labelled: source, trace_id, profile, operations, anomaly, features, replay, label, also. names, items:
-    by label."""
+class Labels:
+    """The group of each bad trace."""
 
-    labelled: Any
-    names: dict[int, str]
-    items: dict[int, dict[str, float]]
-    bad: int
-    healthy: int
+    clusters: Clusters
 
-
-def group(evidence: Any, contrast: Any) -> Grouping:
-    """The groups of the bad traces. evidence, contrast: DataFrames with the columns of the results of these
-    names."""
-    from pyspark.sql import functions as sql
-
-    of_profile = contrast.where(sql.col("feature") == ALL).groupBy("profile").agg(sql.sum("traces"))
-    healthy = {row[0]: int(row[1]) for row in of_profile.collect()}
-    bad = int(evidence.count())
-    space = _space(evidence, contrast, bad, healthy)
-    places = list(space.places)
-    known = sql.array(*[sql.lit(place) for place in places]) if places else sql.array().cast("array<string>")
-    signed = evidence.withColumn("kept", sql.array_sort(sql.array_intersect("items", known)))
-    signed = signed.withColumn(
-        "signature", sql.sha2(sql.concat_ws("\n", sql.col("anomaly"), sql.concat_ws("\n", "kept")), 256)
-    )
-    counted = signed.groupBy("signature").agg(
-        sql.count("*").alias("traces"), sql.min("anomaly").alias("anomaly"), sql.min("kept").alias("kept")
-    )
-    top = counted.orderBy(sql.desc("traces"), "signature").limit(MOST_SIGNATURES).collect()
-    found = clusters_of(
-        [
-            Signature(text=row["signature"], anomaly=row["anomaly"], kept=row["kept"], traces=row["traces"])
-            for row in top
-        ],
-        space,
-        sum(healthy.values()),
-    )
-    return Grouping(
-        labelled=_labelled(signed, found),
-        names=found.names,
-        items=found.items,
-        bad=bad,
-        healthy=sum(healthy.values()),
-    )
+    def of(self, row: Row) -> tuple[int, list[int]]:
+        """The label of a bad trace, and those of the other bugs that it shows too. row: of it."""
+        text, anomaly, *kept = signature_of(row, self.clusters.space.places)
+        label = self.clusters.label(text, anomaly, kept)
+        return label, self.clusters.also(label, kept)
 
 
-def _space(evidence: Any, contrast: Any, bad: int, healthy: Mapping[str, int]) -> Space:
+class Counted(Protocol):
+    """Rows of a table, wherever they are counted."""
+
+    def count(
+        self,
+        columns: Sequence[str],
+        keys: Callable[[Row], Iterable[Key]],
+        *,
+        least: int = 1,
+        most: int | None = None,
+    ) -> dict[Key, int]:
+        """How many rows have each key.
+
+        Args:
+            columns: that `keys` looks at.
+            keys: of a row, each once.
+            least: rows that a key must have.
+            most: keys that are returned, those of the most rows, among equals the smallest; None: all.
+        """
+
+    def described(self, labels: Labels, healthy: Healthy) -> list[Described]:
+        """The bug of each label. Rows are those of `evidence`."""
+
+
+_TEXT: Any = pa.string()
+_INT: Any = pa.int64()
+GROUPS = pa.schema(
+    [
+        *(("source", _TEXT), ("trace_id", _INT), ("anomaly", _TEXT), ("bug", _INT)),
+        ("also", pa.list_(pa.field("element", pa.int64()))),
+    ]
+)
+"""The table `groups` (docs/how-to/triage.md)."""
+
+
+def groups_of(rows: Iterable[Row], labels: Labels) -> pa.RecordBatch:
+    """Rows of `groups`.
+
+    Args:
+        rows: of `evidence`.
+        labels: of the traces.
+    """
+    found = []
+    for row in rows:
+        bug, also = labels.of(row)
+        kept = {name: row[name] for name in ("source", "trace_id", "anomaly")}
+        found.append({**kept, "bug": bug, "also": also})
+    return pa.RecordBatch.from_pylist(found, schema=GROUPS)
+
+
+def signature_of(row: Row, places: Mapping[str, int]) -> Key:
+    """The signature of a bad trace after a hash of it. row: of the trace; places: the items that weigh
+    anything."""
+    parts = (row["anomaly"], *sorted(places.keys() & set(row["items"])))
+    text = "\n".join((parts[0], "\n".join(parts[1:])))
+    return hashlib.sha256(text.encode()).hexdigest(), *parts
+
+
+def group(evidence: Counted, healthy: Healthy, write: Callable[[Labels], Any]) -> Bugs:
+    """The bugs, the one with the most traces first.
+
+    Args:
+        evidence: of the bad traces.
+        healthy: the traces to compare them with.
+        write: is given the labels, before any bug is described.
+    """
+    (bad,) = evidence.count(["trace_id"], lambda row: [()]).values()
+    space = _space(evidence, healthy, bad)
+    places = space.places
+    top = evidence.count(["anomaly", "items"], lambda row: [signature_of(row, places)], most=MOST_SIGNATURES)
+    signatures = [
+        Signature(text=text, anomaly=anomaly, kept=kept, traces=traces)
+        for (text, anomaly, *kept), traces in top.items()
+    ]
+    compared = sum(by.get(ALL, 0) for by in healthy.values())
+    clusters = clusters_of(signatures, space, compared)
+    labels = Labels(clusters=clusters)
+    write(labels)
+    found = sorted(evidence.described(labels, healthy), key=lambda one: one.bug.number)
+    pairs, others = sum(one.pairs for one in found), sum(one.others for one in found)
+    also: Counter[int] = Counter()
+    for one in found:
+        also.update(one.also)
+    bugs = [
+        evolve(
+            bug,
+            name=clusters.names.get(bug.number, f"{bug.anomaly}-rest"),
+            items=clusters.items.get(bug.number, {}),
+            also=also[bug.number],
+            shares=passing(bug.shares, pairs, others),
+        )
+        for bug in (one.bug for one in found)
+    ]
+    return Bugs(bugs=tuple(bugs), bad=bad, healthy=compared, tested=pairs + others)
+
+
+def _space(evidence: Counted, healthy: Healthy, bad: int) -> Space:
     """The items that more than one trace has and that weigh anything."""
-    from pyspark.sql import functions as sql
-
-    each = evidence.select("anomaly", "profile", sql.explode("items").alias("item")).persist()
-    try:
-        named = each.groupBy("item", "anomaly").agg(sql.count("*").alias("named")).groupBy("item")
-        totals = named.agg(sql.sum("named").alias("bad"), sql.max("named").alias("named"))
-        totals = totals.where(sql.col("bad") > 1) if bad > 1 else totals
-        asked = totals.orderBy(sql.desc("bad"), "item").limit(4 * MOST_ITEMS)
-        rated = {row["item"]: (int(row["bad"]), int(row["named"])) for row in asked.collect()}
-        here, having = _by_profile(each, asked, contrast)
-    finally:
-        each.unpersist()
-    return space_of(rated, here, having, bad=bad, healthy=healthy)
-
-
-def _by_profile(
-    each: Any, asked: Any, contrast: Any
-) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
-    """Bad traces by item and profile; healthy ones by feature and profile."""
-    from pyspark.sql import functions as sql
-
-    here: dict[str, dict[str, int]] = {}
-    chosen = asked.select("item")
-    counted = each.join(sql.broadcast(chosen), "item").groupBy("item", "profile").count()
-    for row in counted.collect():
-        here.setdefault(row["item"], {})[row["profile"]] = int(row["count"])
-    steps = sql.regexp_replace("item", "^(convicts|here|between): ", "step: ").alias("feature")
-    wanted = sql.broadcast(chosen.select(steps).distinct())
+    most = evidence.count(
+        ["items"], lambda row: ((item,) for item in row["items"]), least=min(bad, 2), most=4 * MOST_ITEMS
+    )
+    chosen = {item for (item,) in most}
+    rated = evidence.count(
+        ["anomaly", "profile", "items"],
+        lambda row: ((item, row["anomaly"], row["profile"]) for item in row["items"] if item in chosen),
+    )
+    named: dict[str, Counter[str]] = defaultdict(Counter)
+    here: dict[str, Counter[str]] = defaultdict(Counter)
+    for (item, anomaly, profile), traces in sorted(rated.items()):
+        named[item][anomaly] += traces
+        here[item][profile] += traces
     having: dict[str, dict[str, int]] = {}
-    healthy = contrast.join(wanted, "feature").groupBy("feature", "profile").agg(sql.sum("traces"))
-    for row in healthy.collect():
-        having.setdefault(row[0], {})[row[1]] = int(row[2])
-    return here, having
+    for name in {healthy_name(item) for item in chosen} - {""}:
+        having[name] = {profile: by[name] for profile, by in healthy.items() if name in by}
+    return space_of(
+        {item: (by.total(), max(by.values())) for item, by in named.items()},
+        here,
+        having,
+        bad=bad,
+        healthy={profile: by[ALL] for profile, by in healthy.items() if ALL in by},
+    )
 
 
-def _labelled(signed: Any, clusters: Clusters) -> Any:
-    """Every trace with its label, by its signature or by what it is most like, and the others that it shows
-    also."""
-    import pandas as pd  # type: ignore[import-untyped]
-
-    def give(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            columns = (batch["signature"], batch["anomaly"], batch["kept"])
-            found = [clusters.label(*row) for row in zip(*columns, strict=True)]
-            also = [clusters.also(*row) for row in zip(found, batch["kept"], strict=True)]
-            rest = batch.drop(columns=["kept", "signature", "items"])
-            yield rest.assign(label=pd.array(found, "int64"), also=also)
-
-    kept = [field for field in signed.schema if field.name not in ("kept", "signature", "items")]
-    schema = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in kept)
-    schema += ", label bigint, also array<bigint>"
-    return signed.mapInPandas(give, schema)
+def coverage(spectra: Counted) -> list[dict[str, Any]]:
+    """The rows of the table `coverage`: how many judged traces of a profile have each feature. spectra: rows
+    of that table."""
+    counts = spectra.count(
+        ["profile", "features"], lambda row: ((row["profile"], one) for one in (ALL, *row["features"]))
+    )
+    return [
+        {"profile": profile, "feature": feature, "traces": traces, "of_traces": counts[profile, ALL]}
+        for (profile, feature), traces in sorted(counts.items())
+        if feature != ALL
+    ]
