@@ -1,25 +1,27 @@
 """From bad traces to bugs: items weighed, signatures counted, the most frequent ones clustered, every trace
 given to its group, every group described.
 
-Owns: the order of these steps and their bounds. Must not know: how evidence comes about (evidence.py), what
-a group is made of (clusters.py), or who counts. Few bad traces are counted in this process (in_memory.py);
-many are reduced by Spark (on_spark.py), to what is bounded here.
+Owns: the order of these steps, and how the rows that Spark's tasks wrote are counted. Must not know: Spark,
+how evidence comes about (evidence.py), or what a group is made of (clusters.py).
 
-    rated       the MOST_ITEMS * 4 items that most bad traces have, by anomaly and profile
+    rated       items that more than one bad trace has, by anomaly and profile
     signature   of a bad trace: its anomaly, and those of its items that weigh anything, sorted
     top         the MOST_SIGNATURES most frequent signatures, which are clustered
     label       of a bad trace: the group of its signature, or the group that it is most like; 0: none
+
+Each step is one walk over the files of `evidence`. Kept are only counts, one for each distinct item,
+signature, or feature of a group.
 """
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-from attrs import evolve, frozen
+from attrs import define, evolve, field
 
-from fencepost.mining.triage.bugs import Bugs
+from fencepost.mining.triage.bugs import Bug, Bugs, Example
 from fencepost.mining.triage.clusters import (
     MOST_ITEMS,
     MOST_SIGNATURES,
@@ -29,159 +31,158 @@ from fencepost.mining.triage.clusters import (
     clusters_of,
     space_of,
 )
-from fencepost.mining.triage.overrepresented import Healthy, passing
+from fencepost.mining.triage.overrepresented import candidates, passing
 from fencepost.mining.triage.rows import ALL
-from fencepost.mining.triage.tally import Described, Row
+from fencepost.mining.triage.tables import Healthy, Row, parts_of, rows_of, size_of
 from fencepost.mining.triage.weights import healthy_name
 
-Key = tuple[str, ...]
-"""What is counted."""
+NO_EVENTS = "these histories have no protocol events: only their operations were compared"
+NO_HEALTHY = "there is no healthy trace to hold them against: every step counts as strange"
 
 
-@frozen(kw_only=True, eq=False)
-class Labels:
-    """The group of each bad trace."""
+@define(eq=False)
+class _Tally:
+    """Counts of the traces of one label."""
 
-    clusters: Clusters
+    traces: int = 0
+    anomalies: Counter[str] = field(factory=Counter)
+    profiles: Counter[str] = field(factory=Counter)
+    features: Counter[str] = field(factory=Counter)
+    # The examples that come first by operations, source and trace id, and by source and trace id.
+    smallest: Example | None = None
+    first: Example | None = None
 
-    def of(self, row: Row) -> tuple[int, list[int]]:
-        """The label of a bad trace, and those of the other bugs that it shows too. row: of it."""
-        text, anomaly, *kept = signature_of(row, self.clusters.space.places)
-        label = self.clusters.label(text, anomaly, kept)
-        return label, self.clusters.also(label, kept)
-
-
-class Counted(Protocol):
-    """Rows of a table, wherever they are counted."""
-
-    def count(
-        self,
-        columns: Sequence[str],
-        keys: Callable[[Row], Iterable[Key]],
-        *,
-        least: int = 1,
-        most: int | None = None,
-    ) -> dict[Key, int]:
-        """How many rows have each key.
-
-        Args:
-            columns: that `keys` looks at.
-            keys: of a row, each once.
-            least: rows that a key must have.
-            most: keys that are returned, those of the most rows, among equals the smallest; None: all.
-        """
-
-    def described(self, labels: Labels, healthy: Healthy) -> list[Described]:
-        """The bug of each label. Rows are those of `evidence`."""
+    def add(self, row: Row) -> None:
+        one = Example(**{name: row[name] for name in ("source", "trace_id", "operations", "replay")})
+        self.traces += 1
+        self.anomalies[row["anomaly"]] += 1
+        self.profiles[row["profile"]] += 1
+        self.features.update(row["features"])
+        self.smallest = min(self.smallest or one, one, key=lambda it: (it.operations, it.source, it.trace_id))
+        self.first = min(self.first or one, one, key=lambda it: (it.source, it.trace_id))
 
 
-_TEXT: Any = pa.string()
-_INT: Any = pa.int64()
-GROUPS = pa.schema(
-    [
-        *(("source", _TEXT), ("trace_id", _INT), ("anomaly", _TEXT), ("bug", _INT)),
-        ("also", pa.list_(pa.field("element", pa.int64()))),
-    ]
-)
-"""The table `groups` (docs/how-to/triage.md)."""
-
-
-def groups_of(rows: Iterable[Row], labels: Labels) -> pa.RecordBatch:
-    """Rows of `groups`.
-
-    Args:
-        rows: of `evidence`.
-        labels: of the traces.
-    """
-    found = []
-    for row in rows:
-        bug, also = labels.of(row)
-        kept = {name: row[name] for name in ("source", "trace_id", "anomaly")}
-        found.append({**kept, "bug": bug, "also": also})
-    return pa.RecordBatch.from_pylist(found, schema=GROUPS)
-
-
-def signature_of(row: Row, places: Mapping[str, int]) -> Key:
-    """The signature of a bad trace after a hash of it. row: of the trace; places: the items that weigh
-    anything."""
-    parts = (row["anomaly"], *sorted(places.keys() & set(row["items"])))
-    text = "\n".join((parts[0], "\n".join(parts[1:])))
-    return hashlib.sha256(text.encode()).hexdigest(), *parts
-
-
-def group(evidence: Counted, healthy: Healthy, write: Callable[[Labels], Any]) -> Bugs:
+def group(evidence: Path, healthy: Healthy, write: Callable[[list[dict[str, Any]]], Any]) -> Bugs:
     """The bugs, the one with the most traces first.
 
     Args:
-        evidence: of the bad traces.
+        evidence: the folder of the table with a row for each bad trace.
         healthy: the traces to compare them with.
-        write: is given the labels, before any bug is described.
+        write: is given rows of `groups`, as many as a file of evidence has at a time.
     """
-    (bad,) = evidence.count(["trace_id"], lambda row: [()]).values()
-    space = _space(evidence, healthy, bad)
-    places = space.places
-    top = evidence.count(["anomaly", "items"], lambda row: [signature_of(row, places)], most=MOST_SIGNATURES)
-    signatures = [
-        Signature(text=text, anomaly=anomaly, kept=kept, traces=traces)
-        for (text, anomaly, *kept), traces in top.items()
-    ]
     compared = sum(by.get(ALL, 0) for by in healthy.values())
-    clusters = clusters_of(signatures, space, compared)
-    labels = Labels(clusters=clusters)
-    write(labels)
-    found = sorted(evidence.described(labels, healthy), key=lambda one: one.bug.number)
-    pairs, others = sum(one.pairs for one in found), sum(one.others for one in found)
-    also: Counter[int] = Counter()
-    for one in found:
-        also.update(one.also)
-    bugs = [
+    space = _space(evidence, healthy)
+    clusters = clusters_of(_signatures(evidence, space.places), space, compared)
+    tallies: dict[int, _Tally] = defaultdict(_Tally)
+    shown: Counter[int] = Counter()
+    for part in parts_of(evidence):
+        groups = []
+        for row in part:
+            text, anomaly, *kept = _signature(row, space.places)
+            label = clusters.label(text, anomaly, kept)
+            also = clusters.also(label, kept)
+            tallies[label].add(row)
+            shown.update(also)
+            place = {name: row[name] for name in ("source", "trace_id", "anomaly")}
+            groups.append({**place, "bug": label, "also": also})
+        write(groups)
+    tested = {
+        label: candidates(one.features, one.profiles, one.traces, healthy) for label, one in tallies.items()
+    }
+    pairs, others = (sum(getattr(one, name) for one in tested.values()) for name in ("pairs", "others"))
+    bugs = tuple(
         evolve(
-            bug,
-            name=clusters.names.get(bug.number, f"{bug.anomaly}-rest"),
-            items=clusters.items.get(bug.number, {}),
-            also=also[bug.number],
-            shares=passing(bug.shares, pairs, others),
+            _bug(label, tallies[label], clusters),
+            also=shown[label],
+            shares=passing(tested[label].shares, pairs, others),
+            missing=_missing(tallies[label], compared),
         )
-        for bug in (one.bug for one in found)
-    ]
-    return Bugs(bugs=tuple(bugs), bad=bad, healthy=compared, tested=pairs + others)
+        for label in sorted(tallies)
+    )
+    return Bugs(bugs=bugs, bad=sum(bug.traces for bug in bugs), healthy=compared, tested=pairs + others)
 
 
-def _space(evidence: Counted, healthy: Healthy, bad: int) -> Space:
+def _space(evidence: Path, healthy: Healthy) -> Space:
     """The items that more than one trace has and that weigh anything."""
-    most = evidence.count(
-        ["items"], lambda row: ((item,) for item in row["items"]), least=min(bad, 2), most=4 * MOST_ITEMS
-    )
-    chosen = {item for (item,) in most}
-    rated = evidence.count(
-        ["anomaly", "profile", "items"],
-        lambda row: ((item, row["anomaly"], row["profile"]) for item in row["items"] if item in chosen),
-    )
+    bad = size_of(evidence)
     named: dict[str, Counter[str]] = defaultdict(Counter)
     here: dict[str, Counter[str]] = defaultdict(Counter)
-    for (item, anomaly, profile), traces in sorted(rated.items()):
-        named[item][anomaly] += traces
-        here[item][profile] += traces
-    having: dict[str, dict[str, int]] = {}
-    for name in {healthy_name(item) for item in chosen} - {""}:
-        having[name] = {profile: by[name] for profile, by in healthy.items() if name in by}
+    for row in rows_of(evidence, "anomaly", "profile", "items"):
+        for item in row["items"]:
+            named[item][row["anomaly"]] += 1
+            here[item][row["profile"]] += 1
+    rated = {item: (by.total(), max(by.values())) for item, by in named.items()}
+    common = [item for item, (traces, _) in rated.items() if traces >= min(bad, 2)]
+    chosen = sorted(common, key=lambda item: (-rated[item][0], item))[: 4 * MOST_ITEMS]
+    names = {healthy_name(item) for item in chosen}
+    having = {
+        name: {profile: by[name] for profile, by in healthy.items() if name in by} for name in names - {""}
+    }
     return space_of(
-        {item: (by.total(), max(by.values())) for item, by in named.items()},
-        here,
+        {item: rated[item] for item in chosen},
+        {item: dict(sorted(here[item].items())) for item in chosen},
         having,
         bad=bad,
         healthy={profile: by[ALL] for profile, by in healthy.items() if ALL in by},
     )
 
 
-def coverage(spectra: Counted) -> list[dict[str, Any]]:
-    """The rows of the table `coverage`: how many judged traces of a profile have each feature. spectra: rows
-    of that table."""
-    counts = spectra.count(
-        ["profile", "features"], lambda row: ((row["profile"], one) for one in (ALL, *row["features"]))
+def _signatures(evidence: Path, places: Mapping[str, int]) -> list[Signature]:
+    """The most frequent signatures; the first walk has their hashes only."""
+    columns = ("anomaly", "items")
+    counted = Counter(_signature(row, places)[0] for row in rows_of(evidence, *columns))
+    top = set(sorted(counted, key=lambda text: (-counted[text], text))[:MOST_SIGNATURES])
+    found: dict[str, Signature] = {}
+    for row in rows_of(evidence, *columns):
+        text, anomaly, *kept = _signature(row, places)
+        if text in top and text not in found:
+            found[text] = Signature(text=text, anomaly=anomaly, kept=kept, traces=counted[text])
+    return list(found.values())
+
+
+def _signature(row: Row, places: Mapping[str, int]) -> tuple[str, ...]:
+    """The signature of a bad trace after a hash of it. places: the items that weigh anything."""
+    kept = sorted(places.keys() & set(row["items"]))
+    text = "\n".join((row["anomaly"], "\n".join(kept)))
+    return hashlib.sha256(text.encode()).hexdigest(), row["anomaly"], *kept
+
+
+def _bug(label: int, tally: _Tally, clusters: Clusters) -> Bug:
+    """What is known of a bug without the other ones."""
+    assert tally.smallest is not None and tally.first is not None
+    anomalies = _most_first(tally.anomalies)
+    anomaly = next(iter(anomalies))
+    return Bug(
+        number=label,
+        name=clusters.names.get(label, f"{anomaly}-rest"),
+        anomaly=anomaly,
+        traces=tally.traces,
+        anomalies=anomalies,
+        profiles=_most_first(tally.profiles),
+        first=tally.first,
+        smallest=tally.smallest,
+        items=clusters.items.get(label, {}),
     )
+
+
+def _missing(tally: _Tally, healthy: int) -> tuple[str, ...]:
+    events = any(one.startswith("step: ") for one in tally.features)
+    return (*(() if events else (NO_EVENTS,)), *(() if healthy else (NO_HEALTHY,)))
+
+
+def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+def coverage(spectra: Path) -> list[dict[str, Any]]:
+    """The rows of the table `coverage`: how many judged traces of a profile have each feature. spectra: the
+    folder of that table."""
+    of: Counter[str] = Counter()
+    having: Counter[tuple[str, str]] = Counter()
+    for row in rows_of(spectra, "profile", "features"):
+        of[row["profile"]] += 1
+        having.update((row["profile"], feature) for feature in row["features"])
     return [
-        {"profile": profile, "feature": feature, "traces": traces, "of_traces": counts[profile, ALL]}
-        for (profile, feature), traces in sorted(counts.items())
-        if feature != ALL
+        {"profile": profile, "feature": feature, "traces": count, "of_traces": of[profile]}
+        for (profile, feature), count in sorted(having.items())
     ]

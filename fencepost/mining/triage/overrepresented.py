@@ -24,6 +24,7 @@ from attrs import evolve, frozen
 
 from fencepost.mining.triage.bugs import Shared
 from fencepost.mining.triage.rows import ALL
+from fencepost.mining.triage.tables import Healthy
 
 ALPHA = 0.01
 """Chance that any feature of any bug passes though none has to do with it."""
@@ -34,10 +35,6 @@ KEPT = 20
 PAIR = "then: "
 VERDICT = "step: liveness_failed"
 """Steps that are the verdict itself, in other words."""
-
-
-Healthy = Mapping[str, Mapping[str, int]]
-"""Healthy traces by profile and feature; with the feature ALL all of a profile."""
 
 
 @frozen(kw_only=True)

@@ -1,7 +1,6 @@
-"""What Spark reduces is what this process counts, whatever the labels, profiles and healthy traces."""
+"""Bugs are those of the rows that tasks wrote, whatever the files, profiles and healthy traces."""
 
 import random
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.mining.results.rows import SCHEMAS
-from fencepost.mining.triage import grouping, in_memory
-from fencepost.mining.triage.bugs import Bugs
+from fencepost.mining.triage import grouping
+from fencepost.mining.triage.bugs import read_bugs
 from fencepost.mining.triage.rows import ALL
 from fencepost.mining.triage.triage import triage
 
@@ -55,18 +54,13 @@ def rows_at_random(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]
     return evidence, contrast
 
 
-def test_the_size_counts_elements_of_lists(tmp_path: Path) -> None:
-    """Rule: the bound is on what the tables become: values, not rows or bytes."""
-    (tmp_path / "one").mkdir()
-    pq.write_table(pa.table({"a": [1, 2], "b": [["x"] * 50, ["x"] * 30]}), tmp_path / "one" / "p.parquet")
-    assert in_memory.values_in(tmp_path / "one", tmp_path / "none") == 82
-
-
-def written(folder: Path, tables: dict[str, list[dict[str, Any]]]) -> Path:
-    """A mining's folder with these rows."""
+def written(folder: Path, tables: dict[str, list[dict[str, Any]]], files: int = 1) -> Path:
+    """A mining's folder with these rows, spread over files."""
     for name, rows in tables.items():
         (folder / name).mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMAS[name]), folder / name / "part-0.parquet")
+        for number in range(files):
+            table = pa.Table.from_pylist(rows[number::files], schema=SCHEMAS[name])
+            pq.write_table(table, folder / name / f"part-{number}.parquet")
     return folder
 
 
@@ -75,47 +69,24 @@ def rows_in(folder: Path) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in pq.read_table(folder).to_pylist()), key=repr)
 
 
-def both(folder: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Bugs, Bugs]:
-    """What is found in memory and on Spark, of copies of a mining's folder; its tables are compared."""
-    here, there = folder.with_name("here"), folder.with_name("there")
-    for copy in (here, there):
-        shutil.copytree(folder, copy)
-    found = triage(lambda: pytest.fail("Spark was asked"), here, tables=True)
-    monkeypatch.setattr(in_memory, "MOST_VALUES", -1)
-    other = triage(lambda: spark, there, tables=True)
-    for name in ("groups", "over_represented", "coverage"):
-        assert rows_in(here / name) == rows_in(there / name)
-    return found, other
-
-
-@pytest.mark.spark
-@pytest.mark.java
 @pytest.mark.parametrize(("seed", "clustered"), [(12, 1_500), (15, 2), (5, 3)])
-def test_random_evidence_has_the_same_bugs(
-    seed: int, clustered: int, tmp_path: Path, spark: Any, monkeypatch
-) -> None:
-    """Rule: groups, names, features and their measures do not depend on who counts; nor which group a trace
-    is given to whose signature is too rare to be clustered."""
+def test_files_and_their_order_do_not_matter(seed: int, clustered: int, tmp_path: Path, monkeypatch) -> None:
+    """Rule: groups, names, features and their measures are those of the rows, however tasks wrote them; so is
+    the group that a trace is given to whose signature is too rare to be clustered."""
     monkeypatch.setattr(grouping, "MOST_SIGNATURES", clustered)
     evidence, contrast = rows_at_random(seed)
-    spectra = [
-        {"source": row["source"], "trace_id": row["trace_id"], "profile": row["profile"], "state": "bad",
-         "features": row["features"]}
-        for row in evidence
-    ]  # fmt: skip
-    folder = written(tmp_path / "in", {"evidence": evidence, "contrast": contrast, "spectra": spectra})
-    here, there = both(folder, spark, monkeypatch)
-    assert here == there
-
-
-@pytest.mark.spark
-@pytest.mark.java
-def test_runs_of_planted_bugs_have_the_same_bugs(planted, tmp_path: Path, spark: Any, monkeypatch) -> None:
-    """Rule: so it is with real evidence, whose features pass."""
-    shutil.copytree(planted.out, tmp_path / "in")
-    here, there = both(tmp_path / "in", spark, monkeypatch)
-    assert here == there
-    assert any(bug.shares for bug in here.bugs)
+    kept = ("source", "trace_id", "profile", "features")
+    spectra = [{name: row[name] for name in kept} | {"state": "bad"} for row in evidence]
+    tables = {"evidence": evidence, "contrast": contrast, "spectra": spectra}
+    one = written(tmp_path / "one", tables)
+    many = written(tmp_path / "many", {name: rows[::-1] for name, rows in tables.items()}, files=3)
+    found = triage(one, tables=True)
+    assert found == triage(many, tables=True) == read_bugs(many)
+    for name in ("groups", "over_represented", "coverage"):
+        assert rows_in(one / name) == rows_in(many / name)
+    sizes = Counter(bug for *_, bug, _ in rows_in(one / "groups"))
+    assert sizes == {bug.number: bug.traces for bug in found.bugs} and sizes.total() == len(evidence)
+    assert found.healthy == sum(row["traces"] for row in contrast if row["feature"] == ALL)
 
 
 def test_random_evidence_is_of_all_kinds() -> None:
