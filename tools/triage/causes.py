@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fencepost.campaign.causes.cause import Cause, Passing, cause_of, event_line, operation_line
+from fencepost.campaign.causes.cause import Cause, Passing, cause_of, operation_line
 from fencepost.campaign.run.run import run
 from fencepost.campaign.shrink.oracle import target_of
 from fencepost.mining.triage.bugs import Bug
 from fencepost.mining.triage.steps import steps_of
+from fencepost.report.explain import event_line
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
