@@ -15,6 +15,8 @@ from tools import program
 from tools.ledger import TOP
 
 ALWAYS = "tests/test_architecture.py"
+OF_TOP = {"drivers": "torture"}
+"""The folder of tests for a folder at the top that has another name."""
 BRANCHES = ("main", "origin/main")
 
 
@@ -26,7 +28,7 @@ def tests_of(files: Iterable[str]) -> list[str]:
         if top == "tests" and "/" not in rest:
             found |= {file} if rest.startswith("test_") and (TOP / file).exists() else set()
             continue
-        name = rest.partition("/")[0] if top in ("fencepost", "tests") else top
+        name = rest.partition("/")[0] if top in ("fencepost", "tests") else OF_TOP.get(top, top)
         if name and (TOP / "tests" / name).is_dir():
             found.add(f"tests/{name}")
     return sorted(found)

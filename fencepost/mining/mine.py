@@ -11,7 +11,7 @@ an interrupted mining can continue.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -204,14 +204,11 @@ class _Mining:
         self._write(summary, page=page)
         return summary
 
-    def triage(
-        self, session: Callable[[], Any], summary: Summary, earlier: tuple[Path, Bugs] | None
-    ) -> Summary:
+    def triage(self, summary: Summary, earlier: tuple[Path, Bugs] | None) -> Summary:
         """Group the bad traces by bug, report the groups, and compare them with those of an
         earlier mining."""
-        bugs = triage_of(
-            session, self.work.out, tables=self.settings.spectra, judged=sum(summary.traces.values())
-        )
+        judged = sum(summary.traces.values())
+        bugs = triage_of(self.work.out, tables=self.settings.spectra, judged=judged)
         compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
         summary = evolve(summary, bugs=bugs, since=compared)
         self._write(summary, page=True)
@@ -295,7 +292,7 @@ def mine(
             results = mining.judge(engine, progress)
             summary = mining.tell(results, page=not triage)
             if triage:
-                summary = mining.triage(engine.session, summary, earlier)
+                summary = mining.triage(summary, earlier)
         except BaseException as error:
             kept = list(work.done(mining.keys()).values())
             if not kept:

@@ -22,7 +22,7 @@ from fencepost.report.words import (
 )
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.diagnosis import diagnosis_of
-from fencepost.traces.events import Name
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
@@ -76,6 +76,13 @@ def operation_line(operation: Operation) -> str:
     )
 
 
+def event_line(event: Event) -> str:
+    """One event: when, who, where, what."""
+    who = f"broker {event.node}" if event.node >= 0 else "the run"
+    where = f" {partition_name(event.topic, event.partition)}" if event.topic is not None else ""
+    return f"{seconds(event.time)}, {who}{where}: {event_in_words(event)}"
+
+
 def _proof(finding: Finding, trace: Trace) -> tuple[str, ...]:
     """The convicting operations, then the convicting events. One that the trace does not hold is said to be
     missing."""
@@ -87,10 +94,7 @@ def _proof(finding: Finding, trace: Trace) -> tuple[str, ...]:
         if not 0 <= position < len(trace.events):
             lines.append(f"event {position}: not in the trace")
             continue
-        event = trace.events[position]
-        who = f"broker {event.node}" if event.node >= 0 else "the run"
-        where = f" {partition_name(event.topic, event.partition)}" if event.topic is not None else ""
-        lines.append(f"event {position} at {seconds(event.time)}, {who}{where}: {event_in_words(event)}")
+        lines.append(f"event {position} at {event_line(trace.events[position])}")
     return tuple(lines)
 
 

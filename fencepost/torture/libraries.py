@@ -16,7 +16,8 @@ from attrs import field, fields, frozen
 
 from fencepost.traces.errors import FencepostError
 
-DRIVERS = Path(__file__).parent / "drivers"
+DRIVERS = Path(__file__).parents[1] / "drivers"
+"""In the repository a link to drivers/ at its top; the wheel has the files here."""
 FILE = "driver.toml"
 TOOLCHAINS = ("go", "cargo", "python", "node", "maven", "none")
 VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,99}")

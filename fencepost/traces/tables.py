@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from attrs import fields, frozen
 
 from fencepost.traces.errors import TraceError
@@ -259,10 +258,13 @@ def only(tables: Tables, trace_id: int) -> Tables:
 
 
 def these(tables: Tables, trace_ids: Sequence[int]) -> Tables:
-    """Some traces of the tables."""
-    ids = pa.array(trace_ids, pa.int64())
-    found = {
-        table: tables.of(table).filter(pc.is_in(tables.of(table).column("trace_id"), value_set=ids))
-        for table in TABLES
-    }
+    """Some traces of the tables, as slices, which copy nothing: rows of a trace are next to each other."""
+    found = {}
+    for table in TABLES:
+        rows = tables.of(table)
+        mine = np.isin(rows.column("trace_id").to_numpy(), trace_ids)
+        edges = np.flatnonzero(np.diff(mine, prepend=False, append=False)).tolist()
+        runs = zip(edges[::2], edges[1::2], strict=True)
+        pieces = [rows.slice(start, stop - start) for start, stop in runs]
+        found[table] = pa.concat_tables(pieces or [rows.slice(0, 0)])
     return Tables(traces=found["traces"], operations=found["operations"], events=found["events"])

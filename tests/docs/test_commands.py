@@ -202,7 +202,7 @@ def _no_bare_name(text: str, where: Path) -> None:
 
 def test_messages_install_no_strangers_package() -> None:
     """Rule: the same of every message of the program, its tests and its tools."""
-    for folder in ("fencepost", "tests", "tools", "bench"):
+    for folder in ("fencepost", "drivers", "tests", "tools", "bench"):
         for path in sorted((TOP / folder).rglob("*.py")):
             if path != Path(__file__):
                 _no_bare_name(path.read_text(), path.relative_to(TOP))

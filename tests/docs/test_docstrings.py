@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 TOP = Path(__file__).parents[2]
-DRIVERS = "fencepost/torture/drivers/"
+DRIVERS = "drivers/"
 CALLS = {"mfusepy.Operations"}
 """Classes of libraries that do nothing but call methods of a fixed interface."""
 FEW = 2
@@ -41,7 +41,7 @@ def _functions(node: ast.AST, prefix: str = "", public: bool = True) -> Iterator
 @cache
 def _modules() -> tuple[tuple[str, ast.Module], ...]:
     """(path, syntax tree) of each module of the package, in order."""
-    paths = sorted((TOP / "fencepost").rglob("*.py"))
+    paths = sorted(path for folder in ("fencepost", DRIVERS) for path in (TOP / folder).rglob("*.py"))
     return tuple((path.relative_to(TOP).as_posix(), ast.parse(path.read_text())) for path in paths)
 
 

@@ -15,7 +15,7 @@ CLUSTER, LIST_OF_BUGS = ((SPEC / f"{name}.md").read_text() for name in ("cluster
 TAG = re.compile(r"\b(?:C|R|P|L|S)(?:[1-9]|1[0-9])\b(?![.)]\w|-)")
 """A rule of cluster.md as it is named elsewhere. Z has no number."""
 RULES = re.compile(r"Rules? \(([^)]*)\)")
-FOLDERS = ("fencepost", "tests", "docs", "bench", "tools")
+FOLDERS = ("fencepost", "drivers", "tests", "docs", "bench", "tools")
 
 
 def _unknown(text: str, known: set[str]) -> list[str]:

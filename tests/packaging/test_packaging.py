@@ -15,32 +15,63 @@ PINNED = re.compile(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!-]+( ; .+)?")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """A wheel of the tree, built outside of it."""
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository to build in."""
     pytest.importorskip("setuptools", minversion="77")
     copy = tmp_path_factory.mktemp("tree") / "tree"
-    shutil.copytree(
-        TOP,
-        copy,
-        symlinks=True,
-        ignore=shutil.ignore_patterns(".*", "out", "build", "dist", "*.egg-info", "tests", "__pycache__"),
-    )
-    arguments = ["pip", "wheel", ".", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", "built"]
+    left_out = (".*", "out", "build", "dist", "*.egg-info", "tests", "__pycache__")
+    shutil.copytree(TOP, copy, symlinks=True, ignore=shutil.ignore_patterns(*left_out))
+    return copy
+
+
+def _run(folder: Path, *arguments: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=copy, capture_output=True, text=True, check=False
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return zipfile.ZipFile(next((copy / "built").glob("*.whl")))
 
 
-def test_the_wheel_installs_one_name(wheel: zipfile.ZipFile) -> None:
+@pytest.fixture(scope="module", params=["checkout", "sdist"])
+def wheel(request: pytest.FixtureRequest, tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel made from the tree, and one made from its source distribution."""
+    built, source = tmp_path_factory.mktemp("built"), "."
+    if request.param == "sdist":
+        _run(tree, "-c", f"from setuptools.build_meta import build_sdist; build_sdist({str(built)!r})")
+        source = str(next(built.glob("*.tar.gz")))
+    options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(built)]
+    _run(tree, "-m", "pip", "wheel", source, *options)
+    return next(built.glob("*.whl"))
+
+
+def test_the_wheel_installs_one_name(wheel: Path) -> None:
     """The links at the top of the repository stay out of the wheel; the types are in it."""
-    names = wheel.namelist()
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        assert not any(entry.external_attr >> 28 == 0o12 for entry in archive.infolist()), "a link"
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"fencepost"}
     assert "fencepost/py.typed" in names
     in_tree = {str(path.relative_to(TOP)) for path in (TOP / "fencepost").rglob("*.py")}
     assert in_tree <= set(names)
-    assert not any(entry.external_attr >> 28 == 0o12 for entry in wheel.infolist()), "a link"
+
+
+def test_the_wheel_carries_the_drivers(wheel: Path, tmp_path: Path) -> None:
+    """Every file of drivers/ is in the wheel as it is, and what is installed from it finds all of them."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    top = TOP / "drivers"
+    files = [path.relative_to(top) for path in top.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert {str(file.parent) for file in files} >= {"shared", "aiokafka", "sarama", "kafkajs", "rdkafka"}
+    installed = tmp_path / "fencepost" / "drivers"
+    assert {path.relative_to(installed) for path in installed.rglob("*") if path.is_file()} == set(files)
+    assert all((installed / file).read_bytes() == (top / file).read_bytes() for file in files)
+    asks = "from fencepost.torture.libraries import libraries, Wanted\nfor row in libraries().values():"
+    asks += "\n assert Wanted(row, row.newest).files()\n print(row.folder)"
+    done = subprocess.run(
+        [sys.executable, "-c", asks], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    named = sorted(str(installed / file.parent) for file in files if file.name == "driver.toml")
+    assert done.stdout.splitlines() == named
 
 
 def test_the_constraints_pin_everything() -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fencepost.campaign.causes.cause import Cause, Passing, cause_of, event_line, operation_line
+from fencepost.campaign.causes.cause import Cause, Passing, cause_of, operation_line
 from fencepost.campaign.shrink.oracle import target_of
 from fencepost.mining.triage.bugs import Bug
 from fencepost.mining.triage.steps import steps_of
+from fencepost.report.explain import event_line
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event

@@ -14,16 +14,10 @@ from fencepost.campaign.causes.parting import Parting, answered_differently, par
 from fencepost.campaign.shrink.oracle import ShownAnomaly
 from fencepost.checkers.judges import checks_by_name, guarded
 from fencepost.checkers.verdict import Decision, combine
-from fencepost.report.words import (
-    answer_in_words,
-    event_in_words,
-    partition_name,
-    request_in_words,
-    seconds,
-)
+from fencepost.report.explain import event_line
+from fencepost.report.words import answer_in_words, request_in_words, seconds
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
@@ -110,13 +104,6 @@ def _passes(plan: Plan, checks: tuple[str, ...]) -> Trace | None:
         return None
     verdict = combine(tuple(guarded(check, trace) for check in checks_by_name(checks)))
     return trace if verdict.decision is Decision.OK else None
-
-
-def event_line(event: Event) -> str:
-    """One event: when, who, where, what."""
-    who = f"broker {event.node}" if event.node >= 0 else "the run"
-    where = f" {partition_name(event.topic, event.partition)}" if event.topic is not None else ""
-    return f"{seconds(event.time)}, {who}{where}: {event_in_words(event)}"
 
 
 def operation_line(operation: Operation) -> str:

@@ -1,7 +1,7 @@
 """Signs: how an event, or an operation, shows a mark.
 
-Owns the small predicates. Must not know which mark uses them (marks.py). `past` does not hold the event yet,
-but it holds all events when operations are asked.
+Owns the small predicates. Must not know which mark uses them (marks.py). `past` is what was recorded before:
+it does not hold the event yet, but it holds all events when operations are asked.
 """
 
 from bisect import bisect_left
@@ -31,44 +31,24 @@ def cause(*causes: str) -> EventPredicate:
 
 
 def exposed(past: EventHistory, event: Event) -> int:
-    """The largest high watermark that any leader of the partition had.
-
-    Args:
-        past: what was recorded before.
-        event: names the partition.
-    """
+    """The largest high watermark that any leader of the partition of `event` had."""
     return past.observed_state.partition(key_of(event)).exposed
 
 
 def cut_below_exposed(past: EventHistory, event: Event) -> bool:
-    """Whether a log was cut below what had been exposed in the epochs of its own records. A cut to begin anew
-    does not count.
-
-    Args:
-        past: what was recorded before.
-        event: the cut.
-    """
+    """Whether the `event` cut a log below what had been exposed in the epochs of its own records. A cut to
+    begin anew does not count."""
     return event.cause != "full" and event.offset < min(past.exposed_to(replica_of(event)), event.end_offset)
 
 
 def unclean(past: EventHistory, event: Event) -> bool:
-    """Whether a leader was not in the ISR before.
-
-    Args:
-        past: what was recorded before.
-        event: the election.
-    """
+    """Whether the leader that `event` elects was not in the ISR before."""
     isr = past.observed_state.partition(key_of(event)).isr
     return event.leader >= 0 and bool(isr) and event.leader not in isr
 
 
 def epoch_of_the_past(past: EventHistory, event: Event) -> bool:
-    """Whether a leader appends although ZooKeeper has a later epoch.
-
-    Args:
-        past: what was recorded before.
-        event: the append.
-    """
+    """Whether `event` is an append of a leader although ZooKeeper has a later epoch."""
     return (
         event.cause == "leader"
         and event.leader_epoch < past.observed_state.partition(key_of(event)).leader_epoch
@@ -76,45 +56,25 @@ def epoch_of_the_past(past: EventHistory, event: Event) -> bool:
 
 
 def shorter(past: EventHistory, event: Event) -> bool:
-    """Whether a log that is opened ends before the end that was recorded last.
-
-    Args:
-        past: what was recorded before.
-        event: the opening.
-    """
+    """Whether the log that `event` opens ends before the end that was recorded last."""
     replica = past.observed_state.partition(key_of(event)).replicas.get(event.node)
     return replica is not None and event.offset < replica.end
 
 
 def deletion_resumed(past: EventHistory, event: Event) -> bool:
-    """Whether a deletion is done under a later controller than the one that was asked for it.
-
-    Args:
-        past: what was recorded before.
-        event: the end of the deletion.
-    """
+    """Whether the deletion that `event` ends is done under a later controller than the one that was asked."""
     asked = past.deleting.get(event.topic or "")
     return event.cause == "done" and asked is not None and past.observed_state.controller_epoch > asked
 
 
 def coordinator_moved(past: EventHistory, event: Event) -> bool:
-    """Whether another broker loads the groups of an offsets partition, one of which was in a rebalance.
-
-    Args:
-        past: what was recorded before.
-        event: the load.
-    """
+    """Whether `event` loads groups of which one was in a rebalance, at another broker than before."""
     busy = any(place == event.partition and phase in REBALANCING for place, phase in past.phases.values())
     return busy and past.coordinators.get(event.partition, event.node) != event.node
 
 
 def commit_crossed(past: EventHistory, row: Operation) -> bool:
-    """Whether a rebalance of the group began while a commit was under way.
-
-    Args:
-        past: what was recorded before.
-        row: the commit.
-    """
+    """Whether `row` is a commit, and a rebalance of its group began while it was under way."""
     times = past.rebalances.get(row.group or "", [])
     begun = bisect_left(times, row.invoke_time)
     ended = row.completion_time
@@ -127,12 +87,7 @@ def error(function: Function, *errors: str) -> OperationPredicate:
 
 
 def answered_by_another(past: EventHistory, row: Operation) -> bool:
-    """Whether a retry was answered by another broker than the leader that had written the batch first.
-
-    Args:
-        past: what was recorded before.
-        row: the append.
-    """
+    """Whether `row` is a retry, and another broker answered it than the leader that wrote the batch first."""
     if row.function is not Function.APPEND or row.outcome is not Outcome.OK or row.producer_id is None:
         return False
     wrote = past.wrote.get(row.records[0].value) if row.records else None

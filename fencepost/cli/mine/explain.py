@@ -116,7 +116,8 @@ def _cause(bug: "Bug", mined: Path, output: Output, seconds: float, jobs: int) -
 
 
 def _as_dict(cause: "Cause") -> dict[str, Any]:
-    from fencepost.campaign.causes.cause import event_line, operation_line
+    from fencepost.campaign.causes.cause import operation_line
+    from fencepost.report.explain import event_line
 
     def one(passing: Any) -> dict[str, Any]:
         where = passing.parting

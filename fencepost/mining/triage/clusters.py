@@ -1,8 +1,7 @@
-"""From counted signatures to groups of bad traces, on the driver.
+"""From counted signatures to groups of bad traces.
 
 Owns the coordinates (items that weigh anything), the clusters of the most frequent signatures, their names,
-and the group of any other trace. Must not know how traces are counted, on Spark (grouping.py) or in memory
-(small.py).
+and the group of any other trace. Must not know how traces are counted (grouping.py).
 """
 
 import hashlib
@@ -27,7 +26,7 @@ MOST_ITEMS = 4_000
 """Coordinates of a vector; 1,500 vectors of them are 48 MB. Items are canonical, so that their number hardly
 grows with the traces."""
 MOST_SIGNATURES = 1_500
-"""Signatures that are clustered on the driver, some seconds of work; the rest is assigned to the resulting
+"""Signatures that are clustered, some seconds of work; the rest is assigned to the resulting
 groups."""
 USUAL = 0.5
 """A group's own items are those that at least this share of its traces has."""

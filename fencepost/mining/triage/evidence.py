@@ -34,7 +34,7 @@ from attrs import frozen
 from fencepost.checkers.invariants.stuck import reasons
 from fencepost.checkers.verdict import Finding, Verdict, by_rank
 from fencepost.mining.triage.between import Convicting, Story
-from fencepost.mining.triage.steps import CODE_OF, NAMES_IN_TEXT, Steps
+from fencepost.mining.triage.steps import CODE_OF, Steps, plain
 from fencepost.traces.diagnosis import diagnosis_of
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function
@@ -59,7 +59,6 @@ MOST_WINDOWS = 3
 MOST_ROWS = 20
 """Rows of one certificate that are used: a certificate is minimal, so it has only a few."""
 _LISTS = re.compile(r"\[[^\]]*\]")
-_NUMBERS = re.compile(r"\d+")
 
 
 def canonical(text: str, names: Iterable[str] = ()) -> str:
@@ -67,7 +66,7 @@ def canonical(text: str, names: Iterable[str] = ()) -> str:
     those that are known; a word with letters and digits is taken for a name too."""
     for name in sorted(names, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "NAME", text)
-    return _NUMBERS.sub("#", NAMES_IN_TEXT.sub("NAME", _LISTS.sub("[..]", text)))
+    return plain(_LISTS.sub("[..]", text))
 
 
 @frozen(kw_only=True)

@@ -1,25 +1,27 @@
-"""Bad traces into groups, on Spark: items weighed, signatures counted, the most frequent ones clustered,
-every trace given to its group.
+"""From bad traces to bugs: items weighed, signatures counted, the most frequent ones clustered, every trace
+given to its group, every group described.
 
-Owns: the named relations below and their bounds. Must not know: how evidence comes about (evidence.py), what
-a group is made of (clusters.py).
+Owns: the order of these steps, and how the rows that Spark's tasks wrote are counted. Must not know: Spark,
+how evidence comes about (evidence.py), or what a group is made of (clusters.py).
 
-    evidence    a row per bad trace, as tasks wrote it
-    contrast    a row per task, profile and feature: healthy traces that have it
-    rated       a row per item: bad traces that have it, healthy traces that have its step
-    signed      a row per bad trace: its signature, which is the items that weigh anything, sorted
-    labelled    a row per bad trace: the number of its bug, and those of the bugs that it shows also
+    rated       items that more than one bad trace has, by anomaly and profile
+    signature   of a bad trace: its anomaly, and those of its items that weigh anything, sorted
+    top         the MOST_SIGNATURES most frequent signatures, which are clustered
+    label       of a bad trace: the group of its signature, or the group that it is most like; 0: none
 
-Only distinct items and distinct signatures come to the driver, MOST_ITEMS and MOST_SIGNATURES at most, the
-most frequent first. Every other trace is given to the group that it is most like, by a vectorised function on
-the executors.
+Each step is one walk over the files of `evidence`. Kept are only counts, one for each distinct item,
+signature, or feature of a group.
 """
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import define, evolve, field
 
+from fencepost.mining.triage.bugs import Bug, Bugs, Example
 from fencepost.mining.triage.clusters import (
     MOST_ITEMS,
     MOST_SIGNATURES,
@@ -29,111 +31,158 @@ from fencepost.mining.triage.clusters import (
     clusters_of,
     space_of,
 )
+from fencepost.mining.triage.overrepresented import candidates, passing
 from fencepost.mining.triage.rows import ALL
+from fencepost.mining.triage.tables import Healthy, Row, parts_of, rows_of, size_of
+from fencepost.mining.triage.weights import healthy_name
 
-PARTITIONS = 8
-"""Partitions of a shuffle: triage shuffles little in comparison with what was judged."""
-
-
-@frozen(kw_only=True, eq=False)
-class Grouping:
-    """labelled: source, trace_id, profile, operations, anomaly, features, replay, label, also. names, items:
-    by label."""
-
-    labelled: Any
-    names: dict[int, str]
-    items: dict[int, dict[str, float]]
-    bad: int
-    healthy: int
+NO_EVENTS = "these histories have no protocol events: only their operations were compared"
+NO_HEALTHY = "there is no healthy trace to hold them against: every step counts as strange"
 
 
-def group(evidence: Any, contrast: Any) -> Grouping:
-    """The groups of the bad traces. evidence, contrast: DataFrames with the columns of the results of these
-    names."""
-    from pyspark.sql import functions as sql
+@define(eq=False)
+class _Tally:
+    """Counts of the traces of one label."""
 
-    of_profile = contrast.where(sql.col("feature") == ALL).groupBy("profile").agg(sql.sum("traces"))
-    healthy = {row[0]: int(row[1]) for row in of_profile.collect()}
-    bad = int(evidence.count())
-    space = _space(evidence, contrast, bad, healthy)
-    places = list(space.places)
-    known = sql.array(*[sql.lit(place) for place in places]) if places else sql.array().cast("array<string>")
-    signed = evidence.withColumn("kept", sql.array_sort(sql.array_intersect("items", known)))
-    signed = signed.withColumn(
-        "signature", sql.sha2(sql.concat_ws("\n", sql.col("anomaly"), sql.concat_ws("\n", "kept")), 256)
+    traces: int = 0
+    anomalies: Counter[str] = field(factory=Counter)
+    profiles: Counter[str] = field(factory=Counter)
+    features: Counter[str] = field(factory=Counter)
+    # The examples that come first by operations, source and trace id, and by source and trace id.
+    smallest: Example | None = None
+    first: Example | None = None
+
+    def add(self, row: Row) -> None:
+        one = Example(**{name: row[name] for name in ("source", "trace_id", "operations", "replay")})
+        self.traces += 1
+        self.anomalies[row["anomaly"]] += 1
+        self.profiles[row["profile"]] += 1
+        self.features.update(row["features"])
+        self.smallest = min(self.smallest or one, one, key=lambda it: (it.operations, it.source, it.trace_id))
+        self.first = min(self.first or one, one, key=lambda it: (it.source, it.trace_id))
+
+
+def group(evidence: Path, healthy: Healthy, write: Callable[[list[dict[str, Any]]], Any]) -> Bugs:
+    """The bugs, the one with the most traces first.
+
+    Args:
+        evidence: the folder of the table with a row for each bad trace.
+        healthy: the traces to compare them with.
+        write: is given rows of `groups`, as many as a file of evidence has at a time.
+    """
+    compared = sum(by.get(ALL, 0) for by in healthy.values())
+    space = _space(evidence, healthy)
+    clusters = clusters_of(_signatures(evidence, space.places), space, compared)
+    tallies: dict[int, _Tally] = defaultdict(_Tally)
+    shown: Counter[int] = Counter()
+    for part in parts_of(evidence):
+        groups = []
+        for row in part:
+            text, anomaly, *kept = _signature(row, space.places)
+            label = clusters.label(text, anomaly, kept)
+            also = clusters.also(label, kept)
+            tallies[label].add(row)
+            shown.update(also)
+            place = {name: row[name] for name in ("source", "trace_id", "anomaly")}
+            groups.append({**place, "bug": label, "also": also})
+        write(groups)
+    tested = {
+        label: candidates(one.features, one.profiles, one.traces, healthy) for label, one in tallies.items()
+    }
+    pairs, others = (sum(getattr(one, name) for one in tested.values()) for name in ("pairs", "others"))
+    bugs = tuple(
+        evolve(
+            _bug(label, tallies[label], clusters),
+            also=shown[label],
+            shares=passing(tested[label].shares, pairs, others),
+            missing=_missing(tallies[label], compared),
+        )
+        for label in sorted(tallies)
     )
-    counted = signed.groupBy("signature").agg(
-        sql.count("*").alias("traces"), sql.min("anomaly").alias("anomaly"), sql.min("kept").alias("kept")
-    )
-    top = counted.orderBy(sql.desc("traces"), "signature").limit(MOST_SIGNATURES).collect()
-    found = clusters_of(
-        [
-            Signature(text=row["signature"], anomaly=row["anomaly"], kept=row["kept"], traces=row["traces"])
-            for row in top
-        ],
-        space,
-        sum(healthy.values()),
-    )
-    return Grouping(
-        labelled=_labelled(signed, found),
-        names=found.names,
-        items=found.items,
-        bad=bad,
-        healthy=sum(healthy.values()),
-    )
+    return Bugs(bugs=bugs, bad=sum(bug.traces for bug in bugs), healthy=compared, tested=pairs + others)
 
 
-def _space(evidence: Any, contrast: Any, bad: int, healthy: Mapping[str, int]) -> Space:
+def _space(evidence: Path, healthy: Healthy) -> Space:
     """The items that more than one trace has and that weigh anything."""
-    from pyspark.sql import functions as sql
-
-    each = evidence.select("anomaly", "profile", sql.explode("items").alias("item")).persist()
-    try:
-        named = each.groupBy("item", "anomaly").agg(sql.count("*").alias("named")).groupBy("item")
-        totals = named.agg(sql.sum("named").alias("bad"), sql.max("named").alias("named"))
-        totals = totals.where(sql.col("bad") > 1) if bad > 1 else totals
-        asked = totals.orderBy(sql.desc("bad"), "item").limit(4 * MOST_ITEMS)
-        rated = {row["item"]: (int(row["bad"]), int(row["named"])) for row in asked.collect()}
-        here, having = _by_profile(each, asked, contrast)
-    finally:
-        each.unpersist()
-    return space_of(rated, here, having, bad=bad, healthy=healthy)
-
-
-def _by_profile(
-    each: Any, asked: Any, contrast: Any
-) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
-    """Bad traces by item and profile; healthy ones by feature and profile."""
-    from pyspark.sql import functions as sql
-
-    here: dict[str, dict[str, int]] = {}
-    chosen = asked.select("item")
-    counted = each.join(sql.broadcast(chosen), "item").groupBy("item", "profile").count()
-    for row in counted.collect():
-        here.setdefault(row["item"], {})[row["profile"]] = int(row["count"])
-    steps = sql.regexp_replace("item", "^(convicts|here|between): ", "step: ").alias("feature")
-    wanted = sql.broadcast(chosen.select(steps).distinct())
-    having: dict[str, dict[str, int]] = {}
-    healthy = contrast.join(wanted, "feature").groupBy("feature", "profile").agg(sql.sum("traces"))
-    for row in healthy.collect():
-        having.setdefault(row[0], {})[row[1]] = int(row[2])
-    return here, having
+    bad = size_of(evidence)
+    named: dict[str, Counter[str]] = defaultdict(Counter)
+    here: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows_of(evidence, "anomaly", "profile", "items"):
+        for item in row["items"]:
+            named[item][row["anomaly"]] += 1
+            here[item][row["profile"]] += 1
+    rated = {item: (by.total(), max(by.values())) for item, by in named.items()}
+    common = [item for item, (traces, _) in rated.items() if traces >= min(bad, 2)]
+    chosen = sorted(common, key=lambda item: (-rated[item][0], item))[: 4 * MOST_ITEMS]
+    names = {healthy_name(item) for item in chosen}
+    having = {
+        name: {profile: by[name] for profile, by in healthy.items() if name in by} for name in names - {""}
+    }
+    return space_of(
+        {item: rated[item] for item in chosen},
+        {item: dict(sorted(here[item].items())) for item in chosen},
+        having,
+        bad=bad,
+        healthy={profile: by[ALL] for profile, by in healthy.items() if ALL in by},
+    )
 
 
-def _labelled(signed: Any, clusters: Clusters) -> Any:
-    """Every trace with its label, by its signature or by what it is most like, and the others that it shows
-    also."""
-    import pandas as pd  # type: ignore[import-untyped]
+def _signatures(evidence: Path, places: Mapping[str, int]) -> list[Signature]:
+    """The most frequent signatures; the first walk has their hashes only."""
+    columns = ("anomaly", "items")
+    counted = Counter(_signature(row, places)[0] for row in rows_of(evidence, *columns))
+    top = set(sorted(counted, key=lambda text: (-counted[text], text))[:MOST_SIGNATURES])
+    found: dict[str, Signature] = {}
+    for row in rows_of(evidence, *columns):
+        text, anomaly, *kept = _signature(row, places)
+        if text in top and text not in found:
+            found[text] = Signature(text=text, anomaly=anomaly, kept=kept, traces=counted[text])
+    return list(found.values())
 
-    def give(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            columns = (batch["signature"], batch["anomaly"], batch["kept"])
-            found = [clusters.label(*row) for row in zip(*columns, strict=True)]
-            also = [clusters.also(*row) for row in zip(found, batch["kept"], strict=True)]
-            rest = batch.drop(columns=["kept", "signature", "items"])
-            yield rest.assign(label=pd.array(found, "int64"), also=also)
 
-    kept = [field for field in signed.schema if field.name not in ("kept", "signature", "items")]
-    schema = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in kept)
-    schema += ", label bigint, also array<bigint>"
-    return signed.mapInPandas(give, schema)
+def _signature(row: Row, places: Mapping[str, int]) -> tuple[str, ...]:
+    """The signature of a bad trace after a hash of it. places: the items that weigh anything."""
+    kept = sorted(places.keys() & set(row["items"]))
+    text = "\n".join((row["anomaly"], "\n".join(kept)))
+    return hashlib.sha256(text.encode()).hexdigest(), row["anomaly"], *kept
+
+
+def _bug(label: int, tally: _Tally, clusters: Clusters) -> Bug:
+    """What is known of a bug without the other ones."""
+    assert tally.smallest is not None and tally.first is not None
+    anomalies = _most_first(tally.anomalies)
+    anomaly = next(iter(anomalies))
+    return Bug(
+        number=label,
+        name=clusters.names.get(label, f"{anomaly}-rest"),
+        anomaly=anomaly,
+        traces=tally.traces,
+        anomalies=anomalies,
+        profiles=_most_first(tally.profiles),
+        first=tally.first,
+        smallest=tally.smallest,
+        items=clusters.items.get(label, {}),
+    )
+
+
+def _missing(tally: _Tally, healthy: int) -> tuple[str, ...]:
+    events = any(one.startswith("step: ") for one in tally.features)
+    return (*(() if events else (NO_EVENTS,)), *(() if healthy else (NO_HEALTHY,)))
+
+
+def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+def coverage(spectra: Path) -> list[dict[str, Any]]:
+    """The rows of the table `coverage`: how many judged traces of a profile have each feature. spectra: the
+    folder of that table."""
+    of: Counter[str] = Counter()
+    having: Counter[tuple[str, str]] = Counter()
+    for row in rows_of(spectra, "profile", "features"):
+        of[row["profile"]] += 1
+        having.update((row["profile"], feature) for feature in row["features"])
+    return [
+        {"profile": profile, "feature": feature, "traces": count, "of_traces": of[profile]}
+        for (profile, feature), count in sorted(having.items())
+    ]

@@ -23,7 +23,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from attrs import frozen
+from attrs import evolve, frozen
 
 from fencepost.mining.triage.splitting import LEAST, Items, Numbers, chance_of_overlap
 from fencepost.mining.triage.weights import Matrix, repeats_verdict
@@ -115,28 +115,24 @@ def characteristic(labels: Sequence[int], items: Items, counts: Sequence[int], h
         counts: traces of each signature.
         healthy: how many healthy traces they are compared with.
     """
-    size = np.array(counts, float)
-    steps, clauses = _steps(items) & (healthy >= ENOUGH), _clauses(items)
-    groups, here, share = _spread(np.array(labels, np.int64), items, size)
-    most = (share >= MOST_HAVE) & (here >= LEAST) & (steps | clauses)
-    worth = np.where(most & (most.sum(axis=0) == 1), share * -np.log(np.maximum(items.common, SELDOM)), 0.0)
-    return Owned(groups=groups, worth=worth, steps=steps, clauses=clauses)
-
-
-def _clauses(items: Items) -> Flags:
-    return np.array([name.startswith("clause: ") for name in items.names], bool)
+    steps = _steps(items) & (healthy >= ENOUGH)
+    found, having = _having_most(np.array(labels, np.int64), items, np.array(counts, float), steps)
+    return evolve(found, worth=np.where(having.sum(axis=0) == 1, found.worth, 0.0))
 
 
 def _owned(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Owned:
-    clauses = _clauses(items)
+    found, _ = _having_most(labels, items, size, steps)
+    _, here, _ = _spread(labels, items, size)
+    return evolve(found, worth=np.where(here >= MOST_HERE * here.sum(axis=0), found.worth, 0.0))
+
+
+def _having_most(labels: Labels, items: Items, size: Numbers, steps: Flags) -> tuple[Owned, Flags]:
+    """What most traces of each group have, steps and clauses; and by group and item whether it is that."""
+    clauses = np.array([name.startswith("clause: ") for name in items.names], bool)
     groups, here, share = _spread(labels, items, size)
-    largest, places = here.argmax(axis=0), np.arange(len(items.names))
-    inside, covered = here[largest, places], share[largest, places]
-    own = (steps | clauses) & (inside >= LEAST)
-    own &= (inside >= MOST_HERE * here.sum(axis=0)) & (covered >= MOST_HAVE)
-    worth = np.zeros(here.shape)
-    worth[largest, places] = np.where(own, covered * -np.log(np.maximum(items.common, SELDOM)), 0.0)
-    return Owned(groups=groups, worth=worth, steps=steps, clauses=clauses)
+    most = (share >= MOST_HAVE) & (here >= LEAST) & (steps | clauses)
+    worth = np.where(most, share * -np.log(np.maximum(items.common, SELDOM)), 0.0)
+    return Owned(groups=groups, worth=worth, steps=steps, clauses=clauses), most
 
 
 def _moved(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Labels:

@@ -14,16 +14,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from attrs import define, field, frozen
 
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.triage.compared import Compared
 from fencepost.mining.triage.evidence import evidence_of
 from fencepost.mining.triage.features import features_of
-from fencepost.mining.triage.steps import Ints, steps_of
-from fencepost.traces.schema import TABLES
-from fencepost.traces.tables import Tables
+from fencepost.mining.triage.steps import steps_of
+from fencepost.traces.tables import Tables, these
 from fencepost.traces.trace import Trace
 
 ALL = ""
@@ -54,19 +52,6 @@ def is_bad(trace: TriagedTrace) -> bool:
     return any(one.findings for one in trace.verdicts)
 
 
-def _only(tables: Tables, trace_ids: Ints) -> Tables:
-    """The rows of these traces, as slices, which copy nothing: rows of a trace are next to each other."""
-    kept = {}
-    for name in TABLES:
-        rows = tables.of(name)
-        mine = np.isin(rows.column("trace_id").to_numpy(), trace_ids)
-        edges = np.flatnonzero(np.diff(mine, prepend=False, append=False)).tolist()
-        runs = zip(edges[::2], edges[1::2], strict=True)
-        pieces = [rows.slice(start, stop - start) for start, stop in runs]
-        kept[name] = pa.concat_tables(pieces or [rows.slice(0, 0)])
-    return Tables(**{str(name): table for name, table in kept.items()})
-
-
 @define
 class TaskTriage:
     """What one task has seen."""
@@ -93,7 +78,7 @@ class TaskTriage:
             if not kept.any():
                 return
             if not kept.all():
-                ids, tables = ids[kept], _only(tables, ids[kept])
+                ids, tables = ids[kept], these(tables, ids[kept].tolist())
                 answers = [answers[number] for number in np.flatnonzero(kept).tolist()]
         steps = steps_of(tables.events, ids)
         features = features_of(tables, steps)

@@ -109,11 +109,11 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
 
 def plain(text: str) -> str:
     """A reason without numbers and names, so that the same reason is one word."""
-    return _NUMBERS.sub("#", NAMES_IN_TEXT.sub("NAME", text)).strip()
+    return _NUMBERS.sub("#", _NAMES_IN_TEXT.sub("NAME", text)).strip()
 
 
 _NUMBERS = re.compile(r"\d+")
-NAMES_IN_TEXT = re.compile(r"(?<![\w.-])[A-Za-z_](?=[\w.#-]*\d)[\w.#-]*\w")
+_NAMES_IN_TEXT = re.compile(r"(?<![\w.-])[A-Za-z_](?=[\w.#-]*\d)[\w.#-]*\w")
 """Names of members, groups and partitions: words with letters and digits."""
 
 

@@ -1,4 +1,4 @@
-"""What Spark says of shared features is what the formula says, and labels drawn by chance share nothing."""
+"""What is said of shared features is what the formula says, and labels drawn by chance share nothing."""
 
 from collections import Counter, defaultdict
 from math import erfc, log, sqrt
@@ -39,7 +39,7 @@ def naive(bad: list[dict], healthy: list[dict], pairs_tested: Counter | None = N
 
 @pytest.mark.spark
 @pytest.mark.java
-def test_spark_computes_the_formula(planted) -> None:
+def test_the_measures_are_the_formulas(planted) -> None:
     """Rule: counts, shares, ratios and corrected chances are those of the plain computation."""
     spectra = {row["trace_id"]: row for row in pq.read_table(planted.out / "spectra").to_pylist()}
     groups = pq.read_table(planted.out / "groups", columns=["trace_id", "bug"]).to_pylist()
