@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.cli.client.clients import PASSWORD, bootstrap_option, ca_option, user_option
+from fencepost.cli.cluster.client.clients import PASSWORD, bootstrap_option, ca_option, user_option
 from fencepost.console.options import json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError

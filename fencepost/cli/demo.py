@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.cli.campaign.command import as_dict, drive_with_bar
-from fencepost.cli.campaign.command import show as show_campaign
+from fencepost.cli.campaign.driving import as_dict, drive_with_bar
+from fencepost.cli.campaign.driving import show as show_campaign
 from fencepost.cli.mine.command import mine_with_bar
 from fencepost.cli.mine.command import show as show_mining
 from fencepost.cli.replay import by_rank

@@ -119,7 +119,7 @@ bug_option: Decorator = click.option(
     "bugs",
     multiple=True,
     metavar="ID",
-    help="Plant a bug, such as KIP-101. May be repeated; see `fencepost bugs list`.",
+    help="Plant a bug, such as KIP-101. May be repeated; see `fencepost campaign bugs list`.",
 )
 checks_option: Decorator = click.option(
     "--checks",

@@ -34,9 +34,10 @@ Fencepost = Callable[..., Told]
 
 @pytest.fixture
 def fencepost(capsys: pytest.CaptureFixture[str]) -> Fencepost:
-    def call(*arguments: object) -> Told:
+    def call(command: str = "", *arguments: object) -> Told:
+        """The names of the command as one text, and its arguments."""
         capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
+        code = run([*command.split(), *map(str, arguments)])
         return Told(int(code), *capsys.readouterr())
 
     return call

@@ -22,7 +22,14 @@ COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 
 
 @pytest.mark.parametrize(
-    "command", [[], *([name] for name in SUB_COMMANDS), ["bugs", "list"], ["bugs", "hunt"], ["log", "dump"]]
+    "command",
+    [
+        [],
+        *([name] for name in SUB_COMMANDS),
+        ["campaign", "bugs", "list"],
+        ["campaign", "bugs", "hunt"],
+        ["log", "dump"],
+    ],
 )
 def test_help_teaches(fencepost, command) -> None:
     """Every command has help that fits 80 columns; every sub-command shows examples of itself."""
@@ -155,21 +162,37 @@ def test_a_weak_run_is_not_ok(fencepost, planted, tmp_path) -> None:
 def test_the_hunt_keeps_its_record(fencepost, tmp_path) -> None:
     """A hunt tells the seeds needed and the command that shows the finding; a recorded bug is not hunted
     again."""
-    first = fencepost("bugs", "hunt", "KAFKA-532", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json")
+    first = fencepost(
+        "campaign bugs hunt", "KAFKA-532", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json"
+    )
     assert first.code == 0
     (hunt,) = first.json["hunts"]
     assert hunt["anomaly"] == "fenced_controller_obeyed"
     assert hunt["command"] == f"fencepost replay --seed {hunt['seeds_needed'] - 1} --bug KAFKA-532"
     shown = fencepost(*hunt["command"].split()[1:], "--no-timeline")
     assert shown.code == 1 and hunt["anomaly"] in shown.out
-    again = fencepost("bugs", "hunt", "KAFKA-532", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json")
+    again = fencepost(
+        "campaign bugs hunt", "KAFKA-532", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json"
+    )
     assert again.json["hunts"] == first.json["hunts"]
 
 
 def test_a_hunt_in_several_ranges_tells_the_median(fencepost, tmp_path) -> None:
     """Each range is hunted from its own first seed; the middle one of the figures is told, and a record with
     fewer ranges is not enough."""
-    arguments = ["bugs", "hunt", "KAFKA-1188", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json"]
+    arguments = [
+        "campaign",
+        "bugs",
+        "hunt",
+        "KAFKA-1188",
+        "--seeds",
+        60,
+        "--jobs",
+        1,
+        "--out",
+        tmp_path,
+        "--json",
+    ]
     (alone,) = fencepost(*arguments).json["hunts"]
     told = fencepost(*arguments[:-1], "--ranges", 3, "--json")
     (hunt,) = told.json["hunts"]
@@ -184,14 +207,14 @@ def test_a_hunt_in_several_ranges_tells_the_median(fencepost, tmp_path) -> None:
 
 def test_a_hunt_that_finds_nothing_is_undecided(fencepost) -> None:
     """A bug that the budget of seeds does not show leaves the question open."""
-    told = fencepost("bugs", "hunt", "KAFKA-532", "--seeds", 1, "--jobs", 1)
+    told = fencepost("campaign bugs hunt", "KAFKA-532", "--seeds", 1, "--jobs", 1)
     assert told.code == 3
     assert "not in 1" in told.out
 
 
 def test_the_bugs_are_listed(fencepost) -> None:
     """The list names each bug with the invariant that it breaks."""
-    told = fencepost("bugs", "list", "--json")
+    told = fencepost("campaign bugs list", "--json")
     assert told.code == 0
     assert {bug["bug"]: bug["breaks"] for bug in told.json["bugs"]}["KIP-101"] == "COMMIT-SAFE"
 
@@ -233,7 +256,11 @@ def test_a_reader_that_leaves_changes_nothing() -> None:
     os.close(reading)
     try:
         done = subprocess.run(
-            [*COMMAND, "bugs", "list"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+            [*COMMAND, "campaign", "bugs", "list"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     finally:
         os.close(writing)

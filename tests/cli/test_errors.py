@@ -54,11 +54,11 @@ USAGE = [
         "the profile of the log check: expected a profile out of default",
     ),
     (["mine", "missing", "--out", "mined"], "expected a folder of traces, saw no such folder"),
-    (["bugs", "hunt", "KIP-999"], "planted bugs: expected one of"),
+    (["campaign", "bugs", "hunt", "KIP-999"], "planted bugs: expected one of"),
     (["replay", "--seed", "1", "--anomaly", "lost_wrte"], "saw 'lost_wrte' (did you mean 'lost_write'?)"),
     (["check", "x", "--model", "register", "--timeout", "nan"], "nan is not in the range x>0"),
     (["shrink", "x", "--seconds", "NaN"], "nan is not in the range"),
-    (["tlc", "check", "--timeout", "nan"], "nan is not in the range x>0"),
+    (["model", "tlc", "check", "--timeout", "nan"], "nan is not in the range x>0"),
 ]
 
 
@@ -204,7 +204,7 @@ def test_a_mistake_of_our_own_is_no_finding(fencepost, monkeypatch) -> None:
         raise AssertionError("leader epoch 3 after 4")
 
     monkeypatch.setattr(cli.group, "main", broken)
-    told = fencepost("bugs", "list")
+    told = fencepost("campaign bugs list")
     assert told.code == 2
     assert "leader epoch 3 after 4" in told.err and "please report it" in told.err
 

@@ -379,7 +379,7 @@ def test_commands_of_a_state_machine(fencepost, trace: Trace, tmp_path: Path) ->
 
 def test_a_hunt_prints_the_finding_that_it_names(fencepost) -> None:
     """Rule: the command of a hunted bug explains the anomaly by which it was found."""
-    (hunt,) = fencepost("bugs", "hunt", "KAFKA-532", "--jobs", 1, "--json").json["hunts"]
+    (hunt,) = fencepost("campaign bugs hunt", "KAFKA-532", "--jobs", 1, "--json").json["hunts"]
     assert named(fencepost, hunt["command"]) == hunt["anomaly"]
 
 
@@ -402,8 +402,8 @@ def test_what_was_sent_is_read_before_it_is_judged(
         servers = kafka.bootstrap_servers
         lines = b"".join(b"%d\n" % number for number in range(20))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-        sent = fencepost("produce", "orders", "--bootstrap", servers, "--record", record).err
-        read = shlex.split(re.search(r"(fencepost consume .*)", sent)[1])
+        sent = fencepost("cluster produce", "orders", "--bootstrap", servers, "--record", record).err
+        read = shlex.split(re.search(r"(fencepost cluster consume .*)", sent)[1])
         told = fencepost(*read[1:])
         assert told.code == 0 and sorted(map(int, told.out.split())) == list(range(20))
         check = re.search(r"(fencepost check .*)", told.err)[1]

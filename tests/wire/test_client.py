@@ -1,5 +1,5 @@
-"""`fencepost produce` and `consume` with --bootstrap, and the exact client beneath them, against listeners of
-Kafka's protocol."""
+"""`cluster produce` and `cluster consume` with --bootstrap, and their client, against listeners of Kafka's
+protocol."""
 
 import asyncio
 import io

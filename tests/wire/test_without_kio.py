@@ -46,7 +46,7 @@ def test_the_simulator_does_not_need_it():
     """A run, its judges, and the tools with --directory."""
     told = without_kio(
         "from fencepost.campaign.run.run import run; from fencepost.campaign.swarm.swarm import swarm; "
-        "import fencepost.cli.client.produce, fencepost.cli.client.consume, fencepost.pytest_plugin; "
+        "import fencepost.cli.cluster.client.produce, fencepost.cli.client.consume, fencepost.pytest_plugin; "
         "print(run(swarm(1)).digest)"
     )
     assert told.returncode == 0 and len(told.stdout.strip()) == 32, told.stderr

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
+from fencepost.cli.cluster import elect, groups, kafka, reassign, topics
+from fencepost.cli.cluster.client import consume, produce
 from fencepost.console.options import Decorator, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, MissingExtraError
@@ -429,3 +431,7 @@ def _tell(output: Output, seen: "ClusterStatus") -> None:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+for below in (topics, produce, consume, groups, reassign, elect, kafka):
+    command.add_command(below.command)

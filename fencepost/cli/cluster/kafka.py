@@ -1,4 +1,4 @@
-"""`fencepost kafka`: Apache Kafka's own brokers on this machine, as campaigns run them.
+"""`fencepost cluster kafka`: Apache Kafka's own brokers on this machine, as campaigns run them.
 
 Owns messages and waiting. Must not know how brokers are started (systems/apache_kafka).
 """
@@ -28,7 +28,7 @@ directory_option: Decorator = click.option(
 )
 
 
-@click.group("kafka")
+@click.group("kafka", short_help="Apache Kafka's own brokers on this machine: up, down, versions.")
 def command() -> None:
     """Run Apache Kafka's own brokers: any version from 3.0 on, from Maven or an unpacked release.
 
@@ -36,11 +36,11 @@ def command() -> None:
 
     \b
     Examples
-      fencepost kafka up --version 4.4.0
+      fencepost cluster kafka up --version 4.4.0
       # ZooKeeper, in the background
-      fencepost kafka up --version 3.9.2 --detach
-      fencepost kafka down
-      fencepost kafka versions
+      fencepost cluster kafka up --version 3.9.2 --detach
+      fencepost cluster kafka down
+      fencepost cluster kafka versions
     """
 
 
@@ -60,7 +60,7 @@ def command() -> None:
     help="An unpacked release. [default: Maven fetches the jars]",
 )
 @directory_option
-@click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `kafka down`.")
+@click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `cluster kafka down`.")
 @json_option
 def up(
     version: str,
@@ -77,8 +77,8 @@ def up(
 
     \b
     Examples
-      fencepost kafka up
-      fencepost kafka up --version 3.9.2 --controllers kraft --detach --json
+      fencepost cluster kafka up
+      fencepost cluster kafka up --version 3.9.2 --controllers kraft --detach --json
     """
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
     from fencepost.systems.apache_kafka.jars import Release
@@ -124,7 +124,7 @@ def down(directory: Path, as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost kafka down
+      fencepost cluster kafka down
     """
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
 
@@ -142,7 +142,7 @@ def versions(as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost kafka versions
+      fencepost cluster kafka versions
     """
     from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release, cached, missing
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import rich_click as click
 
+from fencepost.cli.mine import convert, explain, package
 from fencepost.cli.model.parameters import parameter_options, parameters_of
+from fencepost.console.branching import Branching
 from fencepost.console.options import (
     Decorator,
     NumberRange,
@@ -92,7 +94,7 @@ def _asked_model(
     )
 
 
-@click.command("mine")
+@click.group("mine", cls=Branching)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
 @out_option(
     "out/mined",
@@ -270,7 +272,7 @@ def show(summary: "Summary", output: Output) -> None:
     if len(summary.bugs.bugs) > MOST_BUGS:
         output.say("", f"and {len(summary.bugs.bugs) - MOST_BUGS} more bugs, see {summary.out}/bugs.json")
     if summary.bugs.bugs:
-        output.say("", f"why one fails: fencepost explain {shlex.quote(summary.out)} --bug 1")
+        output.say("", f"why one fails: fencepost mine explain {shlex.quote(summary.out)} --bug 1")
     if summary.since is not None:
         output.say("", "\n".join(summary.since.lines()))
     if summary.samples:
@@ -304,3 +306,7 @@ def _anomalies(summary: "Summary") -> Any:
         smallest = sample.replay or f"{sample.source} trace {sample.trace_id}"
         add_row(anomalies, name, summary.traces_with[name], summary.anomalies[name], smallest, style="red")
     return anomalies
+
+
+for below in (convert, explain, package):
+    command.add_command(below.command)

@@ -1,4 +1,4 @@
-"""`fencepost explain`: one bug of a mining, and what it needs to happen."""
+"""`fencepost mine explain`: one bug of a mining, and what it needs to happen."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ SECONDS = 60.0
 """Default time for shrinking."""
 
 
-@click.command("explain")
+@click.command("explain", short_help="What the traces of a bug share, and where they went wrong.")
 @click.argument("mined", type=click.Path(path_type=Path), metavar="MINED")
 @click.option("--bug", "number", type=click.IntRange(min=1), default=1, show_default=True, help="Its number.")
 @click.option(
@@ -46,8 +46,8 @@ def command(mined: Path, number: int, seconds: float, jobs: int, as_json: bool) 
     \b
     Examples
       fencepost mine out/broken --out out/mine
-      fencepost explain out/mine --bug 2
-      fencepost explain out/mine --bug 1 --seconds 10 --json
+      fencepost mine explain out/mine --bug 2
+      fencepost mine explain out/mine --bug 1 --seconds 10 --json
     """
     from fencepost.mining.triage.bugs import read_bugs
 

@@ -9,7 +9,8 @@ import attrs
 import rich_click as click
 
 from fencepost.cli.model.results import bounds_of, explored, note_unreached, stays_possible_told
-from fencepost.cli.tlc.command import assignments
+from fencepost.cli.model.tlc import command as tlc
+from fencepost.cli.model.tlc.command import assignments
 from fencepost.console.options import Named, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.registry import NAMES, Model, shipped
@@ -266,3 +267,6 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
     ]
     output.emit({"same": sheet.same, "kept": kept, "rows": fields, "exit_code": int(code)})
     return code
+
+
+command.add_command(tlc.command)

@@ -1,4 +1,4 @@
-"""`fencepost blame`: on which side a loss, a duplicate or a reordering happened."""
+"""`fencepost proxy blame`: on which side a loss, a duplicate or a reordering happened."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ MOST_SHOWN = 20
 """Findings that are shown; --json has all of them."""
 
 
-@click.command("blame")
+@click.command("blame", short_help="Which side lost, doubled or reordered records.")
 @click.argument("record", type=click.Path(path_type=Path, exists=True))
 @click.argument("taps", type=click.Path(path_type=Path, exists=True, dir_okay=False), nargs=-1, required=True)
 @json_option
@@ -27,8 +27,8 @@ def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost blame out/live/run-0001 out/app.tap
-      fencepost blame out/live producer.tap consumer.tap --json | jq .findings
+      fencepost proxy blame out/live/run-0001 out/app.tap
+      fencepost proxy blame out/live producer.tap consumer.tap --json | jq .findings
     """
     from fencepost.blame.join import join
     from fencepost.blame.lines import read_lines

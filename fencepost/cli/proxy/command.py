@@ -3,16 +3,15 @@
 import asyncio
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rich_click as click
 
+from fencepost.cli.proxy import blame
+from fencepost.console.branching import Branching
 from fencepost.console.options import Named, NumberRange, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode
-
-if TYPE_CHECKING:
-    pass
 
 KEPT = ("hash", "full", "size")
 WHEN_FULL = ("stop-recording", "stop-traffic")
@@ -40,7 +39,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     return frozenset(value)
 
 
-@click.group("proxy", invoke_without_command=True)
+@click.group("proxy", cls=Branching)
 @click.option(
     "--upstream",
     metavar="HOST:PORT,...",
@@ -176,10 +175,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     help="Show rates, lag, unknown outcomes, faults and findings while it runs. [default: on a terminal]",
 )
 @json_option
-@click.pass_context
 def command(
-    context: click.RichContext,
-    /,
     upstream: tuple[tuple[str, int], ...],
     listen: tuple[str, int],
     record: Path | None,
@@ -189,7 +185,7 @@ def command(
     """Run between an unmodified application and any Kafka: point its bootstrap.servers at --listen.
 
     Frames pass byte for byte, except for the addresses of brokers and the versions that ApiVersions offers.
-    The traffic is recorded as a trace that `check`, `convert`, `mine` and `watch` read. Ends with Ctrl-C.
+    The traffic is recorded as a trace that `check`, `mine` and `watch` read. Ends with Ctrl-C.
 
     \b
     Examples
@@ -199,8 +195,6 @@ def command(
       fencepost proxy --upstream 127.0.0.1:9092 --record out/live --watch
       fencepost proxy --upstream kafka-1:9092,kafka-2:9092 --wait-for-upstream 60
     """
-    if context.invoked_subcommand is not None:
-        return ExitCode.NOTHING_FOUND
     if not upstream:
         raise click.UsageError("--upstream HOST:PORT is needed: a broker of the cluster")
     from fencepost.cli.proxy.running import Asked, run
@@ -281,7 +275,7 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
 )
 @json_option
 def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
-    """Build the tap for Java: interceptors that write what an application did, for `fencepost blame`.
+    """Build the tap for Java: interceptors that write what an application did, for `fencepost proxy blame`.
 
     \b
     Examples
@@ -339,3 +333,6 @@ def links_command(links: tuple[Any, ...]) -> ExitCode:
     from fencepost.cli.proxy.links import serve
 
     return asyncio.run(serve(links))
+
+
+command.add_command(blame.command)

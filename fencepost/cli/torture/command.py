@@ -5,12 +5,14 @@ from typing import Any
 
 import rich_click as click
 
+from fencepost.cli.torture import drivers
+from fencepost.console.branching import Branching
 from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 
-@click.command("torture")
+@click.group("torture", cls=Branching)
 @click.argument("library", metavar="NAME[@VERSION]")
 @click.option(
     "--seeds",
@@ -128,3 +130,6 @@ def show(summary: dict[str, Any], output: Output) -> None:
         count, first = len(summary["disturbed"]), summary["disturbed"][0]["disturbed"]
         runs = "run was" if count == 1 else "runs were"
         output.say(f"{count} {runs} disturbed and not judged, the first: {first}")
+
+
+command.add_command(drivers.command)

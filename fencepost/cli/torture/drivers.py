@@ -1,4 +1,4 @@
-"""`fencepost drivers`: the programs around foreign client libraries, and what this machine can build."""
+"""`fencepost torture drivers`: programs around foreign client libraries."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 
-@click.group("drivers")
+@click.group("drivers", short_help="Programs around client libraries: list, build, check.")
 def command() -> None:
     """Small programs around foreign client libraries, which `fencepost torture` controls.
 
@@ -18,10 +18,10 @@ def command() -> None:
 
     \b
     Examples
-      fencepost drivers list
-      fencepost drivers build sarama@1.43.2
+      fencepost torture drivers list
+      fencepost torture drivers build sarama@1.43.2
       # does your own driver keep the protocol, and what can it do?
-      fencepost drivers check ./ours
+      fencepost torture drivers check ./ours
     """
 
 
@@ -32,8 +32,8 @@ def list_drivers(as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost drivers list
-      fencepost drivers list --json
+      fencepost torture drivers list
+      fencepost torture drivers list --json
     """
     from fencepost.torture.building import built, missing
     from fencepost.torture.libraries import Wanted, libraries
@@ -71,9 +71,9 @@ def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
     \b
     Examples
       # the newest tested version
-      fencepost drivers build franz-go
+      fencepost torture drivers build franz-go
       # two versions of one library
-      fencepost drivers build sarama@1.43.2 sarama@1.61.1
+      fencepost torture drivers build sarama@1.43.2 sarama@1.61.1
     """
     from fencepost.torture.building import build
     from fencepost.torture.libraries import wanted
@@ -97,9 +97,9 @@ def check_driver(library: str, as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost drivers check aiokafka
+      fencepost torture drivers check aiokafka
       # your own driver
-      fencepost drivers check ./ours
+      fencepost torture drivers check ./ours
     """
     import fencepost.kafka
     from fencepost.torture.abilities.table import ABILITIES, try_all

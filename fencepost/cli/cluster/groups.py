@@ -1,5 +1,4 @@
-"""`fencepost groups`: the consumer groups of a running cluster: members, committed offsets, lag, and resets
-of offsets.
+"""`fencepost cluster groups`: the consumer groups of a running cluster: members, offsets, lag, and resets.
 
 Owns messages. Must not know how a group is coordinated (impl/coordinator), nor which requests that takes
 (impl/client/consumer/admin).
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import rich_click as click
 
-from fencepost.cli.client.clients import directory_option
+from fencepost.cli.cluster.client.clients import directory_option
 from fencepost.console.options import json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -30,7 +29,7 @@ PAUSE_S = 0.25
 Answer = TypeVar("Answer")
 
 
-@click.group("groups")
+@click.group("groups", short_help="Consumer groups: list, describe, reset-offsets.")
 def command() -> None:
     """Consumer groups of a running `fencepost cluster`: their members, their progress, and resets of their
     offsets.
@@ -40,11 +39,11 @@ def command() -> None:
     \b
     Examples
       fencepost cluster up --brokers 3 --detach
-      fencepost groups list
-      fencepost groups describe billing
+      fencepost cluster groups list
+      fencepost cluster groups describe billing
       # what would change; then do it
-      fencepost groups reset-offsets billing --topic orders --to-earliest
-      fencepost groups reset-offsets billing --topic orders --to-earliest --execute
+      fencepost cluster groups reset-offsets billing --topic orders --to-earliest
+      fencepost cluster groups reset-offsets billing --topic orders --to-earliest --execute
     """
 
 
@@ -56,7 +55,7 @@ def list_groups(directory: Path, as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost groups list
+      fencepost cluster groups list
     """
     output = Output(as_json)
     found = _with_admin(directory, lambda admin: admin.list_groups())
@@ -78,8 +77,8 @@ def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost groups describe billing
-      fencepost groups describe billing --json
+      fencepost cluster groups describe billing
+      fencepost cluster groups describe billing --json
     """
     output = Output(as_json)
     described = _with_admin(directory, lambda admin: admin.describe(group))
@@ -129,9 +128,9 @@ def reset_offsets(
     \b
     Examples
       # what would change; then do it
-      fencepost groups reset-offsets billing --topic orders --to-earliest
-      fencepost groups reset-offsets billing --topic orders --to-earliest --execute
-      fencepost groups reset-offsets billing --topic orders --partition 0 --shift-by -10
+      fencepost cluster groups reset-offsets billing --topic orders --to-earliest
+      fencepost cluster groups reset-offsets billing --topic orders --to-earliest --execute
+      fencepost cluster groups reset-offsets billing --topic orders --partition 0 --shift-by -10
     """
     chosen = [to_earliest, to_latest, to_offset is not None, shift_by is not None]
     if sum(chosen) != 1:

@@ -1,4 +1,4 @@
-"""`fencepost convert`: writes histories of any known format as Parquet folders of ours, or JSON lines.
+"""`fencepost mine convert`: writes histories of any known format as Parquet folders of ours, or JSON lines.
 
 Owns the names of traces in the new place, and that the output is written completely or not at all. Must not
 know formats: inputs.py reads, traces/ writes.
@@ -167,7 +167,7 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
     seal(store)
 
 
-@click.command("convert")
+@click.command("convert", short_help="Histories of any known format into Parquet or JSON lines.")
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
 @click.option(
     "--out",
@@ -213,11 +213,11 @@ def command(
     \b
     Examples
       # a Jepsen history for Spark
-      fencepost convert history.edn --out out/jepsen
+      fencepost mine convert history.edn --out out/jepsen
       # a whole folder, without the unreadable files
-      fencepost convert store/ --out out/all --keep-going
+      fencepost mine convert store/ --out out/all --keep-going
       # a campaign as text
-      fencepost convert out/broken --out broken.jsonl
+      fencepost mine convert out/broken --out broken.jsonl
     """
     from fencepost.mining.inputs.traces import FORMATS, Piece, pieces_of
 

@@ -1,11 +1,11 @@
-"""`fencepost consume`: prints records of a running cluster as lines of standard output."""
+"""`fencepost cluster consume`: prints records of a running cluster as lines of standard output."""
 
 import asyncio
 from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.client.clients import (
+from fencepost.cli.cluster.client.clients import (
     Bootstrap,
     bootstrap_option,
     ca_option,
@@ -15,14 +15,14 @@ from fencepost.cli.client.clients import (
     target,
     user_option,
 )
-from fencepost.cli.client.consumers import Alone, Lines, Member, nameable
+from fencepost.cli.cluster.client.consumers import Alone, Lines, Member, nameable
 from fencepost.console.options import Named
 from fencepost.console.output import Output
 from fencepost.report.commands import check_traces
 from fencepost.traces.errors import ExitCode
 
 
-@click.command("consume")
+@click.command("consume", short_help="Print records as lines on standard output.")
 @click.argument("topic")
 @directory_option
 @bootstrap_option
@@ -80,16 +80,16 @@ def command(
 
     \b
     Examples
-      fencepost consume orders --from-beginning --timeout-ms 2000
-      fencepost consume orders --from-beginning --timeout-ms 2000 --bootstrap 127.0.0.1:9092
-      fencepost consume orders --partition 0 --max 10 --json
-      fencepost consume orders --from-beginning --max 1000 --record out/orders.jsonl
+      fencepost cluster consume orders --from-beginning --timeout-ms 2000
+      fencepost cluster consume orders --from-beginning --timeout-ms 2000 --bootstrap 127.0.0.1:9092
+      fencepost cluster consume orders --partition 0 --max 10 --json
+      fencepost cluster consume orders --from-beginning --max 1000 --record out/orders.jsonl
       # two of these share the work
-      fencepost consume orders --group billing --from-beginning
+      fencepost cluster consume orders --group billing --from-beginning
     """
     if group is not None and partition is not None:
         raise click.UsageError("expected --partition or --group, saw both: a group assigns the partitions")
-    from fencepost.cli.client.history import add_run, check_record
+    from fencepost.cli.cluster.client.history import add_run, check_record
 
     output = Output(as_json)
     if record is not None:
@@ -119,5 +119,5 @@ def _tell(output: Output, record: Path, strangers: int, without_id: int) -> None
         )
     if without_id:
         output.note(
-            f"{without_id:,} records carry no value id and are in no row: `fencepost produce` gives one"
+            f"{without_id:,} records carry no value id and are in no row: `cluster produce` gives one"
         )

@@ -1,4 +1,4 @@
-"""`fencepost package`: everything that executors of a Spark cluster need to run Fencepost, in one archive."""
+"""`fencepost mine package`: what executors of a Spark cluster need, in one archive."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 
-@click.command("package")
+@click.command("package", short_help="Make an archive for a Spark cluster.")
 @click.argument("out", type=click.Path(path_type=Path), metavar="FOLDER")
 @click.option(
     "--no-libraries",
@@ -27,7 +27,7 @@ def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost package out/spark
+      fencepost mine package out/spark
       # on a cluster, from this machine
       export PYSPARK_PYTHON=./environment/bin/python PYSPARK_DRIVER_PYTHON=$(command -v python)
       spark-submit --master spark://host:7077 --archives out/spark/environment.tar.gz#environment \\

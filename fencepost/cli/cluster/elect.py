@@ -1,17 +1,17 @@
-"""`fencepost elect preferred`: lets preferred replicas lead again. Owns messages; must not know how the
+"""`fencepost cluster elect preferred`: preferred replicas lead again. Owns messages; must not know how the
 controller elects."""
 
 from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.zookeeper import cluster_options, connected
+from fencepost.cli.cluster.zookeeper import cluster_options, connected
 from fencepost.console.options import json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 
-@click.group("elect")
+@click.group("elect", short_help="Elect partition leaders.")
 def command() -> None:
     """Ask the controller of a running cluster to elect partition leaders.
 
@@ -20,9 +20,9 @@ def command() -> None:
 
     \b
     Examples
-      fencepost elect preferred
+      fencepost cluster elect preferred
       # some.json: {"partitions":[{"topic":"orders","partition":0}]}
-      fencepost elect preferred --path-to-json-file some.json
+      fencepost cluster elect preferred --path-to-json-file some.json
     """
 
 
@@ -41,8 +41,8 @@ def preferred(file: Path | None, zookeeper: str | None, directory: Path, as_json
 
     \b
     Examples
-      fencepost elect preferred
-      fencepost elect preferred --path-to-json-file some.json --json
+      fencepost cluster elect preferred
+      fencepost cluster elect preferred --path-to-json-file some.json --json
     """
     from fencepost.impl.admin.preferred import decode_partitions, elect_preferred
 

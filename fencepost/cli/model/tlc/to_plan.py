@@ -1,4 +1,4 @@
-"""`fencepost tlc to-plan`: turns a counterexample into a plan that the implementation can run."""
+"""`fencepost model tlc to-plan`: turns a counterexample into a plan that the implementation can run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ import attrs
 import msgspec
 import rich_click as click
 
-from fencepost.cli.tlc.words import as_dict, progress_words, tell_toolbox
+from fencepost.cli.model.tlc.words import as_dict, progress_words, tell_toolbox
 from fencepost.console.options import NumberRange, json_option
 from fencepost.console.output import Output
 from fencepost.model.tlc import RunLimits, RunOptions, RunOutcome
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     "--counterexample",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The output of `tlc check Replication --json` or `model explore replication --json`, instead of a "
-    "new run of TLC.",
+    help="The output of `model tlc check Replication --json` or `model explore replication --json`, instead of "
+    "a new run of TLC.",
 )
 @click.option(
     "--replicas", type=click.IntRange(2, 5), default=3, show_default=True, help="For a new run of TLC."
@@ -82,10 +82,10 @@ def to_plan_command(
 
     \b
     Examples
-      fencepost tlc to-plan --drop KIP-279 --out kip-279.json
+      fencepost model tlc to-plan --drop KIP-279 --out kip-279.json
       # from an existing counterexample
       fencepost model explore replication --constant epochs=2 --drop KIP-101 --json > found.json
-      fencepost tlc to-plan --counterexample found.json --out kip-101.json
+      fencepost model tlc to-plan --counterexample found.json --out kip-101.json
     """
     from fencepost.campaign.counterexample.search import Reproduction, protection_of, reproduce
     from fencepost.traces.plan_json import plan_to_json

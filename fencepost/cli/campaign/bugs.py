@@ -1,4 +1,4 @@
-"""`fencepost bugs`: the zoo of planted bugs, and how many seeds each takes to be found."""
+"""`fencepost campaign bugs`: the zoo of planted bugs, and how many seeds each takes to be found."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.cli.campaign.command import drive_with_bar
+from fencepost.cli.campaign.driving import drive_with_bar
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError, strongest, unknown_name
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COMPLAINT_WIDTH = 72
 
 
-@click.group("bugs")
+@click.group("bugs", short_help="The planted bugs: what they break, how fast they are found.")
 def command() -> None:
     """Documented bugs of Kafka's replication and controller, planted on purpose.
 
@@ -32,13 +32,13 @@ def command() -> None:
 
     \b
     Examples
-      fencepost bugs list
-      fencepost bugs show KIP-101
-      fencepost bugs hunt KIP-101
+      fencepost campaign bugs list
+      fencepost campaign bugs show KIP-101
+      fencepost campaign bugs hunt KIP-101
       # a bug of the log, shown as a script that can be run
-      fencepost bugs hunt KAFKA-6975
+      fencepost campaign bugs hunt KAFKA-6975
       # all of them, with a track record
-      fencepost bugs hunt --seeds 2000 --out out/bugs
+      fencepost campaign bugs hunt --seeds 2000 --out out/bugs
     """
 
 
@@ -49,8 +49,8 @@ def list_bugs(as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost bugs list
-      fencepost bugs list --json
+      fencepost campaign bugs list
+      fencepost campaign bugs list --json
     """
     from fencepost.campaign.bugs import BUGS
     from fencepost.campaign.bugs.storage import LOG_BUGS
@@ -83,8 +83,8 @@ def show_bug(bug: str, as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost bugs show KIP-101
-      fencepost bugs show KAFKA-6975 --json
+      fencepost campaign bugs show KIP-101
+      fencepost campaign bugs show KAFKA-6975 --json
     """
     from fencepost.campaign.bugs import BUGS
     from fencepost.campaign.bugs.storage import LOG_BUGS
@@ -95,7 +95,7 @@ def show_bug(bug: str, as_json: bool) -> ExitCode:
     if bug in BUGS:
         both = {"found_by": "swarm and log machine"} if known else {}
         known = _swarm_bug(BUGS[bug]) | both
-    hunt = f"fencepost bugs hunt {bug}"
+    hunt = f"fencepost campaign bugs hunt {bug}"
     rows = table("", "")
     for name, value in {"bug": bug, **known, "measure it": hunt}.items():
         if name == "injected" and not value:
@@ -196,8 +196,8 @@ def hunt(
 
     \b
     Examples
-      fencepost bugs hunt KIP-101 --seeds 200
-      fencepost bugs hunt --ranges 3 --out out/bugs --json
+      fencepost campaign bugs hunt KIP-101 --seeds 200
+      fencepost campaign bugs hunt --ranges 3 --out out/bugs --json
     """
     output = Output(as_json)
     _check_ids(bugs)
@@ -231,7 +231,7 @@ def _check_ids(bugs: tuple[str, ...]) -> None:
                 expected=f"one of {', '.join(sorted(known))}",
                 seen=unknown_name(bug, known),
                 where="planted bugs",
-                hint="`fencepost bugs list` shows them",
+                hint="`fencepost campaign bugs list` shows them",
             )
 
 

@@ -1,4 +1,4 @@
-"""`fencepost produce`: sends lines of standard input as records to a running cluster."""
+"""`fencepost cluster produce`: sends lines of standard input as records to a running cluster."""
 
 import asyncio
 import secrets
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import rich_click as click
 from attrs import define, evolve, field, frozen
 
-from fencepost.cli.client.clients import (
+from fencepost.cli.cluster.client.clients import (
     REQUEST_TIMEOUT_MS,
     Bootstrap,
     Target,
@@ -31,7 +31,7 @@ from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
 if TYPE_CHECKING:
-    from fencepost.cli.client.history import RecordedRun
+    from fencepost.cli.cluster.client.history import RecordedRun
     from fencepost.impl.client.producer.producer import Producer
     from fencepost.impl.core.core_interface import Effect, Input, Produce
 
@@ -70,7 +70,7 @@ class Options:
     delivery_timeout_ms: int
 
 
-@click.command("produce")
+@click.command("produce", short_help="Send lines of standard input as records.")
 @click.argument("topic")
 @directory_option
 @bootstrap_option
@@ -128,10 +128,10 @@ def command(
 
     \b
     Examples
-      seq 1000 | fencepost produce orders
-      seq 1000 | fencepost produce orders --bootstrap 127.0.0.1:9092
-      printf 'alice:5\\nbob:7\\n' | fencepost produce orders --key-separator : --record out/orders.jsonl
-      fencepost produce orders --acks 1 --no-idempotent --partitioner round_robin < lines.txt
+      seq 1000 | fencepost cluster produce orders
+      seq 1000 | fencepost cluster produce orders --bootstrap 127.0.0.1:9092
+      echo alice:5 | fencepost cluster produce orders --key-separator : --record out/orders.jsonl
+      fencepost cluster produce orders --acks 1 --no-idempotent --partitioner round_robin < lines.txt
     """
     if idempotent and acks != "all":
         raise click.UsageError(f"--idempotent needs --acks all: expected all, saw {acks}")
@@ -146,7 +146,7 @@ def command(
         compression=compression,
         delivery_timeout_ms=delivery_timeout_ms,
     )
-    from fencepost.cli.client.history import RecordedRun, check_record
+    from fencepost.cli.cluster.client.history import RecordedRun, check_record
 
     output = Output(as_json)
     if record is not None:

@@ -1,4 +1,4 @@
-"""`fencepost reassign`: move partitions between brokers, with the files and words of Kafka's
+"""`fencepost cluster reassign`: move partitions between brokers, with the files and words of Kafka's
 kafka-reassign-partitions.
 
 Owns messages. Must not know how a reassignment is checked, written or carried out.
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import rich_click as click
 
-from fencepost.cli.zookeeper import cluster_options, connected, draw, seed_option
+from fencepost.cli.cluster.zookeeper import cluster_options, connected, draw, seed_option
 from fencepost.console.options import json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
@@ -22,7 +22,7 @@ Needed = TypeVar("Needed")
 file_type = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-@click.command("reassign")
+@click.command("reassign", short_help="Move partitions between brokers.")
 @click.option(
     "--generate",
     "action",
@@ -72,11 +72,11 @@ def command(
     \b
     Examples
       # topics.json: {"version":1,"topics":[{"topic":"orders"}]}
-      fencepost reassign --generate --broker-list 2,3 \\
+      fencepost cluster reassign --generate --broker-list 2,3 \\
           --topics-to-move-json-file topics.json
       # move.json: the proposed configuration
-      fencepost reassign --execute --reassignment-json-file move.json
-      fencepost reassign --verify --reassignment-json-file move.json
+      fencepost cluster reassign --execute --reassignment-json-file move.json
+      fencepost cluster reassign --verify --reassignment-json-file move.json
     """
     output = Output(as_json)
     if action == "generate":

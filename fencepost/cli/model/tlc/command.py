@@ -1,13 +1,13 @@
-"""`fencepost tlc`: TLC, the model checker of TLA+, on our specifications or other ones."""
+"""`fencepost model tlc`: TLC, the model checker of TLA+, on our specifications or other ones."""
 
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
-from fencepost.cli.tlc.conform import conform_command
-from fencepost.cli.tlc.to_plan import to_plan_command
-from fencepost.cli.tlc.words import progress_words, tell, tell_toolbox
+from fencepost.cli.model.tlc.conform import conform_command
+from fencepost.cli.model.tlc.to_plan import to_plan_command
+from fencepost.cli.model.tlc.words import progress_words, tell, tell_toolbox
 from fencepost.console.options import Decorator, Named, NumberRange, json_option
 from fencepost.console.output import Output
 from fencepost.model.tla import MODULES, SIZES, Size, files_of
@@ -131,7 +131,7 @@ def _options(
     )
 
 
-@click.group("tlc")
+@click.group("tlc", short_help="TLC on TLA+ specifications, ours or yours.")
 def command() -> None:
     """Run TLC, the model checker of TLA+, and report its result.
 
@@ -139,12 +139,12 @@ def command() -> None:
 
     \b
     Examples
-      fencepost tlc check Replication --workers 2
-      fencepost tlc simulate Replication
+      fencepost model tlc check Replication --workers 2
+      fencepost model tlc simulate Replication
       # does the protocol allow every recorded step?
-      fencepost tlc conform out/mine
+      fencepost model tlc conform out/mine
       # a counterexample becomes a plan for the implementation
-      fencepost tlc to-plan --drop KIP-279 --out kip-279.json
+      fencepost model tlc to-plan --drop KIP-279 --out kip-279.json
     """
 
 
@@ -158,9 +158,9 @@ def check_command(
     \b
     Examples
       # the replication protocol without KIP-279's protection
-      fencepost tlc check --size medium --constant 'Drop={"truncate_below_own_epoch"}'
+      fencepost model tlc check --size medium --constant 'Drop={"truncate_below_own_epoch"}'
       # your own specification
-      fencepost tlc check MySpec.tla --constant N=4 --workers auto --timeout 600
+      fencepost model tlc check MySpec.tla --constant N=4 --workers auto --timeout 600
     """
     output = Output(as_json)
     meant, run_options = _spec(spec, config, size, constants), _options(**options)
@@ -190,8 +190,8 @@ def simulate_command(
 
     \b
     Examples
-      fencepost tlc simulate Replication --walks 1000
-      fencepost tlc simulate --size large --walks 10000 --depth 60 --json
+      fencepost model tlc simulate Replication --walks 1000
+      fencepost model tlc simulate --size large --walks 10000 --depth 60 --json
     """
     output = Output(as_json)
     meant, run_options = _spec(spec, config, size, constants), _options(**options)

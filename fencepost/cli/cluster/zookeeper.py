@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from fencepost.cli.client.clients import directory_option
+from fencepost.cli.cluster.client.clients import directory_option
 from fencepost.console.options import Decorator
 from fencepost.traces.errors import EnvironmentError_
 

@@ -1,4 +1,4 @@
-"""`fencepost tlc conform`: recorded runs checked against the TLA+ twin, by TLC."""
+"""`fencepost model tlc conform`: recorded runs checked against the TLA+ twin, by TLC."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import rich_click as click
 from attrs import field, frozen
 
-from fencepost.cli.tlc.words import progress_words, tell_toolbox
+from fencepost.cli.model.tlc.words import progress_words, tell_toolbox
 from fencepost.console.options import LARGEST_SEED, NumberRange, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.conform import Recorded, ReplayAnswer, recorded, validate
@@ -90,11 +90,11 @@ def conform_command(
     \b
     Examples
       # a campaign's folder
-      fencepost tlc conform out/mine
+      fencepost model tlc conform out/mine
       # one partition of one run
-      fencepost tlc conform out/mine --trace 17 --partition t-0
+      fencepost model tlc conform out/mine --trace 17 --partition t-0
       # do the two implementations of the protocol agree?
-      fencepost tlc conform out/mine --compare
+      fencepost model tlc conform out/mine --compare
     """
     output = Output(as_json)
     options = RunOptions(jar=jar, limits=RunLimits(seconds=timeout, memory_mb=memory))

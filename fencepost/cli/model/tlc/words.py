@@ -1,4 +1,4 @@
-"""Reports of TLC's output, for a person or as JSON, for the commands of `fencepost tlc`."""
+"""Reports of TLC's output, for a person or as JSON, for the commands of `fencepost model tlc`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`fencepost topics`: create, delete, list, describe and alter topics of a running cluster, through
+"""`fencepost cluster topics`: create, delete, list, describe and alter topics of a running cluster, through
 ZooKeeper.
 
 Owns messages. Must not know how topics are stored or checked (impl/admin).
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from fencepost.cli.zookeeper import cluster_options, connected, draw, seed_option
+from fencepost.cli.cluster.zookeeper import cluster_options, connected, draw, seed_option
 from fencepost.console.options import json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 topic_argument = click.argument("topic")
 
 
-@click.group("topics")
+@click.group("topics", short_help="Create, delete, list, describe and alter topics.")
 def command() -> None:
     """Topics of a running cluster, through its ZooKeeper.
 
@@ -29,11 +29,11 @@ def command() -> None:
     \b
     Examples
       fencepost cluster up --brokers 3 --detach
-      fencepost topics create orders --partitions 6 --replication-factor 2
-      fencepost topics describe orders
-      fencepost topics alter orders --partitions 12
-      fencepost topics alter orders --config min.insync.replicas=2
-      fencepost topics delete orders
+      fencepost cluster topics create orders --partitions 6 --replication-factor 2
+      fencepost cluster topics describe orders
+      fencepost cluster topics alter orders --partitions 12
+      fencepost cluster topics alter orders --config min.insync.replicas=2
+      fencepost cluster topics delete orders
     """
 
 
@@ -103,10 +103,10 @@ def create(
 
     \b
     Examples
-      fencepost topics create orders --partitions 6 --replication-factor 2
+      fencepost cluster topics create orders --partitions 6 --replication-factor 2
       # partition 0 on brokers 1 and 2, partition 1 on 2 and 3
-      fencepost topics create orders --replica-assignment 1:2,2:3
-      fencepost topics create orders --replication-factor 3 --config min.insync.replicas=2
+      fencepost cluster topics create orders --replica-assignment 1:2,2:3
+      fencepost cluster topics create orders --replication-factor 3 --config min.insync.replicas=2
     """
     from fencepost.impl.admin.topics import create_topic
 
@@ -135,7 +135,7 @@ def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) ->
 
     \b
     Examples
-      fencepost topics delete orders
+      fencepost cluster topics delete orders
     """
     from fencepost.impl.admin.topics import delete_topic
 
@@ -155,8 +155,8 @@ def list_topics(zookeeper: str | None, directory: Path, as_json: bool) -> ExitCo
 
     \b
     Examples
-      fencepost topics list
-      fencepost topics list --json
+      fencepost cluster topics list
+      fencepost cluster topics list --json
     """
     from fencepost.impl.admin.cluster import read_cluster
 
@@ -190,8 +190,8 @@ def describe(
 
     \b
     Examples
-      fencepost topics describe orders
-      fencepost topics describe --under-replicated --json
+      fencepost cluster topics describe orders
+      fencepost cluster topics describe --under-replicated --json
     """
     from fencepost.impl.admin.configuration import describe_configurations
     from fencepost.impl.admin.topics import describe_topics
@@ -263,9 +263,9 @@ def alter(
 
     \b
     Examples
-      fencepost topics alter orders --partitions 12
-      fencepost topics alter orders --config min.insync.replicas=2 --config retention.ms=3600000
-      fencepost topics alter orders --delete-config retention.ms
+      fencepost cluster topics alter orders --partitions 12
+      fencepost cluster topics alter orders --config min.insync.replicas=2 --config retention.ms=3600000
+      fencepost cluster topics alter orders --delete-config retention.ms
     """
     from fencepost.impl.admin.configuration import alter_config
     from fencepost.impl.admin.topics import add_partitions

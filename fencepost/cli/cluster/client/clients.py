@@ -158,7 +158,7 @@ def _anywhere(bootstrap: Bootstrap, topic: str) -> Target:
 
 
 def _no_topic(
-    topic: str, names: Sequence[str], where: str, hint: str = "`fencepost topics create` makes one"
+    topic: str, names: Sequence[str], where: str, hint: str = "`fencepost cluster topics create` makes one"
 ) -> FencepostError:
     return FencepostError(
         expected=f"one of the topics {', '.join(names)}" if names else "a topic of this cluster",
