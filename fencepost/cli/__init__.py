@@ -29,15 +29,15 @@ from fencepost.traces.errors import (
 GROUPS = {
     "Judge": {
         "check": "Judge stored traces, from here or from elsewhere.",
-        "mine": "Judge traces by the million on Spark; convert, explain, package.",
+        "mine": "Judge traces by the million on Spark (and convert, explain, package).",
         "watch": "Judge traces while they arrive in a folder.",
         "log": "Read the files of a Kafka log directory.",
         "conformance": "Check case by case whether a broker answers as Apache Kafka does.",
     },
     "Break": {
-        "campaign": "Break the cluster under many seeds, and keep what was recorded; bugs.",
-        "torture": "Run other people's client libraries under faults, and judge them; drivers.",
-        "proxy": "Run between an application and any Kafka: record and break requests; blame.",
+        "campaign": "Break the cluster under many seeds, and keep what was recorded (and bugs).",
+        "torture": "Run other people's client libraries under faults, and judge them (and drivers).",
+        "proxy": "Run between an application and any Kafka: record and break requests (and blame).",
     },
     "Look": {
         "replay": "Run one seed again, and read it as a timeline.",
@@ -180,9 +180,6 @@ def run(arguments: Sequence[str] | None = None) -> ExitCode:
 def _renamed(words: list[str]) -> list[str]:
     """The command line with the new name of what it calls by an old one, which is said."""
     old = words[0] if words else ""
-    assert (
-        old not in OLD_NAMES or os.environ.get("PYTEST_CURRENT_TEST", "test_names").find("test_names") >= 0
-    ), old
     if old not in OLD_NAMES:
         return words
     new = OLD_NAMES[old]

@@ -63,7 +63,7 @@ def command(
     departures: Path | None,
     junit: Path | None,
     everything: bool,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Send a broker requests of Kafka's protocol, and compare its answers with Apache Kafka's.
 
@@ -77,7 +77,6 @@ def command(
       fencepost conformance --list
     """
     cases = _chosen(only)
-    output = Output(as_json)
     if listing:
         return _list(output, cases)
     if not bootstrap:
@@ -111,8 +110,9 @@ def _list(output: Output, cases: "tuple[Case, ...]") -> ExitCode:
     for case in cases:
         add_row(shown, case.name, case.asked)
     output.say(shown)
-    output.emit({"cases": [{"name": case.name, "asked": case.asked} for case in cases]})
-    return ExitCode.NOTHING_FOUND
+    return output.end(
+        ExitCode.NOTHING_FOUND, {"cases": [{"name": case.name, "asked": case.asked} for case in cases]}
+    )
 
 
 def _ask(

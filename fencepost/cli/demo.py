@@ -41,7 +41,7 @@ DIGEST_SAMPLE = 20
 @out_option("out/demo", "Folder for all output; an earlier demo there is replaced.")
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
 @json_option
-def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: bool) -> ExitCode:
+def command(seeds: range, bug: str, jobs: int, out: Path, master: str, output: Output) -> ExitCode:
     """A healthy campaign and one with a planted bug, mined together by Spark.
 
     Prints the findings and explains one of them: what was expected, what was seen, the two operations that
@@ -58,7 +58,7 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
     from fencepost.campaign.workers.results import Job
     from fencepost.mining.spark.session import check_spark
 
-    output, started = Output(as_json), time.monotonic()
+    started = time.monotonic()
     parts_with((bug,))
     check_spark()
     _clear(out)
@@ -83,7 +83,8 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
     for failure in failures:
         output.note(f"THE DEMO FAILED: {failure}")
     code = ExitCode.FINDINGS if failures else ExitCode.NOTHING_FOUND
-    output.emit(
+    return output.end(
+        code,
         {
             "healthy": as_dict(results[HEALTHY]),
             "planted": as_dict(results[PLANTED]),
@@ -91,10 +92,8 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
             "bug": bug,
             "failures": failures,
             "seconds": round(time.monotonic() - started, 1),
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def _clear(out: Path) -> None:

@@ -110,7 +110,7 @@ def command(
     beside: str | None,
     no_timeline: bool,
     times: int | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Run a seed again: the same plan gives the same run, on every machine.
 
@@ -135,7 +135,6 @@ def command(
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
     from fencepost.cli.campaign.again import real_job_of, replay_real
 
-    output = Output(as_json)
     real = real_job_of(folder)
     if folder is not None and real is not None:
         asked_for = split_names(checks)
@@ -166,7 +165,8 @@ def command(
     code = strongest(codes)
     if html is not None:
         _write_page(html, trace, verdicts, request, other, asked, output)
-    output.emit(
+    return output.end(
+        code,
         {
             "trace_id": trace.trace_id,
             "seed": trace.seed,
@@ -177,10 +177,8 @@ def command(
             "verdicts": [attrs.asdict(verdict) for verdict in verdicts],
             "replay": request.command,
             "html": None if html is None else str(html),
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def _request(

@@ -46,7 +46,7 @@ def command(
     html: Path | None,
     checks: str | None,
     format: str | None,
-    as_json: bool,
+    output: Output,
     **model: Any,
 ) -> ExitCode:
     """Write one trace as a page that you step through: one HTML file that needs no network.
@@ -66,7 +66,6 @@ def command(
     """
     from fencepost.viewer import write_page
 
-    output = Output(as_json)
     if model["model"] is None and any(value not in (None, ()) for value in model.values()):
         raise click.UsageError("expected --model with options of a model, saw none")
     if model["model"] is not None and checks is not None:
@@ -80,16 +79,15 @@ def command(
     list_findings(by_rank(shown.verdicts), output)
     output.say("", f"Watch it: {path} ({size:,} bytes; open it in a browser)")
     code = exit_code_of(combine(shown.verdicts))
-    output.emit(
+    return output.end(
+        code,
         {
             "trace_id": trace.trace_id,
             "html": str(path),
             "bytes": size,
             "verdicts": [attrs.asdict(verdict) for verdict in shown.verdicts],
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def chosen_trace(source: Path, trace_id: int | None, format: str | None) -> "Found":

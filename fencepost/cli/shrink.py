@@ -77,7 +77,7 @@ def command(
     out: Path,
     jobs: int,
     seconds: float | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Reduce operations, faults, clients, topics, partitions, brokers, options, durations and numbers as long
     as the run still shows the same anomaly.
@@ -104,7 +104,6 @@ def command(
     from fencepost.campaign.shrink.oracle import target_of
     from fencepost.cli.campaign.again import real_job_of, shrink_real
 
-    output = Output(as_json)
     real = real_job_of(source)
     if source is not None and real is not None:
         return shrink_real(source, real, trace_id, _known(anomaly), out, seconds, output)
@@ -122,8 +121,7 @@ def command(
     code = ExitCode.INTERRUPTED if result.interrupted else ExitCode.FINDINGS
     replay = replay_plan(out, checks=names or (), anomaly=shown.target.anomaly if shown.target.among else "")
     _tell(result, shown, out, replay, output)
-    output.emit(_as_dict(result, shown, out, replay, code))
-    return code
+    return output.end(code, _as_dict(result, shown, out, replay, code))
 
 
 def _known(anomaly: str) -> str:

@@ -126,8 +126,7 @@ def command(
     _show(watched, output)
     if watched.interrupted:
         output.note(f"interrupted; the same command continues from the checkpoint in {out}")
-    output.emit({"type": "summary", **watched.to_row(), "exit_code": int(watched.exit_code)})
-    return watched.exit_code
+    return output.end(watched.exit_code, {"type": "summary", **watched.to_row()})
 
 
 def _tell(batch: "MicroBatch", output: Output) -> None:

@@ -17,8 +17,8 @@ class Branching(click.RichGroup):
     allow_extra_args = False
     allow_interspersed_args = True
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options, invoke_without_command=True)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "invoke_without_command": True})
 
     def make_context(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 
 import rich_click as click
 
+from fencepost.console.output import Output
 from fencepost.report.commands import replay_plan as replay_plan
 from fencepost.report.commands import replay_seed as replay_seed
 from fencepost.report.commands import shrink_stored as shrink_stored
@@ -97,8 +98,9 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 json_option: Decorator = click.option(
     "--json",
-    "as_json",
+    "output",
     is_flag=True,
+    callback=lambda context, parameter, value: Output(json=value),
     help="Print one JSON object on standard output, everything else on standard error.",
 )
 jobs_option: Decorator = click.option(

@@ -32,6 +32,7 @@ from fencepost.console.heartbeat import heartbeat
 from fencepost.console.tables import add_row as add_row
 from fencepost.console.tables import fitted, lines_shown
 from fencepost.console.tables import table as table
+from fencepost.traces.errors import ExitCode
 
 PIPE_WIDTH = 160
 """The width of a table in a file or pipe, if neither a terminal nor COLUMNS gives one."""
@@ -86,6 +87,11 @@ class Output:
                 sys.stdout.flush()
             except BrokenPipeError:
                 self._results.on_broken_pipe()
+
+    def end(self, code: ExitCode, value: dict[str, Any]) -> ExitCode:
+        """The end of a command: print the one JSON object, with the exit code in it, and return the code."""
+        self.emit({**value, "exit_code": int(code)})
+        return code
 
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator["Bar"]:

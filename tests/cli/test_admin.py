@@ -192,7 +192,7 @@ def test_settings_are_altered_and_brokers_notified(clean, admin):
     told = admin("cluster topics describe", "--json")
     assert told.json["configurations"] == {"new": {"min.insync.replicas": "2", "retention.bytes": "7"}}
     assert admin("cluster topics alter", "t", "--config", "retention.ms=-1", "--json").json == {
-        "topic": "t", "config": {"retention.ms": "-1"},
+        "topic": "t", "config": {"retention.ms": "-1"}, "exit_code": 0,
     }  # fmt: skip
     assert notified()[2:] == ["t"]
 

@@ -117,8 +117,7 @@ def lines_go_through(directory: Path, fencepost, monkeypatch):
     assert sum(told.json["partitions"].values()) == 1_000
 
     told = fencepost(
-        "cluster cluster",
-        "consume",
+        "cluster consume",
         "lines",
         *where,
         "--from-beginning",
@@ -324,8 +323,7 @@ def the_tool_is_a_member(directory: Path, fencepost):
     history is judged Ok."""
     where, history = ("--directory", directory), directory.parent / "history.jsonl"
     told = fencepost(
-        "cluster cluster",
-        "consume",
+        "cluster consume",
         "lines",
         *where,
         "--group",

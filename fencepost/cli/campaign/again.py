@@ -91,17 +91,16 @@ def replay_real(
     code = ExitCode.FINDINGS if rate.anomalies else ExitCode.NOTHING_FOUND
     if rate.undecided and not rate.anomalies:
         code = ExitCode.UNDECIDED
-    output.emit(
+    return output.end(
+        code,
         {
             "system": job.system,
             "seed": plan.seed,
             "runs": rate.runs,
             "anomalies": rate.anomalies,
             "undecided": rate.undecided,
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def _tell(rate: "Rate", output: Output) -> None:
@@ -185,7 +184,8 @@ def shrink_real(
         f"It still shows about as often. Its rate: {replay_rate(folder, out, times=10)}",
     )
     code = ExitCode.INTERRUPTED if small.interrupted else ExitCode.FINDINGS
-    output.emit(
+    return output.end(
+        code,
         {
             "anomaly": wanted,
             "before": {name: before for name, (before, _) in counts.items()},
@@ -193,7 +193,5 @@ def shrink_real(
             "runs": small.runs,
             "finished": small.finished,
             "out": str(out),
-            "exit_code": int(code),
-        }
+        },
     )
-    return code

@@ -44,7 +44,7 @@ def command() -> None:
 
 @command.command("list", short_help="What there is.")
 @json_option
-def list_bugs(as_json: bool) -> ExitCode:
+def list_bugs(output: Output) -> ExitCode:
     """List the planted bugs: id, the invariant that breaks, the missing protection.
 
     \b
@@ -55,7 +55,6 @@ def list_bugs(as_json: bool) -> ExitCode:
     from fencepost.campaign.bugs import BUGS
     from fencepost.campaign.bugs.storage import LOG_BUGS
 
-    output = Output(as_json)
     rows = table("bug", "breaks", "found by", "the protection that is missing")
     for bug in BUGS.values():
         protection = bug.protection
@@ -65,19 +64,19 @@ def list_bugs(as_json: bool) -> ExitCode:
         says = _with_mark(protection.says, log_bug.injected)
         add_row(rows, log_bug.bug, protection.breaks, "log machine", says)
     output.say(rows)
-    output.emit(
+    return output.end(
+        ExitCode.NOTHING_FOUND,
         {
             "bugs": [_swarm_bug(bug) for bug in BUGS.values()],
             "log_bugs": [_log_bug(bug) for bug in LOG_BUGS.values()],
-        }
+        },
     )
-    return ExitCode.NOTHING_FOUND
 
 
 @command.command("show", short_help="Everything about one bug.")
 @click.argument("bug", metavar="ID")
 @json_option
-def show_bug(bug: str, as_json: bool) -> ExitCode:
+def show_bug(bug: str, output: Output) -> ExitCode:
     """Show one planted bug: the missing protection, the invariant that it breaks, what happens then, how it
     shows, and how to see it.
 
@@ -90,7 +89,6 @@ def show_bug(bug: str, as_json: bool) -> ExitCode:
     from fencepost.campaign.bugs.storage import LOG_BUGS
 
     _check_ids((bug,))
-    output = Output(as_json)
     known = _log_bug(LOG_BUGS[bug]) if bug in LOG_BUGS else {}
     if bug in BUGS:
         both = {"found_by": "swarm and log machine"} if known else {}
@@ -103,8 +101,7 @@ def show_bug(bug: str, as_json: bool) -> ExitCode:
         words = ", ".join(value) if isinstance(value, list) else value
         add_row(rows, name.replace("_", " "), words)
     output.say(rows)
-    output.emit({**known, "hunt": hunt})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {**known, "hunt": hunt})
 
 
 def _swarm_bug(bug: "PlantedBug") -> dict[str, Any]:
@@ -185,7 +182,7 @@ def hunt(
     shrink: bool,
     jobs: int,
     out: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Hunt planted bugs, and measure how many seeds of the general swarm the first finding takes, or how many
     examples of the log machine.
@@ -199,7 +196,6 @@ def hunt(
       fencepost campaign bugs hunt KIP-101 --seeds 200
       fencepost campaign bugs hunt --ranges 3 --out out/bugs --json
     """
-    output = Output(as_json)
     _check_ids(bugs)
     hunts = _hunt_swarm_bugs(bugs, seeds, ranges, jobs, out, output)
     log_hunts = []
@@ -209,14 +205,13 @@ def hunt(
         _show(hunts, output)
     _show_log_hunts(log_hunts, out, output)
     code = strongest({found.exit_code for found in hunts} | {found.exit_code for found in log_hunts})
-    output.emit(
+    return output.end(
+        code,
         {
             "hunts": [attrs.asdict(found) for found in hunts],
             "log_hunts": [attrs.asdict(found) for found in log_hunts],
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def _check_ids(bugs: tuple[str, ...]) -> None:

@@ -121,7 +121,7 @@ def command(
     engine: str,
     master: str | None,
     html: Path | None,
-    as_json: bool,
+    output: Output,
     **real: Any,
 ) -> ExitCode:
     """Run seeded fault-injection runs against the reference implementation, and judge each.
@@ -155,7 +155,6 @@ def command(
     from fencepost.campaign.driver.driver import Campaign
     from fencepost.cli.campaign.shrinking import shrink_found
 
-    output = Output(as_json)
     if list_faults:
         return show_faults(output)
     if list_marks:
@@ -178,8 +177,7 @@ def command(
     if html is not None:
         write_html(html, result, out, output, checks=job.checks or ())
     shrunk, code = shrink_found(result, job, out, output, jobs) if shrink else ([], result.exit_code)
-    output.emit({**as_dict(result), "out": str(out), "shrunk": shrunk, "exit_code": int(code)})
-    return code
+    return output.end(code, {**as_dict(result), "out": str(out), "shrunk": shrunk})
 
 
 def _job(
@@ -230,8 +228,7 @@ def show_faults(output: Output) -> ExitCode:
         add_row(rows, name, kind.says, ", ".join(drawn))
         kinds.append({"kind": name, "says": kind.says, "parameter": kind.parameter_says, "profiles": drawn})
     output.say(rows)
-    output.emit({"faults": kinds})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"faults": kinds})
 
 
 def show_marks(output: Output) -> ExitCode:
@@ -253,8 +250,7 @@ def show_marks(output: Output) -> ExitCode:
         add_row(rows, mark.name, mark.says, ", ".join(able))
         marks.append({"mark": mark.name, "says": mark.says, "profiles": able})
     output.say(rows)
-    output.emit({"marks": marks})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"marks": marks})
 
 
 def driver_of(engine: str, master: str | None) -> "Driver | None":

@@ -120,7 +120,7 @@ def command(
     explain: int,
     format: str,
     jobs: int,
-    as_json: bool,
+    output: Output,
     claims_file: Path | None,
     allow_duplicates: bool,
     acks_1_may_lose: bool,
@@ -155,7 +155,6 @@ def command(
     """
     from fencepost.mining.inputs.traces import FORMATS, Piece, pieces_of
 
-    output = Output(as_json)
     if format not in FORMATS:
         raise click.UsageError(
             f"expected --format out of {', '.join(FORMATS)}, saw {unknown_name(format, FORMATS)}"
@@ -167,7 +166,7 @@ def command(
         topic_settings=topic_settings,
     )
     question = _question(checks, profile, outside, model)
-    if as_json:
+    if output.json:
         question = attrs.evolve(question, lost_listed=None)
     tally = Tally(question.lost_listed)
     pieces = []
@@ -192,8 +191,7 @@ def command(
     if not tally.traces and not tally.unreadable and ExitCode.INTERRUPTED not in tally.codes:
         output.note(f"{', '.join(map(str, inputs))}: expected at least one trace, saw none")
     _show(tally, question.checks, output)
-    output.emit(_as_dict(tally, question.checks))
-    return tally.exit_code
+    return output.end(tally.exit_code, _as_dict(tally, question.checks))
 
 
 def _question(

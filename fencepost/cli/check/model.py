@@ -184,17 +184,16 @@ def check_model(
         output.note(f"interrupted: {len(answers.rows)} histories were judged")
     if answers.rows:
         output.say(rows)
-    output.emit(
+    return output.end(
+        answers.exit_code,
         {
             "model": question.model,
             "traces": len(answers.rows),
             "verdicts": answers.rows,
             "unreadable": answers.unreadable,
             "taken": answers.taken,
-            "exit_code": int(answers.exit_code),
-        }
+        },
     )
-    return answers.exit_code
 
 
 def _named(judgement: "Judgement") -> str:

@@ -147,7 +147,7 @@ def up(
     detach: bool,
     embedded: bool,
     control: int | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Start ZooKeeper and the brokers, each in its own process, and print their state once they are
     healthy.
@@ -161,7 +161,6 @@ def up(
       fencepost cluster up --detach --json
       fencepost cluster up --embedded --kafka-port 9092
     """
-    output = Output(as_json)
     from fencepost.traces.plan import ClusterOptions, GroupOptions, TransactionOptions
 
     transactions = TransactionOptions(
@@ -283,7 +282,7 @@ def _closing_terminal_interrupts() -> Iterator[None]:
 @command.command("status", short_help="Processes, controller and leaders.")
 @directory_option
 @json_option
-def status(directory: Path, as_json: bool) -> ExitCode:
+def status(directory: Path, output: Output) -> ExitCode:
     """Print the state of every process and of ZooKeeper. Exit code 1 if the cluster is not
     healthy.
 
@@ -293,7 +292,7 @@ def status(directory: Path, as_json: bool) -> ExitCode:
       fencepost cluster status --json
     """
     seen = _load(directory).status()
-    _tell(Output(as_json), seen)
+    _tell(output, seen)
     return ExitCode.NOTHING_FOUND if seen.healthy else ExitCode.FINDINGS
 
 
@@ -301,7 +300,7 @@ def status(directory: Path, as_json: bool) -> ExitCode:
 @click.argument("broker", type=click.IntRange(1), metavar="[BROKER]", required=False)
 @directory_option
 @json_option
-def stop(broker: int | None, directory: Path, as_json: bool) -> ExitCode:
+def stop(broker: int | None, directory: Path, output: Output) -> ExitCode:
     """End the brokers, then the ZooKeeper server that was started with them. The data stays.
 
     With a BROKER: ask only that one to stop (SIGTERM). The controller moves its leaders away first; then it
@@ -316,19 +315,17 @@ def stop(broker: int | None, directory: Path, as_json: bool) -> ExitCode:
     cluster = _load(directory)
     if broker is not None:
         cluster.shut_down(broker)
-        return _wait(cluster, broker, "dead", Output(as_json))
+        return _wait(cluster, broker, "dead", output)
     cluster.stop()
-    output = Output(as_json)
     output.say("stopped")
-    output.emit({"stopped": True, "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"stopped": True})
 
 
 @command.command("kill", short_help="End a broker as a crash does.")
 @broker_argument
 @directory_option
 @json_option
-def kill(broker: int, directory: Path, as_json: bool) -> ExitCode:
+def kill(broker: int, directory: Path, output: Output) -> ExitCode:
     """SIGKILL: nothing is closed, and ZooKeeper notices after the session time-out.
 
     \b
@@ -337,14 +334,14 @@ def kill(broker: int, directory: Path, as_json: bool) -> ExitCode:
     """
     cluster = _load(directory)
     cluster.kill(broker)
-    return _wait(cluster, broker, "dead", Output(as_json))
+    return _wait(cluster, broker, "dead", output)
 
 
 @command.command("start", short_help="Start a dead broker again, on its files.")
 @broker_argument
 @directory_option
 @json_option
-def start(broker: int, directory: Path, as_json: bool) -> ExitCode:
+def start(broker: int, directory: Path, output: Output) -> ExitCode:
     """Start the process of a broker that was killed or has halted.
 
     \b
@@ -353,14 +350,14 @@ def start(broker: int, directory: Path, as_json: bool) -> ExitCode:
     """
     cluster = _load(directory)
     cluster.start(broker)
-    return _wait(cluster, broker, "running", Output(as_json))
+    return _wait(cluster, broker, "running", output)
 
 
 @command.command("pause", short_help="Suspend a broker.")
 @broker_argument
 @directory_option
 @json_option
-def pause(broker: int, directory: Path, as_json: bool) -> ExitCode:
+def pause(broker: int, directory: Path, output: Output) -> ExitCode:
     """SIGSTOP: like a long garbage collection. After the session time-out the others continue without it.
 
     \b
@@ -369,14 +366,14 @@ def pause(broker: int, directory: Path, as_json: bool) -> ExitCode:
     """
     cluster = _load(directory)
     cluster.pause(broker)
-    return _wait(cluster, broker, "paused", Output(as_json))
+    return _wait(cluster, broker, "paused", output)
 
 
 @command.command("resume", short_help="Resume a paused broker.")
 @broker_argument
 @directory_option
 @json_option
-def resume(broker: int, directory: Path, as_json: bool) -> ExitCode:
+def resume(broker: int, directory: Path, output: Output) -> ExitCode:
     """SIGCONT: the broker resumes with the state that it had when it was paused.
 
     \b
@@ -385,7 +382,7 @@ def resume(broker: int, directory: Path, as_json: bool) -> ExitCode:
     """
     cluster = _load(directory)
     cluster.resume(broker)
-    return _wait(cluster, broker, "running", Output(as_json))
+    return _wait(cluster, broker, "running", output)
 
 
 def _load(directory: Path) -> "ProcessCluster":
@@ -398,8 +395,7 @@ def _wait(cluster: "ProcessCluster", broker: int, process: str, output: Output) 
     """Wait until the process is in this state, and report it."""
     cluster.wait_for_process(broker, process, SOON_S)
     output.say(f"broker {broker} is {process}")
-    output.emit({"broker": broker, "process": process, "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"broker": broker, "process": process})
 
 
 def _tell(output: Output, seen: "ClusterStatus") -> None:
@@ -421,12 +417,12 @@ def _tell(output: Output, seen: "ClusterStatus") -> None:
     output.say(f"{seen.partitions} partitions, {seen.leaderless} without a leader")
     if seen.bootstrap_servers:
         output.say(f"bootstrap.servers={seen.bootstrap_servers} security.protocol={seen.security_protocol}")
-    as_json: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "healthy": seen.healthy,
         "bootstrap_servers": seen.bootstrap_servers,
         **attrs.asdict(seen),
     }
-    output.emit(as_json)
+    output.emit(fields)
 
 
 def _yes(value: bool) -> str:

@@ -35,7 +35,7 @@ def command() -> None:
 )
 @cluster_options
 @json_option
-def preferred(file: Path | None, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
+def preferred(file: Path | None, zookeeper: str | None, directory: Path, output: Output) -> ExitCode:
     """Let the preferred replica of each partition (the first one) lead again, if it is alive and in sync.
     Other partitions do not change.
 
@@ -50,12 +50,11 @@ def preferred(file: Path | None, zookeeper: str | None, directory: Path, as_json
     keys = decode_partitions(file.read_bytes(), where) if file else None
     with connected(zookeeper, directory) as session:
         asked = session.run(elect_preferred(keys, where))
-    output = Output(as_json)
     shown = ", ".join(str(key) for key in asked[:20]) + (
         f" and {len(asked) - 20} more" if len(asked) > 20 else ""
     )
     output.say(f"Successfully started preferred replica election for partitions {shown}")
-    output.emit(
-        {"partitions": [{"topic": key.topic, "partition": key.partition} for key in asked], "started": True}
+    return output.end(
+        ExitCode.NOTHING_FOUND,
+        {"partitions": [{"topic": key.topic, "partition": key.partition} for key in asked], "started": True},
     )
-    return ExitCode.NOTHING_FOUND

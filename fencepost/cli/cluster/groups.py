@@ -50,28 +50,26 @@ def command() -> None:
 @command.command("list", short_help="All groups, their states and coordinators.")
 @directory_option
 @json_option
-def list_groups(directory: Path, as_json: bool) -> ExitCode:
+def list_groups(directory: Path, output: Output) -> ExitCode:
     """Ask every broker for the groups that it coordinates.
 
     \b
     Examples
       fencepost cluster groups list
     """
-    output = Output(as_json)
     found = _with_admin(directory, lambda admin: admin.list_groups())
     rows = table("group", "state", "protocol", ">coordinator")
     for listing in found:
         add_row(rows, listing.group, listing.state, listing.protocol_type or "none", listing.coordinator)
     output.say(rows if found else "no groups")
-    output.emit({"groups": [attrs.asdict(listing) for listing in found]})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"groups": [attrs.asdict(listing) for listing in found]})
 
 
 @command.command("describe", short_help="State, members, committed offsets and lag of a group.")
 @click.argument("group")
 @directory_option
 @json_option
-def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
+def describe(group: str, directory: Path, output: Output) -> ExitCode:
     """Print the state and generation of GROUP, and for each partition its member, the committed offset, the
     log's end, and the lag between them.
 
@@ -80,7 +78,6 @@ def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
       fencepost cluster groups describe billing
       fencepost cluster groups describe billing --json
     """
-    output = Output(as_json)
     described = _with_admin(directory, lambda admin: admin.describe(group))
     members = f"{len(described.members)} {'member' if len(described.members) == 1 else 'members'}"
     output.say(
@@ -93,8 +90,7 @@ def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
         add_row(rows, each.topic, each.partition, *numbers, each.member or "-")
     output.say(rows if described.partitions else "nothing is committed")
     partitions = [attrs.asdict(each) | {"lag": each.lag} for each in described.partitions]
-    output.emit(attrs.asdict(described) | {"partitions": partitions})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, attrs.asdict(described) | {"partitions": partitions})
 
 
 @command.command("reset-offsets", short_help="Move the offsets of a group without members.")
@@ -120,7 +116,7 @@ def reset_offsets(
     shift_by: int | None,
     execute: bool,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Commit other offsets for GROUP, which must have no members. Shows what would change, and changes it
     only with --execute.
@@ -142,7 +138,6 @@ def reset_offsets(
         wanted = to_offset if to_offset is not None else max(committed, begin) + (shift_by or 0)
         return max(begin, min(wanted, end))
 
-    output = Output(as_json)
     moves = _with_admin(directory, lambda admin: _reset(admin, group, topic, partition, where, execute))
     rows = table("topic", ">partition", ">committed", ">new")
     for key, (before, after) in moves.items():
@@ -153,8 +148,7 @@ def reset_offsets(
         {"topic": key.topic, "partition": key.partition, "committed": before, "new": after}
         for key, (before, after) in moves.items()
     ]
-    output.emit({"group": group, "executed": execute, "partitions": described})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"group": group, "executed": execute, "partitions": described})
 
 
 async def _reset(

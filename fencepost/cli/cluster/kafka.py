@@ -69,7 +69,7 @@ def up(
     kafka_home: Path | None,
     directory: Path,
     detach: bool,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Start the brokers, each in its own process, and print their addresses once they are healthy.
 
@@ -83,7 +83,6 @@ def up(
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
     from fencepost.systems.apache_kafka.jars import Release
 
-    output = Output(as_json)
     release = Release(version=version, home=kafka_home, controllers=controllers or "")
     cluster = ApacheKafka(directory=directory, release=release, size=brokers, outlives_us=detach)
     cluster.start()
@@ -118,7 +117,7 @@ def _tell(output: Output, cluster: "ApacheKafka") -> None:
 @command.command("down", short_help="End every process.")
 @directory_option
 @json_option
-def down(directory: Path, as_json: bool) -> ExitCode:
+def down(directory: Path, output: Output) -> ExitCode:
     """End the brokers of --directory, and the ZooKeeper server that was started with them. The data stays.
     --json prints an object.
 
@@ -129,15 +128,13 @@ def down(directory: Path, as_json: bool) -> ExitCode:
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
 
     ApacheKafka.load(directory).close()
-    output = Output(as_json)
     output.say("stopped")
-    output.emit({"stopped": True, "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"stopped": True})
 
 
 @command.command("versions", short_help="What can be run here.")
 @json_option
-def versions(as_json: bool) -> ExitCode:
+def versions(output: Output) -> ExitCode:
     """List the recommended releases and those that are in the cache. Maven fetches any other one.
 
     \b
@@ -146,7 +143,7 @@ def versions(as_json: bool) -> ExitCode:
     """
     from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release, cached, missing
 
-    output, rows, known = Output(as_json), table("version", "state", ""), []
+    rows, known = table("version", "state", ""), []
     for version in sorted({*RECOMMENDED, *cached()}, key=lambda one: [int(part) for part in one.split(".")]):
         release = Release(version=version)
         where = "in the cache" if version in cached() else "Maven fetches it"
@@ -156,5 +153,4 @@ def versions(as_json: bool) -> ExitCode:
     output.say(rows)
     if missing():
         output.note(f"a release that is not in the cache {missing()}")
-    output.emit({"versions": known, "missing": missing(), "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"versions": known, "missing": missing()})

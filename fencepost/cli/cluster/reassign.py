@@ -62,7 +62,7 @@ def command(
     seed: int | None,
     zookeeper: str | None,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Move partitions between brokers, or change how many replicas they have.
 
@@ -78,7 +78,6 @@ def command(
       fencepost cluster reassign --execute --reassignment-json-file move.json
       fencepost cluster reassign --verify --reassignment-json-file move.json
     """
-    output = Output(as_json)
     if action == "generate":
         names = _needed(context, topics_file, "--topics-to-move-json-file", action)
         brokers = _brokers(context, _needed(context, broker_list, "--broker-list", action))
@@ -113,8 +112,9 @@ def _generate(
     proposal: Proposal = session.run(generate(topics, brokers, draw(seed), str(file)))
     output.say("Current partition replica assignment", encode_reassignment(proposal.current), "")
     output.say("Proposed partition reassignment configuration", encode_reassignment(proposal.proposed))
-    output.emit({"current": _plain(proposal.current), "proposed": _plain(proposal.proposed)})
-    return ExitCode.NOTHING_FOUND
+    return output.end(
+        ExitCode.NOTHING_FOUND, {"current": _plain(proposal.current), "proposed": _plain(proposal.proposed)}
+    )
 
 
 def _execute(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCode:
@@ -125,8 +125,7 @@ def _execute(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCo
     output.say("Current partition replica assignment", "", encode_reassignment(current), "")
     output.say("Save this to use as the --reassignment-json-file option during rollback")
     output.say("Successfully started reassignment of partitions.")
-    output.emit({"current": _plain(current), "started": True})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"current": _plain(current), "started": True})
 
 
 def _verify(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCode:

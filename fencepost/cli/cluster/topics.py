@@ -95,7 +95,7 @@ def create(
     seed: int | None,
     zookeeper: str | None,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Create a topic.
 
@@ -121,7 +121,7 @@ def create(
                 config=config,
             )
         )
-    _tell_assignment(Output(as_json), f"Created topic {topic}.", topic, assignment)
+    _tell_assignment(output, f"Created topic {topic}.", topic, assignment)
     return ExitCode.NOTHING_FOUND
 
 
@@ -129,7 +129,7 @@ def create(
 @topic_argument
 @cluster_options
 @json_option
-def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
+def delete(topic: str, zookeeper: str | None, directory: Path, output: Output) -> ExitCode:
     """Mark a topic for deletion. Its replicas are removed once their brokers run and no reassignment is in
     progress for it.
 
@@ -141,16 +141,14 @@ def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) ->
 
     with connected(zookeeper, directory) as session:
         session.run(delete_topic(topic))
-    output = Output(as_json)
     output.say(f"Topic {topic} is marked for deletion.")
-    output.emit({"topic": topic, "marked_for_deletion": True})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"topic": topic, "marked_for_deletion": True})
 
 
 @command.command("list", short_help="Names of all topics.")
 @cluster_options
 @json_option
-def list_topics(zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
+def list_topics(zookeeper: str | None, directory: Path, output: Output) -> ExitCode:
     """Print the names of all topics, one per line.
 
     \b
@@ -162,11 +160,11 @@ def list_topics(zookeeper: str | None, directory: Path, as_json: bool) -> ExitCo
 
     with connected(zookeeper, directory) as session:
         cluster = session.run(read_cluster(()))
-    output = Output(as_json)
     for name in cluster.names:
         output.say(f"{name} - marked for deletion" if name in cluster.deleting else name)
-    output.emit({"topics": cluster.names, "marked_for_deletion": sorted(cluster.deleting)})
-    return ExitCode.NOTHING_FOUND
+    return output.end(
+        ExitCode.NOTHING_FOUND, {"topics": cluster.names, "marked_for_deletion": sorted(cluster.deleting)}
+    )
 
 
 @command.command("describe", short_help="Leaders, replicas and in-sync replicas.")
@@ -181,7 +179,7 @@ def describe(
     unavailable: bool,
     zookeeper: str | None,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Print ZooKeeper's state of each partition of a topic, or of all topics.
 
@@ -208,7 +206,6 @@ def describe(
         for one in described
         if (not under_replicated or one.under_replicated) and (not unavailable or _leader(one) < 0)
     ]
-    output = Output(as_json)
     rows = table("topic", ">partition", ">leader", "replicas", "isr", ">leader epoch", "")
     for one in shown:
         state = one.state
@@ -230,8 +227,10 @@ def describe(
     configurations = {name: config for name, config in sorted(configured.items()) if name in named}
     for name, config in configurations.items():
         output.say(f"{name}: {_settings_in_words(config)}")
-    output.emit({"partitions": [_as_json(one) for one in shown], "configurations": configurations})
-    return ExitCode.NOTHING_FOUND
+    return output.end(
+        ExitCode.NOTHING_FOUND,
+        {"partitions": [_as_json(one) for one in shown], "configurations": configurations},
+    )
 
 
 @command.command("alter", short_help="Add partitions, or change settings.")
@@ -255,7 +254,7 @@ def alter(
     delete_config: tuple[str, ...],
     zookeeper: str | None,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Add partitions to a topic, or change its settings; running brokers apply a setting at once.
 
@@ -274,7 +273,6 @@ def alter(
     if changes == (partitions is not None):
         seen = "both" if changes else "neither"
         raise click.UsageError(f"expected either --partitions or settings to change, saw {seen}", context)
-    output = Output(as_json)
     with connected(zookeeper, directory) as session:
         if partitions is not None:
             assignment = session.run(add_partitions(topic, partitions))
@@ -284,8 +282,7 @@ def alter(
         _tell_assignment(output, "Adding partitions succeeded!", topic, assignment)
         return ExitCode.NOTHING_FOUND
     output.say(f"Altered the settings of topic {topic}: {_settings_in_words(altered)}")
-    output.emit({"topic": topic, "config": altered})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"topic": topic, "config": altered})
 
 
 # ---- words

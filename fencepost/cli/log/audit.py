@@ -73,8 +73,7 @@ def audit_places(request: AuditRequest, output: Output, history: History | None 
         _show_joined(joined, output)
     _show_sum(found, audited, output)
     placements = {} if joined is None else {"history": attrs.asdict(joined)}
-    output.emit({**_as_dict(found, audited, code), **placements})
-    return code
+    return output.end(code, {**_as_dict(found, audited, code), **placements})
 
 
 def _audit(found: Survey, output: Output) -> list[PartitionAudit]:

@@ -153,7 +153,7 @@ def command(
     triage: bool,
     tables: bool,
     since: Path | None,
-    as_json: bool,
+    output: Output,
     **model: Any,
 ) -> ExitCode:
     """Judge whole campaigns on Spark, with the judges of `fencepost check`.
@@ -175,7 +175,6 @@ def command(
       # after a Ctrl-C
       fencepost mine out/big --out out/logs --checks log --resume
     """
-    output = Output(as_json)
     summary = mine_with_bar(
         list(inputs),
         out,
@@ -192,8 +191,7 @@ def command(
         since=since,
     )
     show(summary, output)
-    output.emit({**msgspec.json.decode(summary.to_json()), "exit_code": int(summary.exit_code)})
-    return summary.exit_code
+    return output.end(summary.exit_code, msgspec.json.decode(summary.to_json()))
 
 
 def _known_format(format: str) -> str:

@@ -200,7 +200,7 @@ def command(
     format: str,
     renumber: bool,
     keep_going: bool,
-    as_json: bool,
+    output: Output,
     order: Order,
     keyed: bool | None,
     failed_cas_observes: bool,
@@ -221,7 +221,6 @@ def command(
     """
     from fencepost.mining.inputs.traces import FORMATS, Piece, pieces_of
 
-    output = Output(as_json)
     if format not in FORMATS:
         raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
     chosen = to or (JSONL if out.suffix == ".jsonl" else PARQUET)
@@ -279,7 +278,8 @@ def _tell(conversion: Conversion, out: Path, to: str, output: Output) -> ExitCod
         f"{conversion.events} events"
     )
     output.say(f"{counted} written to {out} ({to})")
-    output.emit(
+    return output.end(
+        code,
         {
             "out": str(out),
             "to": to,
@@ -290,7 +290,5 @@ def _tell(conversion: Conversion, out: Path, to: str, output: Output) -> ExitCod
             "restated_digests": conversion.restated,
             "unreadable": conversion.unreadable,
             "taken": conversion.taken,
-            "exit_code": int(code),
-        }
+        },
     )
-    return code

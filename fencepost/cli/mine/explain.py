@@ -33,7 +33,7 @@ SECONDS = 60.0
 )
 @jobs_option
 @json_option
-def command(mined: Path, number: int, seconds: float, jobs: int, as_json: bool) -> ExitCode:
+def command(mined: Path, number: int, seconds: float, jobs: int, output: Output) -> ExitCode:
     """Report what the traces of a bug share, and why its smallest run fails.
 
     The plan of its smallest trace is shrunk. Then the nearest plans are run:
@@ -51,7 +51,6 @@ def command(mined: Path, number: int, seconds: float, jobs: int, as_json: bool) 
     """
     from fencepost.mining.triage.bugs import read_bugs
 
-    output = Output(as_json)
     bugs = read_bugs(mined).bugs
     if not bugs:
         raise TraceError(expected="a mining that found a bug", seen="none", where=str(mined))
@@ -64,15 +63,14 @@ def command(mined: Path, number: int, seconds: float, jobs: int, as_json: bool) 
     output.say("")
     for line in _lines(cause, why):
         output.say(line)
-    output.emit(
+    return output.end(
+        ExitCode.FINDINGS,
         {
             "bug": msgspec.to_builtins(attrs.asdict(found)),
             "cause": _as_dict(cause) if cause is not None else None,
             "why_not": why,
-            "exit_code": int(ExitCode.FINDINGS),
-        }
+        },
     )
-    return ExitCode.FINDINGS
 
 
 def _lines(cause: "Cause | None", why: str) -> list[str]:

@@ -18,7 +18,7 @@ from fencepost.traces.errors import ExitCode
     help="Only Fencepost: the executors' own Python has NumPy, PyArrow and the other libraries.",
 )
 @json_option
-def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
+def command(out: Path, no_libraries: bool, output: Output) -> ExitCode:
     """Write environment.tar.gz, from which executors run, and entry.py, which spark-submit runs.
 
     The archive contains Fencepost as it is installed here, its libraries, and the kernels that
@@ -35,7 +35,6 @@ def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
     """
     from fencepost.mining.spark.package import package
 
-    output = Output(as_json)
     made = package(out, libraries=not no_libraries)
     output.say(
         f"{made.archive}: {made.size_bytes / 1e6:.0f} MB, {len(made.libraries)} libraries, {made.kernels} "
@@ -43,5 +42,6 @@ def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
         f"{made.entry}: what spark-submit runs; the rest of its line is that of `fencepost`",
     )
     fields = attrs.asdict(made)
-    output.emit({**fields, "archive": str(made.archive), "entry": str(made.entry), "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(
+        ExitCode.NOTHING_FOUND, {**fields, "archive": str(made.archive), "entry": str(made.entry)}
+    )

@@ -35,7 +35,7 @@ def command() -> None:
 
 @command.command("list", short_help="The models, their constants and protections.")
 @json_option
-def list_command(as_json: bool) -> ExitCode:
+def list_command(output: Output) -> ExitCode:
     """List the models, their constants with default values, and the protections that can be dropped.
 
     \b
@@ -44,7 +44,6 @@ def list_command(as_json: bool) -> ExitCode:
     """
     from fencepost.traces.protections import PROTECTIONS
 
-    output = Output(as_json)
     fields = []
     for name, what in NAMES.items():
         model = shipped(name)
@@ -67,8 +66,7 @@ def list_command(as_json: bool) -> ExitCode:
                 ],
             }
         )
-    output.emit({"models": fields})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"models": fields})
 
 
 @command.command("explore", short_help="Visit every reachable state of a model.")
@@ -128,7 +126,7 @@ def explore_command(
     symmetry: bool,
     memory: int | None,
     eventually: bool,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Visit every reachable state in breadth-first order; a violation comes with a shortest path to it.
 
@@ -143,7 +141,7 @@ def explore_command(
     """
     from fencepost.model.explore import ExplorationOutcome, Limits, explore, render
 
-    output, model = Output(as_json), shipped(name)
+    model = shipped(name)
     bounds = model.constants_of(assignments(constants), drop)
     system = _system(model, bounds, checks, eventually=eventually)
     limits = Limits(states=states, depth=depth, memory_mib=memory)
@@ -168,16 +166,9 @@ def explore_command(
     fields = explored(result, system)
     if eventually and code is ExitCode.NOTHING_FOUND:
         code, fields["eventually"] = stays_possible_told(model.system(bounds, ()), limits, output)
-    output.emit(
-        {
-            "model": name,
-            "constants": bounds_of(bounds),
-            **fields,
-            "seconds": round(seconds, 3),
-            "exit_code": int(code),
-        }
+    return output.end(
+        code, {"model": name, "constants": bounds_of(bounds), **fields, "seconds": round(seconds, 3)}
     )
-    return code
 
 
 def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: bool) -> "SlottedSystem[Any]":
@@ -218,7 +209,7 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
     help="Keep the rows that the table of --out has already, to continue an interrupted run.",
 )
 @json_option
-def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json: bool) -> ExitCode:
+def matrix_command(name: str, size: str, out: Path | None, resume: bool, output: Output) -> ExitCode:
     """Run a model's variants through the explorer and through TLC (one worker), and compare the results.
 
     Exit code 1 if any result differs.
@@ -234,7 +225,7 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
 
     if resume and out is None:
         raise FencepostError(expected="a table to continue with", seen="no --out", where="--resume")
-    output, model = Output(as_json), shipped(name)
+    model = shipped(name)
     rows = model.variants(size)
     sheet = Sheet.read(out, headings(model)) if resume and out is not None else Sheet(headings(model))
     kept = len(sheet.rows)
@@ -265,8 +256,7 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
         }
         for one in compared
     ]
-    output.emit({"same": sheet.same, "kept": kept, "rows": fields, "exit_code": int(code)})
-    return code
+    return output.end(code, {"same": sheet.same, "kept": kept, "rows": fields})
 
 
 command.add_command(tlc.command)

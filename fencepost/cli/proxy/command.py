@@ -179,7 +179,7 @@ def command(
     upstream: tuple[tuple[str, int], ...],
     listen: tuple[str, int],
     record: Path | None,
-    as_json: bool,
+    output: Output,
     **asked: Any,
 ) -> ExitCode:
     """Run between an unmodified application and any Kafka: point its bootstrap.servers at --listen.
@@ -226,7 +226,7 @@ def command(
         watched=asked["watched"],
         view=asked["view"],
     )
-    return asyncio.run(run(question, Output(as_json)))
+    return asyncio.run(run(question, output))
 
 
 def _listener_tls(files: tuple[Path, Path] | None) -> ssl.SSLContext | None:
@@ -274,7 +274,7 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
     metavar="JAR",
 )
 @json_option
-def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
+def tap(java: bool, kafka_clients: Path, out: Path, output: Output) -> ExitCode:
     """Build the tap for Java: interceptors that write what an application did, for `fencepost proxy blame`.
 
     \b
@@ -287,11 +287,9 @@ def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
     """
     from fencepost.cli.proxy.java import build
 
-    output = Output(as_json)
     size = build(kafka_clients, out)
     output.say(f"{out}: {size} classes")
-    output.emit({"jar": str(out), "classes": size})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"jar": str(out), "classes": size})
 
 
 def _links(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[Any, ...]:

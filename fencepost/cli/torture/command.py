@@ -49,7 +49,7 @@ def command(
     shrink: bool,
     idempotence: bool | None,
     faults: bool,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Run a client library in one exact version under seeded faults of requests and brokers, and judge what
     the application saw.
@@ -69,7 +69,6 @@ def command(
     from fencepost.torture.campaign import Job, torture
     from fencepost.torture.libraries import wanted
 
-    output = Output(as_json)
     asked = wanted(library)
     name = str(asked) if "/" not in library else f"{asked.library.folder}@{asked.version}"
     job = Job(library=name, out=str(out), idempotence=idempotence, faults=faults)

@@ -27,7 +27,7 @@ def command() -> None:
 
 @command.command("list", short_help="Drivers, and what can be built here.")
 @json_option
-def list_drivers(as_json: bool) -> ExitCode:
+def list_drivers(output: Output) -> ExitCode:
     """List the drivers: library, newest version, toolchain, and what this machine lacks.
 
     \b
@@ -38,7 +38,6 @@ def list_drivers(as_json: bool) -> ExitCode:
     from fencepost.torture.building import built, missing
     from fencepost.torture.libraries import Wanted, libraries
 
-    output = Output(as_json)
     rows = table("driver", "library", "newest", "toolchain", "here")
     listed: list[dict[str, Any]] = []
     for library in libraries().values():
@@ -57,14 +56,13 @@ def list_drivers(as_json: bool) -> ExitCode:
             }
         )
     output.say(rows)
-    output.emit({"drivers": listed})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"drivers": listed})
 
 
 @command.command("build", short_help="Build drivers in your cache.")
 @click.argument("libraries", nargs=-1, required=True, metavar="NAME[@VERSION]...")
 @json_option
-def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
+def build_drivers(libraries: tuple[str, ...], output: Output) -> ExitCode:
     """Build drivers, each in one exact version, in your cache: $FENCEPOST_DRIVERS, or fencepost/drivers in
     the user's cache folder.
 
@@ -78,20 +76,18 @@ def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
     from fencepost.torture.building import build
     from fencepost.torture.libraries import wanted
 
-    output = Output(as_json)
     folders = {}
     for text in libraries:
         done = build(wanted(text))
         folders[str(done.wanted)] = str(done.folder)
         output.say(f"{done.wanted}: {done.folder}")
-    output.emit({"built": folders})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"built": folders})
 
 
 @command.command("check", short_help="What a driver can do against an embedded cluster.")
 @click.argument("library", metavar="NAME[@VERSION]")
 @json_option
-def check_driver(library: str, as_json: bool) -> ExitCode:
+def check_driver(library: str, output: Output) -> ExitCode:
     """Build a driver and try all its abilities against an embedded cluster; each check reads
     back and compares.
 
@@ -106,7 +102,6 @@ def check_driver(library: str, as_json: bool) -> ExitCode:
     from fencepost.torture.building import build
     from fencepost.torture.libraries import wanted
 
-    output = Output(as_json)
     done = build(wanted(library))
     rows = table("ability", "outcome", "why")
     with fencepost.kafka.cluster() as kafka:
@@ -114,11 +109,11 @@ def check_driver(library: str, as_json: bool) -> ExitCode:
     for cell in cells:
         add_row(rows, cell.ability, cell.outcome, cell.why)
     output.say(rows)
-    output.emit(
+    return output.end(
+        ExitCode.FINDINGS if any(cell.outcome == "failed" for cell in cells) else ExitCode.NOTHING_FOUND,
         {
             "library": library,
             "version": version,
             "abilities": [{"ability": c.ability, "outcome": c.outcome, "why": c.why} for c in cells],
-        }
+        },
     )
-    return ExitCode.FINDINGS if any(cell.outcome == "failed" for cell in cells) else ExitCode.NOTHING_FOUND

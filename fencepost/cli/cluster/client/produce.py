@@ -118,7 +118,7 @@ def command(
     compression: str,
     delivery_timeout_ms: int,
     record: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Send each line of standard input to TOPIC of a running `fencepost cluster`, or of any Kafka with
     --bootstrap, and wait until every append has an outcome.
@@ -148,7 +148,6 @@ def command(
     )
     from fencepost.cli.cluster.client.history import RecordedRun, check_record
 
-    output = Output(as_json)
     if record is not None:
         check_record(record)
     cluster = Bootstrap(servers=bootstrap, ca=tls_ca, user=user)
@@ -363,7 +362,8 @@ def _tell(output: Output, run: _Run, record: Path | None, cluster: Mapping[str, 
     if record is not None:
         read = consume_recorded(run.where.topic, record, cluster)
         output.note(f"recorded in {record}; before it can be judged, read the topic into it: {read}")
-    output.emit(
+    return output.end(
+        ExitCode.NOTHING_FOUND if ok == len(run.done) else ExitCode.UNDECIDED,
         {
             "topic": run.where.topic,
             "lines": len(run.done),
@@ -372,6 +372,5 @@ def _tell(output: Output, run: _Run, record: Path | None, cluster: Mapping[str, 
             "unknown": unknown,
             "partitions": spread,
             "record": None if record is None else str(record),
-        }
+        },
     )
-    return ExitCode.NOTHING_FOUND if ok == len(run.done) else ExitCode.UNDECIDED

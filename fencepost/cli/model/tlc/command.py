@@ -151,7 +151,7 @@ def command() -> None:
 @command.command("check", short_help="Visit every reachable state.")
 @_common
 def check_command(
-    spec: str, config: Path | None, size: Size, constants: tuple[str, ...], as_json: bool, **options: Any
+    spec: str, config: Path | None, size: Size, constants: tuple[str, ...], output: Output, **options: Any
 ) -> ExitCode:
     """Visit every reachable state, breadth first, and check all invariants and properties.
 
@@ -162,7 +162,6 @@ def check_command(
       # your own specification
       fencepost model tlc check MySpec.tla --constant N=4 --workers auto --timeout 600
     """
-    output = Output(as_json)
     meant, run_options = _spec(spec, config, size, constants), _options(**options)
     tell_toolbox(output, run_options)
     with output.progress("checking", 1) as bar:
@@ -180,7 +179,7 @@ def simulate_command(
     config: Path | None,
     size: Size,
     constants: tuple[str, ...],
-    as_json: bool,
+    output: Output,
     walks: int,
     depth: int,
     seed: int,
@@ -193,7 +192,6 @@ def simulate_command(
       fencepost model tlc simulate Replication --walks 1000
       fencepost model tlc simulate --size large --walks 10000 --depth 60 --json
     """
-    output = Output(as_json)
     meant, run_options = _spec(spec, config, size, constants), _options(**options)
     tell_toolbox(output, run_options)
     with output.progress("walking", 1) as bar:

@@ -79,7 +79,7 @@ def conform_command(
     timeout: float | None,
     memory: int | None,
     jar: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Replay the protocol events of recorded runs through ReplicationTrace.tla, partition by partition.
 
@@ -96,7 +96,6 @@ def conform_command(
       # do the two implementations of the protocol agree?
       fencepost model tlc conform out/mine --compare
     """
-    output = Output(as_json)
     options = RunOptions(jar=jar, limits=RunLimits(seconds=timeout, memory_mb=memory))
     tell_toolbox(output, options)
     read = _read(inputs, trace_id, partition, output)
@@ -108,10 +107,7 @@ def conform_command(
         )
     if not found.decided:
         output.say(f"undecided: {found.last.reason}")
-        output.emit(
-            {"outcome": "undecided", "reason": found.last.reason, "exit_code": int(ExitCode.UNDECIDED)}
-        )
-        return ExitCode.UNDECIDED
+        return output.end(ExitCode.UNDECIDED, {"outcome": "undecided", "reason": found.last.reason})
     pairs = list(zip(read.cases, found.answers, strict=True))
     disagreed = _disagreements(pairs) if compare else []
     _show(read, pairs, disagreed, compare, output)
@@ -121,8 +117,7 @@ def conform_command(
         else ""
     )
     code = _exit_code(read, pairs, disagreed)
-    output.emit(_as_dict(read, pairs, disagreed if compare else None, found.seconds, code))
-    return code
+    return output.end(code, _as_dict(read, pairs, disagreed if compare else None, found.seconds, code))
 
 
 # ---- reading
@@ -225,8 +220,7 @@ def _tell_nothing(read: Cases, output: Output) -> ExitCode:
         output.say(f"{source} {trace}: undecided: {reason}")
     code = _exit_code(read, [], [])
     output.say(f"{len(read.traces)} traces, no protocol events")
-    output.emit(_as_dict(read, [], None, 0.0, code))
-    return code
+    return output.end(code, _as_dict(read, [], None, 0.0, code))
 
 
 def _exit_code(

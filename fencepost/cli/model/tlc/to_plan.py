@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     "--counterexample",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The output of `model tlc check Replication --json` or `model explore replication --json`, instead of "
-    "a new run of TLC.",
+    help="The output of `model tlc check Replication --json` or `model explore replication --json`, instead "
+    "of a new run of TLC.",
 )
 @click.option(
     "--replicas", type=click.IntRange(2, 5), default=3, show_default=True, help="For a new run of TLC."
@@ -70,7 +70,7 @@ def to_plan_command(
     timeout: float | None,
     memory: int | None,
     jar: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Turn a counterexample of a dropped protection into a plan: appends, and faults that produce the same
     order of events.
@@ -90,7 +90,6 @@ def to_plan_command(
     from fencepost.campaign.counterexample.search import Reproduction, protection_of, reproduce
     from fencepost.traces.plan_json import plan_to_json
 
-    output = Output(as_json)
     named = protection_of(drop) if drop is not None else None
     if file is not None:
         story = _read(file, named)
@@ -165,8 +164,7 @@ def _ask_tlc(
         )
     output.say(f"{result.outcome}: {result.reason}")
     code = ExitCode.UNDECIDED if result.outcome is RunOutcome.UNDECIDED else ExitCode.USAGE
-    output.emit({"outcome": str(result.outcome), "reason": result.reason, "exit_code": int(code)})
-    return code
+    return output.end(code, {"outcome": str(result.outcome), "reason": result.reason})
 
 
 # ---- reporting
@@ -194,8 +192,7 @@ def _tell(
             f"{f', of which {answer.near} showed something without the bug, too' if answer.near else ''}; "
             f"another --seed tries others"
         )
-        output.emit({"plan": None, **attrs.asdict(answer), "exit_code": int(ExitCode.UNDECIDED)})
-        return ExitCode.UNDECIDED
+        return output.end(ExitCode.UNDECIDED, {"plan": None, **attrs.asdict(answer)})
     finding = answer.finding
     faults, appends = len(answer.plan.faults), sum(one.function == "append" for one in answer.plan.operations)
     output.say(
@@ -206,7 +203,8 @@ def _tell(
         f"  {replay_plan(out, bugs=(protection.bug,), anomaly=finding.anomaly)}",
         f"  {replay_plan(out)}",
     )
-    output.emit(
+    return output.end(
+        ExitCode.NOTHING_FOUND,
         {
             "plan": str(out),
             "bug": protection.bug,
@@ -216,7 +214,5 @@ def _tell(
             "anomaly": finding.anomaly,
             "with_bug": [attrs.asdict(verdict) for verdict in answer.sick],
             "without_bug": [attrs.asdict(verdict) for verdict in answer.healthy],
-            "exit_code": int(ExitCode.NOTHING_FOUND),
-        }
+        },
     )
-    return ExitCode.NOTHING_FOUND

@@ -73,8 +73,7 @@ def tell(result: TlcResult, output: Output) -> ExitCode:
         soft_wrap=True,
         style=COLOURS.get(result.outcome, "yellow"),
     )
-    output.emit(as_dict(result))
-    return EXIT_CODES[result.outcome]
+    return output.end(EXIT_CODES[result.outcome], as_dict(result))
 
 
 def _version(result: TlcResult) -> str:
