@@ -47,21 +47,5 @@ def fencepost(capsys: pytest.CaptureFixture[str]) -> Fencepost:
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign of ten runs with KAFKA-532 planted; some have findings (the hunt needs eight seeds)."""
     folder = tmp_path_factory.mktemp("campaign") / "planted"
-    assert (
-        run(
-            [
-                "campaign",
-                "--seeds",
-                "0:10",
-                "--jobs",
-                "1",
-                "--bug",
-                "KAFKA-532",
-                "--out",
-                str(folder),
-                "--json",
-            ]
-        )
-        == 1
-    )
+    assert run(f"campaign --seeds 0:10 --jobs 1 --bug KAFKA-532 --out {folder} --json".split()) == 1
     return folder

@@ -107,36 +107,23 @@ def assigned(session, topic):
 def test_create_places_replicas_and_writes_both_nodes(clean, admin):
     """Rule (C14): replicas are spread over the live brokers, the same for the same seed; the topic and its
     configuration appear together."""
-    told = admin(
-        "cluster topics create",
-        "new",
-        "--partitions",
-        6,
-        "--replication-factor",
-        2,
-        "--seed",
-        5,
-        "--json",
-    )
+    told = admin("cluster topics create new --partitions 6 --replication-factor 2 --seed 5 --json")
     assert told.code == 0 and told.json["topic"] == "new"
     placed = assigned(clean, "new")
     assert {len(set(replicas)) for replicas in placed.values()} == {2}
     assert sorted(replicas[0] for replicas in placed.values()) == [1, 1, 2, 2, 3, 3]
     assert clean.ask(GetData(znodes.config_path("new"))).data == b'{"version":1,"config":{}}'
-    admin("cluster topics create", "again", "--partitions", 6, "--replication-factor", 2, "--seed", 5)
+    admin("cluster topics create again --partitions 6 --replication-factor 2 --seed 5")
     assert assigned(clean, "again") == placed
 
 
 def test_create_by_hand(clean, admin):
     """Rule: an assignment in Kafka's notation is taken as it is; a configuration that an earlier topic left
     behind is reset."""
-    assert admin("cluster topics create", "again").code == 0
+    assert admin("cluster topics create again").code == 0
     clean.ask(SetData(znodes.config_path("again"), b"old"))
     clean.ask(Delete(znodes.topic_path("again")))
-    assert (
-        admin("cluster topics create", "again", "--replica-assignment", "3:1,1:2").out
-        == "Created topic again.\n"
-    )
+    assert admin("cluster topics create again --replica-assignment 3:1,1:2").out == "Created topic again.\n"
     assert assigned(clean, "again") == {0: (3, 1), 1: (1, 2)}
     assert clean.ask(GetData(znodes.config_path("again"))).data == b'{"version":1,"config":{}}'
 
@@ -144,20 +131,20 @@ def test_create_by_hand(clean, admin):
 def test_list_and_describe(admin):
     """Rule: what ZooKeeper says of each partition, as a table and as JSON; the filters leave out the rest."""
     assert admin("cluster topics list").out == "gone - marked for deletion\nt\n"
-    told = admin("cluster topics describe", "t", "--json").json["partitions"]
+    told = admin("cluster topics describe t --json").json["partitions"]
     assert told[0] == {
         "topic": "t", "partition": 0, "leader": 1, "leader_epoch": 3, "replicas": [1, 2], "isr": [1],
         "reassigned_to": None, "marked_for_deletion": False,
     }  # fmt: skip
     assert "marked for deletion" in admin("cluster topics describe").out
-    under = admin("cluster topics describe", "--under-replicated", "--json").json["partitions"]
+    under = admin("cluster topics describe --under-replicated --json").json["partitions"]
     assert [(one["topic"], one["partition"]) for one in under] == [("t", 0), ("t", 1)]
-    assert admin("cluster topics describe", "--unavailable", "--json").json["partitions"] == []
+    assert admin("cluster topics describe --unavailable --json").json["partitions"] == []
 
 
 def test_partitions_are_added(clean, admin):
     """Rule (C14): the ones that are there stay, new ones get as many replicas; fewer are refused."""
-    assert admin("cluster topics alter", "t", "--partitions", 5).out == "Adding partitions succeeded!\n"
+    assert admin("cluster topics alter t --partitions 5").out == "Adding partitions succeeded!\n"
     placed = assigned(clean, "t")
     assert (placed[0], placed[1]) == ((1, 2), (2, 3)) and [len(placed[number]) for number in (2, 3, 4)] == [
         2
@@ -174,24 +161,17 @@ def test_settings_are_altered_and_brokers_notified(clean, admin):
         return [znodes.decode_config_change(node.data) for node in nodes]
 
     settings = ("--config", "min.insync.replicas=2", "--config", "retention.ms=9")
-    assert admin("cluster topics create", "new", *settings).code == 0
-    assert admin("cluster topics create", "plain").code == 0
+    assert admin("cluster topics create new", *settings).code == 0
+    assert admin("cluster topics create plain").code == 0
     assert notified() == ["new"]
-    told = admin(
-        "cluster topics alter",
-        "new",
-        "--config",
-        "retention.bytes=7",
-        "--delete-config",
-        "retention.ms",
-    )
+    told = admin("cluster topics alter new --config retention.bytes=7 --delete-config retention.ms")
     assert told.out == "Altered the settings of topic new: min.insync.replicas=2, retention.bytes=7\n"
     assert notified() == ["new", "new"]
-    told = admin("cluster topics describe", "new")
+    told = admin("cluster topics describe new")
     assert told.out.splitlines()[-1] == "new: min.insync.replicas=2, retention.bytes=7"
-    told = admin("cluster topics describe", "--json")
+    told = admin("cluster topics describe --json")
     assert told.json["configurations"] == {"new": {"min.insync.replicas": "2", "retention.bytes": "7"}}
-    assert admin("cluster topics alter", "t", "--config", "retention.ms=-1", "--json").json == {
+    assert admin("cluster topics alter t --config retention.ms=-1 --json").json == {
         "topic": "t", "config": {"retention.ms": "-1"}, "exit_code": 0,
     }  # fmt: skip
     assert notified()[2:] == ["t"]
@@ -199,9 +179,9 @@ def test_settings_are_altered_and_brokers_notified(clean, admin):
 
 def test_delete_marks_the_topic(clean, admin):
     """Rule (C14): the request stands below /admin; a second one is refused."""
-    assert admin("cluster topics delete", "t").out == "Topic t is marked for deletion.\n"
+    assert admin("cluster topics delete t").out == "Topic t is marked for deletion.\n"
     assert isinstance(clean.ask(GetData(znodes.delete_topic_path("t"))), Data)
-    assert "saw t, which is marked for deletion" in admin("cluster topics delete", "t").sentence
+    assert "saw t, which is marked for deletion" in admin("cluster topics delete t").sentence
 
 
 # ---- reassignment
@@ -236,14 +216,7 @@ def test_generate_proposes_and_execute_takes_it(clean, admin, file, tmp_path):
     before = everything(clean)
     topics = file({"version": 1, "topics": [{"topic": "t"}]})
     told = admin(
-        "cluster reassign",
-        "--generate",
-        "--topics-to-move-json-file",
-        topics,
-        "--broker-list",
-        "1,3",
-        "--seed",
-        1,
+        "cluster reassign --generate --topics-to-move-json-file", topics, "--broker-list", "1,3", "--seed", 1
     )
     lines = told.out.splitlines()
     assert lines[0] == "Current partition replica assignment"
@@ -256,7 +229,7 @@ def test_generate_proposes_and_execute_takes_it(clean, admin, file, tmp_path):
     assert everything(clean) == before
     chosen = tmp_path / "proposed.json"
     chosen.write_text(lines[4])
-    told = admin("cluster reassign", "--execute", "--reassignment-json-file", chosen)
+    told = admin("cluster reassign --execute --reassignment-json-file", chosen)
     assert told.code == 0 and told.out.endswith("Successfully started reassignment of partitions.\n")
     written = znodes.decode_reassignments(clean.ask(GetData(znodes.REASSIGN)).data)
     assert {tuple(key): list(ids) for key, ids in written.items()} == {
@@ -270,7 +243,7 @@ def test_verify_tells_what_became_of_each(clean, admin, file):
     """Rule (C13): in progress (exit code 3), completed (0), failed (1), in Kafka's words; the order of
     replicas counts."""
     path = file(move(("t", 0, [2, 1]), ("t", 1, [2, 3])))
-    told = admin("cluster reassign", "--verify", "--reassignment-json-file", path)
+    told = admin("cluster reassign --verify --reassignment-json-file", path)
     assert told.code == 1 and told.out.splitlines() == [
         "Status of partition reassignment: ",
         "ERROR: Assigned replicas (1,2) don't match the list of replicas for reassignment (2,1) for "
@@ -278,24 +251,24 @@ def test_verify_tells_what_became_of_each(clean, admin, file):
         "Reassignment of partition t-0 failed",
         "Reassignment of partition t-1 completed successfully",
     ]
-    assert admin("cluster reassign", "--execute", "--reassignment-json-file", path).code == 0
-    told = admin("cluster reassign", "--verify", "--reassignment-json-file", path, "--json")
+    assert admin("cluster reassign --execute --reassignment-json-file", path).code == 0
+    told = admin("cluster reassign --verify --reassignment-json-file", path, "--json")
     assert (told.code, {one["status"] for one in told.json["partitions"]}) == (3, {"in_progress"})
     clean.ask(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 1), 1: (2, 3)})))
     clean.ask(Delete(znodes.REASSIGN))
-    told = admin("cluster reassign", "--verify", "--reassignment-json-file", path)
+    told = admin("cluster reassign --verify --reassignment-json-file", path)
     assert told.code == 0 and told.out.count("completed successfully") == 2
 
 
 def test_an_election_is_asked_for(clean, admin, file):
     """Rule (C15): of the partitions of a file, or of all that stay; a second one waits for the first."""
-    told = admin("cluster elect preferred", "--json")
+    told = admin("cluster elect preferred --json")
     assert told.json["partitions"] == [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
     again = admin("cluster elect preferred")
     assert again.code == 2 and "expected no preferred replica election in progress" in again.sentence
     clean.ask(Delete(znodes.PREFERRED_ELECTION))
     path = file({"partitions": [{"topic": "t", "partition": 1}]})
-    assert admin("cluster elect preferred", "--path-to-json-file", path).out == (
+    assert admin("cluster elect preferred --path-to-json-file", path).out == (
         "Successfully started preferred replica election for partitions t-1\n"
     )
     asked = znodes.decode_partitions(clean.ask(GetData(znodes.PREFERRED_ELECTION)).data)
@@ -506,9 +479,9 @@ def test_whoever_comes_second_is_told(clean, monkeypatch, fencepost, file):
 
 def test_a_server_that_is_not_there(fencepost, tmp_path):
     """Rule: neither a server that does not answer nor a directory without a cluster is waited for."""
-    told = fencepost("cluster topics list", "--zookeeper", "127.0.0.1:1")
+    told = fencepost("cluster topics list --zookeeper 127.0.0.1:1")
     assert (
         told.code == 2 and "expected a ZooKeeper server that answers `srvr`, saw no answer" in told.sentence
     )
-    told = fencepost("cluster topics list", "--directory", tmp_path)
+    told = fencepost("cluster topics list --directory", tmp_path)
     assert told.code == 2 and "expected a cluster that was brought up here" in told.sentence

@@ -110,22 +110,12 @@ def lines_go_through(directory: Path, fencepost, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
     standard_input("".join(f"k{number % 7}:{number}\n" for number in range(1_000)))
-    told = fencepost(
-        "cluster produce", "lines", *where, "--key-separator", ":", "--record", history, "--json"
-    )
+    told = fencepost("cluster produce lines", *where, "--key-separator", ":", "--record", history, "--json")
     assert (told.code, told.json["ok"], told.json["lines"]) == (0, 1_000, 1_000), told.err
     assert sum(told.json["partitions"].values()) == 1_000
 
     told = fencepost(
-        "cluster consume",
-        "lines",
-        *where,
-        "--from-beginning",
-        "--max",
-        1_000,
-        "--record",
-        history,
-        "--json",
+        "cluster consume lines", *where, "--from-beginning", "--max", 1_000, "--record", history, "--json"
     )
     read = [json.loads(line) for line in told.out.splitlines()]
     assert sorted(int(record["value"]) for record in read) == list(range(1_000))
@@ -138,11 +128,11 @@ def lines_go_through(directory: Path, fencepost, monkeypatch):
     assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
 
     standard_input("no key\n")
-    told = fencepost("cluster produce", "lines", *where, "--key-separator", ":")
+    told = fencepost("cluster produce lines", *where, "--key-separator", ":")
     assert told.code == 2 and "line 1: expected a key, ':' and a value, saw no key" in told.sentence
-    told = fencepost("cluster consume", "nosuch", *where)
+    told = fencepost("cluster consume nosuch", *where)
     assert told.code == 2 and "saw 'nosuch'" in told.sentence
-    told = fencepost("cluster consume", "lines", *where, "--partition", 9)
+    told = fencepost("cluster consume lines", *where, "--partition", 9)
     assert told.code == 2 and "expected one of the partitions 0 to 2, saw 9" in told.sentence
 
 
@@ -183,7 +173,7 @@ def a_killed_producer_is_recorded(directory: Path, fencepost):
         process.kill()
         process.communicate()
     where = ("--directory", directory, "--record", history)
-    assert fencepost("cluster consume", "ahead", *where, "--from-beginning", "--timeout-ms", 2_000).code == 0
+    assert fencepost("cluster consume ahead", *where, "--from-beginning", "--timeout-ms", 2_000).code == 0
     assert acknowledged() > 500
     judged = fencepost("check", history, "--checks", "log,kafka", "--json")
     assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
@@ -204,7 +194,7 @@ def a_group_goes_through(directory: Path, fencepost):
     assert fencepost("cluster groups list", *where).out == "no groups\n"
     assert (
         "expected a group, saw g, and no group at all"
-        in fencepost("cluster groups describe", "g", *where).sentence
+        in fencepost("cluster groups describe g", *where).sentence
     )
     brokers = ProcessCluster.load(directory).state.brokers
     addresses = {number: (HOST, broker.port) for number, broker in brokers.items()}
@@ -223,7 +213,7 @@ def a_group_goes_through(directory: Path, fencepost):
             await asyncio.wait_for(client.until(lambda: sum(committed.values()) == 1_000), BOUND_S)
 
     asyncio.run(consume())
-    told = fencepost("cluster groups describe", "g", *where, "--json")
+    told = fencepost("cluster groups describe g", *where, "--json")
     assert {part["partition"]: part["committed"] for part in told.json["partitions"]} == committed
     assert all(part["lag"] == 0 for part in told.json["partitions"])
     eventually(
@@ -232,7 +222,7 @@ def a_group_goes_through(directory: Path, fencepost):
     reset = ("cluster groups reset-offsets", "g", "--topic", "lines", "--to-earliest", *where)
     assert "nothing was changed" in fencepost(*reset).err
     assert fencepost(*reset, "--execute").code == 0
-    told = fencepost("cluster groups describe", "g", *where, "--json")
+    told = fencepost("cluster groups describe g", *where, "--json")
     assert sum(part["lag"] for part in told.json["partitions"]) == 1_000
 
 
@@ -264,7 +254,7 @@ def kafka_clients_go_through(directory: Path, fencepost):
     it back; so does the tool by --bootstrap."""
     from confluent_kafka import Consumer, Producer
 
-    told = fencepost("cluster status", "--directory", directory, "--json").json
+    told = fencepost("cluster status --directory", directory, "--json").json
     servers = told["bootstrap_servers"]
     assert servers == ",".join(broker["kafka"] for broker in told["brokers"])
     assert told["security_protocol"] == "PLAINTEXT"
@@ -295,7 +285,7 @@ def transactions_go_through(directory: Path, fencepost):
     committed ones."""
     from confluent_kafka import Consumer, Producer, TopicPartition
 
-    servers = fencepost("cluster status", "--directory", directory, "--json").json["bootstrap_servers"]
+    servers = fencepost("cluster status --directory", directory, "--json").json["bootstrap_servers"]
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "one"})
     producer.init_transactions(BOUND_S)
     for value, commit in ((b"aborted", False), (b"committed", True)):
@@ -323,8 +313,7 @@ def the_tool_is_a_member(directory: Path, fencepost):
     history is judged Ok."""
     where, history = ("--directory", directory), directory.parent / "history.jsonl"
     told = fencepost(
-        "cluster consume",
-        "lines",
+        "cluster consume lines",
         *where,
         "--group",
         "tool",
@@ -337,15 +326,15 @@ def the_tool_is_a_member(directory: Path, fencepost):
     first = told.out.splitlines()
     assert (told.code, len(first)) == (0, 600), told.err
     told = fencepost(
-        "cluster consume", "lines", *where, "--group", "tool", "--from-beginning", "--max", 400, "--commit",
-        "sync", "--record", history,
+        "cluster consume lines", *where, "--group", "tool", "--from-beginning", "--max", 400, "--commit",
+        "sync", "--record", history
     )  # fmt: skip
     assert sorted(map(int, first + told.out.splitlines())) == list(range(1_000))
-    described = fencepost("cluster groups describe", "tool", *where, "--json").json
+    described = fencepost("cluster groups describe tool", *where, "--json").json
     assert sum(part["lag"] for part in described["partitions"]) == 0
     judged = fencepost("check", history, "--json")
     assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
-    told = fencepost("cluster consume", "lines", *where, "--group", "tool", "--partition", 0)
+    told = fencepost("cluster consume lines", *where, "--group", "tool", "--partition", 0)
     assert told.code == 2 and "expected --partition or --group, saw both" in told.sentence
 
 
@@ -356,7 +345,7 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     from fencepost.systems.processes import ProcessCluster
 
     where = ("--directory", directory)
-    told = fencepost("cluster up", "--brokers", 3, *where, "--session-timeout-ms", 1500, "--detach", "--json")
+    told = fencepost("cluster up --brokers 3", *where, "--session-timeout-ms", 1500, "--detach", "--json")
     assert (told.code, told.json["healthy"], len(told.json["brokers"])) == (0, True, 3), told.err
     cluster = ProcessCluster.load(directory)
     ports = {broker["broker"]: broker["port"] for broker in told.json["brokers"]}
@@ -370,8 +359,8 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     answer = eventually(lambda: (it := produce(ports[1], 41)).error is ErrorCode.NONE and it)
     assert answer.base_offset == 0
 
-    assert fencepost("cluster kill", 1, *where).out == "broker 1 is dead\n"
-    assert fencepost("cluster kill", 1, *where).sentence.startswith(
+    assert fencepost("cluster kill 1", *where).out == "broker 1 is dead\n"
+    assert fencepost("cluster kill 1", *where).sentence.startswith(
         "fencepost: broker 1: expected a broker that runs"
     )
     lost = cluster.wait_until(
@@ -387,7 +376,7 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     status = fencepost("cluster status", *where)
     assert status.code == 1 and "dead" in status.out
 
-    assert fencepost("cluster start", 1, *where).code == 0
+    assert fencepost("cluster start 1", *where).code == 0
     ProcessCluster.load(directory).wait_until(lambda seen: seen.healthy, "broker 1 again")
     assert fencepost("cluster status", *where).code == 0
     stops_in_order(directory, fencepost, leader)
@@ -425,14 +414,14 @@ def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost)
     ) as up:
         try:
             assert msgspec.json.decode(up.stdout.readline())["healthy"]
-            assert fencepost("cluster pause", 1, *where).out == "broker 1 is paused\n"
+            assert fencepost("cluster pause 1", *where).out == "broker 1 is paused\n"
             cluster = ProcessCluster.load(directory)
             cluster.wait_until(lambda seen: not seen.brokers[0].registered, "an expired session")
-            assert fencepost("cluster resume", 1, *where).out == "broker 1 is running\n"
+            assert fencepost("cluster resume 1", *where).out == "broker 1 is running\n"
             cluster.wait_until(lambda seen: seen.healthy, "a new session")
             again = fencepost("cluster up", *where)
             assert again.code == 2 and "expected a directory without a running cluster" in again.sentence
-            fencepost("cluster pause", 1, *where)
+            fencepost("cluster pause 1", *where)
         finally:
             os.killpg(up.pid, signal.SIGINT)
         assert up.wait(BOUND_S) == 130
@@ -448,7 +437,7 @@ def test_a_broker_that_dies_on_the_way_up_ends_the_others(directory, fencepost, 
         cluster, "free_ports", lambda count: [1] * count
     )  # a port that no ordinary user may open
     monkeypatch.setattr(cluster, "HOST", "203.0.113.1")  # and an address that no machine has
-    told = fencepost("cluster up", "--brokers", 2, "--directory", directory)
+    told = fencepost("cluster up --brokers 2 --directory", directory)
     assert told.code == 2 and "broker " in told.sentence and processes_of(directory) == []
 
 

@@ -36,9 +36,9 @@ def test_an_old_name_works_and_says_the_new_one(fencepost, old) -> None:
 
 def test_an_old_name_does_the_work(fencepost) -> None:
     """The whole line is the same, and standard output with it; what follows --json is one object."""
-    told, meant = fencepost("drivers", "list", "--json"), fencepost("torture", "drivers", "list", "--json")
+    told, meant = fencepost("drivers list --json"), fencepost("torture drivers list --json")
     assert (told.code, told.json) == (meant.code, meant.json) and told.json["drivers"]
-    wrong = fencepost("topics", "creat", "--json")
+    wrong = fencepost("topics creat --json")
     assert wrong.code == 2 and "create" in wrong.json["error"]
 
 
@@ -46,8 +46,8 @@ def test_a_command_with_arguments_has_commands_below_it(fencepost, tmp_path, mon
     """The first word decides: `mine FOLDER` judges, `mine explain FOLDER` explains; a folder that is called
     as a command is given as ./explain."""
     monkeypatch.chdir(tmp_path)
-    below = fencepost("mine", "explain", "nowhere")
+    below = fencepost("mine explain nowhere")
     assert below.code == 2 and "nowhere" in below.sentence
-    assert "`fencepost mine explain --help`" in fencepost("mine", "explain").err
-    shown = fencepost("mine", "--help").out
+    assert "`fencepost mine explain --help`" in fencepost("mine explain").err
+    shown = fencepost("mine --help").out
     assert "fencepost mine [OPTIONS] FILE|FOLDER..." in shown and "explain" in shown.split("Commands")[1]

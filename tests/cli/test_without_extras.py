@@ -42,16 +42,7 @@ ON_ZOOKEEPER = (
     ["cluster", "topics", "alter", "t", "--partitions", "2", *STATE],
     ["cluster", "topics", "delete", "t", *STATE],
     ["cluster", "elect", "preferred", *STATE],
-    [
-        "cluster",
-        "reassign",
-        "--generate",
-        "--broker-list",
-        "1",
-        "--topics-to-move-json-file",
-        "some.json",
-        *STATE,
-    ],
+    ["cluster", "reassign", "--generate", "--broker-list=1", "--topics-to-move-json-file=some.json", *STATE],
 )
 ON_KIO = (
     ["cluster", "up", "--embedded", "--directory", "made"],
