@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from fencepost.cli.cluster.client.clients import PASSWORD, bootstrap_option, ca_option, user_option
-from fencepost.console.options import json_option
+from fencepost.console.options import FILE, FILE_THAT_IS, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
 
@@ -40,17 +40,12 @@ OURS = "fencepost"
 )
 @click.option(
     "--departures",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     metavar="FILE",
     help="JSON, case name -> why it may differ; a name may end with *. [default: for fencepost's brokers, "
     "our own table]",
 )
-@click.option(
-    "--junit",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write the results as JUnit XML.",
-)
+@click.option("--junit", type=FILE, metavar="FILE", help="Write the results as JUnit XML.")
 @click.option("--all", "everything", is_flag=True, help="List equal cases too.")
 @json_option
 def command(

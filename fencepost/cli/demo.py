@@ -12,7 +12,7 @@ from fencepost.cli.campaign.driving import show as show_campaign
 from fencepost.cli.mine.command import mine_with_bar
 from fencepost.cli.mine.command import show as show_mining
 from fencepost.cli.replay import by_rank
-from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
+from fencepost.console.options import jobs_option, json_option, out_option, seeds_option
 from fencepost.console.output import Output
 from fencepost.report.commands import replay_stored
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -29,13 +29,7 @@ DIGEST_SAMPLE = 20
 
 
 @click.command("demo")
-@click.option(
-    "--seeds",
-    type=SeedRange(),
-    default="0:100",
-    show_default=True,
-    help="Seeds of each of the two campaigns.",
-)
+@seeds_option
 @click.option("--bug", default="KIP-101", show_default=True, metavar="ID", help="The bug to plant.")
 @jobs_option
 @out_option("out/demo", "Folder for all output; an earlier demo there is replaced.")

@@ -10,12 +10,16 @@ from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
 from fencepost.checkers.verdict import by_rank as ranked
 from fencepost.console.files import read_bytes
 from fencepost.console.options import (
+    ANY_PATH,
+    FILE,
     LARGEST_SEED,
     bug_option,
     checks_option,
+    html_option,
     json_option,
     profile_option,
     split_names,
+    trace_option,
 )
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_plan, replay_seed, replay_stored
@@ -48,16 +52,12 @@ class ReplayRequest:
 
 
 @click.command("replay")
-@click.argument("folder", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="A stored run of FOLDER, by its id."
-)
+@click.argument("folder", type=ANY_PATH, required=False)
+@trace_option("A stored run of FOLDER, by its id.")
 @click.option(
     "--seed", type=click.IntRange(0, LARGEST_SEED), help="A seed, with or without a stored run of it."
 )
-@click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Your own plan (JSON)."
-)
+@click.option("--plan", "plan_file", type=FILE, help="Your own plan (JSON).")
 @bug_option
 @profile_option
 @checks_option
@@ -75,12 +75,7 @@ class ReplayRequest:
     show_default=True,
     help="Approximate length of the timeline.",
 )
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the run as a page that you step through (docs/how-to/viewer.md).",
-)
+@html_option("Also write the run as a page that you step through (docs/how-to/viewer.md).")
 @click.option(
     "--beside",
     metavar="healthy|PLAN",

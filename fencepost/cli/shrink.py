@@ -11,6 +11,8 @@ from attrs import frozen
 from fencepost.cli.campaign.shrinking import counts, shrink_with_bar
 from fencepost.console.files import read_bytes
 from fencepost.console.options import (
+    ANY_PATH,
+    FILE,
     LARGEST_SEED,
     NumberRange,
     bug_option,
@@ -19,6 +21,7 @@ from fencepost.console.options import (
     json_option,
     profile_option,
     split_names,
+    trace_option,
 )
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_plan
@@ -44,8 +47,8 @@ class ShrinkRequest:
 
 
 @click.command("shrink")
-@click.argument("source", type=click.Path(path_type=Path), required=False, metavar="[PLAN|TRACES]")
-@click.option("--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="A run of TRACES, by its id.")
+@click.argument("source", type=ANY_PATH, required=False, metavar="[PLAN|TRACES]")
+@trace_option("A run of TRACES, by its id.")
 @click.option("--seed", type=click.IntRange(0, LARGEST_SEED), help="The swarm's plan of a seed instead.")
 @bug_option
 @profile_option
@@ -53,7 +56,7 @@ class ShrinkRequest:
 @checks_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     default=Path("out/shrunk.json"),
     show_default=True,
     help="File for the plan; it has the best plan so far at any time.",

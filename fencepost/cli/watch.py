@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.console.options import NumberRange, out_option
+from fencepost.console.options import (
+    ANY_PATH,
+    NumberRange,
+    demanded_profile_option,
+    master_option,
+    out_option,
+)
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 from fencepost.traces.errors import ExitCode
@@ -19,7 +25,7 @@ LONGEST = 400
 
 
 @click.command("watch")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.argument("folder", type=ANY_PATH, metavar="FOLDER")
 @out_option(
     "out/watched",
     "Folder for findings, logs and quarantine (Parquet) and the checkpoint; continues an earlier watch.",
@@ -51,16 +57,13 @@ LONGEST = 400
     metavar="SECONDS",
     help="Time between looks at the folder.",
 )
-@click.option(
-    "--profile",
-    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
-)
+@demanded_profile_option
 @click.option(
     "--transactions",
     is_flag=True,
     help="Ask the checks transactions and exactly_once, too. Each operation then goes to one more group.",
 )
-@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
+@master_option
 @click.option(
     "--json",
     "as_json",

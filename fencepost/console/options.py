@@ -96,6 +96,51 @@ def processors() -> int:
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+ANY_PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE_THAT_IS = click.Path(path_type=Path, exists=True, dir_okay=False)
+WHOLE_FILE_THAT_IS = click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True)
+WHOLE_FOLDER_THAT_IS = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True)
+"""Whole: resolved, for processes that run elsewhere."""
+
+
+def options(*each: Decorator) -> Decorator:
+    """Options that go together, as one decorator; in the order of the help."""
+
+    def together(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(each):
+            function = option(function)
+        return function
+
+    return together
+
+
+def named_value(text: str, example: str) -> tuple[str, str]:
+    """The name and the value of NAME=VALUE. example: for the error message. Raises UsageError."""
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip()):
+        raise click.UsageError(f"expected {example}, saw {text!r}")
+    return name.strip(), value.strip()
+
+
+inputs_argument: Decorator = click.argument(
+    "inputs", nargs=-1, required=True, type=ANY_PATH, metavar="FILE|FOLDER..."
+)
+seeds_option: Decorator = click.option(
+    "--seeds",
+    type=SeedRange(),
+    default="0:100",
+    show_default=True,
+    help="Seeds A:B (B not included), or one seed N.",
+)
+demanded_profile_option: Decorator = click.option(
+    "--profile",
+    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
+)
+master_option: Decorator = click.option(
+    "--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs."
+)
 json_option: Decorator = click.option(
     "--json",
     "output",
@@ -132,6 +177,22 @@ checks_option: Decorator = click.option(
 )
 
 
+def trace_option(what: str) -> Decorator:
+    """The option --trace, the id of a trace. what: the help text."""
+    return click.option("--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help=what)
+
+
+def html_option(what: str) -> Decorator:
+    """The option --html, a page to write. what: the help text."""
+    return click.option("--html", type=FILE, metavar="FILE", help=what)
+
+
+def directory_option(default: str, what: str) -> Decorator:
+    """The option --directory, of a cluster. default: the directory; what: the help text."""
+    whole = click.Path(path_type=Path, file_okay=False, resolve_path=True)
+    return click.option("--directory", type=whole, default=Path(default), show_default=True, help=what)
+
+
 def out_option(default: str, what: str) -> Decorator:
     """The option --out, a folder.
 
@@ -142,10 +203,4 @@ def out_option(default: str, what: str) -> Decorator:
     Returns:
         a decorator for commands.
     """
-    return click.option(
-        "--out",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=Path(default),
-        show_default=True,
-        help=what,
-    )
+    return click.option("--out", type=FOLDER, default=Path(default), show_default=True, help=what)

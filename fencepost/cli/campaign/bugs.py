@@ -7,7 +7,7 @@ import attrs
 import rich_click as click
 
 from fencepost.cli.campaign.driving import drive_with_bar
-from fencepost.console.options import jobs_option, json_option
+from fencepost.console.options import FOLDER, jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError, strongest, unknown_name
 
@@ -168,11 +168,7 @@ def _story(part: type) -> str:
     "--shrink/--no-shrink", default=True, show_default=True, help="Shorten the scripts of log bugs."
 )
 @jobs_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the track record here; bugs in it are not hunted again.",
-)
+@click.option("--out", type=FOLDER, help="Keep the track record here; bugs in it are not hunted again.")
 @json_option
 def hunt(
     bugs: tuple[str, ...],

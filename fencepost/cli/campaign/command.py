@@ -20,14 +20,17 @@ from fencepost.cli.campaign.real import (
 from fencepost.console.branching import Branching
 from fencepost.console.files import read_bytes
 from fencepost.console.options import (
+    FILE,
     Named,
-    SeedRange,
     bug_option,
     checks_option,
+    html_option,
     jobs_option,
     json_option,
+    master_option,
     out_option,
     profile_option,
+    seeds_option,
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
@@ -41,13 +44,7 @@ SIMULATION = "simulation"
 
 
 @click.group("campaign", cls=Branching)
-@click.option(
-    "--seeds",
-    type=SeedRange(),
-    default="0:100",
-    show_default=True,
-    help="Seeds A:B (B not included), or one seed N.",
-)
+@seeds_option
 @jobs_option
 @out_option("out/campaign", "Folder for traces and verdicts.")
 @bug_option
@@ -62,7 +59,7 @@ SIMULATION = "simulation"
 @click.option(
     "--plan",
     "plan_file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Run this plan (JSON) under every seed, instead of the swarm's plans.",
 )
 @checks_option
@@ -94,12 +91,10 @@ SIMULATION = "simulation"
     show_default=True,
     help="Worker processes on this machine (--jobs), or the executors of Spark (--master).",
 )
-@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the result also as a page, with the first run of each anomaly drawn, and a page of each of "
-    "these runs next to it.",
+@master_option
+@html_option(
+    "Write the result also as a page, with the first run of each anomaly drawn, and a page of each of "
+    "these runs next to it."
 )
 @real_options
 @json_option

@@ -11,7 +11,7 @@ import rich_click as click
 from attrs import frozen
 
 from fencepost.console.files import read_bytes
-from fencepost.console.options import Decorator, Named
+from fencepost.console.options import WHOLE_FILE_THAT_IS, WHOLE_FOLDER_THAT_IS, Decorator, Named, options
 from fencepost.console.output import Output
 from fencepost.traces.errors import FencepostError, unknown_name
 
@@ -35,59 +35,55 @@ OPTIONS = ("kafka_home", "bootstrap", "script", "links", "disks")
 RUNS_PER_CLUSTER = 25
 
 
-def real_options(function: Any) -> Any:
-    """The options, as a decorator."""
-    decorators: tuple[Decorator, ...] = (
-        click.option(
-            "--system",
-            default="simulation",
-            show_default=True,
-            metavar="NAME",
-            help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, kfake, "
-            "librdkafka-mock, external.",
-        ),
-        click.option(
-            "--kafka-home",
-            type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
-            metavar="DIR",
-            help="With apache-kafka: an unpacked release. [default: Maven fetches the jars]",
-        ),
-        click.option("--bootstrap", metavar="HOST:PORT,...", help="With external: where the cluster is."),
-        click.option(
-            "--script",
-            type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
-            metavar="FILE",
-            help="With external: the program that breaks it. docs/how-to/real-systems.md has its verbs, "
-            "docs/examples/external one for docker compose.",
-        ),
-        click.option(
-            "--links",
-            is_flag=True,
-            help="With apache-kafka: every connection passes a proxy, so that links between brokers can be "
-            "cut. Runs take longer.",
-        ),
-        click.option(
-            "--disks",
-            is_flag=True,
-            help="With apache-kafka: log directories are disks that can lose power (FUSE).",
-        ),
-        click.option(
-            "--control",
-            type=Named(list(CONTROLS)),
-            help="Draw plans in which Kafka breaks what it does not promise, and judge as if it did: the "
-            "campaign has to find it.",
-        ),
-        click.option(
-            "--runs-per-cluster",
-            type=click.IntRange(1, 10_000),
-            default=RUNS_PER_CLUSTER,
-            show_default=True,
-            help="Of a real system: runs before it is started anew.",
-        ),
-    )
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+real_options: Decorator = options(
+    click.option(
+        "--system",
+        default="simulation",
+        show_default=True,
+        metavar="NAME",
+        help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, kfake, "
+        "librdkafka-mock, external.",
+    ),
+    click.option(
+        "--kafka-home",
+        type=WHOLE_FOLDER_THAT_IS,
+        metavar="DIR",
+        help="With apache-kafka: an unpacked release. [default: Maven fetches the jars]",
+    ),
+    click.option("--bootstrap", metavar="HOST:PORT,...", help="With external: where the cluster is."),
+    click.option(
+        "--script",
+        type=WHOLE_FILE_THAT_IS,
+        metavar="FILE",
+        help="With external: the program that breaks it. docs/how-to/real-systems.md has its verbs, "
+        "docs/examples/external one for docker compose.",
+    ),
+    click.option(
+        "--links",
+        is_flag=True,
+        help="With apache-kafka: every connection passes a proxy, so that links between brokers can be "
+        "cut. Runs take longer.",
+    ),
+    click.option(
+        "--disks",
+        is_flag=True,
+        help="With apache-kafka: log directories are disks that can lose power (FUSE).",
+    ),
+    click.option(
+        "--control",
+        type=Named(list(CONTROLS)),
+        help="Draw plans in which Kafka breaks what it does not promise, and judge as if it did: the "
+        "campaign has to find it.",
+    ),
+    click.option(
+        "--runs-per-cluster",
+        type=click.IntRange(1, 10_000),
+        default=RUNS_PER_CLUSTER,
+        show_default=True,
+        help="Of a real system: runs before it is started anew.",
+    ),
+)
+"""The options, as a decorator."""
 
 
 def refuse_for_simulation(given: dict[str, Any]) -> None:

@@ -17,7 +17,9 @@ import rich_click as click
 
 from fencepost.cli.cluster import elect, groups, kafka, reassign, topics
 from fencepost.cli.cluster.client import consume, produce
-from fencepost.console.options import Decorator, json_option
+from fencepost.cli.cluster.client.clients import cluster_directory
+from fencepost.cli.cluster.zookeeper import zookeeper_option
+from fencepost.console.options import WHOLE_FILE_THAT_IS, Decorator, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, MissingExtraError
 
@@ -33,25 +35,7 @@ OFFSETS_PARTITIONS = 8
 TRANSACTION_PARTITIONS = 4
 """Partitions of __transaction_state, as above (Kafka: 50)."""
 
-directory_option: Decorator = click.option(
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
-    default=Path("out/cluster"),
-    show_default=True,
-    help="Where the cluster keeps all its files; the other commands find it there.",
-)
 broker_argument: Decorator = click.argument("broker", type=click.IntRange(1), metavar="BROKER")
-
-
-def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from fencepost.impl.runtime.addresses import parse_address
-
-    if value is not None:
-        try:
-            parse_address(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error), context, parameter) from None
-    return value
 
 
 @click.group("cluster")
@@ -78,13 +62,8 @@ def command() -> None:
 
 @command.command("up", short_help="Start it, wait until it is healthy.")
 @click.option("--brokers", type=click.IntRange(1, 16), default=3, show_default=True, help="How many brokers.")
-@click.option(
-    "--zookeeper",
-    metavar="HOST:PORT",
-    callback=_address,
-    help="Use this ZooKeeper server. By default one is started from PySpark's jars.",
-)
-@directory_option
+@zookeeper_option("Use this ZooKeeper server. By default one is started from PySpark's jars.")
+@cluster_directory
 @click.option(
     "--session-timeout-ms",
     type=click.IntRange(400, 600_000),
@@ -101,14 +80,14 @@ def command() -> None:
 )
 @click.option(
     "--tls",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+    type=WHOLE_FILE_THAT_IS,
     nargs=2,
     metavar="CERTIFICATE KEY",
     help="Clients of Kafka's protocol use TLS, with this certificate chain and private key (PEM).",
 )
 @click.option(
     "--users",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+    type=WHOLE_FILE_THAT_IS,
     metavar="FILE",
     help="Clients of Kafka's protocol log in (SASL/PLAIN). The file has a line NAME:PASSWORD for each.",
 )
@@ -280,7 +259,7 @@ def _closing_terminal_interrupts() -> Iterator[None]:
 
 
 @command.command("status", short_help="Processes, controller and leaders.")
-@directory_option
+@cluster_directory
 @json_option
 def status(directory: Path, output: Output) -> ExitCode:
     """Print the state of every process and of ZooKeeper. Exit code 1 if the cluster is not
@@ -298,7 +277,7 @@ def status(directory: Path, output: Output) -> ExitCode:
 
 @command.command("stop", short_help="End every process, or one broker by a controlled shutdown.")
 @click.argument("broker", type=click.IntRange(1), metavar="[BROKER]", required=False)
-@directory_option
+@cluster_directory
 @json_option
 def stop(broker: int | None, directory: Path, output: Output) -> ExitCode:
     """End the brokers, then the ZooKeeper server that was started with them. The data stays.
@@ -321,68 +300,41 @@ def stop(broker: int | None, directory: Path, output: Output) -> ExitCode:
     return output.end(ExitCode.NOTHING_FOUND, {"stopped": True})
 
 
-@command.command("kill", short_help="End a broker as a crash does.")
-@broker_argument
-@directory_option
-@json_option
-def kill(broker: int, directory: Path, output: Output) -> ExitCode:
-    """SIGKILL: nothing is closed, and ZooKeeper notices after the session time-out.
+def _verb(name: str, process: str, short_help: str, says: str) -> None:
+    """A command that does something to the process of one broker, and waits until that shows. process: its
+    state then; short_help, says: the help."""
 
-    \b
-    Examples
-      fencepost cluster kill 2
-    """
-    cluster = _load(directory)
-    cluster.kill(broker)
-    return _wait(cluster, broker, "dead", output)
-
-
-@command.command("start", short_help="Start a dead broker again, on its files.")
-@broker_argument
-@directory_option
-@json_option
-def start(broker: int, directory: Path, output: Output) -> ExitCode:
-    """Start the process of a broker that was killed or has halted.
-
-    \b
-    Examples
-      fencepost cluster start 2
-    """
-    cluster = _load(directory)
-    cluster.start(broker)
-    return _wait(cluster, broker, "running", output)
+    @command.command(
+        name, short_help=short_help, help=f"{says}\n\n\b\nExamples\n  fencepost cluster {name} 2"
+    )
+    @broker_argument
+    @cluster_directory
+    @json_option
+    def verb(broker: int, directory: Path, output: Output) -> ExitCode:
+        cluster = _load(directory)
+        getattr(cluster, name)(broker)
+        return _wait(cluster, broker, process, output)
 
 
-@command.command("pause", short_help="Suspend a broker.")
-@broker_argument
-@directory_option
-@json_option
-def pause(broker: int, directory: Path, output: Output) -> ExitCode:
-    """SIGSTOP: like a long garbage collection. After the session time-out the others continue without it.
-
-    \b
-    Examples
-      fencepost cluster pause 2
-    """
-    cluster = _load(directory)
-    cluster.pause(broker)
-    return _wait(cluster, broker, "paused", output)
-
-
-@command.command("resume", short_help="Resume a paused broker.")
-@broker_argument
-@directory_option
-@json_option
-def resume(broker: int, directory: Path, output: Output) -> ExitCode:
-    """SIGCONT: the broker resumes with the state that it had when it was paused.
-
-    \b
-    Examples
-      fencepost cluster resume 2
-    """
-    cluster = _load(directory)
-    cluster.resume(broker)
-    return _wait(cluster, broker, "running", output)
+for name, process, short_help, says in (
+    (
+        *("kill", "dead", "End a broker as a crash does."),
+        "SIGKILL: nothing is closed, and ZooKeeper notices after the session time-out.",
+    ),
+    (
+        *("start", "running", "Start a dead broker again, on its files."),
+        "Start the process of a broker that was killed or has halted.",
+    ),
+    (
+        *("pause", "paused", "Suspend a broker."),
+        "SIGSTOP: like a long garbage collection. After the session time-out the others continue without it.",
+    ),
+    (
+        *("resume", "running", "Resume a paused broker."),
+        "SIGCONT: the broker resumes with the state that it had when it was paused.",
+    ),
+):
+    _verb(name, process, short_help, says)
 
 
 def _load(directory: Path) -> "ProcessCluster":

@@ -6,7 +6,7 @@ from pathlib import Path
 import rich_click as click
 
 from fencepost.cli.cluster.zookeeper import cluster_options, connected
-from fencepost.console.options import json_option
+from fencepost.console.options import FILE_THAT_IS, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
@@ -30,7 +30,7 @@ def command() -> None:
 @click.option(
     "--path-to-json-file",
     "file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     help='Only these partitions: {"partitions":[{"topic":"t","partition":0}]}. By default all.',
 )
 @cluster_options

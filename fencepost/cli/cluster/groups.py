@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import rich_click as click
 
-from fencepost.cli.cluster.client.clients import directory_option
+from fencepost.cli.cluster.client.clients import cluster_directory
 from fencepost.console.options import json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -48,7 +48,7 @@ def command() -> None:
 
 
 @command.command("list", short_help="All groups, their states and coordinators.")
-@directory_option
+@cluster_directory
 @json_option
 def list_groups(directory: Path, output: Output) -> ExitCode:
     """Ask every broker for the groups that it coordinates.
@@ -67,7 +67,7 @@ def list_groups(directory: Path, output: Output) -> ExitCode:
 
 @command.command("describe", short_help="State, members, committed offsets and lag of a group.")
 @click.argument("group")
-@directory_option
+@cluster_directory
 @json_option
 def describe(group: str, directory: Path, output: Output) -> ExitCode:
     """Print the state and generation of GROUP, and for each partition its member, the committed offset, the
@@ -104,7 +104,7 @@ def describe(group: str, directory: Path, output: Output) -> ExitCode:
     "--shift-by", type=int, metavar="N", help="By N from the committed offset, kept within the log."
 )
 @click.option("--execute", is_flag=True, help="Commit the offsets. Without it nothing changes.")
-@directory_option
+@cluster_directory
 @json_option
 def reset_offsets(
     group: str,

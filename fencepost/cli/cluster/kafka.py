@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.console.options import Decorator, Named, json_option
+from fencepost.console.options import WHOLE_FOLDER_THAT_IS, Named, directory_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 VERSION = "4.4.0"
 """As systems/apache_kafka/jars.py recommends."""
-directory_option: Decorator = click.option(
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
-    default=Path("out/kafka"),
-    show_default=True,
-    help="Where the cluster keeps all its files; `down` finds it there.",
+kafka_directory = directory_option(
+    "out/kafka", "Where the cluster keeps all its files; `down` finds it there."
 )
 
 
@@ -55,11 +51,11 @@ def command() -> None:
 @click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True, help="How many brokers.")
 @click.option(
     "--kafka-home",
-    type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
+    type=WHOLE_FOLDER_THAT_IS,
     metavar="DIR",
     help="An unpacked release. [default: Maven fetches the jars]",
 )
-@directory_option
+@kafka_directory
 @click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `cluster kafka down`.")
 @json_option
 def up(
@@ -115,7 +111,7 @@ def _tell(output: Output, cluster: "ApacheKafka") -> None:
 
 
 @command.command("down", short_help="End every process.")
-@directory_option
+@kafka_directory
 @json_option
 def down(directory: Path, output: Output) -> ExitCode:
     """End the brokers of --directory, and the ZooKeeper server that was started with them. The data stays.

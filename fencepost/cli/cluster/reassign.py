@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import rich_click as click
 
 from fencepost.cli.cluster.zookeeper import cluster_options, connected, draw, seed_option
-from fencepost.console.options import json_option
+from fencepost.console.options import FILE_THAT_IS, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
 Needed = TypeVar("Needed")
-file_type = click.Path(path_type=Path, exists=True, dir_okay=False)
+file_type = FILE_THAT_IS
 
 
 @click.command("reassign", short_help="Move partitions between brokers.")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.console.options import json_option
+from fencepost.console.options import ANY_PATH, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
@@ -24,7 +24,7 @@ def command() -> None:
 
 
 @command.command("dump", short_help="Batches, records, indexes and checkpoints, and what is damaged.")
-@click.argument("path", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.argument("path", type=ANY_PATH, metavar="DIR|FILE")
 @click.option("--deep", is_flag=True, help="Also the records of every batch.")
 @click.option("--verify-index", is_flag=True, help="Follow every entry of the indexes into the log.")
 @json_option
@@ -113,6 +113,6 @@ def audit(
     if history is not None:
         from fencepost.cli.show import chosen_trace
 
-        trace = chosen_trace(history, None, None).trace
+        trace = chosen_trace(history, None).trace
         asked = History(operations=trace.operations, names=names_of(named))
     return audit_places(request, output, asked)

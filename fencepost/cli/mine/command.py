@@ -1,26 +1,31 @@
 """`fencepost mine`: traces by the million, judged on Spark."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import rich_click as click
 
+from fencepost.cli.inputs import format_option
 from fencepost.cli.mine import convert, explain, package
 from fencepost.cli.model.parameters import parameter_options, parameters_of
 from fencepost.console.branching import Branching
 from fencepost.console.options import (
+    FOLDER,
     Decorator,
     NumberRange,
     checks_option,
+    demanded_profile_option,
+    inputs_argument,
     json_option,
+    master_option,
+    options,
     out_option,
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode, unknown_name
+from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
     from fencepost.mining.model_check import ModelQuestion
@@ -32,39 +37,35 @@ MOST_NAMED = 5
 """Unreadable pieces that are named; the quarantine table has all."""
 
 
-def _model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about general linearizability to a command."""
-    options: tuple[Decorator, ...] = (
-        click.option(
-            "--model",
-            metavar="NAME",
-            help="Also check whether the client operations of small histories are linearizable: register, "
-            "cas-register, key-value, set, queue,"
-            " mutex, fenced-lock, counter, log, or a MODULE:CLASS of your own.",
-        ),
-        *parameter_options,
-        click.option(
-            "--timeout",
-            type=NumberRange(min=0, min_open=True),
-            metavar="SECONDS",
-            help="With --model, the time limit for one history; beyond it, unknown. [default: 10]",
-        ),
-        click.option(
-            "--memory",
-            type=click.IntRange(min=1),
-            metavar="MIB",
-            help="With --model, the memory for one history; beyond it, unknown. [default: 512]",
-        ),
-        click.option(
-            "--most",
-            type=click.IntRange(min=1),
-            metavar="OPERATIONS",
-            help="With --model, a history of more operations is unknown without a search. [default: 2000]",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+_model_options: Decorator = options(
+    click.option(
+        "--model",
+        metavar="NAME",
+        help="Also check whether the client operations of small histories are linearizable: register, "
+        "cas-register, key-value, set, queue,"
+        " mutex, fenced-lock, counter, log, or a MODULE:CLASS of your own.",
+    ),
+    *parameter_options,
+    click.option(
+        "--timeout",
+        type=NumberRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="With --model, the time limit for one history; beyond it, unknown. [default: 10]",
+    ),
+    click.option(
+        "--memory",
+        type=click.IntRange(min=1),
+        metavar="MIB",
+        help="With --model, the memory for one history; beyond it, unknown. [default: 512]",
+    ),
+    click.option(
+        "--most",
+        type=click.IntRange(min=1),
+        metavar="OPERATIONS",
+        help="With --model, a history of more operations is unknown without a search. [default: 2000]",
+    ),
+)
+"""Add the options about general linearizability to a command."""
 
 
 def _asked_model(
@@ -95,18 +96,15 @@ def _asked_model(
 
 
 @click.group("mine", cls=Branching)
-@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
+@inputs_argument
 @out_option(
     "out/mined",
     "New or empty folder for findings, verdicts, quarantine and statistics (Parquet), summary.json and "
     "index.html.",
 )
-@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
+@master_option
 @checks_option
-@click.option(
-    "--profile",
-    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
-)
+@demanded_profile_option
 @click.option(
     "--giant",
     type=click.IntRange(min=1),
@@ -114,13 +112,7 @@ def _asked_model(
     help="Judge a history of more operations by ranges of its log's slots, in bounded memory. [default: "
     "1000000]",
 )
-@click.option(
-    "--format",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="The format of files: fencepost, edn, json, jepsen-log or auto.",
-)
+@format_option
 @_model_options
 @click.option(
     "--resume", is_flag=True, help="Continue the mining in --out: what is judged is not judged again."
@@ -136,7 +128,7 @@ def _asked_model(
 )
 @click.option(
     "--since",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="MINED",
     help="Folder of an earlier mining: report which bugs are new, gone or have grown.",
 )
@@ -183,7 +175,7 @@ def command(
         checks=split_names(checks),
         profile=profile,
         giant=giant,
-        format=_known_format(format),
+        format=format,
         model=_asked_model(**model),
         resume=resume,
         triage=triage,
@@ -192,17 +184,6 @@ def command(
     )
     show(summary, output)
     return output.end(summary.exit_code, msgspec.json.decode(summary.to_json()))
-
-
-def _known_format(format: str) -> str:
-    """The format itself. Raises UsageError if it is unknown."""
-    from fencepost.mining.inputs.traces import FORMATS
-
-    if format not in FORMATS:
-        raise click.UsageError(
-            f"expected --format out of {', '.join(FORMATS)}, saw {unknown_name(format, FORMATS)}"
-        )
-    return format
 
 
 def mine_with_bar(

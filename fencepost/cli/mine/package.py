@@ -5,13 +5,13 @@ from pathlib import Path
 import attrs
 import rich_click as click
 
-from fencepost.console.options import json_option
+from fencepost.console.options import ANY_PATH, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 
 @click.command("package", short_help="Make an archive for a Spark cluster.")
-@click.argument("out", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.argument("out", type=ANY_PATH, metavar="FOLDER")
 @click.option(
     "--no-libraries",
     is_flag=True,

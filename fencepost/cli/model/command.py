@@ -11,7 +11,7 @@ import rich_click as click
 from fencepost.cli.model.results import bounds_of, explored, note_unreached, stays_possible_told
 from fencepost.cli.model.tlc import command as tlc
 from fencepost.cli.model.tlc.command import assignments
-from fencepost.console.options import Named, json_option
+from fencepost.console.options import FILE, Named, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.registry import NAMES, Model, shipped
 from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
@@ -92,11 +92,7 @@ def list_command(output: Output) -> ExitCode:
     help="Check only these invariants, such as COMMIT-SAFE.",
 )
 @click.option(
-    "--states",
-    type=click.IntRange(1),
-    default=5_000_000,
-    show_default=True,
-    help="Limit of distinct states.",
+    "--states", type=click.IntRange(1), default=5_000_000, show_default=True, help="Limit of distinct states."
 )
 @click.option("--depth", type=click.IntRange(0), help="At most this many steps from the beginning.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
@@ -198,11 +194,9 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
 )  # fmt: skip
 @click.option(
     "--size", type=Named(["small", "medium"]), default="small", show_default=True,
-    help="small: a few minutes, all states counted. medium: about a million states each.",
+    help="small: a few minutes, all states counted. medium: about a million states each."
 )  # fmt: skip
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the table there, as Markdown."
-)
+@click.option("--out", type=FILE, help="Write the table there, as Markdown.")
 @click.option(
     "--resume",
     is_flag=True,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.console.options import json_option
+from fencepost.console.options import FILE_THAT_IS, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 from fencepost.traces.errors import ExitCode, TraceError
@@ -15,7 +15,7 @@ MOST_SHOWN = 20
 
 @click.command("blame", short_help="Which side lost, doubled or reordered records.")
 @click.argument("record", type=click.Path(path_type=Path, exists=True))
-@click.argument("taps", type=click.Path(path_type=Path, exists=True, dir_okay=False), nargs=-1, required=True)
+@click.argument("taps", type=FILE_THAT_IS, nargs=-1, required=True)
 @json_option
 def command(record: Path, taps: tuple[Path, ...], output: Output) -> ExitCode:
     """Join what crossed the wire (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with

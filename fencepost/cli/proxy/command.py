@@ -9,7 +9,7 @@ import rich_click as click
 
 from fencepost.cli.proxy import blame
 from fencepost.console.branching import Branching
-from fencepost.console.options import Named, NumberRange, json_option
+from fencepost.console.options import FILE, FILE_THAT_IS, FOLDER, Named, NumberRange, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode
 
@@ -65,7 +65,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @click.option(
     "--record",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="Record into this folder: one trace for each run, in run-0001 and so on. Without it nothing is "
     "recorded.",
@@ -122,24 +122,18 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     help="Let requests that this version cannot read pass unread, and name them in the record. Without it "
     "ApiVersions offers only versions that can be read.",
 )
-@click.option(
-    "--tls",
-    nargs=2,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="CERTIFICATE KEY",
-    help="Use TLS towards clients.",
-)
+@click.option("--tls", nargs=2, type=FILE_THAT_IS, metavar="CERTIFICATE KEY", help="Use TLS towards clients.")
 @click.option("--upstream-tls", is_flag=True, help="Use TLS towards brokers, with the system's certificates.")
 @click.option(
     "--upstream-ca",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     metavar="FILE",
     help="Use TLS towards brokers, and trust the certificates that this file (PEM) signs.",
 )
 @click.option(
     "--upstream-certificate",
     nargs=2,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     metavar="CERTIFICATE KEY",
     help="The proxy's certificate for brokers that ask for one (mutual TLS).",
 )
@@ -261,18 +255,12 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
 )
 @click.option(
     "--kafka-clients",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     required=True,
     metavar="JAR",
     help="The kafka-clients jar of the application.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("out/fencepost-tap.jar"),
-    show_default=True,
-    metavar="JAR",
-)
+@click.option("--out", type=FILE, default=Path("out/fencepost-tap.jar"), show_default=True, metavar="JAR")
 @json_option
 def tap(java: bool, kafka_clients: Path, out: Path, output: Output) -> ExitCode:
     """Build the tap for Java: interceptors that write what an application did, for `fencepost proxy blame`.

@@ -7,20 +7,14 @@ import rich_click as click
 
 from fencepost.cli.torture import drivers
 from fencepost.console.branching import Branching
-from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
+from fencepost.console.options import jobs_option, json_option, out_option, seeds_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 
 @click.group("torture", cls=Branching)
 @click.argument("library", metavar="NAME[@VERSION]")
-@click.option(
-    "--seeds",
-    type=SeedRange(),
-    default="0:100",
-    show_default=True,
-    help="Seeds A:B (B not included), or one seed N.",
-)
+@seeds_option
 @jobs_option
 @out_option("out/torture", "Folder for runs, findings and the brokers' traces.")
 @click.option("--resume", is_flag=True, help="Continue the campaign in --out.")

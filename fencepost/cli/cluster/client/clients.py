@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from attrs import frozen
 
-from fencepost.console.options import Decorator
+from fencepost.console.options import FILE, FILE_THAT_IS, Decorator, directory_option
 from fencepost.traces.errors import FencepostError, unknown_name
 
 if TYPE_CHECKING:
@@ -30,9 +30,10 @@ CLUSTER = Path("out/cluster")
 """Where `fencepost cluster up` puts a cluster, and the tools look for it."""
 
 
-def _bootstrap(
+def addresses(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[tuple[str, int], ...]:
+    """Each HOST:PORT of a list with commas; () for none. context, parameter: click's, for the message."""
     from fencepost.impl.runtime.addresses import parse_address
 
     try:
@@ -41,22 +42,18 @@ def _bootstrap(
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-directory_option: Decorator = click.option(
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
-    default=CLUSTER,
-    show_default=True,
-    help="The directory of a running `fencepost cluster`.",
+cluster_directory = directory_option(
+    str(CLUSTER), "The directory of a `fencepost cluster`: all its files are there."
 )
 bootstrap_option: Decorator = click.option(
     "--bootstrap",
     metavar="HOST:PORT,...",
-    callback=_bootstrap,
+    callback=addresses,
     help="Bootstrap servers of any Kafka, instead of a cluster's directory.",
 )
 ca_option: Decorator = click.option(
     "--tls-ca",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     metavar="FILE",
     help="With --bootstrap: use TLS, and trust the certificates that this file (PEM) signs.",
 )
@@ -67,7 +64,7 @@ user_option: Decorator = click.option(
 )
 record_option: Decorator = click.option(
     "--record",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Add the operations to this history (.jsonl), for `fencepost check FILE`. Record producers and "
     "consumers into the same file.",

@@ -9,7 +9,7 @@ from fencepost.cli.cluster.client.clients import (
     Bootstrap,
     bootstrap_option,
     ca_option,
-    directory_option,
+    cluster_directory,
     partition_option,
     record_option,
     target,
@@ -24,7 +24,7 @@ from fencepost.traces.errors import ExitCode
 
 @click.command("consume", short_help="Print records as lines on standard output.")
 @click.argument("topic")
-@directory_option
+@cluster_directory
 @bootstrap_option
 @ca_option
 @user_option

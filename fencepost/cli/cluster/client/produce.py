@@ -18,7 +18,7 @@ from fencepost.cli.cluster.client.clients import (
     Target,
     bootstrap_option,
     ca_option,
-    directory_option,
+    cluster_directory,
     partition_option,
     record_option,
     target,
@@ -72,7 +72,7 @@ class Options:
 
 @click.command("produce", short_help="Send lines of standard input as records.")
 @click.argument("topic")
-@directory_option
+@cluster_directory
 @bootstrap_option
 @ca_option
 @user_option

@@ -7,11 +7,11 @@ import rich_click as click
 
 from fencepost.cli.model.tlc.conform import conform_command
 from fencepost.cli.model.tlc.to_plan import to_plan_command
-from fencepost.cli.model.tlc.words import progress_words, tell, tell_toolbox
-from fencepost.console.options import Decorator, Named, NumberRange, json_option
+from fencepost.cli.model.tlc.words import java_options, progress_words, run_options, tell, tell_toolbox
+from fencepost.console.options import FILE, Decorator, Named, json_option, options
 from fencepost.console.output import Output
 from fencepost.model.tla import MODULES, SIZES, Size, files_of
-from fencepost.model.tlc import RunLimits, RunOptions, Spec, Walks, check, simulate
+from fencepost.model.tlc import Spec, Walks, check, simulate
 from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
 
 
@@ -54,81 +54,40 @@ def _spec(spec: str, config: Path | None, size: Size, constants: tuple[str, ...]
     return Spec.at(Path(spec), config, assignments(constants))
 
 
-def _common(function: Any) -> Any:
-    """Add the options that check and simulate share."""
-    options: tuple[Decorator, ...] = (
-        click.argument("spec", default=MODULES[0], metavar="[SPEC]"),
-        click.option(
-            "--config",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="TLC's configuration; by default the .cfg next to the module.",
-        ),
-        click.option(
-            "--size",
-            type=Named(SIZES),
-            default="small",
-            show_default=True,
-            help="Which configuration of a shipped specification.",
-        ),
-        click.option(
-            "--constant",
-            "constants",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Another value for a constant of the configuration, in TLA+. May be repeated.",
-        ),
-        click.option(
-            "--workers",
-            type=Workers(),
-            default="auto",
-            show_default=True,
-            help="Threads. Depth and the length of a counterexample are exact only with 1.",
-        ),
-        click.option(
-            "--timeout",
-            type=NumberRange(min=0, min_open=True),
-            metavar="SECONDS",
-            help="Stop, undecided.",
-        ),
-        click.option(
-            "--memory",
-            type=click.IntRange(1),
-            metavar="MB",
-            help="Limit for the resident memory of the Java process.",
-        ),
-        click.option(
-            "--deadlock/--no-deadlock",
-            default=None,
-            help="Check for deadlocks; by default as the configuration says, else yes.",
-        ),
-        click.option("--coverage", is_flag=True, help="Count how often each action occurs."),
-        click.option(
-            "--jar",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Use this tla2tools.jar.",
-        ),
-        json_option,
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def _options(
-    workers: int,
-    timeout: float | None,
-    memory: int | None,
-    deadlock: bool | None,
-    coverage: bool,
-    jar: Path | None,
-) -> RunOptions:
-    return RunOptions(
-        jar=jar,
-        workers=workers,
-        deadlock=deadlock,
-        coverage=coverage,
-        limits=RunLimits(seconds=timeout, memory_mb=memory),
-    )
+_common: Decorator = options(
+    click.argument("spec", default=MODULES[0], metavar="[SPEC]"),
+    click.option("--config", type=FILE, help="TLC's configuration; by default the .cfg next to the module."),
+    click.option(
+        "--size",
+        type=Named(SIZES),
+        default="small",
+        show_default=True,
+        help="Which configuration of a shipped specification.",
+    ),
+    click.option(
+        "--constant",
+        "constants",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Another value for a constant of the configuration, in TLA+. May be repeated.",
+    ),
+    click.option(
+        "--workers",
+        type=Workers(),
+        default="auto",
+        show_default=True,
+        help="Threads. Depth and the length of a counterexample are exact only with 1.",
+    ),
+    click.option(
+        "--deadlock/--no-deadlock",
+        default=None,
+        help="Check for deadlocks; by default as the configuration says, else yes.",
+    ),
+    click.option("--coverage", is_flag=True, help="Count how often each action occurs."),
+    java_options,
+    json_option,
+)
+"""Add the options that check and simulate share."""
 
 
 @click.group("tlc", short_help="TLC on TLA+ specifications, ours or yours.")
@@ -162,10 +121,10 @@ def check_command(
       # your own specification
       fencepost model tlc check MySpec.tla --constant N=4 --workers auto --timeout 600
     """
-    meant, run_options = _spec(spec, config, size, constants), _options(**options)
-    tell_toolbox(output, run_options)
+    meant, asked = _spec(spec, config, size, constants), run_options(**options)
+    tell_toolbox(output, asked)
     with output.progress("checking", 1) as bar:
-        result = check(meant, run_options, lambda progress: bar.to(0, progress_words(progress)))
+        result = check(meant, asked, lambda progress: bar.to(0, progress_words(progress)))
     return tell(result, output)
 
 
@@ -192,13 +151,13 @@ def simulate_command(
       fencepost model tlc simulate Replication --walks 1000
       fencepost model tlc simulate --size large --walks 10000 --depth 60 --json
     """
-    meant, run_options = _spec(spec, config, size, constants), _options(**options)
-    tell_toolbox(output, run_options)
+    meant, asked = _spec(spec, config, size, constants), run_options(**options)
+    tell_toolbox(output, asked)
     with output.progress("walking", 1) as bar:
         result = simulate(
             meant,
             Walks(number=walks, depth=depth, seed=seed),
-            run_options,
+            asked,
             lambda progress: bar.to(0, progress_words(progress)),
         )
     return tell(result, output)

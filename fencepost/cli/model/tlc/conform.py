@@ -7,12 +7,11 @@ from typing import Any
 import rich_click as click
 from attrs import field, frozen
 
-from fencepost.cli.model.tlc.words import progress_words, tell_toolbox
-from fencepost.console.options import LARGEST_SEED, NumberRange, json_option
+from fencepost.cli.model.tlc.words import java_options, progress_words, run_options, tell_toolbox
+from fencepost.console.options import ANY_PATH, json_option, trace_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.conform import Recorded, ReplayAnswer, recorded, validate
 from fencepost.model.lives import with_lives
-from fencepost.model.tlc import RunLimits, RunOptions
 from fencepost.report.words import event_in_words, partition_name
 from fencepost.traces.errors import ExitCode, FencepostError, PlanError, strongest
 from fencepost.traces.events import Event
@@ -48,38 +47,23 @@ class Cases:
 
 
 @click.command("conform", short_help="Does the TLA+ protocol allow every recorded step?")
-@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TRACE...")
-@click.option(
-    "--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="Only the trace with this id."
-)
+@click.argument("inputs", nargs=-1, required=True, type=ANY_PATH, metavar="TRACE...")
+@trace_option("Only the trace with this id.")
 @click.option("--partition", metavar="T-0", help="Only this partition.")
 @click.option(
     "--compare",
     is_flag=True,
     help="Also run `fencepost check`'s conformance, and compare: do both name the same event?",
 )
-@click.option("--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS", help="Stop, undecided.")
-@click.option(
-    "--memory",
-    type=click.IntRange(1),
-    metavar="MB",
-    help="Limit of the Java process's resident memory.",
-)
-@click.option(
-    "--jar",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Use this tla2tools.jar.",
-)
+@java_options
 @json_option
 def conform_command(
     inputs: tuple[Path, ...],
     trace_id: int | None,
     partition: str | None,
     compare: bool,
-    timeout: float | None,
-    memory: int | None,
-    jar: Path | None,
     output: Output,
+    **java: Any,
 ) -> ExitCode:
     """Replay the protocol events of recorded runs through ReplicationTrace.tla, partition by partition.
 
@@ -96,7 +80,7 @@ def conform_command(
       # do the two implementations of the protocol agree?
       fencepost model tlc conform out/mine --compare
     """
-    options = RunOptions(jar=jar, limits=RunLimits(seconds=timeout, memory_mb=memory))
+    options = run_options(**java)
     tell_toolbox(output, options)
     read = _read(inputs, trace_id, partition, output)
     if not read.cases:

@@ -7,10 +7,10 @@ import attrs
 import msgspec
 import rich_click as click
 
-from fencepost.cli.model.tlc.words import as_dict, progress_words, tell_toolbox
-from fencepost.console.options import NumberRange, json_option
+from fencepost.cli.model.tlc.words import as_dict, java_options, progress_words, run_options, tell_toolbox
+from fencepost.console.options import FILE, json_option
 from fencepost.console.output import Output
-from fencepost.model.tlc import RunLimits, RunOptions, RunOutcome
+from fencepost.model.tlc import RunOptions, RunOutcome
 from fencepost.report.commands import replay_plan
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--counterexample",
     "file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="The output of `model tlc check Replication --json` or `model explore replication --json`, instead "
     "of a new run of TLC.",
 )
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Leader epochs beyond the first, for a new run.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The plan, as JSON."
-)
+@click.option("--out", type=FILE, required=True, help="The plan, as JSON.")
 @click.option(
     "--drafts",
     type=click.IntRange(1, 100_000),
@@ -51,13 +49,7 @@ if TYPE_CHECKING:
     help="How many plans to try at most.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**20), default=1, show_default=True, help="Of the drafts.")
-@click.option("--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS", help="For TLC.")
-@click.option("--memory", type=click.IntRange(1), metavar="MB", help="For TLC.")
-@click.option(
-    "--jar",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Use this tla2tools.jar.",
-)
+@java_options
 @json_option
 def to_plan_command(
     drop: str | None,
@@ -67,10 +59,8 @@ def to_plan_command(
     out: Path,
     drafts: int,
     seed: int,
-    timeout: float | None,
-    memory: int | None,
-    jar: Path | None,
     output: Output,
+    **java: Any,
 ) -> ExitCode:
     """Turn a counterexample of a dropped protection into a plan: appends, and faults that produce the same
     order of events.
@@ -94,8 +84,7 @@ def to_plan_command(
     if file is not None:
         story = _read(file, named)
     elif named is not None:
-        options = RunOptions(jar=jar, limits=RunLimits(seconds=timeout, memory_mb=memory))
-        found = _ask_tlc(named, replicas, epochs, options, output)
+        found = _ask_tlc(named, replicas, epochs, run_options(**java), output)
         if isinstance(found, ExitCode):
             return found
         story = found
