@@ -12,7 +12,7 @@ from fencepost.cli.campaign.driving import show as show_campaign
 from fencepost.cli.mine.command import mine_with_bar
 from fencepost.cli.mine.command import show as show_mining
 from fencepost.cli.replay import by_rank
-from fencepost.console.options import jobs_option, json_option, out_option, seeds_option
+from fencepost.console.options import default_option, jobs_option, json_option, out_option, seeds_option
 from fencepost.console.output import Output
 from fencepost.report.commands import replay_stored
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -30,10 +30,10 @@ DIGEST_SAMPLE = 20
 
 @click.command("demo")
 @seeds_option
-@click.option("--bug", default="KIP-101", show_default=True, metavar="ID", help="The bug to plant.")
+@default_option("--bug", default="KIP-101", metavar="ID", help="The bug to plant.")
 @jobs_option
 @out_option("out/demo", "Folder for all output; an earlier demo there is replaced.")
-@click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
+@default_option("--master", default="local[*]", help="Where Spark runs.")
 @json_option
 def command(seeds: range, bug: str, jobs: int, out: Path, master: str, output: Output) -> ExitCode:
     """A healthy campaign and one with a planted bug, mined together by Spark.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from fencepost.console.options import Decorator
+from fencepost.console.options import Decorator, default_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import unknown_name
 
@@ -26,7 +26,7 @@ class HistoryFormat(click.ParamType[str]):
     name = "NAME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name. value: from the command line; param, ctx: click's. Raises UsageError for no such format."""
+        """The name. value: of the option; param, ctx: click's. Raises UsageError for no such format."""
         if value != AUTO:
             from fencepost.mining.inputs.traces import FORMATS
 
@@ -37,11 +37,10 @@ class HistoryFormat(click.ParamType[str]):
         return str(value)
 
 
-format_option: Decorator = click.option(
+format_option: Decorator = default_option(
     "--format",
     type=HistoryFormat(),
     default=AUTO,
-    show_default=True,
     help="The format of files: fencepost, edn, json, jepsen-log, jepsen-history, etcd-log, jepsen-kafka, "
     "elle-append, kafka-verifiable or auto, by their content.",
 )

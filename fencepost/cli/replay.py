@@ -8,13 +8,14 @@ from attrs import frozen
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
 from fencepost.checkers.verdict import by_rank as ranked
-from fencepost.console.files import read_bytes
+from fencepost.console.files import read_plan, with_bugs
 from fencepost.console.options import (
     ANY_PATH,
     FILE,
     LARGEST_SEED,
     bug_option,
     checks_option,
+    default_option,
     html_option,
     json_option,
     profile_option,
@@ -68,12 +69,8 @@ class ReplayRequest:
     help="Explain this finding. [default: the one that names the run, by its rank in "
     "docs/reference/verdicts.md]",
 )
-@click.option(
-    "--lines",
-    type=click.IntRange(10, 100_000),
-    default=100,
-    show_default=True,
-    help="Approximate length of the timeline.",
+@default_option(
+    "--lines", type=click.IntRange(10, 100_000), default=100, help="Approximate length of the timeline."
 )
 @html_option("Also write the run as a page that you step through (docs/how-to/viewer.md).")
 @click.option(
@@ -214,12 +211,10 @@ def _request(
             stored=None,
             command=replay_seed(seed, profile=profile, bugs=bugs, checks=checks, anomaly=anomaly),
         )
-    from fencepost.traces.plan_json import plan_from_json
-
     assert plan_file is not None
-    plan = plan_from_json(read_bytes(plan_file), where=str(plan_file))
+    plan = read_plan(plan_file)
     if bugs:
-        plan = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=bugs))
+        plan = with_bugs(plan, bugs)
     return ReplayRequest(
         plan=plan, stored=None, command=replay_plan(plan_file, bugs=bugs, checks=checks, anomaly=anomaly)
     )
@@ -227,13 +222,11 @@ def _request(
 
 def _beside(beside: str, plan: Plan) -> tuple[str, Plan]:
     """The second run of a page: its name and its plan. Raises UsageError, FencepostError."""
-    from fencepost.traces.plan_json import plan_from_json
-
     if beside != "healthy":
-        return Path(beside).stem, plan_from_json(read_bytes(Path(beside)), where=beside)
+        return Path(beside).stem, read_plan(Path(beside))
     if not plan.cluster.bugs:
         raise click.UsageError("expected a plan with a bug for --beside healthy, saw one without")
-    return "healthy", attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=()))
+    return "healthy", with_bugs(plan, ())
 
 
 def _write_page(

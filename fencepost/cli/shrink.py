@@ -9,7 +9,7 @@ import rich_click as click
 from attrs import frozen
 
 from fencepost.cli.campaign.shrinking import counts, shrink_with_bar
-from fencepost.console.files import read_bytes
+from fencepost.console.files import read_bytes, with_bugs
 from fencepost.console.options import (
     ANY_PATH,
     FILE,
@@ -17,6 +17,7 @@ from fencepost.console.options import (
     NumberRange,
     bug_option,
     checks_option,
+    default_option,
     jobs_option,
     json_option,
     profile_option,
@@ -54,11 +55,10 @@ class ShrinkRequest:
 @profile_option
 @click.option("--anomaly", metavar="NAME", default="", help="What must remain. [default: the run's anomaly]")
 @checks_option
-@click.option(
+@default_option(
     "--out",
     type=FILE,
     default=Path("out/shrunk.json"),
-    show_default=True,
     help="File for the plan; it has the best plan so far at any time.",
 )
 @jobs_option
@@ -171,7 +171,7 @@ def _request(
 
     plan = plan_from_json(text, where=where)
     if bugs:
-        plan = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=bugs))
+        plan = with_bugs(plan, bugs)
     return ShrinkRequest(plan, where, expected)
 
 

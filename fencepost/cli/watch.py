@@ -8,6 +8,7 @@ import rich_click as click
 from fencepost.console.options import (
     ANY_PATH,
     NumberRange,
+    default_option,
     demanded_profile_option,
     master_option,
     out_option,
@@ -31,29 +32,26 @@ LONGEST = 400
     "Folder for findings, logs and quarantine (Parquet) and the checkpoint; continues an earlier watch.",
 )
 @click.option("--once", is_flag=True, help="Judge what is there, then end; the next call continues.")
-@click.option(
+@default_option(
     "--horizon",
     type=click.IntRange(1),
     default=10_000,
-    show_default=True,
     metavar="RECORDS",
     help="Records and operations to remember of each log under way. Older ones are not "
     "judged: such a log is undecided.",
 )
-@click.option(
+@default_option(
     "--lateness",
     type=NumberRange(0, 1e9),
     default=5.0,
-    show_default=True,
     metavar="SECONDS",
     help="How much later, in the trace's own time, an operation may arrive than those that came after it. "
     "Not used if the trace has low watermarks.",
 )
-@click.option(
+@default_option(
     "--interval",
     type=NumberRange(0.1, 3600),
     default=1.0,
-    show_default=True,
     metavar="SECONDS",
     help="Time between looks at the folder.",
 )

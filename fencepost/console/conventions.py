@@ -5,14 +5,13 @@ Owns their names and words. Must not know formats, or what a command does with a
 
 import rich_click as click
 
-from fencepost.console.options import Decorator, Named, options
+from fencepost.console.options import Decorator, Named, default_option, options
 
 convention_options: Decorator = options(
-    click.option(
+    default_option(
         "--order",
         type=Named(["auto", "file"]),
         default="auto",
-        show_default=True,
         help="The order of a foreign history: by its times if they are complete, or as in the file.",
     ),
     click.option(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,8 @@ def processors() -> int:
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+default_option = partial(click.option, show_default=True)
+"""An option with a default that its help shows."""
 ANY_PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -119,7 +122,7 @@ def options(*each: Decorator) -> Decorator:
 def named_value(text: str, example: str) -> tuple[str, str]:
     """The name and the value of NAME=VALUE. example: for the error message. Raises UsageError."""
     name, equals, value = text.partition("=")
-    if not (equals and name.strip()):
+    if not (equals and name.strip() and value.strip()):
         raise click.UsageError(f"expected {example}, saw {text!r}")
     return name.strip(), value.strip()
 
@@ -127,12 +130,8 @@ def named_value(text: str, example: str) -> tuple[str, str]:
 inputs_argument: Decorator = click.argument(
     "inputs", nargs=-1, required=True, type=ANY_PATH, metavar="FILE|FOLDER..."
 )
-seeds_option: Decorator = click.option(
-    "--seeds",
-    type=SeedRange(),
-    default="0:100",
-    show_default=True,
-    help="Seeds A:B (B not included), or one seed N.",
+seeds_option: Decorator = default_option(
+    "--seeds", type=SeedRange(), default="0:100", help="Seeds A:B (B not included), or one seed N."
 )
 demanded_profile_option: Decorator = click.option(
     "--profile",
@@ -155,11 +154,8 @@ jobs_option: Decorator = click.option(
     show_default="all processors",
     help="Worker processes.",
 )
-profile_option: Decorator = click.option(
-    "--profile",
-    default="default",
-    show_default=True,
-    help="Swarm profile: how wild the plans are (docs/reference/plans.md).",
+profile_option: Decorator = default_option(
+    "--profile", default="default", help="Swarm profile: how wild the plans are (docs/reference/plans.md)."
 )
 bug_option: Decorator = click.option(
     "--bug",
@@ -190,7 +186,7 @@ def html_option(what: str) -> Decorator:
 def directory_option(default: str, what: str) -> Decorator:
     """The option --directory, of a cluster. default: the directory; what: the help text."""
     whole = click.Path(path_type=Path, file_okay=False, resolve_path=True)
-    return click.option("--directory", type=whole, default=Path(default), show_default=True, help=what)
+    return default_option("--directory", type=whole, default=Path(default), help=what)
 
 
 def out_option(default: str, what: str) -> Decorator:
@@ -203,4 +199,4 @@ def out_option(default: str, what: str) -> Decorator:
     Returns:
         a decorator for commands.
     """
-    return click.option("--out", type=FOLDER, default=Path(default), show_default=True, help=what)
+    return default_option("--out", type=FOLDER, default=Path(default), help=what)

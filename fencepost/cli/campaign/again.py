@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import rich_click as click
 
-from fencepost.console.files import read_bytes
+from fencepost.console.files import read_plan
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_rate, show_stored
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -39,7 +39,6 @@ def _plan(folder: Path, job: "Job", seed: int | None, plan_file: Path | None) ->
     steered."""
     from fencepost.campaign.real.worker import FINDINGS, PLAN, checked
     from fencepost.campaign.workers.plans import plan_of
-    from fencepost.traces.plan_json import plan_from_json
     from fencepost.traces.store import TraceStore
 
     if (seed is None) == (plan_file is None):
@@ -47,7 +46,7 @@ def _plan(folder: Path, job: "Job", seed: int | None, plan_file: Path | None) ->
     if seed is not None and (kept := folder / FINDINGS / str(seed) / PLAN).is_file():
         plan_file = kept
     if plan_file is not None:
-        return checked(plan_from_json(read_bytes(plan_file), where=str(plan_file)))
+        return checked(read_plan(plan_file))
     assert seed is not None
     if job.plan or job.control:
         return plan_of(job, seed)

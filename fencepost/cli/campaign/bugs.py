@@ -7,7 +7,7 @@ import attrs
 import rich_click as click
 
 from fencepost.cli.campaign.driving import drive_with_bar
-from fencepost.console.options import FOLDER, jobs_option, json_option
+from fencepost.console.options import FOLDER, default_option, jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError, strongest, unknown_name
 
@@ -143,30 +143,22 @@ def _story(part: type) -> str:
 
 @command.command("hunt", short_help="Measure how many seeds each takes.")
 @click.argument("bugs", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--seeds",
-    type=click.IntRange(1, 1_000_000),
-    default=2_000,
-    show_default=True,
-    help="Seeds to try at most, from 0.",
+@default_option(
+    "--seeds", type=click.IntRange(1, 1_000_000), default=2_000, help="Seeds to try at most, from 0."
 )
-@click.option(
+@default_option(
     "--ranges",
     type=click.IntRange(1, 100),
     default=1,
-    show_default=True,
     help="Hunt in this many ranges of seeds, and report the median.",
 )
-@click.option(
+@default_option(
     "--examples",
     type=click.IntRange(1, 1_000_000),
     default=4_000,
-    show_default=True,
     help="Examples of the log machine to try at most, for a bug of the log.",
 )
-@click.option(
-    "--shrink/--no-shrink", default=True, show_default=True, help="Shorten the scripts of log bugs."
-)
+@default_option("--shrink/--no-shrink", default=True, help="Shorten the scripts of log bugs.")
 @jobs_option
 @click.option("--out", type=FOLDER, help="Keep the track record here; bugs in it are not hunted again.")
 @json_option

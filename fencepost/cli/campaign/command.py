@@ -18,12 +18,13 @@ from fencepost.cli.campaign.real import (
     refuse_for_simulation,
 )
 from fencepost.console.branching import Branching
-from fencepost.console.files import read_bytes
+from fencepost.console.files import read_plan
 from fencepost.console.options import (
     FILE,
     Named,
     bug_option,
     checks_option,
+    default_option,
     html_option,
     jobs_option,
     json_option,
@@ -77,18 +78,16 @@ SIMULATION = "simulation"
     help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md), every 10 "
     "against a real system; --resume continues it.",
 )
-@click.option(
+@default_option(
     "--asking/--no-asking",
     default=True,
-    show_default=True,
     help="Ask the brokers in each run about state that no other client sees.",
 )
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
-@click.option(
+@default_option(
     "--engine",
     type=Named(["local", "spark"]),
     default="local",
-    show_default=True,
     help="Worker processes on this machine (--jobs), or the executors of Spark (--master).",
 )
 @master_option
@@ -190,7 +189,7 @@ def _job(
     from fencepost.campaign.swarm.profiles import profile_named
     from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
-    from fencepost.traces.plan_json import plan_from_json, plan_to_json
+    from fencepost.traces.plan_json import plan_to_json
 
     parts_with(bugs)
     names = split_names(checks)
@@ -198,7 +197,7 @@ def _job(
         checks_by_name(names)
     plan = ""
     if plan_file is not None:
-        plan = plan_to_json(plan_from_json(read_bytes(plan_file), where=str(plan_file)))
+        plan = plan_to_json(read_plan(plan_file))
     kinds = split_names(faults) or ()
     profile_named(profile, kinds)
     if steer_from >= 0 and plan:

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from attrs import frozen
 
-from fencepost.console.files import read_bytes
-from fencepost.console.options import WHOLE_FILE_THAT_IS, WHOLE_FOLDER_THAT_IS, Decorator, Named, options
+from fencepost.console.files import read_plan
+from fencepost.console.options import (
+    WHOLE_FILE_THAT_IS,
+    WHOLE_FOLDER_THAT_IS,
+    Decorator,
+    Named,
+    default_option,
+    options,
+)
 from fencepost.console.output import Output
 from fencepost.traces.errors import FencepostError, unknown_name
 
@@ -36,10 +43,9 @@ RUNS_PER_CLUSTER = 25
 
 
 real_options: Decorator = options(
-    click.option(
+    default_option(
         "--system",
         default="simulation",
-        show_default=True,
         metavar="NAME",
         help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, kfake, "
         "librdkafka-mock, external.",
@@ -75,11 +81,10 @@ real_options: Decorator = options(
         help="Draw plans in which Kafka breaks what it does not promise, and judge as if it did: the "
         "campaign has to find it.",
     ),
-    click.option(
+    default_option(
         "--runs-per-cluster",
         type=click.IntRange(1, 10_000),
         default=RUNS_PER_CLUSTER,
-        show_default=True,
         help="Of a real system: runs before it is started anew.",
     ),
 )
@@ -135,7 +140,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
     from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
     from fencepost.systems.named import PATIENT, make_system
-    from fencepost.traces.plan_json import plan_from_json, plan_to_json
+    from fencepost.traces.plan_json import plan_to_json
 
     if asked.bugs:
         raise click.UsageError("expected --bug with the simulation, saw it with --system")
@@ -174,7 +179,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
         output.note(f"{given['system']} cannot do {', '.join(unable)}: these are not drawn")
     plan = ""
     if (file := asked.plan_file) is not None:
-        plan = plan_to_json(checked(plan_from_json(read_bytes(file), where=str(file))))
+        plan = plan_to_json(checked(read_plan(file)))
     return Job(
         profile=profile,
         plan=plan,

@@ -18,6 +18,7 @@ from fencepost.cli.replay import by_rank, show_findings
 from fencepost.console.conventions import convention_options
 from fencepost.console.options import (
     checks_option,
+    default_option,
     demanded_profile_option,
     inputs_argument,
     jobs_option,
@@ -85,12 +86,8 @@ class Tally(Answers):
 @inputs_argument
 @checks_option
 @demanded_profile_option
-@click.option(
-    "--explain",
-    type=click.IntRange(0, 100),
-    default=1,
-    show_default=True,
-    help="How many illegal traces to explain in full.",
+@default_option(
+    "--explain", type=click.IntRange(0, 100), default=1, help="How many illegal traces to explain in full."
 )
 @claims_options
 @model_options

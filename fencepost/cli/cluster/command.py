@@ -19,7 +19,7 @@ from fencepost.cli.cluster import elect, groups, kafka, reassign, topics
 from fencepost.cli.cluster.client import consume, produce
 from fencepost.cli.cluster.client.clients import cluster_directory
 from fencepost.cli.cluster.zookeeper import zookeeper_option
-from fencepost.console.options import WHOLE_FILE_THAT_IS, Decorator, json_option
+from fencepost.console.options import WHOLE_FILE_THAT_IS, Decorator, default_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, MissingExtraError
 
@@ -61,14 +61,13 @@ def command() -> None:
 
 
 @command.command("up", short_help="Start it, wait until it is healthy.")
-@click.option("--brokers", type=click.IntRange(1, 16), default=3, show_default=True, help="How many brokers.")
+@default_option("--brokers", type=click.IntRange(1, 16), default=3, help="How many brokers.")
 @zookeeper_option("Use this ZooKeeper server. By default one is started from PySpark's jars.")
 @cluster_directory
-@click.option(
+@default_option(
     "--session-timeout-ms",
     type=click.IntRange(400, 600_000),
     default=6_000,
-    show_default=True,
     help="Time-out of the brokers' ZooKeeper sessions: a dead broker counts as alive for this long.",
 )
 @click.option(
@@ -91,11 +90,10 @@ def command() -> None:
     metavar="FILE",
     help="Clients of Kafka's protocol log in (SASL/PLAIN). The file has a line NAME:PASSWORD for each.",
 )
-@click.option(
+@default_option(
     "--transaction-version",
     type=click.IntRange(0, 2),
     default=2,
-    show_default=True,
     help="Kafka's feature transaction.version (KIP-890); 0: no transactions.",
 )
 @click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `cluster stop`.")
@@ -149,16 +147,9 @@ def up(
     if embedded:
         from fencepost.cli.cluster.embedded import up_embedded
 
-        for option, given in (
-            ("--zookeeper", zookeeper),
-            ("--tls", tls),
-            ("--users", users),
-            ("--detach", detach),
-        ):
-            if given:
-                raise click.UsageError(
-                    f"{option} is for a cluster of processes, not with --embedded", context
-                )
+        for_processes = {"--zookeeper": zookeeper, "--tls": tls, "--users": users, "--detach": detach}
+        if wrong := next((option for option, given in for_processes.items() if given), ""):
+            raise click.UsageError(f"{wrong} is for a cluster of processes, not with --embedded", context)
         with _closing_terminal_interrupts():
             return up_embedded(
                 output,

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.console.options import WHOLE_FOLDER_THAT_IS, Named, directory_option, json_option
+from fencepost.console.options import (
+    WHOLE_FOLDER_THAT_IS,
+    Named,
+    default_option,
+    directory_option,
+    json_option,
+)
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
@@ -41,14 +47,14 @@ def command() -> None:
 
 
 @command.command("up", short_help="Start it, wait until it is healthy.")
-@click.option("--version", default=VERSION, show_default=True, metavar="X.Y.Z", help="Which release.")
+@default_option("--version", default=VERSION, metavar="X.Y.Z", help="Which release.")
 @click.option(
     "--controllers",
     type=Named(["kraft", "separate", "zookeeper"]),
     help="Who keeps the cluster's state; separate: KRaft, controllers are processes of their own. [default: "
     "ZooKeeper up to 3.9, KRaft from 4.0 on]",
 )
-@click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True, help="How many brokers.")
+@default_option("--brokers", type=click.IntRange(1, 9), default=3, help="How many brokers.")
 @click.option(
     "--kafka-home",
     type=WHOLE_FOLDER_THAT_IS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from fencepost.cli.cluster.zookeeper import cluster_options, connected, draw, seed_option
-from fencepost.console.options import json_option
+from fencepost.console.options import default_option, json_option, named_value
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
@@ -54,12 +54,10 @@ def _settings(context: click.Context, parameter: click.Parameter, values: tuple[
     """name=value, each name once."""
     settings: dict[str, str] = {}
     for text in values:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise click.BadParameter(f"expected such as retention.ms=60000, saw {text!r}", context, parameter)
-        if name.strip() in settings:
-            raise click.BadParameter(f"expected each name once, saw {name.strip()} twice", context, parameter)
-        settings[name.strip()] = value.strip()
+        name, value = named_value(text, "such as retention.ms=60000")
+        if name in settings:
+            raise click.BadParameter(f"expected each name once, saw {name} twice", context, parameter)
+        settings[name] = value
     return settings
 
 
@@ -74,8 +72,8 @@ config_option = click.option(
 
 @command.command("create", short_help="Create a topic.")
 @topic_argument
-@click.option("--partitions", type=click.IntRange(1, 100_000), default=1, show_default=True)
-@click.option("--replication-factor", type=click.IntRange(1, 32_767), default=1, show_default=True)
+@default_option("--partitions", type=click.IntRange(1, 100_000), default=1)
+@default_option("--replication-factor", type=click.IntRange(1, 32_767), default=1)
 @click.option(
     "--replica-assignment",
     callback=_assignment,

@@ -16,6 +16,7 @@ from fencepost.console.options import (
     Decorator,
     NumberRange,
     checks_option,
+    default_option,
     demanded_profile_option,
     inputs_argument,
     json_option,
@@ -69,7 +70,6 @@ _model_options: Decorator = options(
 
 
 def _asked_model(
-    *,
     model: str | None,
     initial: str | None,
     parameter: tuple[str, ...],
@@ -117,10 +117,9 @@ def _asked_model(
 @click.option(
     "--resume", is_flag=True, help="Continue the mining in --out: what is judged is not judged again."
 )
-@click.option(
+@default_option(
     "--triage/--no-triage",
     default=True,
-    show_default=True,
     help="Group bad traces by bug, and report what the traces of each bug share.",
 )
 @click.option(
@@ -136,17 +135,14 @@ def _asked_model(
 def command(
     inputs: tuple[Path, ...],
     out: Path,
-    master: str | None,
     checks: str | None,
-    profile: str | None,
-    giant: int | None,
-    format: str,
-    resume: bool,
-    triage: bool,
-    tables: bool,
-    since: Path | None,
     output: Output,
-    **model: Any,
+    initial: str | None,
+    parameter: tuple[str, ...],
+    timeout: float | None,
+    memory: int | None,
+    most: int | None,
+    **asked: Any,
 ) -> ExitCode:
     """Judge whole campaigns on Spark, with the judges of `fencepost check`.
 
@@ -167,21 +163,8 @@ def command(
       # after a Ctrl-C
       fencepost mine out/big --out out/logs --checks log --resume
     """
-    summary = mine_with_bar(
-        list(inputs),
-        out,
-        output,
-        master=master,
-        checks=split_names(checks),
-        profile=profile,
-        giant=giant,
-        format=format,
-        model=_asked_model(**model),
-        resume=resume,
-        triage=triage,
-        tables=tables,
-        since=since,
-    )
+    asked["model"] = _asked_model(asked["model"], initial, parameter, timeout, memory, most)
+    summary = mine_with_bar(list(inputs), out, output, checks=split_names(checks), **asked)
     show(summary, output)
     return output.end(summary.exit_code, msgspec.json.decode(summary.to_json()))
 
@@ -191,16 +174,9 @@ def mine_with_bar(
     out: Path,
     output: Output,
     *,
-    master: str | None,
     checks: tuple[str, ...] | None = None,
-    profile: str | None = None,
     giant: int | None = None,
-    format: str = "auto",
-    model: "ModelQuestion | None" = None,
-    resume: bool = False,
-    triage: bool = True,
-    tables: bool = False,
-    since: Path | None = None,
+    **asked: Any,
 ) -> "Summary":
     """Mine with a progress bar. Returns the summary.
 
@@ -219,16 +195,9 @@ def mine_with_bar(
             return mine(
                 inputs,
                 out,
-                master=master,
                 checks=checks or DEFAULT_CHECKS,
-                profile=profile,
                 giant=giant or GIANT_OPERATIONS,
-                format=format,
-                model=model,
-                resume=resume,
-                triage=triage,
-                tables=tables,
-                since=since,
+                **asked,
                 progress=progress,
             )
         except KeyboardInterrupt:

@@ -7,7 +7,7 @@ import attrs
 import msgspec
 import rich_click as click
 
-from fencepost.console.options import ANY_PATH, NumberRange, jobs_option, json_option
+from fencepost.console.options import ANY_PATH, NumberRange, default_option, jobs_option, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
 
@@ -22,13 +22,12 @@ SECONDS = 60.0
 
 @click.command("explain", short_help="What the traces of a bug share, and where they went wrong.")
 @click.argument("mined", type=ANY_PATH, metavar="MINED")
-@click.option("--bug", "number", type=click.IntRange(min=1), default=1, show_default=True, help="Its number.")
-@click.option(
+@default_option("--bug", "number", type=click.IntRange(min=1), default=1, help="Its number.")
+@default_option(
     "--seconds",
     type=NumberRange(min=0),
     metavar="S",
     default=SECONDS,
-    show_default=True,
     help="Shrink the plan for so long first; 0: use it as it is.",
 )
 @jobs_option

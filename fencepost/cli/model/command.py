@@ -11,7 +11,7 @@ import rich_click as click
 from fencepost.cli.model.results import bounds_of, explored, note_unreached, stays_possible_told
 from fencepost.cli.model.tlc import command as tlc
 from fencepost.cli.model.tlc.command import assignments
-from fencepost.console.options import FILE, Named, json_option
+from fencepost.console.options import FILE, Named, default_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.registry import NAMES, Model, shipped
 from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
@@ -91,11 +91,9 @@ def list_command(output: Output) -> ExitCode:
     metavar="INVARIANT",
     help="Check only these invariants, such as COMMIT-SAFE.",
 )
-@click.option(
-    "--states", type=click.IntRange(1), default=5_000_000, show_default=True, help="Limit of distinct states."
-)
+@default_option("--states", type=click.IntRange(1), default=5_000_000, help="Limit of distinct states.")
 @click.option("--depth", type=click.IntRange(0), help="At most this many steps from the beginning.")
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
+@default_option("--workers", type=click.IntRange(1, 64), default=1, help="Processes.")
 @click.option(
     "--symmetry", is_flag=True, help="Count states that differ only in the names of replicas as one."
 )
@@ -189,11 +187,11 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
 
 
 @command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
-@click.option(
-    "--model", "name", type=Named(list(NAMES)), default="replication", show_default=True, help="Which one."
+@default_option(
+    "--model", "name", type=Named(list(NAMES)), default="replication", help="Which one."
 )  # fmt: skip
-@click.option(
-    "--size", type=Named(["small", "medium"]), default="small", show_default=True,
+@default_option(
+    "--size", type=Named(["small", "medium"]), default="small",
     help="small: a few minutes, all states counted. medium: about a million states each."
 )  # fmt: skip
 @click.option("--out", type=FILE, help="Write the table there, as Markdown.")

@@ -9,7 +9,15 @@ import rich_click as click
 
 from fencepost.cli.proxy import blame
 from fencepost.console.branching import Branching
-from fencepost.console.options import FILE, FILE_THAT_IS, FOLDER, Named, NumberRange, json_option
+from fencepost.console.options import (
+    FILE,
+    FILE_THAT_IS,
+    FOLDER,
+    Named,
+    NumberRange,
+    default_option,
+    json_option,
+)
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode
 
@@ -47,19 +55,17 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     help="Brokers of the cluster, with the addresses that clients would use: the first that answers is used. "
     "The proxy connects to each when it starts. It does not start if none answers (exit code 2).",
 )
-@click.option(
+@default_option(
     "--wait-for-upstream",
     type=NumberRange(0),
     default=0.0,
-    show_default=True,
     metavar="SECONDS",
     help="Wait so long for the first broker that answers, for a proxy that is started before its cluster.",
 )
-@click.option(
+@default_option(
     "--listen",
     metavar="HOST:PORT",
     default="127.0.0.1:9192",
-    show_default=True,
     callback=_address,
     help="The address for clients. Each listener of each broker gets its own port, from the next one on.",
 )
@@ -70,37 +76,33 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     help="Record into this folder: one trace for each run, in run-0001 and so on. Without it nothing is "
     "recorded.",
 )
-@click.option(
+@default_option(
     "--values",
     type=Named(KEPT),
     default="hash",
-    show_default=True,
     help="What to keep of records. hash: a keyed hash of key, value and headers. full: everything, in "
     "separate files. size: only their lengths.",
 )
-@click.option(
+@default_option(
     "--when-full",
     type=Named(WHEN_FULL),
     default="stop-recording",
-    show_default=True,
     help="What to do when the record has reached --max-disk, or the disk is full.",
 )
-@click.option(
+@default_option(
     "--max-disk",
     type=NumberRange(0.001),
     default=10.0,
-    show_default=True,
     metavar="GB",
     help="Limit for all files in the record's folder.",
 )
-@click.option(
+@default_option(
     "--part-mb",
     type=NumberRange(0.001),
     default=16.0,
-    show_default=True,
     help="Seal a part of the record when it is this large,",
 )
-@click.option("--part-s", type=NumberRange(0.1), default=10.0, show_default=True, help="or so old.")
+@default_option("--part-s", type=NumberRange(0.1), default=10.0, help="or so old.")
 @click.option(
     "--compacted",
     multiple=True,
@@ -150,7 +152,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     metavar="TEXT",
     help="Break requests, for example 'lose answer to Produce on orders-0, 1 in 500'. May be repeated.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the faults.")
+@default_option("--seed", type=int, default=0, help="Of the faults.")
 @click.option(
     "--control",
     type=click.IntRange(0, 65_535),
@@ -260,7 +262,7 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
     metavar="JAR",
     help="The kafka-clients jar of the application.",
 )
-@click.option("--out", type=FILE, default=Path("out/fencepost-tap.jar"), show_default=True, metavar="JAR")
+@default_option("--out", type=FILE, default=Path("out/fencepost-tap.jar"), metavar="JAR")
 @json_option
 def tap(java: bool, kafka_clients: Path, out: Path, output: Output) -> ExitCode:
     """Build the tap for Java: interceptors that write what an application did, for `fencepost proxy blame`.

@@ -7,7 +7,7 @@ import rich_click as click
 
 from fencepost.cli.torture import drivers
 from fencepost.console.branching import Branching
-from fencepost.console.options import jobs_option, json_option, out_option, seeds_option
+from fencepost.console.options import default_option, jobs_option, json_option, out_option, seeds_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
@@ -18,11 +18,10 @@ from fencepost.traces.errors import ExitCode
 @jobs_option
 @out_option("out/torture", "Folder for runs, findings and the brokers' traces.")
 @click.option("--resume", is_flag=True, help="Continue the campaign in --out.")
-@click.option(
+@default_option(
     "--replays",
     type=click.IntRange(0, 1_000),
     default=10,
-    show_default=True,
     help="How often to replay the first scenario of each anomaly.",
 )
 @click.option("--shrink", is_flag=True, help="Then shrink the first scenario of each anomaly.")
@@ -31,7 +30,7 @@ from fencepost.traces.errors import ExitCode
     default=None,
     help="Idempotence of every producer. [default: on, if the library has it]",
 )
-@click.option("--faults/--no-faults", default=True, show_default=True, help="Without: only concurrency.")
+@default_option("--faults/--no-faults", default=True, help="Without: only concurrency.")
 @json_option
 def command(
     library: str,

@@ -16,7 +16,7 @@ from fencepost.cli.cluster.client.clients import (
     user_option,
 )
 from fencepost.cli.cluster.client.consumers import Alone, Lines, Member, nameable
-from fencepost.console.options import Named
+from fencepost.console.options import Named, default_option
 from fencepost.console.output import Output
 from fencepost.report.commands import check_traces
 from fencepost.traces.errors import ExitCode
@@ -30,11 +30,10 @@ from fencepost.traces.errors import ExitCode
 @user_option
 @partition_option
 @click.option("--group", metavar="G", help="Read as a member of this consumer group.")
-@click.option(
+@default_option(
     "--commit",
     type=Named(["auto", "sync", "none"]),
     default="auto",
-    show_default=True,
     help="When a group's member commits: every 5 s and at the end, after each poll, or never.",
 )
 @click.option(

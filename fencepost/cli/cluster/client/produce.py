@@ -24,7 +24,7 @@ from fencepost.cli.cluster.client.clients import (
     target,
     user_option,
 )
-from fencepost.console.options import Named, json_option
+from fencepost.console.options import Named, default_option, json_option
 from fencepost.console.output import Output
 from fencepost.report.commands import consume_recorded
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -77,29 +77,23 @@ class Options:
 @ca_option
 @user_option
 @click.option("--key-separator", metavar="TEXT", help="The part of a line before this text is the key.")
-@click.option(
+@default_option(
     "--partitioner",
     type=Named(["key_hash", "sticky", "round_robin", "random"]),
     default="key_hash",
-    show_default=True,
     help="How to choose the partition. key_hash: as Kafka's clients; records without a key as sticky.",
 )
 @partition_option
-@click.option("--acks", type=Named(list(ACKS)), default="all", show_default=True)
+@default_option("--acks", type=Named(list(ACKS)), default="all")
 @click.option(
     "--idempotent/--no-idempotent",
     default=None,
     help="Number the batches, so that a retry writes nothing twice. [default: with --acks all]",
 )
-@click.option("--linger-ms", type=click.IntRange(0, 60_000), default=5, show_default=True)
-@click.option("--batch-bytes", type=click.IntRange(1, 10_000_000), default=16_384, show_default=True)
-@click.option(
-    "--compression",
-    type=Named(["none", "gzip", "snappy", "lz4", "zstd"]),
-    default="none",
-    show_default=True,
-)
-@click.option("--delivery-timeout-ms", type=click.IntRange(10, 1_000_000), default=120_000, show_default=True)
+@default_option("--linger-ms", type=click.IntRange(0, 60_000), default=5)
+@default_option("--batch-bytes", type=click.IntRange(1, 10_000_000), default=16_384)
+@default_option("--compression", type=Named(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
+@default_option("--delivery-timeout-ms", type=click.IntRange(10, 1_000_000), default=120_000)
 @record_option
 @json_option
 def command(

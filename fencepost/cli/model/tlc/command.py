@@ -8,7 +8,7 @@ import rich_click as click
 from fencepost.cli.model.tlc.conform import conform_command
 from fencepost.cli.model.tlc.to_plan import to_plan_command
 from fencepost.cli.model.tlc.words import java_options, progress_words, run_options, tell, tell_toolbox
-from fencepost.console.options import FILE, Decorator, Named, json_option, options
+from fencepost.console.options import FILE, Decorator, Named, default_option, json_option, options
 from fencepost.console.output import Output
 from fencepost.model.tla import MODULES, SIZES, Size, files_of
 from fencepost.model.tlc import Spec, Walks, check, simulate
@@ -57,12 +57,8 @@ def _spec(spec: str, config: Path | None, size: Size, constants: tuple[str, ...]
 _common: Decorator = options(
     click.argument("spec", default=MODULES[0], metavar="[SPEC]"),
     click.option("--config", type=FILE, help="TLC's configuration; by default the .cfg next to the module."),
-    click.option(
-        "--size",
-        type=Named(SIZES),
-        default="small",
-        show_default=True,
-        help="Which configuration of a shipped specification.",
+    default_option(
+        "--size", type=Named(SIZES), default="small", help="Which configuration of a shipped specification."
     ),
     click.option(
         "--constant",
@@ -71,11 +67,10 @@ _common: Decorator = options(
         metavar="NAME=VALUE",
         help="Another value for a constant of the configuration, in TLA+. May be repeated.",
     ),
-    click.option(
+    default_option(
         "--workers",
         type=Workers(),
         default="auto",
-        show_default=True,
         help="Threads. Depth and the length of a counterexample are exact only with 1.",
     ),
     click.option(
@@ -130,9 +125,9 @@ def check_command(
 
 @command.command("simulate", short_help="Take random walks.")
 @_common
-@click.option("--walks", type=click.IntRange(1), default=1_000, show_default=True, help="Behaviours to take.")
-@click.option("--depth", type=click.IntRange(1), default=100, show_default=True, help="Steps in each.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the choices.")
+@default_option("--walks", type=click.IntRange(1), default=1_000, help="Behaviours to take.")
+@default_option("--depth", type=click.IntRange(1), default=100, help="Steps in each.")
+@default_option("--seed", type=int, default=0, help="Of the choices.")
 def simulate_command(
     spec: str,
     config: Path | None,

@@ -8,7 +8,7 @@ import msgspec
 import rich_click as click
 
 from fencepost.cli.model.tlc.words import as_dict, java_options, progress_words, run_options, tell_toolbox
-from fencepost.console.options import FILE, json_option
+from fencepost.console.options import FILE, default_option, json_option
 from fencepost.console.output import Output
 from fencepost.model.tlc import RunOptions, RunOutcome
 from fencepost.report.commands import replay_plan
@@ -30,25 +30,15 @@ if TYPE_CHECKING:
     help="The output of `model tlc check Replication --json` or `model explore replication --json`, instead "
     "of a new run of TLC.",
 )
-@click.option(
-    "--replicas", type=click.IntRange(2, 5), default=3, show_default=True, help="For a new run of TLC."
-)
-@click.option(
-    "--epochs",
-    type=click.IntRange(1, 5),
-    default=2,
-    show_default=True,
-    help="Leader epochs beyond the first, for a new run.",
+@default_option("--replicas", type=click.IntRange(2, 5), default=3, help="For a new run of TLC.")
+@default_option(
+    "--epochs", type=click.IntRange(1, 5), default=2, help="Leader epochs beyond the first, for a new run."
 )
 @click.option("--out", type=FILE, required=True, help="The plan, as JSON.")
-@click.option(
-    "--drafts",
-    type=click.IntRange(1, 100_000),
-    default=2_000,
-    show_default=True,
-    help="How many plans to try at most.",
+@default_option(
+    "--drafts", type=click.IntRange(1, 100_000), default=2_000, help="How many plans to try at most."
 )
-@click.option("--seed", type=click.IntRange(0, 2**20), default=1, show_default=True, help="Of the drafts.")
+@default_option("--seed", type=click.IntRange(0, 2**20), default=1, help="Of the drafts.")
 @java_options
 @json_option
 def to_plan_command(
