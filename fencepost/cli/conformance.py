@@ -1,7 +1,6 @@
 """`fencepost conformance`: checks case by case whether a broker answers as Apache Kafka does."""
 
 import asyncio
-import os
 from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.cli.cluster.client.clients import PASSWORD, bootstrap_option, ca_option, user_option
+from fencepost.cli.cluster.client.clients import Bootstrap, bootstrap_options
 from fencepost.console.options import FILE, FILE_THAT_IS, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -17,16 +16,13 @@ from fencepost.traces.errors import ExitCode, FencepostError
 if TYPE_CHECKING:
     from fencepost.conformance.case import Case
     from fencepost.conformance.record import Compared
-    from fencepost.wire.client import Access
 
 OURS = "fencepost"
 """The cluster id of our own brokers. For these, our table of departures is the default."""
 
 
 @click.command("conformance")
-@bootstrap_option
-@ca_option
-@user_option
+@bootstrap_options
 @click.option(
     "--only",
     metavar="PATTERN",
@@ -49,9 +45,7 @@ OURS = "fencepost"
 @click.option("--all", "everything", is_flag=True, help="List equal cases too.")
 @json_option
 def command(
-    bootstrap: tuple[tuple[str, int], ...],
-    tls_ca: Path | None,
-    user: str | None,
+    bootstrap: Bootstrap,
     only: str | None,
     listing: bool,
     against: str | None,
@@ -74,9 +68,9 @@ def command(
     cases = _chosen(only)
     if listing:
         return _list(output, cases)
-    if not bootstrap:
+    if not bootstrap.servers:
         raise click.UsageError("--bootstrap HOST:PORT says which broker is asked")
-    return _ask(output, cases, bootstrap, _access(tls_ca, user), against, departures, junit, everything)
+    return _ask(output, cases, bootstrap, against, departures, junit, everything)
 
 
 def _chosen(only: str | None) -> "tuple[Case, ...]":
@@ -89,15 +83,6 @@ def _chosen(only: str | None) -> "tuple[Case, ...]":
             expected="a pattern of case names", seen=str(only), where="--only", hint="--list shows the names"
         )
     return cases
-
-
-def _access(ca: Path | None, user: str | None) -> "Access":
-    import ssl
-
-    from fencepost.wire.client import Access
-
-    tls = None if ca is None else ssl.create_default_context(cafile=ca)
-    return Access(tls=tls, user=user or "", password=os.environ.get(PASSWORD, ""))
 
 
 def _list(output: Output, cases: "tuple[Case, ...]") -> ExitCode:
@@ -113,8 +98,7 @@ def _list(output: Output, cases: "tuple[Case, ...]") -> ExitCode:
 def _ask(
     output: Output,
     cases: "tuple[Case, ...]",
-    bootstrap: tuple[tuple[str, int], ...],
-    access: "Access",
+    bootstrap: Bootstrap,
     against: str | None,
     departures: Path | None,
     junit: Path | None,
@@ -126,7 +110,7 @@ def _ask(
 
     chosen = record.named(against) if against else None
     given = record.read_departures(departures) if departures else None
-    run = new_run(bootstrap, access)
+    run = new_run(bootstrap.servers, bootstrap.access())
     with output.progress("cases", len(cases)) as bar:
         results: list[Result] = []
 

@@ -10,6 +10,7 @@ from fencepost.console.options import (
     NumberRange,
     default_option,
     demanded_profile_option,
+    json_lines_option,
     master_option,
     out_option,
 )
@@ -62,12 +63,8 @@ LONGEST = 400
     help="Ask the checks transactions and exactly_once, too. Each operation then goes to one more group.",
 )
 @master_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="JSON lines on standard output: findings, quarantine, progress, at last a summary; everything else "
-    "on standard error.",
+@json_lines_option(
+    "JSON lines on standard output: findings, quarantine, progress, a summary; the rest on standard error."
 )
 def command(
     folder: Path,
@@ -79,7 +76,7 @@ def command(
     profile: str | None,
     transactions: bool,
     master: str | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Judge operations as they arrive, with the streaming form of the log check, and report findings within
     seconds.
@@ -101,7 +98,6 @@ def command(
     from fencepost.mining.watch.shard import ShardLimits
     from fencepost.mining.watch.watch import watch
 
-    output = Output(as_json)
     with output.progress(f"watching {folder}") as bar:
         bar.to(0, "Spark starts")
 

@@ -140,12 +140,19 @@ demanded_profile_option: Decorator = click.option(
 master_option: Decorator = click.option(
     "--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs."
 )
-json_option: Decorator = click.option(
-    "--json",
-    "output",
-    is_flag=True,
-    callback=lambda context, parameter, value: Output(json=value),
-    help="Print one JSON object on standard output, everything else on standard error.",
+
+
+def json_lines_option(what: str) -> Decorator:
+    """The option --json, of which a command gets its output. what: the help text."""
+
+    def made(context: click.Context, parameter: click.Parameter, value: bool) -> Output:
+        return Output(json=value)
+
+    return click.option("--json", "output", is_flag=True, callback=made, help=what)
+
+
+json_option = json_lines_option(
+    "Print one JSON object on standard output, everything else on standard error."
 )
 jobs_option: Decorator = click.option(
     "--jobs",

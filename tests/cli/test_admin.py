@@ -2,6 +2,7 @@
 that a mistake writes nothing."""
 
 import json
+import shlex
 
 import pytest
 
@@ -277,109 +278,89 @@ def test_an_election_is_asked_for(clean, admin, file):
 
 # ---- mistakes
 
-CREATE, EXECUTE = ("cluster topics create",), ("cluster reassign", "--execute", "--reassignment-json-file")
+EXECUTE = ("cluster reassign", "--execute", "--reassignment-json-file")
+ELECT = ("cluster elect preferred", "--path-to-json-file")
 MISTAKES = [
-    ((*CREATE, "t"), None, "topic t: expected a new topic, saw one that exists"),
-    ((*CREATE, "gone"), None, "saw one that exists, which is marked for deletion"),
+    ("cluster topics create t", "topic t: expected a new topic, saw one that exists"),
+    ("cluster topics create gone", "saw one that exists, which is marked for deletion"),
     (
-        (*CREATE, "a b"),
-        None,
+        "cluster topics create 'a b'",
         "expected a name of 1 to 249 letters, digits, dots, underscores and hyphens, saw 'a b'",
     ),
     (
-        (*CREATE, "x", "--replication-factor", 4),
-        None,
+        "cluster topics create x --replication-factor 4",
         "expected a replication factor from 1 to 3, the number of brokers, saw 4",
     ),
     (
-        (*CREATE, "x", "--replica-assignment", "1:9"),
-        None,
+        "cluster topics create x --replica-assignment 1:9",
         "partition x-0: expected replicas on live brokers (1, 2, 3), saw broker 9",
     ),
     (
-        (*CREATE, "x", "--replica-assignment", "1:1"),
-        None,
+        "cluster topics create x --replica-assignment 1:1",
         "partition x-0: expected each broker once, saw replicas 1, 1",
     ),
     (
-        (*CREATE, "x", "--replica-assignment", "1:2,3"),
-        None,
+        "cluster topics create x --replica-assignment 1:2,3",
         "expected as many replicas for every partition, saw 1 and 2",
     ),
-    ((*CREATE, "x", "--replica-assignment", "1:b"), None, "expected such as 1:2,2:3, saw '1:b'"),
-    ((*CREATE, "x", "--partitions", 100_000), None, "bytes in one ZooKeeper request (its jute.maxbuffer)"),
-    (("cluster topics delete", "nosuch"), None, "delete: expected a topic that exists, saw 'nosuch'"),
+    ("cluster topics create x --replica-assignment 1:b", "expected such as 1:2,2:3, saw '1:b'"),
+    ("cluster topics create x --partitions 100000", "bytes in one ZooKeeper request (its jute.maxbuffer)"),
+    ("cluster topics delete nosuch", "delete: expected a topic that exists, saw 'nosuch'"),
+    ("cluster topics delete gone", "expected a topic that stays, saw gone, which is marked for deletion"),
+    ("cluster topics describe nosuch", "expected a topic that exists, saw 'nosuch'"),
     (
-        ("cluster topics delete", "gone"),
-        None,
-        "expected a topic that stays, saw gone, which is marked for deletion",
-    ),
-    (("cluster topics describe", "nosuch"), None, "expected a topic that exists, saw 'nosuch'"),
-    (
-        ("cluster topics alter", "t", "--partitions", 2),
-        None,
+        "cluster topics alter t --partitions 2",
         "expected more than its 2 partitions: their number can only be increased, saw 2",
     ),
     (
-        (*CREATE, "x", "--config", "made.up=1"),
-        None,
+        "cluster topics create x --config made.up=1",
         "topic x: expected one of the settings cleanup.policy, delete.retention.ms, flush.messages, ",
     ),
     (
-        (*CREATE, "x", "--config", "min.insync.replicas=0"),
-        None,
+        "cluster topics create x --config min.insync.replicas=0",
         "topic x: min.insync.replicas: expected a whole number from 1 to 16, saw '0'",
     ),
     (
-        (*CREATE, "x", "--config", "retention.ms"),
-        None,
+        "cluster topics create x --config retention.ms",
         "expected such as retention.ms=60000, saw 'retention.ms'",
     ),
+    ("cluster topics alter t", "expected either --partitions or settings to change, saw neither"),
     (
-        ("cluster topics alter", "t"),
-        None,
-        "expected either --partitions or settings to change, saw neither",
-    ),
-    (
-        ("cluster topics alter", "t", "--partitions", 4, "--config", "retention.ms=1"),
-        None,
+        "cluster topics alter t --partitions 4 --config retention.ms=1",
         "either --partitions or settings to change, saw both",
     ),
     (
-        ("cluster topics alter", "t", "--config", "cleanup.policy=sometimes"),
-        None,
+        "cluster topics alter t --config cleanup.policy=sometimes",
         "cleanup.policy: expected delete, compact or compact,delete, saw 'sometimes'",
     ),
     (
-        ("cluster topics alter", "t", "--config", "unclean.leader.election.enable=maybe"),
-        None,
+        "cluster topics alter t --config unclean.leader.election.enable=maybe",
         "expected true or false, saw 'maybe'",
     ),
     (
-        ("cluster topics alter", "t", "--config", "retention.ms=1", "--config", "retention.ms=2"),
-        None,
+        "cluster topics alter t --config retention.ms=1 --config retention.ms=2",
         "expected each name once, saw retention.ms twice",
     ),
     (
-        ("cluster topics alter", "t", "--config", "retention.ms=1", "--delete-config", "retention.ms"),
-        None,
+        "cluster topics alter t --config retention.ms=1 --delete-config retention.ms",
         "expected each setting once, saw retention.ms twice",
     ),
     (
-        ("cluster topics alter", "t", "--delete-config", "retention.ms"),
-        None,
+        "cluster topics alter t --delete-config retention.ms",
         "expected a setting that the topic has of its own, saw 'retention.ms'",
     ),
     (
-        ("cluster topics alter", "nosuch", "--config", "retention.ms=1"),
-        None,
+        "cluster topics alter nosuch --config retention.ms=1",
         "alter: expected a topic that exists, saw 'nosuch'",
     ),
     (
-        ("cluster topics alter", "gone", "--config", "retention.ms=1"),
-        None,
+        "cluster topics alter gone --config retention.ms=1",
         "expected a topic that stays, saw gone, which is marked for deletion",
     ),
+    ("cluster reassign", "expected one of --generate, --execute and --verify, saw none"),
+    ("cluster reassign --execute", "expected --reassignment-json-file beside --execute, saw none"),
+]
+IN_FILES = [
     (
         EXECUTE,
         "{",
@@ -413,27 +394,21 @@ MISTAKES = [
     ),
     (EXECUTE, move(("t", 0, [1, 1])), "partition t-0: expected each broker once, saw replicas 1, 1"),
     (EXECUTE, move(("t", 0, [])), "partition t-0: expected at least one replica, saw none"),
-    (("cluster reassign",), None, "expected one of --generate, --execute and --verify, saw none"),
-    (("cluster reassign", "--execute"), None, "expected --reassignment-json-file beside --execute, saw none"),
+    (ELECT, {"partitions": [{"topic": "t", "partition": 9}]}, "expected a partition that exists, saw t-9"),
     (
-        ("cluster elect preferred", "--path-to-json-file"),
-        {"partitions": [{"topic": "t", "partition": 9}]},
-        "expected a partition that exists, saw t-9",
-    ),
-    (
-        ("cluster elect preferred", "--path-to-json-file"),
+        ELECT,
         {"partitions": [{"topic": "t", "partition": 0}] * 2},
         "expected each partition once, saw t-0 twice",
     ),
-    (
-        ("cluster elect preferred", "--path-to-json-file"),
-        {"partitions": 7},
-        "Expected `array`, got `int`",
-    ),
+    (ELECT, {"partitions": 7}, "Expected `array`, got `int`"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "content", "sentence"), MISTAKES, ids=str)
+@pytest.mark.parametrize(
+    ("arguments", "content", "sentence"),
+    [*((shlex.split(line), None, sentence) for line, sentence in MISTAKES), *IN_FILES],
+    ids=str,
+)
 def test_a_mistake_is_told_in_one_sentence_and_writes_nothing(
     clean, admin, file, arguments, content, sentence
 ):

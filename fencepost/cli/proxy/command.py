@@ -57,6 +57,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @default_option(
     "--wait-for-upstream",
+    "wait_s",
     type=NumberRange(0),
     default=0.0,
     metavar="SECONDS",
@@ -78,6 +79,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @default_option(
     "--values",
+    "kept",
     type=Named(KEPT),
     default="hash",
     help="What to keep of records. hash: a keyed hash of key, value and headers. full: everything, in "
@@ -112,6 +114,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @click.option(
     "--others-write",
+    "others",
     multiple=True,
     metavar="TOPIC",
     callback=_topics,
@@ -172,8 +175,6 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @json_option
 def command(
-    upstream: tuple[tuple[str, int], ...],
-    listen: tuple[str, int],
     record: Path | None,
     output: Output,
     **asked: Any,
@@ -191,36 +192,22 @@ def command(
       fencepost proxy --upstream 127.0.0.1:9092 --record out/live --watch
       fencepost proxy --upstream kafka-1:9092,kafka-2:9092 --wait-for-upstream 60
     """
-    if not upstream:
+    if not asked["upstream"]:
         raise click.UsageError("--upstream HOST:PORT is needed: a broker of the cluster")
     from fencepost.cli.proxy.running import Asked, run
 
     if record is None and asked["watched"]:
         raise click.UsageError("--watch judges the record: name its folder with --record")
-    bounds = {name: asked.pop(name) for name in ("max_disk", "part_mb", "part_s")}
+    tls = asked.pop("tls")
+    brokers = [asked.pop(name) for name in ("upstream_tls", "upstream_ca", "upstream_certificate")]
     question = Asked(
-        upstream=upstream,
-        wait_s=asked["wait_for_upstream"],
-        listen=listen,
         folder=record,
-        kept=asked["values"],
-        when_full=asked["when_full"],
-        disk_bytes=int(bounds["max_disk"] * 1e9),
-        part_bytes=int(bounds["part_mb"] * 1e6),
-        part_ns=int(bounds["part_s"] * 1e9),
-        compacted=asked["compacted"],
-        others=asked["others_write"],
-        pass_unknown=asked["pass_unknown"],
-        listener_tls=_listener_tls(asked["tls"]),
-        upstream_tls=_upstream_tls(
-            asked["upstream_tls"], asked["upstream_ca"], asked["upstream_certificate"]
-        ),
-        upstream_name=asked["upstream_name"],
-        faults=asked["faults"],
-        seed=asked["seed"],
-        control=asked["control"],
-        watched=asked["watched"],
-        view=asked["view"],
+        disk_bytes=int(asked.pop("max_disk") * 1e9),
+        part_bytes=int(asked.pop("part_mb") * 1e6),
+        part_ns=int(asked.pop("part_s") * 1e9),
+        listener_tls=_listener_tls(tls),
+        upstream_tls=_upstream_tls(*brokers),
+        **asked,
     )
     return asyncio.run(run(question, output))
 

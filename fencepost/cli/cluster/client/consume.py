@@ -7,16 +7,14 @@ import rich_click as click
 
 from fencepost.cli.cluster.client.clients import (
     Bootstrap,
-    bootstrap_option,
-    ca_option,
+    bootstrap_options,
     cluster_directory,
     partition_option,
     record_option,
     target,
-    user_option,
 )
 from fencepost.cli.cluster.client.consumers import Alone, Lines, Member, nameable
-from fencepost.console.options import Named, default_option
+from fencepost.console.options import Named, default_option, json_lines_option
 from fencepost.console.output import Output
 from fencepost.report.commands import check_traces
 from fencepost.traces.errors import ExitCode
@@ -25,9 +23,7 @@ from fencepost.traces.errors import ExitCode
 @click.command("consume", short_help="Print records as lines on standard output.")
 @click.argument("topic")
 @cluster_directory
-@bootstrap_option
-@ca_option
-@user_option
+@bootstrap_options
 @partition_option
 @click.option("--group", metavar="G", help="Read as a member of this consumer group.")
 @default_option(
@@ -49,18 +45,11 @@ from fencepost.traces.errors import ExitCode
 )
 @click.option("--key-separator", metavar="TEXT", help="Print the key, this text, and the value.")
 @record_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print each record as one line of JSON; everything else goes to standard error.",
-)
+@json_lines_option("Print each record as one line of JSON; everything else goes to standard error.")
 def command(
     topic: str,
     directory: Path,
-    bootstrap: tuple[tuple[str, int], ...],
-    tls_ca: Path | None,
-    user: str | None,
+    bootstrap: Bootstrap,
     partition: int | None,
     group: str | None,
     commit: str,
@@ -69,7 +58,7 @@ def command(
     timeout_ms: int | None,
     key_separator: str | None,
     record: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Print the records of TOPIC of a running `fencepost cluster` (or of any Kafka), each value on a line, in
     the order of each partition.
@@ -90,11 +79,10 @@ def command(
         raise click.UsageError("expected --partition or --group, saw both: a group assigns the partitions")
     from fencepost.cli.cluster.client.history import add_run, check_record
 
-    output = Output(as_json)
     if record is not None:
         check_record(record)
-    where = target(directory, topic, Bootstrap(servers=bootstrap, ca=tls_ca, user=user))
-    lines = Lines(most, key_separator, as_json)
+    where = target(directory, topic, bootstrap)
+    lines = Lines(most, key_separator, output.json)
     run: Alone | Member = Alone(where, where.chosen(partition), lines, from_beginning, timeout_ms)
     if group is not None:
         run = Member(where, group, lines, from_beginning, timeout_ms, commit)

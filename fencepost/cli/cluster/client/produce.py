@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import rich_click as click
 from attrs import define, evolve, field, frozen
@@ -16,13 +16,11 @@ from fencepost.cli.cluster.client.clients import (
     REQUEST_TIMEOUT_MS,
     Bootstrap,
     Target,
-    bootstrap_option,
-    ca_option,
+    bootstrap_options,
     cluster_directory,
     partition_option,
     record_option,
     target,
-    user_option,
 )
 from fencepost.console.options import Named, default_option, json_option
 from fencepost.console.output import Output
@@ -73,9 +71,7 @@ class Options:
 @click.command("produce", short_help="Send lines of standard input as records.")
 @click.argument("topic")
 @cluster_directory
-@bootstrap_option
-@ca_option
-@user_option
+@bootstrap_options
 @click.option("--key-separator", metavar="TEXT", help="The part of a line before this text is the key.")
 @default_option(
     "--partitioner",
@@ -99,20 +95,12 @@ class Options:
 def command(
     topic: str,
     directory: Path,
-    bootstrap: tuple[tuple[str, int], ...],
-    tls_ca: Path | None,
-    user: str | None,
-    key_separator: str | None,
-    partitioner: str,
-    partition: int | None,
+    bootstrap: Bootstrap,
     acks: str,
     idempotent: bool | None,
-    linger_ms: int,
-    batch_bytes: int,
-    compression: str,
-    delivery_timeout_ms: int,
     record: Path | None,
     output: Output,
+    **asked: Any,
 ) -> ExitCode:
     """Send each line of standard input to TOPIC of a running `fencepost cluster`, or of any Kafka with
     --bootstrap, and wait until every append has an outcome.
@@ -129,24 +117,14 @@ def command(
     """
     if idempotent and acks != "all":
         raise click.UsageError(f"--idempotent needs --acks all: expected all, saw {acks}")
-    options = Options(
-        key_separator=key_separator,
-        partitioner=partitioner,
-        partition=partition,
-        acks=ACKS[acks],
-        idempotent=acks == "all" if idempotent is None else idempotent,
-        linger_ms=linger_ms,
-        batch_bytes=batch_bytes,
-        compression=compression,
-        delivery_timeout_ms=delivery_timeout_ms,
-    )
+    idempotent = acks == "all" if idempotent is None else idempotent
+    options = Options(acks=ACKS[acks], idempotent=idempotent, **asked)
     from fencepost.cli.cluster.client.history import RecordedRun, check_record
 
     if record is not None:
         check_record(record)
-    cluster = Bootstrap(servers=bootstrap, ca=tls_ca, user=user)
-    where = target(directory, topic, cluster)
-    where.chosen(partition)
+    where = target(directory, topic, bootstrap)
+    where.chosen(options.partition)
     run = _Run(where, options)
     if record is not None:
         run.recorded = RecordedRun.begin(record, may_duplicate=not options.idempotent)
@@ -155,7 +133,7 @@ def command(
     finally:
         if run.recorded is not None:
             run.recorded.end(run.operations(), duplicates=run.may_duplicate)
-    return _tell(output, run, record, cluster.options(directory))
+    return _tell(output, run, record, bootstrap.options(directory))
 
 
 @define(eq=False)
