@@ -124,7 +124,7 @@ def command(
     code = ExitCode.INTERRUPTED if result.interrupted else ExitCode.FINDINGS
     replay = replay_plan(out, checks=names or (), anomaly=shown.target.anomaly if shown.target.among else "")
     _tell(result, shown, out, replay, output)
-    return output.end(code, _as_dict(result, shown, out, replay, code))
+    return output.end(code, _as_dict(result, shown, out, replay))
 
 
 def _known(anomaly: str) -> str:
@@ -225,9 +225,7 @@ def _tell(result: "Shrunk", shown: "ShownAnomaly", out: Path, replay: str, outpu
         output.note("interrupted; the best plan so far is kept")
 
 
-def _as_dict(
-    result: "Shrunk", shown: "ShownAnomaly", out: Path, replay: str, code: ExitCode
-) -> dict[str, Any]:
+def _as_dict(result: "Shrunk", shown: "ShownAnomaly", out: Path, replay: str) -> dict[str, Any]:
     from fencepost.traces.plan_json import plan_to_json
 
     return {
@@ -243,5 +241,4 @@ def _as_dict(
         "plan": msgspec.json.decode(plan_to_json(result.plan)),
         "out": str(out),
         "replay": replay,
-        "exit_code": int(code),
     }

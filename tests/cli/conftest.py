@@ -1,5 +1,6 @@
 """A command line run in this process, and a small real campaign that several tests read."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +9,9 @@ import msgspec
 import pytest
 
 from fencepost.cli import run
+
+COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
+"""The program in a process of its own."""
 
 
 class Told(NamedTuple):

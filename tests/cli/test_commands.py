@@ -17,8 +17,7 @@ from fencepost.console.options import SeedRange
 from fencepost.console.output import Output
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.store import TraceStore
-
-COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
+from tests.cli.conftest import COMMAND
 
 
 @pytest.mark.parametrize(

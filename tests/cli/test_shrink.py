@@ -3,7 +3,6 @@ interrupted."""
 
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -16,8 +15,8 @@ from fencepost.checkers.verdict import combine
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.plan_json import plan_from_json
+from tests.cli.conftest import COMMAND
 
-COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 BOUND_S = 600
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fencepost.history import History, judged
+from tests.cli.conftest import COMMAND
 
 TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "models.md").read_text()
-COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 BLOCKS = re.findall(r"```(python|clojure)\n(.*?)```", TEXT, flags=re.S)
 BANK, SEMAPHORES, FENCED_STORE = (
     code for language, code in BLOCKS if language == "python" and "(Model):" in code

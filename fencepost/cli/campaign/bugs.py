@@ -105,21 +105,15 @@ def show_bug(bug: str, output: Output) -> ExitCode:
 
 
 def _swarm_bug(bug: "PlantedBug") -> dict[str, Any]:
-    return {
-        "bug": bug.bug,
-        "breaks": bug.protection.breaks,
-        "protection": bug.protection.name,
-        "says": bug.protection.says,
-        "injected": bug.injected,
-        "story": _story(bug.part),
-        "anomalies": sorted(bug.anomalies),
-        "profile": bug.profile,
-        "family": bug.family,
-        "found_by": "swarm",
-    }
+    more = {"anomalies": sorted(bug.anomalies), "profile": bug.profile, "family": bug.family}
+    return _of_any(bug) | more | {"found_by": "swarm"}
 
 
 def _log_bug(bug: "LogBug") -> dict[str, Any]:
+    return _of_any(bug) | {"found_by": "log machine"}
+
+
+def _of_any(bug: "PlantedBug | LogBug") -> dict[str, Any]:
     return {
         "bug": bug.bug,
         "breaks": bug.protection.breaks,
@@ -127,7 +121,6 @@ def _log_bug(bug: "LogBug") -> dict[str, Any]:
         "says": bug.protection.says,
         "injected": bug.injected,
         "story": _story(bug.part),
-        "found_by": "log machine",
     }
 
 

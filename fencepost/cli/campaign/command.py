@@ -10,7 +10,7 @@ import rich_click as click
 from fencepost.cli.campaign import bugs as planted_bugs
 from fencepost.cli.campaign.driving import as_dict, drive_with_bar, show
 from fencepost.cli.campaign.real import (
-    RealAsked,
+    Asked,
     real_campaign,
     real_job,
     real_options,
@@ -155,17 +155,16 @@ def command(
         return show_marks(output)
     if master is not None and engine != "spark":
         raise click.UsageError("expected --master with --engine spark, saw it alone")
+    steer_from = seeds.start if steer else -1
+    asked = Asked(bugs, profile, split_names(faults), plan_file, split_names(checks), steer_from)
     if real["system"] != SIMULATION:
         refuse_for_real(shrink=shrink, engine=engine != "local")
-        steer_from = seeds.start if steer else -1
-        asked = RealAsked(bugs, profile, split_names(faults), plan_file, split_names(checks), steer_from)
-        job = attrs.evolve(real_job(real, asked, output), asking=asking)
-        campaign = real_campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
+        make, job = real_campaign, real_job(real, asked, output)
     else:
         refuse_for_simulation(real)
-        job = _job(bugs, profile, faults, plan_file, checks, steer_from=seeds.start if steer else -1)
-        job = attrs.evolve(job, asking=asking)
-        campaign = Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
+        make, job = Campaign, _job(asked)
+    job = attrs.evolve(job, asking=asking)
+    campaign = make(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     result = drive_with_bar(campaign, output, driver=driver_of(engine, master))
     show(result, out, output, checks=job.checks or (), real=job.real)
     if html is not None:
@@ -174,15 +173,7 @@ def command(
     return output.end(code, {**as_dict(result), "out": str(out), "shrunk": shrunk})
 
 
-def _job(
-    bugs: tuple[str, ...],
-    profile: str,
-    faults: str | None,
-    plan_file: Path | None,
-    checks: str | None,
-    *,
-    steer_from: int,
-) -> "Job":
+def _job(asked: Asked) -> "Job":
     """The job of every run. Raises FencepostError for an unknown name, UsageError for options that exclude
     each other."""
     from fencepost.campaign.bugs import parts_with
@@ -191,18 +182,18 @@ def _job(
     from fencepost.checkers.judges import checks_by_name
     from fencepost.traces.plan_json import plan_to_json
 
-    parts_with(bugs)
-    names = split_names(checks)
-    if names is not None:
-        checks_by_name(names)
-    plan = ""
-    if plan_file is not None:
-        plan = plan_to_json(read_plan(plan_file))
-    kinds = split_names(faults) or ()
-    profile_named(profile, kinds)
-    if steer_from >= 0 and plan:
+    parts_with(asked.bugs)
+    if asked.checks is not None:
+        checks_by_name(asked.checks)
+    plan = "" if asked.plan_file is None else plan_to_json(read_plan(asked.plan_file))
+    kinds = asked.faults or ()
+    profile_named(asked.profile, kinds)
+    if asked.steer_from >= 0 and plan:
         raise click.UsageError("--steer changes the swarm's draws: with --plan there are none.")
-    return Job(profile=profile, bugs=bugs, plan=plan, checks=names, faults=kinds, steer_from=steer_from)
+    return Job(
+        profile=asked.profile, bugs=asked.bugs, plan=plan, checks=asked.checks, faults=kinds,
+        steer_from=asked.steer_from,
+    )  # fmt: skip
 
 
 def show_faults(output: Output) -> ExitCode:

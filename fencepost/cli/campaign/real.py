@@ -107,15 +107,15 @@ def refuse_for_real(**given: bool) -> None:
 
 
 @frozen
-class RealAsked:
-    """What a campaign was asked for by options that the simulation has, too."""
+class Asked:
+    """What a campaign was asked for by options that the simulation and real systems have."""
 
     bugs: tuple[str, ...] = ()
     """Planted ones; real systems take none."""
     profile: str = "default"
-    """Of the swarm for real systems; "default": the mixed one."""
+    """Of the swarm; "default" means for real systems the mixed one."""
     faults: tuple[str, ...] | None = None
-    """Kinds to draw from; None: all that the system can carry out."""
+    """Kinds to draw from; None: all of the profile, or that the system can carry out."""
     plan_file: Path | None = None
     """A plan instead of the swarm's; None: none."""
     checks: tuple[str, ...] | None = None
@@ -124,7 +124,7 @@ class RealAsked:
     """The first seed of a campaign that is steered; -1: it is not."""
 
 
-def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
+def real_job(given: dict[str, Any], asked: Asked, output: Output) -> "Job":
     """The job of a campaign against a real system.
 
     Parameters:

@@ -6,7 +6,6 @@ Owns messages and waiting. Must not know how processes or brokers work (impl/run
 import logging
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import rich_click as click
 from fencepost.cli.cluster import elect, groups, kafka, reassign, topics
 from fencepost.cli.cluster.client import consume, produce
 from fencepost.cli.cluster.client.clients import cluster_directory
+from fencepost.cli.cluster.waiting import serve
 from fencepost.cli.cluster.zookeeper import zookeeper_option
 from fencepost.console.options import WHOLE_FILE_THAT_IS, Decorator, default_option, json_option
 from fencepost.console.output import Output, add_row, table
@@ -26,7 +26,6 @@ from fencepost.traces.errors import ExitCode, MissingExtraError
 if TYPE_CHECKING:
     from fencepost.systems.processes import ClusterStatus, ListenerOptions, ProcessCluster
 
-POLL_S = 0.5
 SOON_S = 10.0
 """How long `kill`, `pause` and `resume` wait until the system shows their effect."""
 OFFSETS_PARTITIONS = 8
@@ -175,20 +174,17 @@ def up(
     )
     with _closing_terminal_interrupts():
         cluster = ProcessCluster.up(directory, options, zookeeper, program, listeners)
-        try:
-            _tell(output, cluster.status())
-            if detach:
-                return ExitCode.NOTHING_FOUND
-            output.note("Ctrl-C ends it")
-            while ProcessCluster.load(directory).alive():
-                time.sleep(POLL_S)
-        except BaseException:
-            ProcessCluster.load(
-                directory
-            ).stop()  # read the state again: another command may have restarted a broker
-            raise
-    output.note("all its processes have ended")
-    return ExitCode.NOTHING_FOUND
+
+        def now() -> ProcessCluster:  # another command may have restarted a broker
+            return ProcessCluster.load(directory)
+
+        return serve(
+            output,
+            lambda: _tell(output, cluster.status()),
+            lambda: now().alive(),
+            lambda: now().stop(),
+            detach=detach,
+        )
 
 
 def _is_given(context: click.Context, name: str) -> bool:

@@ -3,12 +3,12 @@
 Owns messages and waiting. Must not know how brokers are started (systems/apache_kafka).
 """
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from fencepost.cli.cluster.waiting import serve
 from fencepost.console.options import (
     WHOLE_FOLDER_THAT_IS,
     Named,
@@ -22,7 +22,6 @@ from fencepost.traces.errors import ExitCode
 if TYPE_CHECKING:
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
 
-POLL_S = 0.5
 VERSION = "4.4.0"
 """As systems/apache_kafka/jars.py recommends."""
 kafka_directory = directory_option(
@@ -88,18 +87,7 @@ def up(
     release = Release(version=version, home=kafka_home, controllers=controllers or "")
     cluster = ApacheKafka(directory=directory, release=release, size=brokers, outlives_us=detach)
     cluster.start()
-    try:
-        _tell(output, cluster)
-        if detach:
-            return ExitCode.NOTHING_FOUND
-        output.note("Ctrl-C ends it")
-        while cluster.alive():
-            time.sleep(POLL_S)
-    except BaseException:
-        cluster.close()
-        raise
-    output.note("all its processes have ended")
-    return ExitCode.NOTHING_FOUND
+    return serve(output, lambda: _tell(output, cluster), cluster.alive, cluster.close, detach=detach)
 
 
 def _tell(output: Output, cluster: "ApacheKafka") -> None:

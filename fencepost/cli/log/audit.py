@@ -55,7 +55,6 @@ def audit_places(request: AuditRequest, output: Output, history: History | None 
     place that is no data directory."""
     found = survey(request)
     audited = _audit(found, output)
-    code = _exit_code(found, audited)
     for partition in audited:
         _show(partition, output)
     _show_findings(found.findings, output)
@@ -64,7 +63,7 @@ def audit_places(request: AuditRequest, output: Output, history: History | None 
         _show_joined(joined, output)
     _show_sum(found, audited, output)
     placements = {} if joined is None else {"history": attrs.asdict(joined)}
-    return output.end(code, {**_as_dict(found, audited, code), **placements})
+    return output.end(_exit_code(found, audited), {**_as_dict(found, audited), **placements})
 
 
 def _audit(found: Survey, output: Output) -> list[PartitionAudit]:
@@ -198,12 +197,7 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "anomaly": finding.anomaly,
-        "offset": finding.offset,
-        "expected": finding.expected,
-        "seen": finding.seen,
-    }
+    return {name: getattr(finding, name) for name in ("anomaly", "offset", "expected", "seen")}
 
 
 def _findings(findings: Findings) -> dict[str, Any]:
@@ -215,7 +209,7 @@ def _findings(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _as_dict(found: Survey, audited: list[PartitionAudit], code: ExitCode) -> dict[str, Any]:
+def _as_dict(found: Survey, audited: list[PartitionAudit]) -> dict[str, Any]:
     return {
         "brokers": found.brokers,
         "bytes": found.bytes,
@@ -232,5 +226,4 @@ def _as_dict(found: Survey, audited: list[PartitionAudit], code: ExitCode) -> di
             }
             for one in audited
         ],
-        "exit_code": int(code),
     }

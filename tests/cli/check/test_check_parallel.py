@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.cli.check import pool
+from tests.cli.conftest import COMMAND
 
-COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 MODEL = '''
 import os, signal, time
 from pathlib import Path

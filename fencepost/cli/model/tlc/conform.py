@@ -101,7 +101,7 @@ def conform_command(
         else ""
     )
     code = _exit_code(read, pairs, disagreed)
-    return output.end(code, _as_dict(read, pairs, disagreed if compare else None, found.seconds, code))
+    return output.end(code, _as_dict(read, pairs, disagreed if compare else None, found.seconds))
 
 
 # ---- reading
@@ -204,7 +204,7 @@ def _tell_nothing(read: Cases, output: Output) -> ExitCode:
         output.say(f"{source} {trace}: undecided: {reason}")
     code = _exit_code(read, [], [])
     output.say(f"{len(read.traces)} traces, no protocol events")
-    return output.end(code, _as_dict(read, [], None, 0.0, code))
+    return output.end(code, _as_dict(read, [], None, 0.0))
 
 
 def _exit_code(
@@ -239,7 +239,6 @@ def _as_dict(
     pairs: list[tuple[Case, ReplayAnswer]],
     disagreed: list[tuple[Case, int, int]] | None,
     seconds: float,
-    code: ExitCode,
 ) -> dict[str, Any]:
     return {
         "traces": len(read.traces),
@@ -250,5 +249,4 @@ def _as_dict(
         "unreadable": read.unreadable,
         "disagreements": None if disagreed is None else len(disagreed),
         "seconds": round(seconds, 3),
-        "exit_code": int(code),
     }

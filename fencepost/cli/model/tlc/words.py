@@ -156,5 +156,4 @@ def as_dict(result: TlcResult) -> dict[str, Any]:
         "jar": toolbox and toolbox.jar,
         "jar_from": toolbox and toolbox.jar_from,
         "java_version": toolbox and toolbox.java_version,
-        "exit_code": int(EXIT_CODES[result.outcome]),
     }
