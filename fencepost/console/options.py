@@ -10,9 +10,6 @@ from typing import Any
 import rich_click as click
 
 from fencepost.console.output import Output
-from fencepost.report.commands import replay_plan as replay_plan
-from fencepost.report.commands import replay_seed as replay_seed
-from fencepost.report.commands import shrink_stored as shrink_stored
 from fencepost.traces.errors import unknown_name
 
 LARGEST_SEED = 2**63 - 1
