@@ -67,7 +67,8 @@ def command(
     """
     cases = _chosen(only)
     if listing:
-        return _list(output, cases)
+        listed = [{"name": case.name, "asked": case.asked} for case in cases]
+        return output.listed("cases", listed, {"case": "name", "asked": "asked"})
     if not bootstrap.servers:
         raise click.UsageError("--bootstrap HOST:PORT says which broker is asked")
     return _ask(output, cases, bootstrap, against, departures, junit, everything)
@@ -83,16 +84,6 @@ def _chosen(only: str | None) -> "tuple[Case, ...]":
             expected="a pattern of case names", seen=str(only), where="--only", hint="--list shows the names"
         )
     return cases
-
-
-def _list(output: Output, cases: "tuple[Case, ...]") -> ExitCode:
-    shown = table("case", "asked")
-    for case in cases:
-        add_row(shown, case.name, case.asked)
-    output.say(shown)
-    return output.end(
-        ExitCode.NOTHING_FOUND, {"cases": [{"name": case.name, "asked": case.asked} for case in cases]}
-    )
 
 
 def _ask(

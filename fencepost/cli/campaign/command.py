@@ -34,7 +34,7 @@ from fencepost.console.options import (
     seeds_option,
     split_names,
 )
-from fencepost.console.output import Output, add_row, table
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -201,7 +201,6 @@ def show_faults(output: Output) -> ExitCode:
     from fencepost.campaign.faults.table import FAULTS
     from fencepost.campaign.swarm.profiles import PROFILES
 
-    rows = table("kind", "what happens", "profiles")
     kinds = []
     for name, kind in FAULTS.items():
         drawn = [
@@ -210,10 +209,9 @@ def show_faults(output: Output) -> ExitCode:
             if (name in bounds.kinds and bounds.faults[1])
             or (name in bounds.request_kinds and bounds.administered)
         ]
-        add_row(rows, name, kind.says, ", ".join(drawn))
         kinds.append({"kind": name, "says": kind.says, "parameter": kind.parameter_says, "profiles": drawn})
-    output.say(rows)
-    return output.end(ExitCode.NOTHING_FOUND, {"faults": kinds})
+    columns = {"kind": "kind", "what happens": "says", "profiles": "profiles"}
+    return output.listed("faults", kinds, columns)
 
 
 def show_marks(output: Output) -> ExitCode:
@@ -225,17 +223,20 @@ def show_marks(output: Output) -> ExitCode:
     from fencepost.campaign.swarm.mark_weights import marks_possible
     from fencepost.campaign.swarm.profiles import PROFILES
 
-    rows, marks = table("mark", "what it says", "profiles"), []
     reached = {name: marks_possible(profile) for name, profile in PROFILES.items()}
     for name in real_systems.PROFILES:
         bounds = real_systems.bounds_of(name, tuple(REAL_FAULTS))
         reached[f"{name} (--system)"] = marks_possible(bounds, REAL_MARKS)
-    for mark in dict.fromkeys((*MARKS, *REAL_MARKS)):
-        able = [name for name, possible in reached.items() if mark.name in possible]
-        add_row(rows, mark.name, mark.says, ", ".join(able))
-        marks.append({"mark": mark.name, "says": mark.says, "profiles": able})
-    output.say(rows)
-    return output.end(ExitCode.NOTHING_FOUND, {"marks": marks})
+    marks = [
+        {
+            "mark": mark.name,
+            "says": mark.says,
+            "profiles": [name for name, possible in reached.items() if mark.name in possible],
+        }
+        for mark in dict.fromkeys((*MARKS, *REAL_MARKS))
+    ]
+    columns = {"mark": "mark", "what it says": "says", "profiles": "profiles"}
+    return output.listed("marks", marks, columns)
 
 
 def driver_of(engine: str, master: str | None) -> "Driver | None":

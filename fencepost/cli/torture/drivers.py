@@ -38,13 +38,10 @@ def list_drivers(output: Output) -> ExitCode:
     from fencepost.torture.building import built, missing
     from fencepost.torture.libraries import Wanted, libraries
 
-    rows = table("driver", "library", "newest", "toolchain", "here")
     listed: list[dict[str, Any]] = []
     for library in libraries().values():
         newest = Wanted(library, library.newest)
         lacks, done = missing(newest), built(newest) is not None
-        here = "built" if done else lacks or "can be built"
-        add_row(rows, library.name, library.title, library.newest, library.toolchain, here)
         listed.append(
             {
                 "driver": library.name,
@@ -53,10 +50,11 @@ def list_drivers(output: Output) -> ExitCode:
                 "toolchain": library.toolchain,
                 "built": done,
                 "missing": lacks,
+                "here": "built" if done else lacks or "can be built",
             }
         )
-    output.say(rows)
-    return output.end(ExitCode.NOTHING_FOUND, {"drivers": listed})
+    shown = ("driver", "library", "newest", "toolchain", "here")
+    return output.listed("drivers", listed, dict(zip(shown, shown, strict=True)))
 
 
 @command.command("build", short_help="Build drivers in your cache.")
