@@ -36,7 +36,7 @@ PUBLIC = {
     "log.disk_rot": ("DiskMachine",),
     "log.planted": ("planted",),
 }
-"""The names of docs/how-to/machines.md, and of the scripts that `fencepost bugs hunt` leaves, by module."""
+"""The names of docs/how-to/machines.md, and of the scripts that `campaign bugs hunt` leaves, by module."""
 
 
 @pytest.mark.parametrize(("module", "name"), [(module, name) for module in PUBLIC for name in PUBLIC[module]])

@@ -237,7 +237,7 @@ def command(
     keep: bool,
     report: bool,
     jobs: int,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Run healthy seeds of every profile: nothing may be found, no run may crash, or differ when it is run
     again.
@@ -252,7 +252,6 @@ def command(
       # an hour in the same workers: is their memory flat?
       python -m tools.healthy default --seeds 25000 --slice 25000 --jobs 1
     """
-    output = Output(as_json)
     names = profiles or tuple(PROFILES)
     ledger, source = ledger_of(out), source_digest()
     sweep = Sweep(out=out, jobs=jobs, keep=keep, ledger=ledger, source=source)

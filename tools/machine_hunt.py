@@ -133,7 +133,7 @@ def machine_for(bug: str) -> str:
             expected=f"one of {', '.join(sorted(BUGS))}",
             seen=unknown_name(bug, BUGS),
             where="planted bugs",
-            hint="`fencepost bugs list` shows them",
+            hint="`fencepost campaign bugs list` shows them",
         )
     return BY_BUG.get(bug) or BY_PROFILE.get(BUGS[bug].profile, "ClusterMachine")
 

@@ -138,7 +138,7 @@ MEASURES: Mapping[str, Measure] = {
         says="the hunt must find every planted bug, healthy machines nothing",
         takes="hours, resumable",
         programs=(
-            (FENCEPOST, "bugs", "hunt", "--seeds", "2000", "--out", "out/sweep-bugs"),
+            (FENCEPOST, "campaign", "bugs", "hunt", "--seeds", "2000", "--out", "out/sweep-bugs"),
             *(
                 module("machine_hunt", "--healthy", name, "--examples", "2000", "--folder",
                        "out/sweep-machines")
@@ -150,7 +150,7 @@ MEASURES: Mapping[str, Measure] = {
         says="seeds needed for every planted bug, into docs/explanation/track-record.md",
         takes="an hour, resumable",
         programs=(
-            (FENCEPOST, "bugs", "hunt", "--seeds", "1000", "--ranges", "5", "--no-shrink",
+            (FENCEPOST, "campaign", "bugs", "hunt", "--seeds", "1000", "--ranges", "5", "--no-shrink",
              "--out", "out/track-record"),
             module("track_record", "out/track-record"),
         ),

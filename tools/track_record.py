@@ -1,4 +1,4 @@
-"""`python -m tools.track_record FOLDER`: what `fencepost bugs hunt --out FOLDER` measured, as the table of
+"""`python -m tools.track_record FOLDER`: what `campaign bugs hunt --out FOLDER` measured, as the table of
 docs/explanation/track-record.md.
 
 Owns the table between the two marks of that page; writes nothing else. Must not measure: a bug that is not in
@@ -64,7 +64,7 @@ def rows_of(table: str) -> dict[str, str]:
 
 
 def updated(table: str, hunts: list[Hunt]) -> list[str]:
-    """The table's lines with the rows of these hunts, in the order of `fencepost bugs list`."""
+    """The table's lines with the rows of these hunts, in the order of `fencepost campaign bugs list`."""
     rows = rows_of(table) | {hunt.bug: _row(hunt) for hunt in hunts if hunt.bug in BUGS}
     return [*HEAD, *(rows[bug] for bug in BUGS if bug in rows)]
 
@@ -76,7 +76,7 @@ def command(folder: Path) -> None:
     record = folder / RECORD
     if not record.exists():
         raise FencepostError(
-            expected="the record of `fencepost bugs hunt`",
+            expected="the record of `fencepost campaign bugs hunt`",
             seen="none",
             where=str(record),
             hint="hunt with --out",

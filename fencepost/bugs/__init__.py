@@ -190,7 +190,7 @@ def parts_with(bugs: tuple[str, ...]) -> Parts:
                 expected=f"one of {', '.join(sorted(BUGS))}",
                 seen=unknown_name(bug, BUGS),
                 where="planted bugs",
-                hint="`fencepost bugs list` shows them",
+                hint="`fencepost campaign bugs list` shows them",
             )
         if planted.role in swapped:
             raise FencepostError(

@@ -26,45 +26,53 @@ from fencepost.traces.errors import (
     unknown_name,
 )
 
-SUB_COMMANDS = {
-    "demo": "Everything once, in under three minutes.",
-    "campaign": "Break the cluster under many seeds, and keep what was recorded.",
-    "replay": "Run one seed again, and read it as a timeline.",
-    "show": "Write a trace as a page that you step through.",
-    "shrink": "Make a failing plan small: the same anomaly, fewer operations and faults.",
-    "check": "Judge stored traces, from here or from elsewhere.",
-    "convert": "Histories of any known format into Parquet or JSON lines.",
-    "mine": "Judge traces by the million on Spark.",
-    "explain": "Explain a bug of a mining: what its traces share, and where they went wrong.",
-    "package": "Make an archive for a Spark cluster.",
-    "watch": "Judge traces while they arrive in a folder.",
-    "bugs": "The planted bugs: what they break, how fast they are found.",
-    "log": "Read the files of a Kafka log directory.",
-    "drivers": "Programs around other people's client libraries: list, build, check.",
-    "torture": "Run other people's client libraries under faults, and judge them.",
-    "model": "Explore the executable models.",
-    "tlc": "Run TLC on TLA+ specifications, ours or yours.",
-    "proxy": "Run between an application and any Kafka: record and break requests.",
-    "blame": "Say which side lost, doubled or reordered records: application or cluster.",
-    "cluster": "A cluster of real processes: up, status, stop, kill, pause, resume.",
-    "kafka": "Apache Kafka's own brokers on this machine: up, down, versions.",
-    "groups": "Consumer groups of a running cluster: list, describe, reset-offsets.",
-    "topics": "Create, delete, list, describe and alter topics of a running cluster.",
-    "reassign": "Move partitions between brokers: --generate, --execute, --verify.",
-    "elect": "Elect partition leaders in a running cluster.",
-    "conformance": "Check case by case whether a broker answers as Apache Kafka does.",
-    "produce": "Send lines of standard input as records.",
-    "consume": "Print records as lines on standard output.",
+GROUPS = {
+    "Judge": {
+        "check": "Judge stored traces, from here or from elsewhere.",
+        "mine": "Judge traces by the million on Spark (and convert, explain, package).",
+        "watch": "Judge traces while they arrive in a folder.",
+        "log": "Read the files of a Kafka log directory.",
+        "conformance": "Check case by case whether a broker answers as Apache Kafka does.",
+    },
+    "Break": {
+        "campaign": "Break the cluster under many seeds, and keep what was recorded (and bugs).",
+        "torture": "Run other people's client libraries under faults, and judge them (and drivers).",
+        "proxy": "Run between an application and any Kafka: record and break requests (and blame).",
+    },
+    "Look": {
+        "replay": "Run one seed again, and read it as a timeline.",
+        "show": "Write a trace as a page that you step through.",
+        "shrink": "Make a failing plan small: the same anomaly, fewer operations and faults.",
+    },
+    "Run": {
+        "demo": "Everything once, in under three minutes.",
+        "cluster": "A cluster: its processes, topics and groups; Apache Kafka's brokers, too.",
+        "model": "Explore the executable models; TLC on TLA+ specifications.",
+    },
 }
-"""The purpose of each sub-command, as `fencepost --help` prints it without importing any of them."""
+"""The purpose of each sub-command, as `fencepost --help` prints it without importing any of them: each in the
+group that says what it is for."""
 
-LINES_OF_THEIR_OWN = frozenset({"consume"})
-"""Sub-commands that print a line of JSON for each record; their standard output has only records."""
+SUB_COMMANDS = {name: says for names in GROUPS.values() for name, says in names.items()}
 
-WAITING = frozenset({"cluster", "consume", "kafka", "produce"})
+_MOVED = {
+    "campaign": ("bugs",),
+    "cluster": ("consume", "elect", "groups", "kafka", "produce", "reassign", "topics"),
+    "mine": ("convert", "explain", "package"),
+    "model": ("tlc",),
+    "proxy": ("blame",),
+    "torture": ("drivers",),
+}
+OLD_NAMES = {old: f"{above} {old}" for above, names in _MOVED.items() for old in names}
+"""What was at the top in 0.1, and where it is now; the old name works through 0.2."""
+
+LINES_OF_THEIR_OWN = ("cluster", "consume")
+"""The command that prints a line of JSON for each record; its standard output has only records."""
+
+WAITING = frozenset({"cluster"})
 """Sub-commands that wait for others while they run: no progress line every half minute."""
 
-FOLDERS = frozenset({"campaign", "check", "cluster", "log", "mine", "model", "proxy", "tlc", "torture"})
+FOLDERS = frozenset({"campaign", "check", "cluster", "log", "mine", "model", "proxy", "torture"})
 """Sub-commands with several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\
@@ -73,24 +81,9 @@ EXIT_CODES = """\
 findings), 5 a library that cannot be imported, 130 interrupted"""
 
 
-ELSEWHERE = {
-    "blame": "fencepost.cli.proxy.blame",
-    "consume": "fencepost.cli.client.consume",
-    "drivers": "fencepost.cli.torture.drivers",
-    "explain": "fencepost.cli.mine.explain",
-    "kafka": "fencepost.cli.cluster.kafka",
-    "produce": "fencepost.cli.client.produce",
-}
-"""Sub-commands that are in the same file as another one."""
-
-
 def module_of(sub_command: str) -> str:
     """The module that defines the `command` of a sub-command."""
-    if sub_command in ELSEWHERE:
-        return ELSEWHERE[sub_command]
-    return (
-        f"fencepost.cli.{sub_command}.command" if sub_command in FOLDERS else f"fencepost.cli.{sub_command}"
-    )
+    return f"fencepost.cli.{sub_command}{'.command' if sub_command in FOLDERS else ''}"
 
 
 class _LazyGroup(click.RichGroup):
@@ -132,7 +125,14 @@ class _LazyGroup(click.RichGroup):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog=f"Exit codes: {EXIT_CODES}.",
 )
-@click.rich_config({"text_paragraph_linebreaks": "\n\n"})
+@click.rich_config(
+    {
+        "text_paragraph_linebreaks": "\n\n",
+        "command_groups": {
+            "fencepost": [{"name": title, "commands": list(names)} for title, names in GROUPS.items()]
+        },
+    }
+)
 @click.version_option(__version__, prog_name="fencepost")
 def group() -> None:
     """Find consistency bugs in Kafka-style replicated logs.
@@ -150,7 +150,7 @@ def group() -> None:
     # the smallest plan that still shows the anomaly of run 17
     fencepost shrink out/mine --trace 17
     # how many seeds until a planted bug is found?
-    fencepost bugs hunt KIP-101
+    fencepost campaign bugs hunt KIP-101
     # what a broker's files contain, and how much of them is intact
     fencepost log dump /var/lib/kafka/orders-0
     """
@@ -167,14 +167,24 @@ def run(arguments: Sequence[str] | None = None) -> ExitCode:
 
     Errors go to standard error. With --json an error is also the one object on standard output, unless the
     command has written one already."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = _renamed(list(sys.argv[1:] if arguments is None else arguments))
     said.objects, what = 0, words[0] if words else ""
     silent = sys.stderr.isatty() or what in WAITING
     with nullcontext() if silent else heartbeat(lambda seconds: _at_work(what, seconds)):
         code, error = _run(words)
-    if error and "--json" in words and not said.objects and what not in LINES_OF_THEIR_OWN:
+    if error and "--json" in words and not said.objects and tuple(words[:2]) != LINES_OF_THEIR_OWN:
         Output(json=True).emit({"error": error, "exit_code": int(code)})
     return code
+
+
+def _renamed(words: list[str]) -> list[str]:
+    """The command line with the new name of what it calls by an old one, which is said."""
+    old = words[0] if words else ""
+    if old not in OLD_NAMES:
+        return words
+    new = OLD_NAMES[old]
+    _say(f"`fencepost {old}` is now `fencepost {new}`; the old name works through 0.2")
+    return [*new.split(), *words[1:]]
 
 
 def _run(words: list[str]) -> tuple[ExitCode, str]:

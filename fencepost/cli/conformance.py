@@ -1,7 +1,6 @@
 """`fencepost conformance`: checks case by case whether a broker answers as Apache Kafka does."""
 
 import asyncio
-import os
 from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,24 +8,21 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.cli.client.clients import PASSWORD, bootstrap_option, ca_option, user_option
-from fencepost.console.options import json_option
+from fencepost.cli.cluster.client.clients import Bootstrap, bootstrap_options
+from fencepost.console.options import FILE, FILE_THAT_IS, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
     from fencepost.conformance.case import Case
     from fencepost.conformance.record import Compared
-    from fencepost.wire.client import Access
 
 OURS = "fencepost"
 """The cluster id of our own brokers. For these, our table of departures is the default."""
 
 
 @click.command("conformance")
-@bootstrap_option
-@ca_option
-@user_option
+@bootstrap_options
 @click.option(
     "--only",
     metavar="PATTERN",
@@ -40,30 +36,23 @@ OURS = "fencepost"
 )
 @click.option(
     "--departures",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     metavar="FILE",
     help="JSON, case name -> why it may differ; a name may end with *. [default: for fencepost's brokers, "
     "our own table]",
 )
-@click.option(
-    "--junit",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write the results as JUnit XML.",
-)
+@click.option("--junit", type=FILE, metavar="FILE", help="Write the results as JUnit XML.")
 @click.option("--all", "everything", is_flag=True, help="List equal cases too.")
 @json_option
 def command(
-    bootstrap: tuple[tuple[str, int], ...],
-    tls_ca: Path | None,
-    user: str | None,
+    bootstrap: Bootstrap,
     only: str | None,
     listing: bool,
     against: str | None,
     departures: Path | None,
     junit: Path | None,
     everything: bool,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Send a broker requests of Kafka's protocol, and compare its answers with Apache Kafka's.
 
@@ -77,12 +66,12 @@ def command(
       fencepost conformance --list
     """
     cases = _chosen(only)
-    output = Output(as_json)
     if listing:
-        return _list(output, cases)
-    if not bootstrap:
+        listed = [{"name": case.name, "asked": case.asked} for case in cases]
+        return output.listed("cases", listed, {"case": "name", "asked": "asked"})
+    if not bootstrap.servers:
         raise click.UsageError("--bootstrap HOST:PORT says which broker is asked")
-    return _ask(output, cases, bootstrap, _access(tls_ca, user), against, departures, junit, everything)
+    return _ask(output, cases, bootstrap, against, departures, junit, everything)
 
 
 def _chosen(only: str | None) -> "tuple[Case, ...]":
@@ -97,29 +86,10 @@ def _chosen(only: str | None) -> "tuple[Case, ...]":
     return cases
 
 
-def _access(ca: Path | None, user: str | None) -> "Access":
-    import ssl
-
-    from fencepost.wire.client import Access
-
-    tls = None if ca is None else ssl.create_default_context(cafile=ca)
-    return Access(tls=tls, user=user or "", password=os.environ.get(PASSWORD, ""))
-
-
-def _list(output: Output, cases: "tuple[Case, ...]") -> ExitCode:
-    shown = table("case", "asked")
-    for case in cases:
-        add_row(shown, case.name, case.asked)
-    output.say(shown)
-    output.emit({"cases": [{"name": case.name, "asked": case.asked} for case in cases]})
-    return ExitCode.NOTHING_FOUND
-
-
 def _ask(
     output: Output,
     cases: "tuple[Case, ...]",
-    bootstrap: tuple[tuple[str, int], ...],
-    access: "Access",
+    bootstrap: Bootstrap,
     against: str | None,
     departures: Path | None,
     junit: Path | None,
@@ -131,7 +101,7 @@ def _ask(
 
     chosen = record.named(against) if against else None
     given = record.read_departures(departures) if departures else None
-    run = new_run(bootstrap, access)
+    run = new_run(bootstrap.servers, bootstrap.access())
     with output.progress("cases", len(cases)) as bar:
         results: list[Result] = []
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.cli.campaign.command import as_dict, drive_with_bar
-from fencepost.cli.campaign.command import show as show_campaign
+from fencepost.cli.campaign.driving import as_dict, drive_with_bar
+from fencepost.cli.campaign.driving import show as show_campaign
 from fencepost.cli.mine.command import mine_with_bar
 from fencepost.cli.mine.command import show as show_mining
 from fencepost.cli.replay import by_rank
-from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
+from fencepost.console.options import default_option, jobs_option, json_option, out_option, seeds_option
 from fencepost.console.output import Output
 from fencepost.report.commands import replay_stored
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -29,19 +29,13 @@ DIGEST_SAMPLE = 20
 
 
 @click.command("demo")
-@click.option(
-    "--seeds",
-    type=SeedRange(),
-    default="0:100",
-    show_default=True,
-    help="Seeds of each of the two campaigns.",
-)
-@click.option("--bug", default="KIP-101", show_default=True, metavar="ID", help="The bug to plant.")
+@seeds_option
+@default_option("--bug", default="KIP-101", metavar="ID", help="The bug to plant.")
 @jobs_option
 @out_option("out/demo", "Folder for all output; an earlier demo there is replaced.")
-@click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
+@default_option("--master", default="local[*]", help="Where Spark runs.")
 @json_option
-def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: bool) -> ExitCode:
+def command(seeds: range, bug: str, jobs: int, out: Path, master: str, output: Output) -> ExitCode:
     """A healthy campaign and one with a planted bug, mined together by Spark.
 
     Prints the findings and explains one of them: what was expected, what was seen, the two operations that
@@ -58,7 +52,7 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
     from fencepost.campaign.workers.results import Job
     from fencepost.mining.spark.session import check_spark
 
-    output, started = Output(as_json), time.monotonic()
+    started = time.monotonic()
     parts_with((bug,))
     check_spark()
     _clear(out)
@@ -83,7 +77,8 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
     for failure in failures:
         output.note(f"THE DEMO FAILED: {failure}")
     code = ExitCode.FINDINGS if failures else ExitCode.NOTHING_FOUND
-    output.emit(
+    return output.end(
+        code,
         {
             "healthy": as_dict(results[HEALTHY]),
             "planted": as_dict(results[PLANTED]),
@@ -91,10 +86,8 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
             "bug": bug,
             "failures": failures,
             "seconds": round(time.monotonic() - started, 1),
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def _clear(out: Path) -> None:

@@ -8,14 +8,19 @@ from attrs import frozen
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
 from fencepost.checkers.verdict import by_rank as ranked
-from fencepost.console.files import read_bytes
+from fencepost.console.files import read_plan, with_bugs
 from fencepost.console.options import (
+    ANY_PATH,
+    FILE,
     LARGEST_SEED,
     bug_option,
     checks_option,
+    default_option,
+    html_option,
     json_option,
     profile_option,
     split_names,
+    trace_option,
 )
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_plan, replay_seed, replay_stored
@@ -48,16 +53,12 @@ class ReplayRequest:
 
 
 @click.command("replay")
-@click.argument("folder", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="A stored run of FOLDER, by its id."
-)
+@click.argument("folder", type=ANY_PATH, required=False)
+@trace_option("A stored run of FOLDER, by its id.")
 @click.option(
     "--seed", type=click.IntRange(0, LARGEST_SEED), help="A seed, with or without a stored run of it."
 )
-@click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Your own plan (JSON)."
-)
+@click.option("--plan", "plan_file", type=FILE, help="Your own plan (JSON).")
 @bug_option
 @profile_option
 @checks_option
@@ -68,19 +69,10 @@ class ReplayRequest:
     help="Explain this finding. [default: the one that names the run, by its rank in "
     "docs/reference/verdicts.md]",
 )
-@click.option(
-    "--lines",
-    type=click.IntRange(10, 100_000),
-    default=100,
-    show_default=True,
-    help="Approximate length of the timeline.",
+@default_option(
+    "--lines", type=click.IntRange(10, 100_000), default=100, help="Approximate length of the timeline."
 )
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the run as a page that you step through (docs/how-to/viewer.md).",
-)
+@html_option("Also write the run as a page that you step through (docs/how-to/viewer.md).")
 @click.option(
     "--beside",
     metavar="healthy|PLAN",
@@ -110,7 +102,7 @@ def command(
     beside: str | None,
     no_timeline: bool,
     times: int | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Run a seed again: the same plan gives the same run, on every machine.
 
@@ -135,7 +127,6 @@ def command(
     from fencepost.cli.campaign.again import real_job_of, replay_real
     from fencepost.run.simulated.run import run
 
-    output = Output(as_json)
     real = real_job_of(folder)
     if folder is not None and real is not None:
         asked_for = split_names(checks)
@@ -166,7 +157,8 @@ def command(
     code = strongest(codes)
     if html is not None:
         _write_page(html, trace, verdicts, request, other, asked, output)
-    output.emit(
+    return output.end(
+        code,
         {
             "trace_id": trace.trace_id,
             "seed": trace.seed,
@@ -177,10 +169,8 @@ def command(
             "verdicts": [attrs.asdict(verdict) for verdict in verdicts],
             "replay": request.command,
             "html": None if html is None else str(html),
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def _request(
@@ -221,12 +211,10 @@ def _request(
             stored=None,
             command=replay_seed(seed, profile=profile, bugs=bugs, checks=checks, anomaly=anomaly),
         )
-    from fencepost.traces.plan_json import plan_from_json
-
     assert plan_file is not None
-    plan = plan_from_json(read_bytes(plan_file), where=str(plan_file))
+    plan = read_plan(plan_file)
     if bugs:
-        plan = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=bugs))
+        plan = with_bugs(plan, bugs)
     return ReplayRequest(
         plan=plan, stored=None, command=replay_plan(plan_file, bugs=bugs, checks=checks, anomaly=anomaly)
     )
@@ -234,13 +222,11 @@ def _request(
 
 def _beside(beside: str, plan: Plan) -> tuple[str, Plan]:
     """The second run of a page: its name and its plan. Raises UsageError, FencepostError."""
-    from fencepost.traces.plan_json import plan_from_json
-
     if beside != "healthy":
-        return Path(beside).stem, plan_from_json(read_bytes(Path(beside)), where=beside)
+        return Path(beside).stem, read_plan(Path(beside))
     if not plan.cluster.bugs:
         raise click.UsageError("expected a plan with a bug for --beside healthy, saw one without")
-    return "healthy", attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=()))
+    return "healthy", with_bugs(plan, ())
 
 
 def _write_page(

@@ -11,8 +11,16 @@ import rich_click as click
 
 from fencepost.checkers.verdict import Verdict, combine
 from fencepost.cli.check.model import asked_model, model_options
+from fencepost.cli.inputs import AUTO
 from fencepost.cli.replay import by_rank, exit_code_of, list_findings, show_verdicts
-from fencepost.console.options import LARGEST_SEED, checks_option, json_option, split_names
+from fencepost.console.options import (
+    ANY_PATH,
+    checks_option,
+    html_option,
+    json_option,
+    split_names,
+    trace_option,
+)
 from fencepost.console.output import Output
 from fencepost.report.commands import replay_stored
 from fencepost.traces.errors import ExitCode, TraceError
@@ -24,19 +32,9 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("source", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
-@click.option(
-    "--trace",
-    "trace_id",
-    type=click.IntRange(0, LARGEST_SEED),
-    help="The trace with this id, if SOURCE has several.",
-)
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File of the page. [default: SOURCE's name, or trace-ID.html, in this folder]",
-)
+@click.argument("source", type=ANY_PATH, metavar="FILE|FOLDER")
+@trace_option("The trace with this id, if SOURCE has several.")
+@html_option("File of the page. [default: SOURCE's name, or trace-ID.html, in this folder]")
 @checks_option
 @model_options
 @json_option
@@ -45,8 +43,8 @@ def command(
     trace_id: int | None,
     html: Path | None,
     checks: str | None,
-    format: str | None,
-    as_json: bool,
+    format: str,
+    output: Output,
     **model: Any,
 ) -> ExitCode:
     """Write one trace as a page that you step through: one HTML file that needs no network.
@@ -66,7 +64,6 @@ def command(
     """
     from fencepost.viewer import write_page
 
-    output = Output(as_json)
     if model["model"] is None and any(value not in (None, ()) for value in model.values()):
         raise click.UsageError("expected --model with options of a model, saw none")
     if model["model"] is not None and checks is not None:
@@ -80,27 +77,24 @@ def command(
     list_findings(by_rank(shown.verdicts), output)
     output.say("", f"Watch it: {path} ({size:,} bytes; open it in a browser)")
     code = exit_code_of(combine(shown.verdicts))
-    output.emit(
+    return output.end(
+        code,
         {
             "trace_id": trace.trace_id,
             "html": str(path),
             "bytes": size,
             "verdicts": [attrs.asdict(verdict) for verdict in shown.verdicts],
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
-def chosen_trace(source: Path, trace_id: int | None, format: str | None) -> "Found":
+def chosen_trace(source: Path, trace_id: int | None, format: str = AUTO) -> "Found":
     """The one trace that is meant. source: a file or folder; trace_id: which one; format: as for `show`.
     Raises TraceError if there is none, or several."""
-    from fencepost.mining.inputs.traces import FORMATS, Found, is_store, pieces_of, read_piece
+    from fencepost.mining.inputs.traces import Found, is_store, pieces_of, read_piece
     from fencepost.mining.inputs.traces import Piece as InputPiece
     from fencepost.traces.store import TraceStore
 
-    if format is not None and format not in FORMATS:
-        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
     if is_store(source):
         store = TraceStore.open(source)
         ids = sorted(store.trace_ids())
@@ -114,7 +108,7 @@ def chosen_trace(source: Path, trace_id: int | None, format: str | None) -> "Fou
             )
         return Found(source=str(source), trace=store.read(wanted), stored=True)
     several = 0
-    for piece in pieces_of((source,), format or "auto"):
+    for piece in pieces_of((source,), format):
         for found in read_piece(piece) if isinstance(piece, InputPiece) else (piece,):
             if not isinstance(found, Found):
                 raise TraceError(expected="a trace that can be read", seen=found.reason, where=str(source))

@@ -9,16 +9,20 @@ import rich_click as click
 from attrs import frozen
 
 from fencepost.cli.campaign.shrinking import counts, shrink_with_bar
-from fencepost.console.files import read_bytes
+from fencepost.console.files import read_bytes, with_bugs
 from fencepost.console.options import (
+    ANY_PATH,
+    FILE,
     LARGEST_SEED,
     NumberRange,
     bug_option,
     checks_option,
+    default_option,
     jobs_option,
     json_option,
     profile_option,
     split_names,
+    trace_option,
 )
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_plan
@@ -44,18 +48,17 @@ class ShrinkRequest:
 
 
 @click.command("shrink")
-@click.argument("source", type=click.Path(path_type=Path), required=False, metavar="[PLAN|TRACES]")
-@click.option("--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="A run of TRACES, by its id.")
+@click.argument("source", type=ANY_PATH, required=False, metavar="[PLAN|TRACES]")
+@trace_option("A run of TRACES, by its id.")
 @click.option("--seed", type=click.IntRange(0, LARGEST_SEED), help="The swarm's plan of a seed instead.")
 @bug_option
 @profile_option
 @click.option("--anomaly", metavar="NAME", default="", help="What must remain. [default: the run's anomaly]")
 @checks_option
-@click.option(
+@default_option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     default=Path("out/shrunk.json"),
-    show_default=True,
     help="File for the plan; it has the best plan so far at any time.",
 )
 @jobs_option
@@ -77,7 +80,7 @@ def command(
     out: Path,
     jobs: int,
     seconds: float | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Reduce operations, faults, clients, topics, partitions, brokers, options, durations and numbers as long
     as the run still shows the same anomaly.
@@ -104,7 +107,6 @@ def command(
     from fencepost.campaign.shrink.oracle import target_of
     from fencepost.cli.campaign.again import real_job_of, shrink_real
 
-    output = Output(as_json)
     real = real_job_of(source)
     if source is not None and real is not None:
         return shrink_real(source, real, trace_id, _known(anomaly), out, seconds, output)
@@ -122,8 +124,7 @@ def command(
     code = ExitCode.INTERRUPTED if result.interrupted else ExitCode.FINDINGS
     replay = replay_plan(out, checks=names or (), anomaly=shown.target.anomaly if shown.target.among else "")
     _tell(result, shown, out, replay, output)
-    output.emit(_as_dict(result, shown, out, replay, code))
-    return code
+    return output.end(code, _as_dict(result, shown, out, replay))
 
 
 def _known(anomaly: str) -> str:
@@ -170,7 +171,7 @@ def _request(
 
     plan = plan_from_json(text, where=where)
     if bugs:
-        plan = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=bugs))
+        plan = with_bugs(plan, bugs)
     return ShrinkRequest(plan, where, expected)
 
 
@@ -224,9 +225,7 @@ def _tell(result: "Shrunk", shown: "ShownAnomaly", out: Path, replay: str, outpu
         output.note("interrupted; the best plan so far is kept")
 
 
-def _as_dict(
-    result: "Shrunk", shown: "ShownAnomaly", out: Path, replay: str, code: ExitCode
-) -> dict[str, Any]:
+def _as_dict(result: "Shrunk", shown: "ShownAnomaly", out: Path, replay: str) -> dict[str, Any]:
     from fencepost.traces.plan_json import plan_to_json
 
     return {
@@ -242,5 +241,4 @@ def _as_dict(
         "plan": msgspec.json.decode(plan_to_json(result.plan)),
         "out": str(out),
         "replay": replay,
-        "exit_code": int(code),
     }

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.console.options import NumberRange, out_option
+from fencepost.console.options import (
+    ANY_PATH,
+    NumberRange,
+    default_option,
+    demanded_profile_option,
+    json_lines_option,
+    master_option,
+    out_option,
+)
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 from fencepost.traces.errors import ExitCode
@@ -19,54 +27,44 @@ LONGEST = 400
 
 
 @click.command("watch")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.argument("folder", type=ANY_PATH, metavar="FOLDER")
 @out_option(
     "out/watched",
     "Folder for findings, logs and quarantine (Parquet) and the checkpoint; continues an earlier watch.",
 )
 @click.option("--once", is_flag=True, help="Judge what is there, then end; the next call continues.")
-@click.option(
+@default_option(
     "--horizon",
     type=click.IntRange(1),
     default=10_000,
-    show_default=True,
     metavar="RECORDS",
     help="Records and operations to remember of each log under way. Older ones are not "
     "judged: such a log is undecided.",
 )
-@click.option(
+@default_option(
     "--lateness",
     type=NumberRange(0, 1e9),
     default=5.0,
-    show_default=True,
     metavar="SECONDS",
     help="How much later, in the trace's own time, an operation may arrive than those that came after it. "
     "Not used if the trace has low watermarks.",
 )
-@click.option(
+@default_option(
     "--interval",
     type=NumberRange(0.1, 3600),
     default=1.0,
-    show_default=True,
     metavar="SECONDS",
     help="Time between looks at the folder.",
 )
-@click.option(
-    "--profile",
-    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
-)
+@demanded_profile_option
 @click.option(
     "--transactions",
     is_flag=True,
     help="Ask the checks transactions and exactly_once, too. Each operation then goes to one more group.",
 )
-@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="JSON lines on standard output: findings, quarantine, progress, at last a summary; everything else "
-    "on standard error.",
+@master_option
+@json_lines_option(
+    "JSON lines on standard output: findings, quarantine, progress, a summary; the rest on standard error."
 )
 def command(
     folder: Path,
@@ -78,7 +76,7 @@ def command(
     profile: str | None,
     transactions: bool,
     master: str | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Judge operations as they arrive, with the streaming form of the log check, and report findings within
     seconds.
@@ -100,7 +98,6 @@ def command(
     from fencepost.mining.watch.shard import ShardLimits
     from fencepost.mining.watch.watch import watch
 
-    output = Output(as_json)
     with output.progress(f"watching {folder}") as bar:
         bar.to(0, "Spark starts")
 
@@ -126,8 +123,7 @@ def command(
     _show(watched, output)
     if watched.interrupted:
         output.note(f"interrupted; the same command continues from the checkpoint in {out}")
-    output.emit({"type": "summary", **watched.to_row(), "exit_code": int(watched.exit_code)})
-    return watched.exit_code
+    return output.end(watched.exit_code, {"type": "summary", **watched.to_row()})
 
 
 def _tell(batch: "MicroBatch", output: Output) -> None:

@@ -1,8 +1,12 @@
-"""Files named on the command line. Owns the error message for a file that cannot be read."""
+"""Files named on the command line, and the plans in them. Owns the error message for a file that cannot be
+read."""
 
 from pathlib import Path
 
+from attrs import evolve
+
 from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.plan import Plan
 
 
 def read_bytes(path: Path) -> bytes:
@@ -13,6 +17,18 @@ def read_bytes(path: Path) -> bytes:
         raise EnvironmentError_(
             expected="a readable file", seen=error.strerror or str(error), where=str(path)
         ) from None
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a JSON file. Raises EnvironmentError_ and PlanError with one sentence."""
+    from fencepost.traces.plan_json import plan_from_json
+
+    return plan_from_json(read_bytes(path), where=str(path))
+
+
+def with_bugs(plan: Plan, bugs: tuple[str, ...]) -> Plan:
+    """The plan with other planted bugs."""
+    return evolve(plan, cluster=evolve(plan.cluster, bugs=bugs))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -2,15 +2,14 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
-from fencepost.report.commands import replay_plan as replay_plan
-from fencepost.report.commands import replay_seed as replay_seed
-from fencepost.report.commands import shrink_stored as shrink_stored
+from fencepost.console.output import Output
 from fencepost.traces.errors import unknown_name
 
 LARGEST_SEED = 2**63 - 1
@@ -95,11 +94,62 @@ def processors() -> int:
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-json_option: Decorator = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print one JSON object on standard output, everything else on standard error.",
+default_option = partial(click.option, show_default=True)
+"""An option with a default that its help shows."""
+ANY_PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE_THAT_IS = click.Path(path_type=Path, exists=True, dir_okay=False)
+WHOLE_FILE_THAT_IS = click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True)
+WHOLE_FOLDER_THAT_IS = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True)
+"""Whole: resolved, for processes that run elsewhere."""
+
+
+def options(*each: Decorator) -> Decorator:
+    """Options that go together, as one decorator; in the order of the help."""
+
+    def together(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(each):
+            function = option(function)
+        return function
+
+    return together
+
+
+def named_value(text: str, example: str) -> tuple[str, str]:
+    """The name and the value of NAME=VALUE. example: for the error message. Raises UsageError."""
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip() and value.strip()):
+        raise click.UsageError(f"expected {example}, saw {text!r}")
+    return name.strip(), value.strip()
+
+
+inputs_argument: Decorator = click.argument(
+    "inputs", nargs=-1, required=True, type=ANY_PATH, metavar="FILE|FOLDER..."
+)
+seeds_option: Decorator = default_option(
+    "--seeds", type=SeedRange(), default="0:100", help="Seeds A:B (B not included), or one seed N."
+)
+demanded_profile_option: Decorator = click.option(
+    "--profile",
+    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
+)
+master_option: Decorator = click.option(
+    "--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs."
+)
+
+
+def json_lines_option(what: str) -> Decorator:
+    """The option --json, of which a command gets its output. what: the help text."""
+
+    def made(context: click.Context, parameter: click.Parameter, value: bool) -> Output:
+        return Output(json=value)
+
+    return click.option("--json", "output", is_flag=True, callback=made, help=what)
+
+
+json_option = json_lines_option(
+    "Print one JSON object on standard output, everything else on standard error."
 )
 jobs_option: Decorator = click.option(
     "--jobs",
@@ -108,18 +158,15 @@ jobs_option: Decorator = click.option(
     show_default="all processors",
     help="Worker processes.",
 )
-profile_option: Decorator = click.option(
-    "--profile",
-    default="default",
-    show_default=True,
-    help="Swarm profile: how wild the plans are (docs/reference/plans.md).",
+profile_option: Decorator = default_option(
+    "--profile", default="default", help="Swarm profile: how wild the plans are (docs/reference/plans.md)."
 )
 bug_option: Decorator = click.option(
     "--bug",
     "bugs",
     multiple=True,
     metavar="ID",
-    help="Plant a bug, such as KIP-101. May be repeated; see `fencepost bugs list`.",
+    help="Plant a bug, such as KIP-101. May be repeated; see `fencepost campaign bugs list`.",
 )
 checks_option: Decorator = click.option(
     "--checks",
@@ -128,6 +175,22 @@ checks_option: Decorator = click.option(
     "invariants, conformance, liveness."
     " [default: all; a check with nothing to look at returns Ok at once]",
 )
+
+
+def trace_option(what: str) -> Decorator:
+    """The option --trace, the id of a trace. what: the help text."""
+    return click.option("--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help=what)
+
+
+def html_option(what: str) -> Decorator:
+    """The option --html, a page to write. what: the help text."""
+    return click.option("--html", type=FILE, metavar="FILE", help=what)
+
+
+def directory_option(default: str, what: str) -> Decorator:
+    """The option --directory, of a cluster. default: the directory; what: the help text."""
+    whole = click.Path(path_type=Path, file_okay=False, resolve_path=True)
+    return default_option("--directory", type=whole, default=Path(default), help=what)
 
 
 def out_option(default: str, what: str) -> Decorator:
@@ -140,10 +203,4 @@ def out_option(default: str, what: str) -> Decorator:
     Returns:
         a decorator for commands.
     """
-    return click.option(
-        "--out",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=Path(default),
-        show_default=True,
-        help=what,
-    )
+    return default_option("--out", type=FOLDER, default=Path(default), help=what)

@@ -8,7 +8,7 @@ With --json standard output has one JSON object and nothing else; output for peo
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -32,6 +32,7 @@ from fencepost.console.heartbeat import heartbeat
 from fencepost.console.tables import add_row as add_row
 from fencepost.console.tables import fitted, lines_shown
 from fencepost.console.tables import table as table
+from fencepost.traces.errors import ExitCode
 
 PIPE_WIDTH = 160
 """The width of a table in a file or pipe, if neither a terminal nor COLUMNS gives one."""
@@ -86,6 +87,29 @@ class Output:
                 sys.stdout.flush()
             except BrokenPipeError:
                 self._results.on_broken_pipe()
+
+    def end(self, code: ExitCode, value: dict[str, Any]) -> ExitCode:
+        """The end of a command: print the one JSON object, with the exit code in it, and return the code."""
+        self.emit({**value, "exit_code": int(code)})
+        return code
+
+    def listed(self, name: str, items: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> ExitCode:
+        """The end of a command that lists something: a row of a table for each item, or the items as JSON.
+
+        Args:
+            name: of the list in the JSON object.
+            items: what is listed.
+            columns: the heading of each column with the field that is in it; a list is joined with commas.
+
+        Returns:
+            the exit code for nothing found.
+        """
+        rows = table(*columns)
+        for item in items:
+            cells = (item[key] for key in columns.values())
+            add_row(rows, *(", ".join(cell) if isinstance(cell, list) else cell for cell in cells))
+        self.say(rows)
+        return self.end(ExitCode.NOTHING_FOUND, {name: items})
 
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator["Bar"]:

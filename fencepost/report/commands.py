@@ -93,7 +93,7 @@ def consume_recorded(topic: str, record: Path | str, cluster: Mapping[str, str])
     """
     quick = "--from-beginning --timeout-ms 2000"
     options = {**cluster, "--record": str(record)}
-    return _with(f"fencepost consume {shlex.quote(topic)} {quick}", options)
+    return _with(f"fencepost cluster consume {shlex.quote(topic)} {quick}", options)
 
 
 def check_model(path: Path | str, model: str, options: Mapping[str, str | Sequence[str]]) -> str:

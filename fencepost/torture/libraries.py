@@ -140,7 +140,7 @@ def wanted(text: str) -> Wanted:
                 expected=f"one of {', '.join(table)}, or a folder with {FILE}, as NAME[@VERSION]",
                 seen=repr(text),
                 where="the client library",
-                hint="fencepost drivers list",
+                hint="fencepost torture drivers list",
             )
         library = table[name]
     if at and not VERSION.fullmatch(version):

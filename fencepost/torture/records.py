@@ -4,7 +4,7 @@ Owns the shapes of keys, values and headers. Must not know who sends or judges. 
 header `id`, because its key and its value may be null, empty or large.
 
 A null and an empty value are compared as equal here, because several libraries do not distinguish them;
-`fencepost drivers check` says which (the column "null is not empty").
+`fencepost torture drivers check` says which (the column "null is not empty").
 """
 
 from collections.abc import Iterable, Mapping

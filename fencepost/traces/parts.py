@@ -87,7 +87,7 @@ def read_recording(path: Path) -> Trace:
             expected=f"at most {ROWS_MAX:,} operations and events, and {RECORDS_MAX:,} records in its lines",
             seen="more",
             where=str(path),
-            hint=f"`fencepost convert {path} --out DIR`, then `fencepost mine DIR` judges all of it;"
+            hint=f"`fencepost mine convert {path} --out DIR`, then `fencepost mine DIR` judges all of it;"
             f" `fencepost watch {path}` judges it by windows",
         )
     for part in _traces(path):

@@ -88,7 +88,7 @@ def test_a_java_application_is_joined(server, tmp_path, capsys, version, ids, to
     assert done.returncode == 0, done.stderr[-2_000:]
     assert done.stdout.split() == [str(n) for n in (SENT + 2, SENT, 2, SENT)]
     capsys.readouterr()
-    code = run(["blame", str(live), str(lines), "--json"])
+    code = run(["proxy", "blame", str(live), str(lines), "--json"])
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert said["findings"] == []
     assert code == ExitCode.NOTHING_FOUND

@@ -325,6 +325,6 @@ def test_an_empty_record_is_no_success(tmp_path, capsys, answered):
         "offset": 1,
     }
     tap.write_text(json.dumps(line) + "\n")
-    assert run(["blame", str(tmp_path), str(tap)]) == ExitCode.UNDECIDED
+    assert run(["proxy", "blame", str(tmp_path), str(tap)]) == ExitCode.UNDECIDED
     heard = capsys.readouterr()
     assert "expected requests with their answers" in " ".join((heard.out + heard.err).split())

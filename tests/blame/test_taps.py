@@ -89,7 +89,7 @@ def test_the_command_joins_both_sides(server, tmp_path, client, capsys):
         console.print(view.picture())
         shown = console.export_text()
     assert f"{COUNT}" in shown and "records acknowledged" in shown and "MB from clients" in shown
-    assert run(["blame", str(live), str(taps), "--json"]) == ExitCode.NOTHING_FOUND
+    assert run(["proxy", "blame", str(live), str(taps), "--json"]) == ExitCode.NOTHING_FOUND
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert said["findings"] == []
     assert said["counts"]["acknowledgements matched"] == said["counts"]["deliveries matched"] == COUNT
@@ -100,6 +100,6 @@ def test_the_command_joins_both_sides(server, tmp_path, client, capsys):
     }
     sent = next(line for line in lines if line["type"] == "sent") | {"id": "nobody-1"}
     taps.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:-1], sent, lie, lines[-1]]))
-    assert run(["blame", str(live), str(taps), "--json"]) == ExitCode.FINDINGS
+    assert run(["proxy", "blame", str(live), str(taps), "--json"]) == ExitCode.FINDINGS
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {one["side"] for one in said["findings"]} == {"client library"} and said["exit_code"] == 1

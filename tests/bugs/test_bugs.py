@@ -86,7 +86,7 @@ FOUND_BY_SEED = {
     "KIP-890": 55,
 }
 """A seed of each bug's swarm profile that finds it, mostly the first one (KAFKA-10284 shows at 61 already).
-`fencepost bugs hunt` measures them. A change of the swarm moves them."""
+`fencepost campaign bugs hunt` measures them. A change of the swarm moves them."""
 
 
 def anomalies(seed: int, profile: str, *bugs: str) -> set[str]:

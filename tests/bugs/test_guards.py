@@ -120,7 +120,7 @@ def test_a_planted_bug_overrides_its_guard_or_what_calls_it(bug):
 
 @pytest.mark.parametrize("bug", sorted(PLANTED))
 def test_injected_bugs_are_marked_wherever_bugs_are_listed(bug):
-    """Rule: docs/spec/bugs.md (I), the track record and `fencepost bugs show` say it of these and of no
+    """Rule: docs/spec/bugs.md (I), the track record and `campaign bugs show` say it of these and of no
     other."""
     injected = bug in INJECTED
     rows = [line for line in LIST_OF_BUGS.splitlines() if re.match(rf"\| [^|]*\b{bug}\b(?!-)", line)]
@@ -132,11 +132,11 @@ def test_injected_bugs_are_marked_wherever_bugs_are_listed(bug):
 def test_the_commands_say_it(capsys, monkeypatch):
     """Rule: the list marks an injected bug, `show` says what it adds, and of others neither says anything."""
     monkeypatch.setenv("COLUMNS", "400")
-    run(["bugs", "list"])
+    run(["campaign", "bugs", "list"])
     assert capsys.readouterr().out.count("(injected)") == sum(
         bug in INJECTED for table in (BUGS, LOG_BUGS) for bug in table
     )
-    run(["bugs", "show", "KAFKA-6650"])
+    run(["campaign", "bugs", "show", "KAFKA-6650"])
     assert INJECTED["KAFKA-6650"] in capsys.readouterr().out
-    run(["bugs", "show", "KIP-101"])
+    run(["campaign", "bugs", "show", "KIP-101"])
     assert "injected" not in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """A command line run in this process, and a small real campaign that several tests read."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +9,9 @@ import msgspec
 import pytest
 
 from fencepost.cli import run
+
+COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
+"""The program in a process of its own."""
 
 
 class Told(NamedTuple):
@@ -34,9 +38,10 @@ Fencepost = Callable[..., Told]
 
 @pytest.fixture
 def fencepost(capsys: pytest.CaptureFixture[str]) -> Fencepost:
-    def call(*arguments: object) -> Told:
+    def call(command: str = "", *arguments: object) -> Told:
+        """The names of the command as one text, and its arguments."""
         capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
+        code = run([*command.split(), *map(str, arguments)])
         return Told(int(code), *capsys.readouterr())
 
     return call
@@ -46,21 +51,5 @@ def fencepost(capsys: pytest.CaptureFixture[str]) -> Fencepost:
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign of ten runs with KAFKA-532 planted; some have findings (the hunt needs eight seeds)."""
     folder = tmp_path_factory.mktemp("campaign") / "planted"
-    assert (
-        run(
-            [
-                "campaign",
-                "--seeds",
-                "0:10",
-                "--jobs",
-                "1",
-                "--bug",
-                "KAFKA-532",
-                "--out",
-                str(folder),
-                "--json",
-            ]
-        )
-        == 1
-    )
+    assert run(f"campaign --seeds 0:10 --jobs 1 --bug KAFKA-532 --out {folder} --json".split()) == 1
     return folder

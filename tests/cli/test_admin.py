@@ -2,6 +2,7 @@
 that a mistake writes nothing."""
 
 import json
+import shlex
 
 import pytest
 
@@ -107,48 +108,44 @@ def assigned(session, topic):
 def test_create_places_replicas_and_writes_both_nodes(clean, admin):
     """Rule (C14): replicas are spread over the live brokers, the same for the same seed; the topic and its
     configuration appear together."""
-    told = admin(
-        "topics", "create", "new", "--partitions", 6, "--replication-factor", 2, "--seed", 5, "--json"
-    )
+    told = admin("cluster topics create new --partitions 6 --replication-factor 2 --seed 5 --json")
     assert told.code == 0 and told.json["topic"] == "new"
     placed = assigned(clean, "new")
     assert {len(set(replicas)) for replicas in placed.values()} == {2}
     assert sorted(replicas[0] for replicas in placed.values()) == [1, 1, 2, 2, 3, 3]
     assert clean.ask(GetData(znodes.config_path("new"))).data == b'{"version":1,"config":{}}'
-    admin("topics", "create", "again", "--partitions", 6, "--replication-factor", 2, "--seed", 5)
+    admin("cluster topics create again --partitions 6 --replication-factor 2 --seed 5")
     assert assigned(clean, "again") == placed
 
 
 def test_create_by_hand(clean, admin):
     """Rule: an assignment in Kafka's notation is taken as it is; a configuration that an earlier topic left
     behind is reset."""
-    assert admin("topics", "create", "again").code == 0
+    assert admin("cluster topics create again").code == 0
     clean.ask(SetData(znodes.config_path("again"), b"old"))
     clean.ask(Delete(znodes.topic_path("again")))
-    assert (
-        admin("topics", "create", "again", "--replica-assignment", "3:1,1:2").out == "Created topic again.\n"
-    )
+    assert admin("cluster topics create again --replica-assignment 3:1,1:2").out == "Created topic again.\n"
     assert assigned(clean, "again") == {0: (3, 1), 1: (1, 2)}
     assert clean.ask(GetData(znodes.config_path("again"))).data == b'{"version":1,"config":{}}'
 
 
 def test_list_and_describe(admin):
     """Rule: what ZooKeeper says of each partition, as a table and as JSON; the filters leave out the rest."""
-    assert admin("topics", "list").out == "gone - marked for deletion\nt\n"
-    told = admin("topics", "describe", "t", "--json").json["partitions"]
+    assert admin("cluster topics list").out == "gone - marked for deletion\nt\n"
+    told = admin("cluster topics describe t --json").json["partitions"]
     assert told[0] == {
         "topic": "t", "partition": 0, "leader": 1, "leader_epoch": 3, "replicas": [1, 2], "isr": [1],
         "reassigned_to": None, "marked_for_deletion": False,
     }  # fmt: skip
-    assert "marked for deletion" in admin("topics", "describe").out
-    under = admin("topics", "describe", "--under-replicated", "--json").json["partitions"]
+    assert "marked for deletion" in admin("cluster topics describe").out
+    under = admin("cluster topics describe --under-replicated --json").json["partitions"]
     assert [(one["topic"], one["partition"]) for one in under] == [("t", 0), ("t", 1)]
-    assert admin("topics", "describe", "--unavailable", "--json").json["partitions"] == []
+    assert admin("cluster topics describe --unavailable --json").json["partitions"] == []
 
 
 def test_partitions_are_added(clean, admin):
     """Rule (C14): the ones that are there stay, new ones get as many replicas; fewer are refused."""
-    assert admin("topics", "alter", "t", "--partitions", 5).out == "Adding partitions succeeded!\n"
+    assert admin("cluster topics alter t --partitions 5").out == "Adding partitions succeeded!\n"
     placed = assigned(clean, "t")
     assert (placed[0], placed[1]) == ((1, 2), (2, 3)) and [len(placed[number]) for number in (2, 3, 4)] == [
         2
@@ -165,27 +162,27 @@ def test_settings_are_altered_and_brokers_notified(clean, admin):
         return [znodes.decode_config_change(node.data) for node in nodes]
 
     settings = ("--config", "min.insync.replicas=2", "--config", "retention.ms=9")
-    assert admin("topics", "create", "new", *settings).code == 0
-    assert admin("topics", "create", "plain").code == 0
+    assert admin("cluster topics create new", *settings).code == 0
+    assert admin("cluster topics create plain").code == 0
     assert notified() == ["new"]
-    told = admin("topics", "alter", "new", "--config", "retention.bytes=7", "--delete-config", "retention.ms")
+    told = admin("cluster topics alter new --config retention.bytes=7 --delete-config retention.ms")
     assert told.out == "Altered the settings of topic new: min.insync.replicas=2, retention.bytes=7\n"
     assert notified() == ["new", "new"]
-    told = admin("topics", "describe", "new")
+    told = admin("cluster topics describe new")
     assert told.out.splitlines()[-1] == "new: min.insync.replicas=2, retention.bytes=7"
-    told = admin("topics", "describe", "--json")
+    told = admin("cluster topics describe --json")
     assert told.json["configurations"] == {"new": {"min.insync.replicas": "2", "retention.bytes": "7"}}
-    assert admin("topics", "alter", "t", "--config", "retention.ms=-1", "--json").json == {
-        "topic": "t", "config": {"retention.ms": "-1"},
+    assert admin("cluster topics alter t --config retention.ms=-1 --json").json == {
+        "topic": "t", "config": {"retention.ms": "-1"}, "exit_code": 0,
     }  # fmt: skip
     assert notified()[2:] == ["t"]
 
 
 def test_delete_marks_the_topic(clean, admin):
     """Rule (C14): the request stands below /admin; a second one is refused."""
-    assert admin("topics", "delete", "t").out == "Topic t is marked for deletion.\n"
+    assert admin("cluster topics delete t").out == "Topic t is marked for deletion.\n"
     assert isinstance(clean.ask(GetData(znodes.delete_topic_path("t"))), Data)
-    assert "saw t, which is marked for deletion" in admin("topics", "delete", "t").sentence
+    assert "saw t, which is marked for deletion" in admin("cluster topics delete t").sentence
 
 
 # ---- reassignment
@@ -220,7 +217,7 @@ def test_generate_proposes_and_execute_takes_it(clean, admin, file, tmp_path):
     before = everything(clean)
     topics = file({"version": 1, "topics": [{"topic": "t"}]})
     told = admin(
-        "reassign", "--generate", "--topics-to-move-json-file", topics, "--broker-list", "1,3", "--seed", 1
+        "cluster reassign --generate --topics-to-move-json-file", topics, "--broker-list", "1,3", "--seed", 1
     )
     lines = told.out.splitlines()
     assert lines[0] == "Current partition replica assignment"
@@ -233,7 +230,7 @@ def test_generate_proposes_and_execute_takes_it(clean, admin, file, tmp_path):
     assert everything(clean) == before
     chosen = tmp_path / "proposed.json"
     chosen.write_text(lines[4])
-    told = admin("reassign", "--execute", "--reassignment-json-file", chosen)
+    told = admin("cluster reassign --execute --reassignment-json-file", chosen)
     assert told.code == 0 and told.out.endswith("Successfully started reassignment of partitions.\n")
     written = znodes.decode_reassignments(clean.ask(GetData(znodes.REASSIGN)).data)
     assert {tuple(key): list(ids) for key, ids in written.items()} == {
@@ -247,7 +244,7 @@ def test_verify_tells_what_became_of_each(clean, admin, file):
     """Rule (C13): in progress (exit code 3), completed (0), failed (1), in Kafka's words; the order of
     replicas counts."""
     path = file(move(("t", 0, [2, 1]), ("t", 1, [2, 3])))
-    told = admin("reassign", "--verify", "--reassignment-json-file", path)
+    told = admin("cluster reassign --verify --reassignment-json-file", path)
     assert told.code == 1 and told.out.splitlines() == [
         "Status of partition reassignment: ",
         "ERROR: Assigned replicas (1,2) don't match the list of replicas for reassignment (2,1) for "
@@ -255,24 +252,24 @@ def test_verify_tells_what_became_of_each(clean, admin, file):
         "Reassignment of partition t-0 failed",
         "Reassignment of partition t-1 completed successfully",
     ]
-    assert admin("reassign", "--execute", "--reassignment-json-file", path).code == 0
-    told = admin("reassign", "--verify", "--reassignment-json-file", path, "--json")
+    assert admin("cluster reassign --execute --reassignment-json-file", path).code == 0
+    told = admin("cluster reassign --verify --reassignment-json-file", path, "--json")
     assert (told.code, {one["status"] for one in told.json["partitions"]}) == (3, {"in_progress"})
     clean.ask(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 1), 1: (2, 3)})))
     clean.ask(Delete(znodes.REASSIGN))
-    told = admin("reassign", "--verify", "--reassignment-json-file", path)
+    told = admin("cluster reassign --verify --reassignment-json-file", path)
     assert told.code == 0 and told.out.count("completed successfully") == 2
 
 
 def test_an_election_is_asked_for(clean, admin, file):
     """Rule (C15): of the partitions of a file, or of all that stay; a second one waits for the first."""
-    told = admin("elect", "preferred", "--json")
+    told = admin("cluster elect preferred --json")
     assert told.json["partitions"] == [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
-    again = admin("elect", "preferred")
+    again = admin("cluster elect preferred")
     assert again.code == 2 and "expected no preferred replica election in progress" in again.sentence
     clean.ask(Delete(znodes.PREFERRED_ELECTION))
     path = file({"partitions": [{"topic": "t", "partition": 1}]})
-    assert admin("elect", "preferred", "--path-to-json-file", path).out == (
+    assert admin("cluster elect preferred --path-to-json-file", path).out == (
         "Successfully started preferred replica election for partitions t-1\n"
     )
     asked = znodes.decode_partitions(clean.ask(GetData(znodes.PREFERRED_ELECTION)).data)
@@ -281,105 +278,89 @@ def test_an_election_is_asked_for(clean, admin, file):
 
 # ---- mistakes
 
-CREATE, EXECUTE = ("topics", "create"), ("reassign", "--execute", "--reassignment-json-file")
+EXECUTE = ("cluster reassign", "--execute", "--reassignment-json-file")
+ELECT = ("cluster elect preferred", "--path-to-json-file")
 MISTAKES = [
-    ((*CREATE, "t"), None, "topic t: expected a new topic, saw one that exists"),
-    ((*CREATE, "gone"), None, "saw one that exists, which is marked for deletion"),
+    ("cluster topics create t", "topic t: expected a new topic, saw one that exists"),
+    ("cluster topics create gone", "saw one that exists, which is marked for deletion"),
     (
-        (*CREATE, "a b"),
-        None,
+        "cluster topics create 'a b'",
         "expected a name of 1 to 249 letters, digits, dots, underscores and hyphens, saw 'a b'",
     ),
     (
-        (*CREATE, "x", "--replication-factor", 4),
-        None,
+        "cluster topics create x --replication-factor 4",
         "expected a replication factor from 1 to 3, the number of brokers, saw 4",
     ),
     (
-        (*CREATE, "x", "--replica-assignment", "1:9"),
-        None,
+        "cluster topics create x --replica-assignment 1:9",
         "partition x-0: expected replicas on live brokers (1, 2, 3), saw broker 9",
     ),
     (
-        (*CREATE, "x", "--replica-assignment", "1:1"),
-        None,
+        "cluster topics create x --replica-assignment 1:1",
         "partition x-0: expected each broker once, saw replicas 1, 1",
     ),
     (
-        (*CREATE, "x", "--replica-assignment", "1:2,3"),
-        None,
+        "cluster topics create x --replica-assignment 1:2,3",
         "expected as many replicas for every partition, saw 1 and 2",
     ),
-    ((*CREATE, "x", "--replica-assignment", "1:b"), None, "expected such as 1:2,2:3, saw '1:b'"),
-    ((*CREATE, "x", "--partitions", 100_000), None, "bytes in one ZooKeeper request (its jute.maxbuffer)"),
-    (("topics", "delete", "nosuch"), None, "delete: expected a topic that exists, saw 'nosuch'"),
+    ("cluster topics create x --replica-assignment 1:b", "expected such as 1:2,2:3, saw '1:b'"),
+    ("cluster topics create x --partitions 100000", "bytes in one ZooKeeper request (its jute.maxbuffer)"),
+    ("cluster topics delete nosuch", "delete: expected a topic that exists, saw 'nosuch'"),
+    ("cluster topics delete gone", "expected a topic that stays, saw gone, which is marked for deletion"),
+    ("cluster topics describe nosuch", "expected a topic that exists, saw 'nosuch'"),
     (
-        ("topics", "delete", "gone"),
-        None,
-        "expected a topic that stays, saw gone, which is marked for deletion",
-    ),
-    (("topics", "describe", "nosuch"), None, "expected a topic that exists, saw 'nosuch'"),
-    (
-        ("topics", "alter", "t", "--partitions", 2),
-        None,
+        "cluster topics alter t --partitions 2",
         "expected more than its 2 partitions: their number can only be increased, saw 2",
     ),
     (
-        (*CREATE, "x", "--config", "made.up=1"),
-        None,
+        "cluster topics create x --config made.up=1",
         "topic x: expected one of the settings cleanup.policy, delete.retention.ms, flush.messages, ",
     ),
     (
-        (*CREATE, "x", "--config", "min.insync.replicas=0"),
-        None,
+        "cluster topics create x --config min.insync.replicas=0",
         "topic x: min.insync.replicas: expected a whole number from 1 to 16, saw '0'",
     ),
     (
-        (*CREATE, "x", "--config", "retention.ms"),
-        None,
+        "cluster topics create x --config retention.ms",
         "expected such as retention.ms=60000, saw 'retention.ms'",
     ),
-    (("topics", "alter", "t"), None, "expected either --partitions or settings to change, saw neither"),
+    ("cluster topics alter t", "expected either --partitions or settings to change, saw neither"),
     (
-        ("topics", "alter", "t", "--partitions", 4, "--config", "retention.ms=1"),
-        None,
+        "cluster topics alter t --partitions 4 --config retention.ms=1",
         "either --partitions or settings to change, saw both",
     ),
     (
-        ("topics", "alter", "t", "--config", "cleanup.policy=sometimes"),
-        None,
+        "cluster topics alter t --config cleanup.policy=sometimes",
         "cleanup.policy: expected delete, compact or compact,delete, saw 'sometimes'",
     ),
     (
-        ("topics", "alter", "t", "--config", "unclean.leader.election.enable=maybe"),
-        None,
+        "cluster topics alter t --config unclean.leader.election.enable=maybe",
         "expected true or false, saw 'maybe'",
     ),
     (
-        ("topics", "alter", "t", "--config", "retention.ms=1", "--config", "retention.ms=2"),
-        None,
+        "cluster topics alter t --config retention.ms=1 --config retention.ms=2",
         "expected each name once, saw retention.ms twice",
     ),
     (
-        ("topics", "alter", "t", "--config", "retention.ms=1", "--delete-config", "retention.ms"),
-        None,
+        "cluster topics alter t --config retention.ms=1 --delete-config retention.ms",
         "expected each setting once, saw retention.ms twice",
     ),
     (
-        ("topics", "alter", "t", "--delete-config", "retention.ms"),
-        None,
+        "cluster topics alter t --delete-config retention.ms",
         "expected a setting that the topic has of its own, saw 'retention.ms'",
     ),
     (
-        ("topics", "alter", "nosuch", "--config", "retention.ms=1"),
-        None,
+        "cluster topics alter nosuch --config retention.ms=1",
         "alter: expected a topic that exists, saw 'nosuch'",
     ),
     (
-        ("topics", "alter", "gone", "--config", "retention.ms=1"),
-        None,
+        "cluster topics alter gone --config retention.ms=1",
         "expected a topic that stays, saw gone, which is marked for deletion",
     ),
+    ("cluster reassign", "expected one of --generate, --execute and --verify, saw none"),
+    ("cluster reassign --execute", "expected --reassignment-json-file beside --execute, saw none"),
+]
+IN_FILES = [
     (
         EXECUTE,
         "{",
@@ -413,23 +394,21 @@ MISTAKES = [
     ),
     (EXECUTE, move(("t", 0, [1, 1])), "partition t-0: expected each broker once, saw replicas 1, 1"),
     (EXECUTE, move(("t", 0, [])), "partition t-0: expected at least one replica, saw none"),
-    (("reassign",), None, "expected one of --generate, --execute and --verify, saw none"),
-    (("reassign", "--execute"), None, "expected --reassignment-json-file beside --execute, saw none"),
+    (ELECT, {"partitions": [{"topic": "t", "partition": 9}]}, "expected a partition that exists, saw t-9"),
     (
-        ("elect", "preferred", "--path-to-json-file"),
-        {"partitions": [{"topic": "t", "partition": 9}]},
-        "expected a partition that exists, saw t-9",
-    ),
-    (
-        ("elect", "preferred", "--path-to-json-file"),
+        ELECT,
         {"partitions": [{"topic": "t", "partition": 0}] * 2},
         "expected each partition once, saw t-0 twice",
     ),
-    (("elect", "preferred", "--path-to-json-file"), {"partitions": 7}, "Expected `array`, got `int`"),
+    (ELECT, {"partitions": 7}, "Expected `array`, got `int`"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "content", "sentence"), MISTAKES, ids=str)
+@pytest.mark.parametrize(
+    ("arguments", "content", "sentence"),
+    [*((shlex.split(line), None, sentence) for line, sentence in MISTAKES), *IN_FILES],
+    ids=str,
+)
 def test_a_mistake_is_told_in_one_sentence_and_writes_nothing(
     clean, admin, file, arguments, content, sentence
 ):
@@ -447,7 +426,10 @@ def test_a_reassignment_in_progress_keeps_others_out(clean, admin, file):
     was."""
     assert admin(*EXECUTE, file(move(("t", 0, [2, 3])))).code == 0
     before = everything(clean)
-    for command in ((*EXECUTE, file(move(("t", 1, [1, 3])))), ("topics", "alter", "t", "--partitions", 4)):
+    for command in (
+        (*EXECUTE, file(move(("t", 1, [1, 3])))),
+        ("cluster topics alter", "t", "--partitions", 4),
+    ):
         told = admin(*command)
         assert told.code == 2 and "reassignment" in told.sentence
     assert "there is an existing assignment running" in admin(*EXECUTE, file(move(("t", 1, [1, 3])))).sentence
@@ -472,9 +454,9 @@ def test_whoever_comes_second_is_told(clean, monkeypatch, fencepost, file):
 
 def test_a_server_that_is_not_there(fencepost, tmp_path):
     """Rule: neither a server that does not answer nor a directory without a cluster is waited for."""
-    told = fencepost("topics", "list", "--zookeeper", "127.0.0.1:1")
+    told = fencepost("cluster topics list --zookeeper 127.0.0.1:1")
     assert (
         told.code == 2 and "expected a ZooKeeper server that answers `srvr`, saw no answer" in told.sentence
     )
-    told = fencepost("topics", "list", "--directory", tmp_path)
+    told = fencepost("cluster topics list --directory", tmp_path)
     assert told.code == 2 and "expected a cluster that was brought up here" in told.sentence

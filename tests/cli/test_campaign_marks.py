@@ -23,11 +23,11 @@ def test_a_campaign_tells_which_marks_it_reached(fencepost, tmp_path) -> None:
 def test_the_lists_show_every_kind_and_every_mark(fencepost) -> None:
     """--list-faults and --list-marks name all there are, with the profiles that draw or reach each, and run
     nothing."""
-    faults = {row["kind"]: row for row in fencepost("campaign", "--list-faults", "--json").json["faults"]}
+    faults = {row["kind"]: row for row in fencepost("campaign --list-faults --json").json["faults"]}
     assert list(faults) == list(FAULTS)
     assert {"chaos", "fencing"} <= set(faults["clock_drift"]["profiles"])
     assert "default" not in faults["clock_drift"]["profiles"] and "default" in faults["crash"]["profiles"]
-    marks = {row["mark"]: row for row in fencepost("campaign", "--list-marks", "--json").json["marks"]}
+    marks = {row["mark"]: row for row in fencepost("campaign --list-marks --json").json["marks"]}
     assert tuple(marks)[: len(NAMES)] == NAMES and "default" in marks["log_cut"]["profiles"]
     assert {"strong (--system)", "real (--system)"} <= set(marks["written_between"]["profiles"])
     assert set(marks["commit_refused"]["profiles"]) == {"chaos", "everything", "groups"}
@@ -37,11 +37,11 @@ def test_a_plan_of_ones_own_is_not_steered(fencepost, tmp_path) -> None:
     """--steer with --plan is a usage error in one sentence: there is no draw to lean."""
     plan = tmp_path / "plan.json"
     plan.write_text(plan_to_json(Plan(seed=0)))
-    told = fencepost("campaign", "--plan", plan, "--steer", "--out", tmp_path / "c")
+    told = fencepost("campaign --plan", plan, "--steer", "--out", tmp_path / "c")
     assert told.code == 2 and "--plan" in told.sentence
 
 
 def test_a_steered_seed_is_replayed_from_its_name(fencepost) -> None:
     """The name of a steered profile is enough to make the plan of a seed again."""
-    told = fencepost("replay", "--seed", 3, "--profile", "calm+log_start_moved", "--json")
+    told = fencepost("replay --seed 3 --profile calm+log_start_moved --json")
     assert told.code == 0 and told.json["replay"].endswith("--profile calm+log_start_moved")

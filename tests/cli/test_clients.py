@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from attrs import evolve
 
-from fencepost.cli.client.clients import Bootstrap
-from fencepost.cli.client.consumers import Lines, nameable
-from fencepost.cli.client.history import RecordedRun, add_run
-from fencepost.cli.client.produce import _lines
+from fencepost.cli.cluster.client.clients import Bootstrap
+from fencepost.cli.cluster.client.consumers import Lines, nameable
+from fencepost.cli.cluster.client.history import RecordedRun, add_run
+from fencepost.cli.cluster.client.produce import _lines
 from fencepost.impl.client.reader import ReadRecord
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.report.commands import consume_recorded
@@ -23,14 +23,14 @@ from fencepost.traces.jsonlines import read_traces, write_traces
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 
 MISTAKES = [
-    (["produce", "t"], "expected a cluster that was brought up here, saw no cluster.json"),
-    (["consume", "t"], "expected a cluster that was brought up here, saw no cluster.json"),
-    (["produce", "t", "--idempotent", "--acks", "1"], "expected all, saw 1"),
-    (["produce", "t", "--acks", "2"], "Invalid value for '--acks'"),
-    (["produce", "t", "--partitioner", "best"], "Invalid value for '--partitioner'"),
-    (["produce", "t", "--linger-ms", "-1"], "Invalid value for '--linger-ms'"),
-    (["consume", "t", "--max", "0"], "Invalid value for '--max'"),
-    (["consume"], "Missing argument 'TOPIC'"),
+    (["cluster", "produce", "t"], "expected a cluster that was brought up here, saw no cluster.json"),
+    (["cluster", "consume", "t"], "expected a cluster that was brought up here, saw no cluster.json"),
+    (["cluster", "produce", "t", "--idempotent", "--acks", "1"], "expected all, saw 1"),
+    (["cluster", "produce", "t", "--acks", "2"], "Invalid value for '--acks'"),
+    (["cluster", "produce", "t", "--partitioner", "best"], "Invalid value for '--partitioner'"),
+    (["cluster", "produce", "t", "--linger-ms", "-1"], "Invalid value for '--linger-ms'"),
+    (["cluster", "consume", "t", "--max", "0"], "Invalid value for '--max'"),
+    (["cluster", "consume"], "Missing argument 'TOPIC'"),
 ]
 
 
@@ -41,7 +41,7 @@ def test_mistakes_are_told_in_one_sentence(arguments, sentence, tmp_path, fencep
     assert told.code == 2 and sentence in told.sentence
 
 
-@pytest.mark.parametrize("tool", ["produce", "consume"])
+@pytest.mark.parametrize("tool", ["cluster produce", "cluster consume"])
 def test_a_history_of_something_else_is_refused_before_the_work(tool, tmp_path, fencepost):
     """Rule: FILE is looked at first; what is not ours stays as it is."""
     path = tmp_path / "mine.txt"
@@ -133,7 +133,7 @@ def test_a_trace_of_a_campaign_is_not_added_to(tmp_path):
     add_run(path, [])
     (trace,) = read_traces(path)
     write_traces(path, [evolve(trace, profile="default")])
-    with pytest.raises(TraceError, match="expected a history that `fencepost produce`"):
+    with pytest.raises(TraceError, match="expected a history that `fencepost cluster produce`"):
         add_run(path, [])
 
 
@@ -195,7 +195,7 @@ def test_a_read_is_named_by_what_names_its_cluster(where, directory, words, tmp_
     """Rule: the command that reads what was sent reaches the same cluster, and says no more than it needs."""
     monkeypatch.chdir(tmp_path)
     command = consume_recorded("t", "h", where.options(Path(directory).resolve()))
-    assert command.startswith("fencepost consume t --from-beginning ")
+    assert command.startswith("fencepost cluster consume t --from-beginning ")
     assert command.endswith(words.format(here=tmp_path))
 
 

@@ -110,12 +110,12 @@ def lines_go_through(directory: Path, fencepost, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
     standard_input("".join(f"k{number % 7}:{number}\n" for number in range(1_000)))
-    told = fencepost("produce", "lines", *where, "--key-separator", ":", "--record", history, "--json")
+    told = fencepost("cluster produce lines", *where, "--key-separator", ":", "--record", history, "--json")
     assert (told.code, told.json["ok"], told.json["lines"]) == (0, 1_000, 1_000), told.err
     assert sum(told.json["partitions"].values()) == 1_000
 
     told = fencepost(
-        "consume", "lines", *where, "--from-beginning", "--max", 1_000, "--record", history, "--json"
+        "cluster consume lines", *where, "--from-beginning", "--max", 1_000, "--record", history, "--json"
     )
     read = [json.loads(line) for line in told.out.splitlines()]
     assert sorted(int(record["value"]) for record in read) == list(range(1_000))
@@ -128,11 +128,11 @@ def lines_go_through(directory: Path, fencepost, monkeypatch):
     assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
 
     standard_input("no key\n")
-    told = fencepost("produce", "lines", *where, "--key-separator", ":")
+    told = fencepost("cluster produce lines", *where, "--key-separator", ":")
     assert told.code == 2 and "line 1: expected a key, ':' and a value, saw no key" in told.sentence
-    told = fencepost("consume", "nosuch", *where)
+    told = fencepost("cluster consume nosuch", *where)
     assert told.code == 2 and "saw 'nosuch'" in told.sentence
-    told = fencepost("consume", "lines", *where, "--partition", 9)
+    told = fencepost("cluster consume lines", *where, "--partition", 9)
     assert told.code == 2 and "expected one of the partitions 0 to 2, saw 9" in told.sentence
 
 
@@ -149,7 +149,8 @@ def a_killed_producer_is_recorded(directory: Path, fencepost):
         assert isinstance(zookeeper.ask(Create(znodes.topic_path("ahead"), assignment)), Created)
     command = [
         sys.executable, "-c", "from fencepost.cli import main; main()",
-        "produce", "ahead", "--directory", directory, "--record", history, "--partitioner", "round_robin",
+        "cluster", "produce", "ahead", "--directory", directory, "--record", history, "--partitioner",
+        "round_robin",
     ]  # fmt: skip
     process = subprocess.Popen(
         list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -172,7 +173,7 @@ def a_killed_producer_is_recorded(directory: Path, fencepost):
         process.kill()
         process.communicate()
     where = ("--directory", directory, "--record", history)
-    assert fencepost("consume", "ahead", *where, "--from-beginning", "--timeout-ms", 2_000).code == 0
+    assert fencepost("cluster consume ahead", *where, "--from-beginning", "--timeout-ms", 2_000).code == 0
     assert acknowledged() > 500
     judged = fencepost("check", history, "--checks", "log,kafka", "--json")
     assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
@@ -190,10 +191,10 @@ def a_group_goes_through(directory: Path, fencepost):
     from fencepost.traces.plan import ConsumerOptions
 
     where = ("--directory", directory)
-    assert fencepost("groups", "list", *where).out == "no groups\n"
+    assert fencepost("cluster groups list", *where).out == "no groups\n"
     assert (
         "expected a group, saw g, and no group at all"
-        in fencepost("groups", "describe", "g", *where).sentence
+        in fencepost("cluster groups describe g", *where).sentence
     )
     brokers = ProcessCluster.load(directory).state.brokers
     addresses = {number: (HOST, broker.port) for number, broker in brokers.items()}
@@ -212,14 +213,16 @@ def a_group_goes_through(directory: Path, fencepost):
             await asyncio.wait_for(client.until(lambda: sum(committed.values()) == 1_000), BOUND_S)
 
     asyncio.run(consume())
-    told = fencepost("groups", "describe", "g", *where, "--json")
+    told = fencepost("cluster groups describe g", *where, "--json")
     assert {part["partition"]: part["committed"] for part in told.json["partitions"]} == committed
     assert all(part["lag"] == 0 for part in told.json["partitions"])
-    eventually(lambda: fencepost("groups", "list", *where, "--json").json["groups"][0]["state"] == "Empty")
-    reset = ("groups", "reset-offsets", "g", "--topic", "lines", "--to-earliest", *where)
+    eventually(
+        lambda: fencepost("cluster groups list", *where, "--json").json["groups"][0]["state"] == "Empty"
+    )
+    reset = ("cluster groups reset-offsets", "g", "--topic", "lines", "--to-earliest", *where)
     assert "nothing was changed" in fencepost(*reset).err
     assert fencepost(*reset, "--execute").code == 0
-    told = fencepost("groups", "describe", "g", *where, "--json")
+    told = fencepost("cluster groups describe g", *where, "--json")
     assert sum(part["lag"] for part in told.json["partitions"]) == 1_000
 
 
@@ -228,7 +231,7 @@ def stops_in_order(directory, fencepost, broker):
     by itself, with its logs closed."""
     from fencepost.systems.processes import ProcessCluster
 
-    told = fencepost("cluster", "stop", broker, "--directory", directory)
+    told = fencepost("cluster stop", broker, "--directory", directory)
     assert (told.code, told.out) == (0, f"broker {broker} is dead\n")
     lines = (directory / f"broker-{broker}" / "events.jsonl").read_bytes().splitlines()
     states = [it["cause"] for it in map(json.loads, lines) if it["name"] == "broker_state"]
@@ -242,7 +245,7 @@ def stops_in_order(directory, fencepost, broker):
     assert moved[-1]["remaining"] == 0
     led = ProcessCluster.load(directory).wait_until(lambda seen: not seen.leaderless, "leaders elsewhere")
     assert not next(it for it in led.brokers if it.broker == broker).leads
-    assert fencepost("cluster", "start", broker, "--directory", directory).code == 0
+    assert fencepost("cluster start", broker, "--directory", directory).code == 0
     ProcessCluster.load(directory).wait_until(lambda seen: seen.healthy, f"broker {broker} again")
 
 
@@ -251,7 +254,7 @@ def kafka_clients_go_through(directory: Path, fencepost):
     it back; so does the tool by --bootstrap."""
     from confluent_kafka import Consumer, Producer
 
-    told = fencepost("cluster", "status", "--directory", directory, "--json").json
+    told = fencepost("cluster status --directory", directory, "--json").json
     servers = told["bootstrap_servers"]
     assert servers == ",".join(broker["kafka"] for broker in told["brokers"])
     assert told["security_protocol"] == "PLAINTEXT"
@@ -273,7 +276,7 @@ def kafka_clients_go_through(directory: Path, fencepost):
     eventually(all_read)
     consumer.close()
     assert sorted(int(value) for value in read) == sorted([*range(500), 41, 42])
-    told = fencepost("consume", TOPIC, "--bootstrap", servers, "--from-beginning", "--max", 502)
+    told = fencepost("cluster consume", TOPIC, "--bootstrap", servers, "--from-beginning", "--max", 502)
     assert (told.code, sorted(map(int, told.out.split()))) == (0, sorted([*range(500), 41, 42]))
 
 
@@ -282,7 +285,7 @@ def transactions_go_through(directory: Path, fencepost):
     committed ones."""
     from confluent_kafka import Consumer, Producer, TopicPartition
 
-    servers = fencepost("cluster", "status", "--directory", directory, "--json").json["bootstrap_servers"]
+    servers = fencepost("cluster status --directory", directory, "--json").json["bootstrap_servers"]
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "one"})
     producer.init_transactions(BOUND_S)
     for value, commit in ((b"aborted", False), (b"committed", True)):
@@ -310,20 +313,28 @@ def the_tool_is_a_member(directory: Path, fencepost):
     history is judged Ok."""
     where, history = ("--directory", directory), directory.parent / "history.jsonl"
     told = fencepost(
-        "consume", "lines", *where, "--group", "tool", "--from-beginning", "--max", 600, "--record", history
+        "cluster consume lines",
+        *where,
+        "--group",
+        "tool",
+        "--from-beginning",
+        "--max",
+        600,
+        "--record",
+        history,
     )
     first = told.out.splitlines()
     assert (told.code, len(first)) == (0, 600), told.err
     told = fencepost(
-        "consume", "lines", *where, "--group", "tool", "--from-beginning", "--max", 400, "--commit", "sync",
-        "--record", history,
+        "cluster consume lines", *where, "--group", "tool", "--from-beginning", "--max", 400, "--commit",
+        "sync", "--record", history
     )  # fmt: skip
     assert sorted(map(int, first + told.out.splitlines())) == list(range(1_000))
-    described = fencepost("groups", "describe", "tool", *where, "--json").json
+    described = fencepost("cluster groups describe tool", *where, "--json").json
     assert sum(part["lag"] for part in described["partitions"]) == 0
     judged = fencepost("check", history, "--json")
     assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
-    told = fencepost("consume", "lines", *where, "--group", "tool", "--partition", 0)
+    told = fencepost("cluster consume lines", *where, "--group", "tool", "--partition", 0)
     assert told.code == 2 and "expected --partition or --group, saw both" in told.sentence
 
 
@@ -334,9 +345,7 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     from fencepost.systems.processes import ProcessCluster
 
     where = ("--directory", directory)
-    told = fencepost(
-        "cluster", "up", "--brokers", 3, *where, "--session-timeout-ms", 1500, "--detach", "--json"
-    )
+    told = fencepost("cluster up --brokers 3", *where, "--session-timeout-ms", 1500, "--detach", "--json")
     assert (told.code, told.json["healthy"], len(told.json["brokers"])) == (0, True, 3), told.err
     cluster = ProcessCluster.load(directory)
     ports = {broker["broker"]: broker["port"] for broker in told.json["brokers"]}
@@ -350,8 +359,8 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     answer = eventually(lambda: (it := produce(ports[1], 41)).error is ErrorCode.NONE and it)
     assert answer.base_offset == 0
 
-    assert fencepost("cluster", "kill", 1, *where).out == "broker 1 is dead\n"
-    assert fencepost("cluster", "kill", 1, *where).sentence.startswith(
+    assert fencepost("cluster kill 1", *where).out == "broker 1 is dead\n"
+    assert fencepost("cluster kill 1", *where).sentence.startswith(
         "fencepost: broker 1: expected a broker that runs"
     )
     lost = cluster.wait_until(
@@ -364,12 +373,12 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     )
     answer = eventually(lambda: (it := produce(ports[leader], 42)).error is ErrorCode.NONE and it)
     assert answer.base_offset >= 1, "the record that was acknowledged before the crash stands first"
-    status = fencepost("cluster", "status", *where)
+    status = fencepost("cluster status", *where)
     assert status.code == 1 and "dead" in status.out
 
-    assert fencepost("cluster", "start", 1, *where).code == 0
+    assert fencepost("cluster start 1", *where).code == 0
     ProcessCluster.load(directory).wait_until(lambda seen: seen.healthy, "broker 1 again")
-    assert fencepost("cluster", "status", *where).code == 0
+    assert fencepost("cluster status", *where).code == 0
     stops_in_order(directory, fencepost, leader)
     lines_go_through(directory, fencepost, monkeypatch)
     a_killed_producer_is_recorded(directory, fencepost)
@@ -377,9 +386,9 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     the_tool_is_a_member(directory, fencepost)
     kafka_clients_go_through(directory, fencepost)
     transactions_go_through(directory, fencepost)
-    assert fencepost("cluster", "stop", *where).out == "stopped\n"
+    assert fencepost("cluster stop", *where).out == "stopped\n"
     assert processes_of(directory) == []
-    assert fencepost("cluster", "stop", *where).code == 0
+    assert fencepost("cluster stop", *where).code == 0
 
 
 def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost):
@@ -405,14 +414,14 @@ def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost)
     ) as up:
         try:
             assert msgspec.json.decode(up.stdout.readline())["healthy"]
-            assert fencepost("cluster", "pause", 1, *where).out == "broker 1 is paused\n"
+            assert fencepost("cluster pause 1", *where).out == "broker 1 is paused\n"
             cluster = ProcessCluster.load(directory)
             cluster.wait_until(lambda seen: not seen.brokers[0].registered, "an expired session")
-            assert fencepost("cluster", "resume", 1, *where).out == "broker 1 is running\n"
+            assert fencepost("cluster resume 1", *where).out == "broker 1 is running\n"
             cluster.wait_until(lambda seen: seen.healthy, "a new session")
-            again = fencepost("cluster", "up", *where)
+            again = fencepost("cluster up", *where)
             assert again.code == 2 and "expected a directory without a running cluster" in again.sentence
-            fencepost("cluster", "pause", 1, *where)
+            fencepost("cluster pause 1", *where)
         finally:
             os.killpg(up.pid, signal.SIGINT)
         assert up.wait(BOUND_S) == 130
@@ -428,7 +437,7 @@ def test_a_broker_that_dies_on_the_way_up_ends_the_others(directory, fencepost, 
         cluster, "free_ports", lambda count: [1] * count
     )  # a port that no ordinary user may open
     monkeypatch.setattr(cluster, "HOST", "203.0.113.1")  # and an address that no machine has
-    told = fencepost("cluster", "up", "--brokers", 2, "--directory", directory)
+    told = fencepost("cluster up --brokers 2 --directory", directory)
     assert told.code == 2 and "broker " in told.sentence and processes_of(directory) == []
 
 

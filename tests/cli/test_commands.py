@@ -17,12 +17,18 @@ from fencepost.console.options import SeedRange
 from fencepost.console.output import Output
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.store import TraceStore
-
-COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
+from tests.cli.conftest import COMMAND
 
 
 @pytest.mark.parametrize(
-    "command", [[], *([name] for name in SUB_COMMANDS), ["bugs", "list"], ["bugs", "hunt"], ["log", "dump"]]
+    "command",
+    [
+        [],
+        *([name] for name in SUB_COMMANDS),
+        ["campaign", "bugs", "list"],
+        ["campaign", "bugs", "hunt"],
+        ["log", "dump"],
+    ],
 )
 def test_help_teaches(fencepost, command) -> None:
     """Every command has help that fits 80 columns; every sub-command shows examples of itself."""
@@ -69,7 +75,7 @@ def test_seeds(text: str, means: range) -> None:
 
 def test_a_campaign_says_what_it_found(fencepost, tmp_path) -> None:
     """A healthy campaign exits 0, stores every run, and with --json prints one object on standard output."""
-    told = fencepost("campaign", "--seeds", "0:4", "--jobs", 1, "--out", tmp_path / "c", "--json")
+    told = fencepost("campaign --seeds 0:4 --jobs 1 --out", tmp_path / "c", "--json")
     assert told.code == 0
     assert (told.json["seeds"], told.json["finished"], told.json["findings"], told.json["exit_code"]) == (
         4,
@@ -78,17 +84,13 @@ def test_a_campaign_says_what_it_found(fencepost, tmp_path) -> None:
         0,
     )
     assert TraceStore.open(tmp_path / "c").trace_ids() == {0, 1, 2, 3}
-    again = fencepost(
-        "campaign", "--seeds", "0:5", "--jobs", 1, "--out", tmp_path / "c", "--resume", "--json"
-    )
+    again = fencepost("campaign --seeds 0:5 --jobs 1 --out", tmp_path / "c", "--resume", "--json")
     assert (again.json["finished"], again.json["ran"]) == (5, 1)
 
 
 def test_a_planted_campaign_names_its_first_seed(fencepost, planted) -> None:
     """Findings exit 1, and the summary ends with the command that shows the first one; that command works."""
-    told = fencepost(
-        "campaign", "--seeds", "0:10", "--jobs", 1, "--bug", "KAFKA-532", "--out", planted, "--resume"
-    )
+    told = fencepost("campaign --seeds 0:10 --jobs 1 --bug KAFKA-532 --out", planted, "--resume")
     assert told.code == 1
     replay = told.out.split("See the first one: fencepost ")[1].split("\n")[0]
     shown = fencepost(*replay.split())
@@ -101,10 +103,10 @@ def test_a_planted_campaign_names_its_first_seed(fencepost, planted) -> None:
 def test_replay_of_a_seed_equals_replay_of_its_trace(fencepost, planted, tmp_path) -> None:
     """The stored run, the seed alone, and its plan in a file all give the same digest and verdicts."""
     stored = fencepost("replay", planted, "--trace", 3, "--json").json
-    seed = fencepost("replay", "--seed", 3, "--bug", "KAFKA-532", "--json").json
+    seed = fencepost("replay --seed 3 --bug KAFKA-532 --json").json
     plan = tmp_path / "plan.json"
     plan.write_text(TraceStore.open(planted).read(3).plan)
-    filed = fencepost("replay", "--plan", plan, "--json").json
+    filed = fencepost("replay --plan", plan, "--json").json
     assert stored["repeats"] is True
     assert stored["digest"] == seed["digest"] == filed["digest"]
     assert stored["verdicts"] == seed["verdicts"] == filed["verdicts"]
@@ -114,17 +116,7 @@ def test_replay_of_a_seed_equals_replay_of_its_trace(fencepost, planted, tmp_pat
 def test_check_agrees_with_the_campaign(fencepost, planted, tmp_path) -> None:
     """Stored traces, and the same ones as JSON lines, get the verdicts that the campaign counted."""
     campaign = fencepost(
-        "campaign",
-        "--seeds",
-        "0:10",
-        "--jobs",
-        1,
-        "--bug",
-        "KAFKA-532",
-        "--out",
-        planted,
-        "--resume",
-        "--json",
+        "campaign --seeds 0:10 --jobs 1 --bug KAFKA-532 --out", planted, "--resume", "--json"
     ).json
     lines = tmp_path / "traces.jsonl"
     write_traces(lines, TraceStore.open(planted))
@@ -155,21 +147,21 @@ def test_a_weak_run_is_not_ok(fencepost, planted, tmp_path) -> None:
 def test_the_hunt_keeps_its_record(fencepost, tmp_path) -> None:
     """A hunt tells the seeds needed and the command that shows the finding; a recorded bug is not hunted
     again."""
-    first = fencepost("bugs", "hunt", "KAFKA-532", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json")
+    first = fencepost("campaign bugs hunt KAFKA-532 --seeds 60 --jobs 1 --out", tmp_path, "--json")
     assert first.code == 0
     (hunt,) = first.json["hunts"]
     assert hunt["anomaly"] == "fenced_controller_obeyed"
     assert hunt["command"] == f"fencepost replay --seed {hunt['seeds_needed'] - 1} --bug KAFKA-532"
     shown = fencepost(*hunt["command"].split()[1:], "--no-timeline")
     assert shown.code == 1 and hunt["anomaly"] in shown.out
-    again = fencepost("bugs", "hunt", "KAFKA-532", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json")
+    again = fencepost("campaign bugs hunt KAFKA-532 --seeds 60 --jobs 1 --out", tmp_path, "--json")
     assert again.json["hunts"] == first.json["hunts"]
 
 
 def test_a_hunt_in_several_ranges_tells_the_median(fencepost, tmp_path) -> None:
     """Each range is hunted from its own first seed; the middle one of the figures is told, and a record with
     fewer ranges is not enough."""
-    arguments = ["bugs", "hunt", "KAFKA-1188", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json"]
+    arguments = ["campaign bugs hunt KAFKA-1188 --seeds 60 --jobs 1 --out", tmp_path, "--json"]
     (alone,) = fencepost(*arguments).json["hunts"]
     told = fencepost(*arguments[:-1], "--ranges", 3, "--json")
     (hunt,) = told.json["hunts"]
@@ -184,14 +176,14 @@ def test_a_hunt_in_several_ranges_tells_the_median(fencepost, tmp_path) -> None:
 
 def test_a_hunt_that_finds_nothing_is_undecided(fencepost) -> None:
     """A bug that the budget of seeds does not show leaves the question open."""
-    told = fencepost("bugs", "hunt", "KAFKA-532", "--seeds", 1, "--jobs", 1)
+    told = fencepost("campaign bugs hunt KAFKA-532 --seeds 1 --jobs 1")
     assert told.code == 3
     assert "not in 1" in told.out
 
 
 def test_the_bugs_are_listed(fencepost) -> None:
     """The list names each bug with the invariant that it breaks."""
-    told = fencepost("bugs", "list", "--json")
+    told = fencepost("campaign bugs list --json")
     assert told.code == 0
     assert {bug["bug"]: bug["breaks"] for bug in told.json["bugs"]}["KIP-101"] == "COMMIT-SAFE"
 
@@ -211,17 +203,7 @@ def test_progress_on_a_terminal_and_none_in_a_pipe() -> None:
 
 def test_a_pipe_stays_silent_on_standard_error(tmp_path: Path) -> None:
     """A campaign whose output goes to pipes writes its summary to standard output and nothing beside it."""
-    arguments = [
-        "campaign",
-        "--seeds",
-        "0:2",
-        "--jobs",
-        "1",
-        "--out",
-        str(tmp_path / "c"),
-        "--profile",
-        "calm",
-    ]
+    arguments = f"campaign --seeds 0:2 --jobs 1 --out {tmp_path / 'c'} --profile calm".split()
     done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout and "2 of 2" in done.stdout
@@ -233,7 +215,11 @@ def test_a_reader_that_leaves_changes_nothing() -> None:
     os.close(reading)
     try:
         done = subprocess.run(
-            [*COMMAND, "bugs", "list"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+            [*COMMAND, "campaign", "bugs", "list"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     finally:
         os.close(writing)
@@ -258,7 +244,7 @@ def test_an_interrupt_keeps_every_finished_run(fencepost, tmp_path, signum) -> N
     kept = TraceStore.open(out).trace_ids()
     assert kept
     told = fencepost(
-        "campaign", "--seeds", f"0:{max(kept) + 2}", "--jobs", 1, "--out", out, "--resume", "--json"
+        "campaign --seeds", f"0:{max(kept) + 2}", "--jobs", 1, "--out", out, "--resume", "--json"
     )
     assert told.json["finished"] == max(kept) + 2
     assert TraceStore.open(out).trace_ids() == set(range(max(kept) + 2))

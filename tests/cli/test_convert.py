@@ -1,5 +1,4 @@
-"""`fencepost convert`: any history into Parquet, and back to JSON lines, with nothing lost and nothing half
-done."""
+"""`mine convert`: any history into Parquet, and back to JSON lines, with nothing lost or half done."""
 
 import json
 from itertools import pairwise
@@ -29,7 +28,7 @@ def round_trip(fencepost, source: Path, folder: Path) -> None:
     """Through Parquet, JSON lines and Parquet again."""
     steps = [source, folder / "a", folder / "b.jsonl", folder / "c"]
     for origin, target in pairwise(steps):
-        told = fencepost("convert", origin, "--out", target, "--json")
+        told = fencepost("mine convert", origin, "--out", target, "--json")
         assert (told.code, told.json["to"]) == (0, "jsonl" if target.suffix else "parquet")
     assert len({tuple(digests(step)) for step in steps}) == 1
     assert sorted(trace.digest for trace in TraceStore.open(folder / "c")) == digests(source)
@@ -54,7 +53,7 @@ def test_a_campaign_goes_round(fencepost, tmp_path, planted) -> None:
 def test_a_folder_of_histories_becomes_one_folder_of_traces(fencepost, tmp_path) -> None:
     """Histories without an id are numbered in order; the answer says which is which; verdicts are those of
     the files."""
-    told = fencepost("convert", HISTORIES, "--out", tmp_path / "all", "--json")
+    told = fencepost("mine convert", HISTORIES, "--out", tmp_path / "all", "--json")
     names = [Path(row["source"]).name for row in told.json["foreign"]]
     assert names == sorted(names) and set(FOREIGN) <= set(names)
     assert [row["trace_id"] for row in told.json["foreign"]] == list(range(len(names)))
@@ -66,7 +65,7 @@ def test_a_folder_of_histories_becomes_one_folder_of_traces(fencepost, tmp_path)
 @pytest.mark.skipif(not SHARED.exists(), reason="no recorded histories beside the repository")
 def test_recorded_histories_keep_their_verdicts(fencepost, tmp_path) -> None:
     """Recordings of other people's systems are judged in Parquet as in their own format."""
-    fencepost("convert", SHARED, "--out", tmp_path / "all", "--json")
+    fencepost("mine convert", SHARED, "--out", tmp_path / "all", "--json")
     for model, wanted in (("cas-register", ["illegal", "ok"]), ("key-value", ["illegal", "ok"])):
         told = fencepost("check", tmp_path / "all", "--model", model, "--jobs", 1, "--json")
         decided = [row["decision"] for row in told.json["verdicts"] if row["decision"] in ("ok", "illegal")]
@@ -80,11 +79,11 @@ def test_nothing_is_written_for_input_that_is_unreadable(fencepost, tmp_path) ->
     (tmp_path / "in" / "good.edn").write_text((HISTORIES / "stale-read.edn").read_text())
     (tmp_path / "in" / "zbroken.edn").write_text("[{:process 0")
     for out in ("folder", "file.jsonl"):
-        told = fencepost("convert", tmp_path / "in", "--out", tmp_path / out)
+        told = fencepost("mine convert", tmp_path / "in", "--out", tmp_path / out)
         assert told.code == 2
         assert "zbroken.edn:1: expected a closing }" in told.sentence and "--keep-going" in told.sentence
         assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
-    told = fencepost("convert", tmp_path / "in", "--out", tmp_path / "some", "--keep-going", "--json")
+    told = fencepost("mine convert", tmp_path / "in", "--out", tmp_path / "some", "--keep-going", "--json")
     assert (told.code, told.json["traces"], len(told.json["unreadable"])) == (4, 1, 1)
 
 
@@ -96,7 +95,7 @@ def test_an_interrupted_conversion_leaves_nothing(fencepost, tmp_path, monkeypat
 
     monkeypatch.setattr(PartWriter, "write", interrupted)
     (tmp_path / "out").mkdir()
-    told = fencepost("convert", HISTORIES / "stale-read.edn", "--out", tmp_path / "out")
+    told = fencepost("mine convert", HISTORIES / "stale-read.edn", "--out", tmp_path / "out")
     assert told.code == 130
     assert [path.name for path in tmp_path.iterdir()] == ["out"] and not any((tmp_path / "out").iterdir())
 
@@ -108,21 +107,22 @@ def test_what_stands_there_is_left_alone(fencepost, tmp_path) -> None:
     for path in (tmp_path / "full" / "x", tmp_path / "file.jsonl"):
         path.write_text("mine")
     for out in ("full", "file.jsonl"):
-        told = fencepost("convert", history, "--out", tmp_path / out)
+        told = fencepost("mine convert", history, "--out", tmp_path / out)
         assert told.code == 2 and "saw something there already" in told.sentence
     assert (tmp_path / "file.jsonl").read_text() == (tmp_path / "full" / "x").read_text() == "mine"
     assert (
         "expected --format out of"
-        in fencepost("convert", history, "--out", tmp_path / "a", "--format", "x").sentence
+        in fencepost("mine convert", history, "--out", tmp_path / "a", "--format", "x").sentence
     )
     assert (
-        "expected a file or folder" in fencepost("convert", tmp_path / "no", "--out", tmp_path / "a").sentence
+        "expected a file or folder"
+        in fencepost("mine convert", tmp_path / "no", "--out", tmp_path / "a").sentence
     )
     (tmp_path / "empty.jsonl").write_text("\n")
     assert (
         "expected traces to convert, saw none"
         in fencepost(
-            "convert", tmp_path / "empty.jsonl", "--format", "fencepost", "--out", tmp_path / "a"
+            "mine convert", tmp_path / "empty.jsonl", "--format", "fencepost", "--out", tmp_path / "a"
         ).sentence
     )
     assert not (tmp_path / "a").exists()
@@ -131,7 +131,7 @@ def test_what_stands_there_is_left_alone(fencepost, tmp_path) -> None:
 def test_two_runs_under_one_id(fencepost, tmp_path, planted) -> None:
     """The same run twice goes over once; another run under its id is refused, unless ids are given anew."""
     folder = planted
-    twice = fencepost("convert", folder, folder.parent, "--out", tmp_path / "a", "--json")
+    twice = fencepost("mine convert", folder, folder.parent, "--out", tmp_path / "a", "--json")
     assert twice.json["traces"] == 10
     trace = TraceStore.open(folder).read(3)
     text = tmp_path / "other.jsonl"
@@ -139,9 +139,9 @@ def test_two_runs_under_one_id(fencepost, tmp_path, planted) -> None:
     text.write_text(text.read_text().replace('"seed":3', '"seed":4', 1))
     assert (
         "expected one run under trace id 3"
-        in fencepost("convert", folder, text, "--out", tmp_path / "b").sentence
+        in fencepost("mine convert", folder, text, "--out", tmp_path / "b").sentence
     )
-    told = fencepost("convert", folder, text, "--out", tmp_path / "b", "--renumber", "--json").json
+    told = fencepost("mine convert", folder, text, "--out", tmp_path / "b", "--renumber", "--json").json
     assert (told["traces"], told["restated_digests"]) == (11, 1)
     assert TraceStore.open(tmp_path / "b").trace_ids() == set(range(11))
 
@@ -176,5 +176,5 @@ def test_memory_does_not_grow_with_the_number_of_traces(fencepost, tmp_path, mon
 
     monkeypatch.setattr("fencepost.traces.digest.digest_of", counted)
     for out in ("a", "a.jsonl"):
-        assert fencepost("convert", tmp_path / "many.jsonl", "--out", tmp_path / out).code == 0
+        assert fencepost("mine convert", tmp_path / "many.jsonl", "--out", tmp_path / out).code == 0
     assert 1 <= most <= 3

@@ -54,11 +54,11 @@ USAGE = [
         "the profile of the log check: expected a profile out of default",
     ),
     (["mine", "missing", "--out", "mined"], "expected a folder of traces, saw no such folder"),
-    (["bugs", "hunt", "KIP-999"], "planted bugs: expected one of"),
+    (["campaign", "bugs", "hunt", "KIP-999"], "planted bugs: expected one of"),
     (["replay", "--seed", "1", "--anomaly", "lost_wrte"], "saw 'lost_wrte' (did you mean 'lost_write'?)"),
     (["check", "x", "--model", "register", "--timeout", "nan"], "nan is not in the range x>0"),
     (["shrink", "x", "--seconds", "NaN"], "nan is not in the range"),
-    (["tlc", "check", "--timeout", "nan"], "nan is not in the range x>0"),
+    (["model", "tlc", "check", "--timeout", "nan"], "nan is not in the range x>0"),
 ]
 
 
@@ -182,7 +182,7 @@ def test_an_extra_is_missing(fencepost, planted, tmp_path, monkeypatch, command)
 def test_a_folder_that_cannot_be_written(fencepost, tmp_path) -> None:
     """An output path below a file is refused in one sentence."""
     (tmp_path / "file").write_text("")
-    told = fencepost("campaign", "--seeds", "1", "--out", tmp_path / "file" / "x")
+    told = fencepost("campaign --seeds 1 --out", tmp_path / "file" / "x")
     assert told.code == 2
     assert "expected a folder to write to, saw" in told.sentence
 
@@ -190,7 +190,7 @@ def test_a_folder_that_cannot_be_written(fencepost, tmp_path) -> None:
 def test_the_demo_does_not_delete_what_is_not_its_own(fencepost, tmp_path) -> None:
     """A folder with other files in it is refused, and the files stay."""
     (tmp_path / "precious").write_text("data")
-    told = fencepost("demo", "--out", tmp_path)
+    told = fencepost("demo --out", tmp_path)
     assert told.code == 2
     assert "expected a new folder, or an earlier demo's, saw other files in it" in told.sentence
     assert (tmp_path / "precious").read_text() == "data"
@@ -204,7 +204,7 @@ def test_a_mistake_of_our_own_is_no_finding(fencepost, monkeypatch) -> None:
         raise AssertionError("leader epoch 3 after 4")
 
     monkeypatch.setattr(cli.group, "main", broken)
-    told = fencepost("bugs", "list")
+    told = fencepost("campaign bugs list")
     assert told.code == 2
     assert "leader epoch 3 after 4" in told.err and "please report it" in told.err
 

@@ -1,4 +1,4 @@
-"""`fencepost groups` without a cluster: what it refuses, in one sentence. With one: test_cluster.py."""
+"""`cluster groups` without a cluster: what it refuses, in one sentence. With one: test_cluster.py."""
 
 from pathlib import Path
 
@@ -27,5 +27,5 @@ import pytest
 )
 def test_mistakes_are_one_sentence(fencepost, tmp_path: Path, arguments: list[str], said: str) -> None:
     """Rule: what cannot be done is said before anything is asked of a broker; exit code 2."""
-    told = fencepost("groups", *arguments, "--directory", tmp_path)
+    told = fencepost("cluster groups", *arguments, "--directory", tmp_path)
     assert told.code == 2 and said in told.err, told.err

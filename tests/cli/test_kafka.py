@@ -1,4 +1,4 @@
-"""`fencepost kafka`, and one smoke test of a campaign against Apache Kafka where its jars are."""
+"""`fencepost cluster kafka`, and one smoke test of a campaign against Apache Kafka where its jars are."""
 
 import json
 
@@ -12,13 +12,13 @@ from fencepost.traces.errors import ExitCode, FencepostError
 NEWEST = RECOMMENDED[-1]
 jars = pytest.mark.skipif(
     NEWEST not in cached(),
-    reason=f"runs Apache Kafka {NEWEST} from jars that Maven has fetched before: fencepost kafka up",
+    reason=f"runs Apache Kafka {NEWEST} from jars that Maven has fetched before: fencepost cluster kafka up",
 )
 
 
 def test_versions_say_what_is_here(capsys):
     """The recommended ones and those of the cache, with who keeps their state."""
-    assert run(["kafka", "versions", "--json"]) is ExitCode.NOTHING_FOUND
+    assert run(["cluster", "kafka", "versions", "--json"]) is ExitCode.NOTHING_FOUND
     known = {one["version"]: one for one in json.loads(capsys.readouterr().out)["versions"]}
     assert set(RECOMMENDED) <= known.keys()
     assert known["3.9.2"]["controllers"] == "ZooKeeper or KRaft" and known["4.4.0"]["controllers"] == "KRaft"
@@ -27,9 +27,9 @@ def test_versions_say_what_is_here(capsys):
 
 def test_what_is_not_up_is_one_sentence(tmp_path, capsys):
     """`down` without `up`, and a version that is none."""
-    assert run(["kafka", "down", "--directory", str(tmp_path)]) is ExitCode.USAGE
+    assert run(["cluster", "kafka", "down", "--directory", str(tmp_path)]) is ExitCode.USAGE
     assert "expected a cluster that was brought up here" in " ".join(capsys.readouterr().err.split())
-    assert run(["kafka", "up", "--version", "4", "--directory", str(tmp_path)]) is ExitCode.USAGE
+    assert run(["cluster", "kafka", "up", "--version", "4", "--directory", str(tmp_path)]) is ExitCode.USAGE
     assert "a version such as" in " ".join(capsys.readouterr().err.split())
 
 
@@ -57,8 +57,11 @@ def test_smoke_a_run_against_apache_kafka(tmp_path, capsys):
 def test_up_detached_and_down(tmp_path, capsys):
     """The processes are there after `up`, and gone after `down`."""
     folder = ["--directory", str(tmp_path / "kafka")]
-    assert run(["kafka", "up", "--brokers", "1", "--detach", "--json", *folder]) is ExitCode.NOTHING_FOUND
+    assert (
+        run(["cluster", "kafka", "up", "--brokers", "1", "--detach", "--json", *folder])
+        is ExitCode.NOTHING_FOUND
+    )
     (pid,) = json.loads(capsys.readouterr().out)["pids"].values()
     assert state(ProcessId(pid)) == "running"
-    assert run(["kafka", "down", *folder]) is ExitCode.NOTHING_FOUND
+    assert run(["cluster", "kafka", "down", *folder]) is ExitCode.NOTHING_FOUND
     assert state(ProcessId(pid)) == "dead"

@@ -73,10 +73,10 @@ def test_no_headings_take_no_line() -> None:
 def test_columns_is_obeyed_in_a_pipe(columns: str, monkeypatch, fencepost) -> None:
     """Rule: COLUMNS says how wide, also where no terminal is; without it a pipe has 160."""
     monkeypatch.setenv("COLUMNS", columns)
-    told = fencepost("bugs", "list")
+    told = fencepost("campaign bugs list")
     assert max(map(len, told.out.split("\n"))) <= int(columns)
     monkeypatch.delenv("COLUMNS")
-    assert int(columns) < max(map(len, fencepost("bugs", "list").out.split("\n"))) <= 160
+    assert int(columns) < max(map(len, fencepost("campaign bugs list").out.split("\n"))) <= 160
 
 
 def told_while(output: Output, wanted: int, what: str, total: int | None, extra: str) -> list[str]:
@@ -116,7 +116,7 @@ def test_a_command_without_a_bar_reports_too(monkeypatch, fencepost) -> None:
     monkeypatch.setattr(cli.group, "main", until_it_said_something)
     assert fencepost("replay").sentence.startswith("fencepost: replay: at work for ")
     monkeypatch.setattr(cli.group, "main", lambda **_: time.sleep(0.2))
-    assert fencepost("consume").err == ""
+    assert fencepost("cluster consume").err == ""
 
     def barred(**_: object) -> None:
         with Output().progress("runs", 3):
@@ -177,8 +177,8 @@ def test_a_closed_stream_changes_no_answer(closed: str, tmp_path: Path) -> None:
     trace = '{"type":"trace","trace_id":1,"plan":"","seed":0,"software_version":"x"}\n'
     (tmp_path / "in.jsonl").write_text(trace)
     done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "fencepost", "convert", "in.jsonl",
-         "--out", "out.jsonl"],
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "fencepost", "mine", "convert",
+         "in.jsonl", "--out", "out.jsonl"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True, text=True, check=False, timeout=LIMIT_S,
     )  # fmt: skip

@@ -321,7 +321,7 @@ def test_commands_of_a_seed_and_a_plan(fencepost, trace: Trace, tmp_path: Path) 
         command = commands.replay_plan(healthy, bugs=(BUG,), anomaly=finding.anomaly)
         assert named(fencepost, command) == finding.anomaly
     assert named(fencepost, commands.replay_plan(healthy)) is None
-    refused = fencepost("replay", "--plan", healthy, "--anomaly", headline)
+    refused = fencepost("replay --plan", healthy, "--anomaly", headline)
     assert refused.code == 2 and f"expected a run that shows {headline}, saw no finding" in refused.sentence
 
 
@@ -379,7 +379,7 @@ def test_commands_of_a_state_machine(fencepost, trace: Trace, tmp_path: Path) ->
 
 def test_a_hunt_prints_the_finding_that_it_names(fencepost) -> None:
     """Rule: the command of a hunted bug explains the anomaly by which it was found."""
-    (hunt,) = fencepost("bugs", "hunt", "KAFKA-532", "--jobs", 1, "--json").json["hunts"]
+    (hunt,) = fencepost("campaign bugs hunt KAFKA-532 --jobs 1 --json").json["hunts"]
     assert named(fencepost, hunt["command"]) == hunt["anomaly"]
 
 
@@ -402,8 +402,8 @@ def test_what_was_sent_is_read_before_it_is_judged(
         servers = kafka.bootstrap_servers
         lines = b"".join(b"%d\n" % number for number in range(20))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-        sent = fencepost("produce", "orders", "--bootstrap", servers, "--record", record).err
-        read = shlex.split(re.search(r"(fencepost consume .*)", sent)[1])
+        sent = fencepost("cluster produce orders --bootstrap", servers, "--record", record).err
+        read = shlex.split(re.search(r"(fencepost cluster consume .*)", sent)[1])
         told = fencepost(*read[1:])
         assert told.code == 0 and sorted(map(int, told.out.split())) == list(range(20))
         check = re.search(r"(fencepost check .*)", told.err)[1]
@@ -428,7 +428,7 @@ def test_commands_are_spelled_in_one_place() -> None:
     tests = (
         Path(__file__).read_text()
         + (Path(__file__).parents[1] / "pytest_plugin" / "test_plugin.py").read_text()
-        + (Path(__file__).parents[1] / "campaign" / "real" / "test_worker.py").read_text()
+        + (Path(__file__).parents[1] / "campaign" / "test_real_worker.py").read_text()
     )
     for name in vars(commands):
         if inspect.isfunction(getattr(commands, name)) and not name.startswith("_"):

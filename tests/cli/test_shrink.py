@@ -3,7 +3,6 @@ interrupted."""
 
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -16,8 +15,8 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.plan_json import plan_from_json
+from tests.cli.conftest import COMMAND
 
-COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 BOUND_S = 600
 
 
@@ -84,7 +83,7 @@ def test_a_campaign_says_how_to_shrink_what_it_found(fencepost, tmp_path):
     no time at all)."""
     write_plan(tmp_path / "plan.json", failing_plan())
     out, small = tmp_path / "out", tmp_path / "small.json"
-    told = fencepost("campaign", "--plan", tmp_path / "plan.json", "--seeds", 3, "--jobs", 1, "--out", out)
+    told = fencepost("campaign --plan", tmp_path / "plan.json", "--seeds", 3, "--jobs", 1, "--out", out)
     command = told.out.split("Shrink it: fencepost ")[1].split("\n")[0]
     shrunk = fencepost(*command.split(), "--seconds", 0.001, "--jobs", 1, "--out", small, "--json")
     assert shrunk.code == 1 and shrunk.json["anomaly"] == "conformance"
@@ -98,8 +97,7 @@ def test_a_campaign_shrinks_what_it_found(fencepost, tmp_path):
     write_plan(tmp_path / "plan.json", failing_plan())
     out = tmp_path / "out"
     told = fencepost(
-        "campaign",
-        "--plan",
+        "campaign --plan",
         tmp_path / "plan.json",
         "--seeds",
         "3:5",

@@ -1,5 +1,4 @@
-"""`fencepost tlc conform`: what it tells of runs that are explained, of one that is not, and of input that is
-none."""
+"""`model tlc conform`: what it says of runs that are explained, of one that is not, and of other input."""
 
 import json
 
@@ -12,7 +11,7 @@ from tests.checkers.traces_by_hand import appends, shows, trace
 
 
 def told(capsys, *arguments) -> tuple[int, dict]:
-    code = fencepost(["tlc", "conform", *map(str, arguments), "--json"])
+    code = fencepost(["model", "tlc", "conform", *map(str, arguments), "--json"])
     return int(code), json.loads(capsys.readouterr().out)
 
 
@@ -42,5 +41,5 @@ def test_input_that_cannot_be_replayed(tmp_path, capsys):
     assert told(capsys, path)[0] == 0
     assert told(capsys, tmp_path / "none.jsonl")[0] == 2
     write_traces(path, [trace(*START)])
-    assert fencepost(["tlc", "conform", str(path), "--partition", "t-9"]) == 2
+    assert fencepost(["model", "tlc", "conform", str(path), "--partition", "t-9"]) == 2
     assert "partition t-9" in capsys.readouterr().err

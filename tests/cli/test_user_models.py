@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fencepost.history import History, judged
+from tests.cli.conftest import COMMAND
 
 TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "models.md").read_text()
-COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 BLOCKS = re.findall(r"```(python|clojure)\n(.*?)```", TEXT, flags=re.S)
 BANK, SEMAPHORES, FENCED_STORE = (
     code for language, code in BLOCKS if language == "python" and "(Model):" in code
@@ -93,7 +93,7 @@ def test_the_worked_examples_judge(fencepost, models: Path, model: str, history:
     """Rule: the models of the page convict what breaks their promise, and nothing else; unknown outcomes may
     go either way."""
     (models / "h.edn").write_text(history)
-    told = fencepost("check", "h.edn", "--model", model, "--json")
+    told = fencepost("check h.edn --model", model, "--json")
     (row,) = told.json["verdicts"]
     assert row["decision"] == decision, row
 
@@ -108,7 +108,7 @@ def test_the_semaphore_of_the_page_has_as_many_permits_as_it_is_given(
     and in Python."""
     (models / "h.edn").write_text("".join(entries(client, "acquire", "nil", "nil") for client in range(3)))
     given = [] if permits is None else ["--parameter", f"n={permits}"]
-    told = fencepost("check", "h.edn", "--model", "semaphores:Semaphore", *given, "--json")
+    told = fencepost("check h.edn --model semaphores:Semaphore", *given, "--json")
     assert told.json["verdicts"][0]["decision"] == decision
     sys.path.insert(0, "")
     from semaphores import Semaphore
@@ -134,7 +134,7 @@ def test_the_semaphore_of_the_page_has_as_many_permits_as_it_is_given(
 def test_parameters_that_do_not_fit_are_told(fencepost, models: Path, options: list[str], says: str) -> None:
     """Rule: a parameter that cannot be read, or that the model does not have, is one sentence."""
     (models / "h.edn").write_text(entries(0, "acquire", "nil", "nil"))
-    told = fencepost("check", "h.edn", "--model", "semaphores:Semaphore", *options)
+    told = fencepost("check h.edn --model semaphores:Semaphore", *options)
     assert told.code == 2 and says in told.sentence, told
 
 
@@ -154,7 +154,7 @@ def test_mistakes_of_a_model_are_told(fencepost, models: Path) -> None:
         ("bank:Call", "expected a class derived from"),
         ("bad_model:Raises", "ZeroDivisionError"),
     ):
-        told = fencepost("check", "h.edn", "--model", model)
+        told = fencepost("check h.edn --model", model)
         assert told.code == 2 and says in told.sentence, told
     sys.modules.pop("bad_model", None)
 
@@ -252,7 +252,7 @@ def test_whatever_a_model_raises_is_its_own_mistake(fencepost, models: Path, mod
     exit code 0."""
     (models / "h.edn").write_text(entries(0, "write", "1", "1") + entries(1, "read", "nil", "2"))
     (models / "wrong_models.py").write_text(WRONG)
-    told = fencepost("check", "h.edn", "--model", f"wrong_models:{model}")
+    told = fencepost("check h.edn --model", f"wrong_models:{model}")
     sys.modules.pop("wrong_models", None)
     assert told.code == 2 and f"the model {model}" in told.sentence and says in told.sentence, told
 
@@ -261,7 +261,7 @@ def test_a_model_that_looks_at_nothing_proves_nothing(fencepost, models: Path) -
     """Rule: an ok needs operations that the model looked at."""
     (models / "h.edn").write_text(entries(0, "write", "1", "1") + entries(1, "read", "nil", "2"))
     (models / "wrong_models.py").write_text(WRONG)
-    told = fencepost("check", "h.edn", "--model", "wrong_models:Nothing")
+    told = fencepost("check h.edn --model wrong_models:Nothing")
     sys.modules.pop("wrong_models", None)
     assert told.code == 3 and "looked at none of the 2 recorded operations" in " ".join(told.out.split())
 
@@ -270,5 +270,5 @@ def test_a_module_that_ends_the_program_is_no_success(fencepost, models: Path) -
     """Rule: sys.exit(0) in a caller's module is a mistake with exit code 2."""
     (models / "h.edn").write_text(entries(0, "read", "nil", "nil"))
     (models / "exiting_model.py").write_text("import sys\nsys.exit(0)\n")
-    told = fencepost("check", "h.edn", "--model", "exiting_model:X")
+    told = fencepost("check h.edn --model exiting_model:X")
     assert told.code == 2 and "saw SystemExit: 0" in told.sentence

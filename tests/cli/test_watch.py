@@ -108,6 +108,6 @@ def test_what_does_not_fit_is_one_sentence(
 
 def test_help_teaches_with_examples(fencepost) -> None:
     """`--help` shows commands that can be copied, and what the horizon means."""
-    told = fencepost("watch", "--help")
+    told = fencepost("watch --help")
     assert told.code == 0
     assert all(word in told.out for word in ("fencepost watch incoming --once", "--horizon", "undecided"))

@@ -12,7 +12,7 @@ import pytest
 import rich_click as click
 
 from bench.harness import ALL_MEASURES, MEASURES
-from fencepost import cli
+from tests.command_tree import found, runs
 from tests.docs.commands import DOCUMENTS, TOP, Shown, commands_of
 
 ALL = [shown for document in DOCUMENTS for shown in commands_of(document)]
@@ -34,31 +34,17 @@ def name_of(value: object) -> str:
 # ---- fencepost
 
 
-def _found(words: list[str]) -> tuple[click.Command, list[str]]:
-    """The command that words name, and its arguments. Raises LookupError for one that there is not."""
-    command: click.Command = cli.group
-    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        if words[0] == "COMMAND":
-            return command, []
-        with click.Context(command) as context:
-            below = command.get_command(context, words[0])
-        if below is None:
-            raise LookupError(f"{words[0]} is no command of {command.name}")
-        command, words = below, words[1:]
-    return command, words
-
-
 def mistake(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> str:
     """What is wrong with a command of fencepost; "" if nothing is. Nothing that it names need be here."""
     try:
-        command, left = _found(list(shown.words[1:]))
+        command, left = found(list(shown.words[1:]))
     except LookupError as error:
         return str(error)
     known = {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
     given = {word.split("=")[0] for word in left if re.match(r"--?[a-z]", word)} - {"--help", "-h"}
     if unknown := given - known:
         return f"no option {', '.join(sorted(unknown))}"
-    if not shown.whole or isinstance(command, click.Group):
+    if not shown.whole or not runs(command):
         return ""
     for parameter in command.params:
         if isinstance(parameter.type, click.Path):
@@ -82,11 +68,11 @@ def test_commands_exist(document: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 WRONG = (
     ("`fencepost campain --seeds 0:1`", "campain is no command"),
-    ("Then `fencepost bugs hunts`.", "hunts is no command"),
+    ("Then `fencepost campaign bugs hunts`.", "hunts is no command"),
     ("`fencepost check h.jsonl --moddel x`", "no option --moddel"),
     ("    fencepost campaign --seed 0:1", "no option --seed"),
     ("```sh\nfencepost check --explain h.jsonl\n```", "'--explain'"),
-    ("    seq 9 | fencepost produce orders --ack all", "no option --ack"),
+    ("    seq 9 | fencepost cluster produce orders --ack all", "no option --ack"),
     ("    $ fencepost campaign \\\n        --jobs many", "'--jobs'"),
 )
 

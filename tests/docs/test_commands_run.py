@@ -14,7 +14,7 @@ from tests.docs.commands import USED, Shown, commands_of
 
 NOT_RUN = {
     **dict.fromkeys(("mine", "watch", "demo", "package", "explain"), "Spark takes seconds to start"),
-    **dict.fromkeys(("cluster", "topics", "reassign", "produce", "consume"), "needs a cluster"),
+    **dict.fromkeys(("cluster",), "needs a cluster"),
     **dict.fromkeys(("proxy", "blame", "conformance"), "needs another Kafka"),
     **dict.fromkeys(("torture", "kafka", "--system"), "needs a toolchain"),
     "tlc": "needs Java",
@@ -24,14 +24,14 @@ NOT_RUN = {
     "sums.edn": "is run by tests/checkers/linearizability/test_undecided.py",
 }
 """Why a command with this word is not run here. Its words are checked all the same."""
-RUN = ("conformance --list", "kafka versions", "drivers list")
+RUN = ("conformance --list", "cluster kafka versions", "torture drivers list")
 """Run nevertheless."""
 SMALL = {"--jobs": "1", "--seconds": "1", "--times": "1"}
 """Options whose numbers are made small."""
 LIMITS = {
     "shrink": ("--seconds", "1"),
     "campaign": ("--jobs", "1"),
-    "bugs": ("--no-shrink", "--jobs", "1"),
+    "campaign bugs": ("--no-shrink", "--jobs", "1"),
 }
 """Options of commands that otherwise take longer."""
 SEED = 20
@@ -53,7 +53,7 @@ def small(words: tuple[str, ...]) -> list[str]:
             first = SEED if int(low) <= SEED < int(high) else int(low)
             word = f"{first}:{first + 1}"
         made.append(SMALL.get(before, word))
-    limits = LIMITS.get(words[0], ())
+    limits = LIMITS.get(" ".join(words[:2]), LIMITS.get(words[0], ()))
     return made if not limits or limits[0] in words or "list" in words else [*made, *limits]
 
 
@@ -78,7 +78,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert run(["campaign", *options, "--out", str(broken)]) == 1
     plan = folder / "plan.json"
     assert run(["shrink", str(broken), "--trace", str(SEED), "--seconds", "1", "--out", str(plan)]) == 1
-    assert run(["convert", str(broken), "--out", str(folder / "history.jsonl")]) == 0
+    assert run(["mine", "convert", str(broken), "--out", str(folder / "history.jsonl")]) == 0
     (folder / "history.edn").write_text(EDN)
     (folder / "etcd.log").write_text(LOG)
     (folder / "histories").mkdir()

@@ -5,7 +5,7 @@ import pytest
 from fencepost.campaign.swarm.real_systems import CONTROLS, PROFILES
 from fencepost.campaign.workers.results import RunResult
 from fencepost.checkers.verdict import Decision
-from fencepost.cli.campaign.real import RealAsked, real_job
+from fencepost.cli.campaign.real import Asked, real_job
 from fencepost.console.output import Output
 from fencepost.systems.apache_kafka import disk
 from fencepost.systems.named import make_system
@@ -40,7 +40,7 @@ def test_every_row_is_a_campaign_that_can_be_asked_for(tmp_path, monkeypatch):
             **dict.fromkeys(("kafka_home", "bootstrap", "script")),
             **{option: option in row.extra for option in ("links", "disks")},
         }
-        job = real_job(given, RealAsked(profile=row.profile), Output())
+        job = real_job(given, Asked(profile=row.profile), Output())
         assert job.profile in PROFILES and job.control == row.control
     assert {row.control for row in ROWS} == {*CONTROLS, ""}
     assert sum(row.runs == MANY for row in ROWS) == 2
@@ -50,11 +50,11 @@ def test_a_control_without_its_faults_is_refused():
     """Disks that cannot lie make nothing of the control lying-fsync."""
     given = dict.fromkeys(("kafka_home", "bootstrap", "script", "links", "disks"))
     given |= {"system": "embedded", "control": "acks-1", "runs_per_cluster": 25}
-    assert real_job(given, RealAsked(), Output()).control == "acks-1"
+    assert real_job(given, Asked(), Output()).control == "acks-1"
     with pytest.raises(FencepostError, match="lying_fsync"):
-        real_job({**given, "system": NEWEST, "control": "lying-fsync"}, RealAsked(), Output())
+        real_job({**given, "system": NEWEST, "control": "lying-fsync"}, Asked(), Output())
     with pytest.raises(FencepostError, match="a profile out of real, strong"):
-        real_job(given, RealAsked(profile="chaos"), Output())
+        real_job(given, Asked(profile="chaos"), Output())
 
 
 def test_rows_are_chosen_by_name_or_word():

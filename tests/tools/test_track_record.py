@@ -45,5 +45,7 @@ def test_an_empty_page_gets_the_rows_of_the_record() -> None:
 
 def test_a_folder_without_a_record_is_refused(tmp_path: Path) -> None:
     """Rule: one sentence says what was expected there."""
-    with pytest.raises(FencepostError, match="expected the record of `fencepost bugs hunt`, saw none"):
+    with pytest.raises(
+        FencepostError, match="expected the record of `fencepost campaign bugs hunt`, saw none"
+    ):
         command.main([str(tmp_path)], standalone_mode=False)

@@ -1,5 +1,5 @@
-"""`fencepost produce` and `consume` with --bootstrap, and the exact client beneath them, against listeners of
-Kafka's protocol."""
+"""`cluster produce` and `cluster consume` with --bootstrap, and their client, against listeners of Kafka's
+protocol."""
 
 import asyncio
 import io
@@ -47,6 +47,7 @@ def test_lines_go_there_and_come_back_and_are_judged(lab, tell, tmp_path):
     lines = "".join(f"k{number % 7}:{number}\n" for number in range(500))
     for compression in ("none", "zstd"):
         code, out, _ = tell(
+            "cluster",
             "produce",
             "lines",
             *where,
@@ -61,7 +62,16 @@ def test_lines_go_there_and_come_back_and_are_judged(lab, tell, tmp_path):
         )
         assert (code, json.loads(out)["ok"]) == (0, 500)
     code, out, err = tell(
-        "consume", "lines", *where, "--from-beginning", "--max", 1_000, "--record", history, "--json"
+        "cluster",
+        "consume",
+        "lines",
+        *where,
+        "--from-beginning",
+        "--max",
+        1_000,
+        "--record",
+        history,
+        "--json",
     )
     read = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and sorted(int(each["value"]) for each in read) == sorted([*range(500), *range(500)]), (
@@ -70,7 +80,9 @@ def test_lines_go_there_and_come_back_and_are_judged(lab, tell, tmp_path):
     assert len({(each["key"], each["partition"]) for each in read}) == 7, "a key has one partition"
     code, out, _ = tell("check", history, "--checks", "log,kafka", "--json")
     assert (code, json.loads(out)["decisions"]) == (0, {"ok": 1}), out
-    code, out, err = tell("consume", "lines", *where, "--group", "g", "--from-beginning", "--max", 1_000)
+    code, out, err = tell(
+        "cluster", "consume", "lines", *where, "--group", "g", "--from-beginning", "--max", 1_000
+    )
     assert (code, out.count("\n")) == (0, 1_000), err
 
 
@@ -87,7 +99,7 @@ def test_a_mistake_is_one_sentence(lab, tell):
             "expected the password of me in the environment variable FENCEPOST_PASSWORD, saw none",
         ),
     ):
-        code, _, err = tell("consume", *arguments)
+        code, _, err = tell("cluster", "consume", *arguments)
         assert code == 2 and sentence in err and "Traceback" not in err
 
 

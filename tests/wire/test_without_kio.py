@@ -18,8 +18,8 @@ def without_kio(code):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["produce", "t", "--bootstrap", "127.0.0.1:1"],
-        ["consume", "t", "--bootstrap", "127.0.0.1:1"],
+        ["cluster", "produce", "t", "--bootstrap", "127.0.0.1:1"],
+        ["cluster", "consume", "t", "--bootstrap", "127.0.0.1:1"],
         ["cluster", "up", "--kafka-port", "9092"],
         ["cluster", "up", "--embedded"],
     ],
@@ -46,7 +46,7 @@ def test_the_simulator_does_not_need_it():
     """A run, its judges, and the tools with --directory."""
     told = without_kio(
         "from fencepost.run.simulated.run import run; from fencepost.campaign.swarm.swarm import swarm; "
-        "import fencepost.cli.client.produce, fencepost.cli.client.consume, fencepost.pytest_plugin; "
+        "import fencepost.cli.cluster.command, fencepost.pytest_plugin; "
         "print(run(swarm(1)).digest)"
     )
     assert told.returncode == 0 and len(told.stdout.strip()) == 32, told.stderr

@@ -116,7 +116,7 @@ def _show(sums: list[Sum], output: Output) -> None:
 @jobs_option
 @json_option
 def command(
-    names: tuple[str, ...], histories: int, seed: int, out: Path, report: bool, jobs: int, as_json: bool
+    names: tuple[str, ...], histories: int, seed: int, out: Path, report: bool, jobs: int, output: Output
 ) -> ExitCode:
     """Hold every decision procedure against a naive one, on random small histories.
 
@@ -131,7 +131,6 @@ def command(
       # other seeds, of one model
       python -m tools.exact queue --seed 1000000 --histories 50000
     """
-    output = Output(as_json)
     unknown = [name for name in names if name not in SUBJECTS]
     if unknown:
         raise click.UsageError(f"expected subjects out of {', '.join(SUBJECTS)}, saw {unknown[0]!r}")

@@ -72,10 +72,9 @@ def command(
     out: Path,
     guided: Path | None,
     pack: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Run, and go on where the last run with this seed ended."""
-    output = Output(json=as_json)
     if guided is not None:
         return coverage.pack(guided, pack) if pack else coverage.guided(guided, seconds)
     if pack is not None:

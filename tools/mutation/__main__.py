@@ -7,7 +7,6 @@ from typing import Any
 import rich_click as click
 
 from fencepost.console.options import jobs_option, json_option
-from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 from tools import program
 from tools.ledger import TOP
@@ -80,7 +79,7 @@ def _examine(subject: Subject, asked: dict[str, Any]) -> ExitCode:
         listed=asked["listed"],
         reported=asked["report"],
         jobs=asked["jobs"],
-        output=Output(asked["as_json"]),
+        output=asked["output"],
     )
 
 

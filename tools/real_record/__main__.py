@@ -11,7 +11,7 @@ from pathlib import Path
 import rich_click as click
 
 from fencepost.campaign.driver.driver import drive
-from fencepost.cli.campaign.real import RealAsked, real_campaign, real_job
+from fencepost.cli.campaign.real import Asked, real_campaign, real_job
 from fencepost.console.options import jobs_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -40,7 +40,7 @@ def go_on(row: Row, runs: int, jobs: int, out: Path, output: Output) -> bool:
         "control": row.control,
         "runs_per_cluster": SLICE,
     }
-    job = real_job(given, RealAsked(profile=row.profile), output)
+    job = real_job(given, Asked(profile=row.profile), output)
     campaign = real_campaign(seeds=range(runs), job=job, jobs=jobs, out=out / row.name, resume=True)
     result = drive(campaign)
     found = ", ".join(f"{name} in {count}" for name, count in result.anomalies.items()) or "nothing"

@@ -44,7 +44,7 @@ from tools.triage.runs import Wanted, chunks_of, harvest, kept_of, of_both, of_b
 @json_option
 def command(
     seed: int, names: str | None, draw: int, pairs: int, runs: int, seeds: int, healthy: int, one_in: int,
-    first_seed: int, least: int, out: Path, master: str, causes: int, jobs: int, as_json: bool,
+    first_seed: int, least: int, out: Path, master: str, causes: int, jobs: int, output: Output,
 ) -> None:  # fmt: skip
     """Make the ground truth, mine it, and hold the groups against it. Goes on where it was ended.
 
@@ -53,7 +53,6 @@ def command(
       python -m tools.triage --seed 7
       python -m tools.triage --bugs KIP-101,KAFKA-708 --runs 10 --one-in 50
     """
-    output = Output(as_json)
     listed = split_names(names) or tuple(sorted(BUGS))
     for bug in listed:
         if bug not in BUGS:

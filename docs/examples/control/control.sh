@@ -1,6 +1,6 @@
 #!/bin/sh
 # A test in shell: a producer without idempotence meets a lost answer, and the duplicate is found.
-# Needs: fencepost, curl, and kafka-python or any other client for `fencepost produce`. Run: sh control.sh
+# Needs: fencepost, curl, and kafka-python or any other client for `fencepost cluster produce`. Run: sh control.sh
 set -eu
 folder=$(mktemp -d)
 fencepost cluster up --embedded --kafka-port 0 --control 0 --directory "$folder" >"$folder/log" 2>&1 &
@@ -17,7 +17,7 @@ ask() { curl -sf -H "Authorization: Bearer $(cat "$folder/control-token")" -d "$
 
 ask create_topic '{"name": "orders"}' >/dev/null
 ask fault '{"text": "lose answer to Produce on orders-0, once"}' >/dev/null
-echo "an order" | fencepost produce orders --bootstrap "$servers"
+echo "an order" | fencepost cluster produce orders --bootstrap "$servers"
 ask state '{}' | grep -q '"struck":{"lose_answer":1}'
 ask heal '{}' >/dev/null
 ask assert_no_loss '{}' | tee "$folder/said"

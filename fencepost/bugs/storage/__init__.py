@@ -83,6 +83,6 @@ def log_bug(bug: str) -> LogBug:
             expected=f"one of {', '.join(sorted(LOG_BUGS))}",
             seen=unknown_name(bug, LOG_BUGS),
             where="planted bugs of the log",
-            hint="`fencepost bugs list` shows them",
+            hint="`fencepost campaign bugs list` shows them",
         )
     return found

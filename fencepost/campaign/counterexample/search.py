@@ -61,7 +61,7 @@ def protection_of(name: str) -> Protection:
             expected="a protection that a planted bug misses, by its name or the bug's",
             seen=unknown_name(name, (*(BY_BUG[bug].name for bug in BUGS), *BUGS)),
             where="drop",
-            hint="`fencepost bugs list` has them",
+            hint="`fencepost campaign bugs list` has them",
         )
     return protection
 

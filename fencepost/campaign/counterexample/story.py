@@ -114,15 +114,15 @@ def _era(action: tuple[Any, ...], before: ReplicationState, after: ReplicationSt
 
 
 def read_counterexample(found: Any, drop: Iterable[str], where: str) -> Story:
-    """What `tlc check --json` or `model explore --json` printed. drop: protections, by name; the explorer's
-    output knows its own. Raises FencepostError."""
+    """What `model tlc check --json` or `model explore --json` printed. drop: protections, by name; the
+    explorer's output knows its own. Raises FencepostError."""
     try:
         if isinstance(found["counterexample"], dict):
             return _of_tlc(found["counterexample"]["states"], frozenset(drop))
         return _of_explorer(found)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
         raise FencepostError(
-            expected="a counterexample of Replication, as `fencepost tlc check --json` or `fencepost model "
+            expected="a counterexample of Replication, as `fencepost model tlc check --json` or `model "
             "explore replication --json` print it",
             seen=f"{type(error).__name__}: {error}",
             where=where,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import rich_click as click
 
-from fencepost.console.files import read_bytes
+from fencepost.console.files import read_plan
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_rate, show_stored
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -39,7 +39,6 @@ def _plan(folder: Path, job: "Job", seed: int | None, plan_file: Path | None) ->
     steered."""
     from fencepost.campaign.workers.plans import plan_of
     from fencepost.campaign.workers.real_worker import FINDINGS, PLAN, checked
-    from fencepost.traces.plan_json import plan_from_json
     from fencepost.traces.store import TraceStore
 
     if (seed is None) == (plan_file is None):
@@ -47,7 +46,7 @@ def _plan(folder: Path, job: "Job", seed: int | None, plan_file: Path | None) ->
     if seed is not None and (kept := folder / FINDINGS / str(seed) / PLAN).is_file():
         plan_file = kept
     if plan_file is not None:
-        return checked(plan_from_json(read_bytes(plan_file), where=str(plan_file)))
+        return checked(read_plan(plan_file))
     assert seed is not None
     if job.plan or job.control:
         return plan_of(job, seed)
@@ -91,17 +90,16 @@ def replay_real(
     code = ExitCode.FINDINGS if rate.anomalies else ExitCode.NOTHING_FOUND
     if rate.undecided and not rate.anomalies:
         code = ExitCode.UNDECIDED
-    output.emit(
+    return output.end(
+        code,
         {
             "system": job.system,
             "seed": plan.seed,
             "runs": rate.runs,
             "anomalies": rate.anomalies,
             "undecided": rate.undecided,
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def _tell(rate: "Rate", output: Output) -> None:
@@ -185,7 +183,8 @@ def shrink_real(
         f"It still shows about as often. Its rate: {replay_rate(folder, out, times=10)}",
     )
     code = ExitCode.INTERRUPTED if small.interrupted else ExitCode.FINDINGS
-    output.emit(
+    return output.end(
+        code,
         {
             "anomaly": wanted,
             "before": {name: before for name, (before, _) in counts.items()},
@@ -193,7 +192,5 @@ def shrink_real(
             "runs": small.runs,
             "finished": small.finished,
             "out": str(out),
-            "exit_code": int(code),
-        }
+        },
     )
-    return code

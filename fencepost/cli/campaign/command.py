@@ -1,6 +1,5 @@
 """`fencepost campaign`: makes plans from seeds, runs them, records traces and judges them."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,50 +7,45 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
+from fencepost.cli.campaign import bugs as planted_bugs
+from fencepost.cli.campaign.driving import as_dict, drive_with_bar, show
 from fencepost.cli.campaign.real import (
-    RealAsked,
+    Asked,
     real_campaign,
     real_job,
     real_options,
     refuse_for_real,
     refuse_for_simulation,
 )
-from fencepost.console.files import read_bytes
+from fencepost.console.branching import Branching
+from fencepost.console.files import read_plan
 from fencepost.console.options import (
+    FILE,
     Named,
-    SeedRange,
     bug_option,
     checks_option,
+    default_option,
+    html_option,
     jobs_option,
     json_option,
+    master_option,
     out_option,
     profile_option,
+    seeds_option,
     split_names,
 )
-from fencepost.console.output import Output, add_row, table
-from fencepost.report.commands import replay_stored, show_stored, shrink_stored
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
+
+if TYPE_CHECKING:
+    from fencepost.campaign.workers.results import CampaignResult, Job
+    from fencepost.cli.campaign.driving import Driver
 
 SIMULATION = "simulation"
 
-if TYPE_CHECKING:
-    from fencepost.campaign.driver.driver import Campaign, CampaignProgress
-    from fencepost.campaign.workers.results import CampaignResult, Job
 
-    Driver = Callable[[Campaign, Callable[[CampaignProgress], None]], CampaignResult]
-
-MOST_NAMED = 5
-"""How many seeds of a kind the summary names."""
-
-
-@click.command("campaign")
-@click.option(
-    "--seeds",
-    type=SeedRange(),
-    default="0:100",
-    show_default=True,
-    help="Seeds A:B (B not included), or one seed N.",
-)
+@click.group("campaign", cls=Branching)
+@seeds_option
 @jobs_option
 @out_option("out/campaign", "Folder for traces and verdicts.")
 @bug_option
@@ -66,7 +60,7 @@ MOST_NAMED = 5
 @click.option(
     "--plan",
     "plan_file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Run this plan (JSON) under every seed, instead of the swarm's plans.",
 )
 @checks_option
@@ -84,26 +78,22 @@ MOST_NAMED = 5
     help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md), every 10 "
     "against a real system; --resume continues it.",
 )
-@click.option(
+@default_option(
     "--asking/--no-asking",
     default=True,
-    show_default=True,
     help="Ask the brokers in each run about state that no other client sees.",
 )
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
-@click.option(
+@default_option(
     "--engine",
     type=Named(["local", "spark"]),
     default="local",
-    show_default=True,
     help="Worker processes on this machine (--jobs), or the executors of Spark (--master).",
 )
-@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the result also as a page, with the first run of each anomaly drawn, and a page of each of "
-    "these runs next to it.",
+@master_option
+@html_option(
+    "Write the result also as a page, with the first run of each anomaly drawn, and a page of each of "
+    "these runs next to it."
 )
 @real_options
 @json_option
@@ -125,7 +115,7 @@ def command(
     engine: str,
     master: str | None,
     html: Path | None,
-    as_json: bool,
+    output: Output,
     **real: Any,
 ) -> ExitCode:
     """Run seeded fault-injection runs against the reference implementation, and judge each.
@@ -159,62 +149,51 @@ def command(
     from fencepost.campaign.driver.driver import Campaign
     from fencepost.cli.campaign.shrinking import shrink_found
 
-    output = Output(as_json)
     if list_faults:
         return show_faults(output)
     if list_marks:
         return show_marks(output)
     if master is not None and engine != "spark":
         raise click.UsageError("expected --master with --engine spark, saw it alone")
+    steer_from = seeds.start if steer else -1
+    asked = Asked(bugs, profile, split_names(faults), plan_file, split_names(checks), steer_from)
     if real["system"] != SIMULATION:
         refuse_for_real(shrink=shrink, engine=engine != "local")
-        steer_from = seeds.start if steer else -1
-        asked = RealAsked(bugs, profile, split_names(faults), plan_file, split_names(checks), steer_from)
-        job = attrs.evolve(real_job(real, asked, output), asking=asking)
-        campaign = real_campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
+        make, job = real_campaign, real_job(real, asked, output)
     else:
         refuse_for_simulation(real)
-        job = _job(bugs, profile, faults, plan_file, checks, steer_from=seeds.start if steer else -1)
-        job = attrs.evolve(job, asking=asking)
-        campaign = Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
+        make, job = Campaign, _job(asked)
+    job = attrs.evolve(job, asking=asking)
+    campaign = make(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     result = drive_with_bar(campaign, output, driver=driver_of(engine, master))
     show(result, out, output, checks=job.checks or (), real=job.real)
     if html is not None:
         write_html(html, result, out, output, checks=job.checks or ())
     shrunk, code = shrink_found(result, job, out, output, jobs) if shrink else ([], result.exit_code)
-    output.emit({**as_dict(result), "out": str(out), "shrunk": shrunk, "exit_code": int(code)})
-    return code
+    return output.end(code, {**as_dict(result), "out": str(out), "shrunk": shrunk})
 
 
-def _job(
-    bugs: tuple[str, ...],
-    profile: str,
-    faults: str | None,
-    plan_file: Path | None,
-    checks: str | None,
-    *,
-    steer_from: int,
-) -> "Job":
+def _job(asked: Asked) -> "Job":
     """The job of every run. Raises FencepostError for an unknown name, UsageError for options that exclude
     each other."""
     from fencepost.bugs import parts_with
     from fencepost.campaign.swarm.profiles import profile_named
     from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
-    from fencepost.traces.plan_json import plan_from_json, plan_to_json
+    from fencepost.traces.plan_json import plan_to_json
 
-    parts_with(bugs)
-    names = split_names(checks)
-    if names is not None:
-        checks_by_name(names)
-    plan = ""
-    if plan_file is not None:
-        plan = plan_to_json(plan_from_json(read_bytes(plan_file), where=str(plan_file)))
-    kinds = split_names(faults) or ()
-    profile_named(profile, kinds)
-    if steer_from >= 0 and plan:
+    parts_with(asked.bugs)
+    if asked.checks is not None:
+        checks_by_name(asked.checks)
+    plan = "" if asked.plan_file is None else plan_to_json(read_plan(asked.plan_file))
+    kinds = asked.faults or ()
+    profile_named(asked.profile, kinds)
+    if asked.steer_from >= 0 and plan:
         raise click.UsageError("--steer changes the swarm's draws: with --plan there are none.")
-    return Job(profile=profile, bugs=bugs, plan=plan, checks=names, faults=kinds, steer_from=steer_from)
+    return Job(
+        profile=asked.profile, bugs=asked.bugs, plan=plan, checks=asked.checks, faults=kinds,
+        steer_from=asked.steer_from,
+    )  # fmt: skip
 
 
 def show_faults(output: Output) -> ExitCode:
@@ -222,7 +201,6 @@ def show_faults(output: Output) -> ExitCode:
     from fencepost.campaign.swarm.profiles import PROFILES
     from fencepost.run.faults.table import FAULTS
 
-    rows = table("kind", "what happens", "profiles")
     kinds = []
     for name, kind in FAULTS.items():
         drawn = [
@@ -231,11 +209,9 @@ def show_faults(output: Output) -> ExitCode:
             if (name in bounds.kinds and bounds.faults[1])
             or (name in bounds.request_kinds and bounds.administered)
         ]
-        add_row(rows, name, kind.says, ", ".join(drawn))
         kinds.append({"kind": name, "says": kind.says, "parameter": kind.parameter_says, "profiles": drawn})
-    output.say(rows)
-    output.emit({"faults": kinds})
-    return ExitCode.NOTHING_FOUND
+    columns = {"kind": "kind", "what happens": "says", "profiles": "profiles"}
+    return output.listed("faults", kinds, columns)
 
 
 def show_marks(output: Output) -> ExitCode:
@@ -247,18 +223,20 @@ def show_marks(output: Output) -> ExitCode:
     from fencepost.campaign.swarm.profiles import PROFILES
     from fencepost.run.real.faults import REAL_FAULTS
 
-    rows, marks = table("mark", "what it says", "profiles"), []
     reached = {name: marks_possible(profile) for name, profile in PROFILES.items()}
     for name in real_systems.PROFILES:
         bounds = real_systems.bounds_of(name, tuple(REAL_FAULTS))
         reached[f"{name} (--system)"] = marks_possible(bounds, REAL_MARKS)
-    for mark in dict.fromkeys((*MARKS, *REAL_MARKS)):
-        able = [name for name, possible in reached.items() if mark.name in possible]
-        add_row(rows, mark.name, mark.says, ", ".join(able))
-        marks.append({"mark": mark.name, "says": mark.says, "profiles": able})
-    output.say(rows)
-    output.emit({"marks": marks})
-    return ExitCode.NOTHING_FOUND
+    marks = [
+        {
+            "mark": mark.name,
+            "says": mark.says,
+            "profiles": [name for name, possible in reached.items() if mark.name in possible],
+        }
+        for mark in dict.fromkeys((*MARKS, *REAL_MARKS))
+    ]
+    columns = {"mark": "mark", "what it says": "says", "profiles": "profiles"}
+    return output.listed("marks", marks, columns)
 
 
 def driver_of(engine: str, master: str | None) -> "Driver | None":
@@ -269,18 +247,6 @@ def driver_of(engine: str, master: str | None) -> "Driver | None":
     from fencepost.mining.campaign.driver import drive_on_spark
 
     return partial(drive_on_spark, master=master)
-
-
-def drive_with_bar(
-    campaign: "Campaign", output: Output, what: str = "runs", driver: "Driver | None" = None
-) -> "CampaignResult":
-    """Drive a campaign with a progress bar. what: the bar's unit; driver: None for the local one."""
-    from fencepost.campaign.driver.driver import drive
-
-    with output.progress(what, len(campaign.seeds)) as bar:
-        return (driver or drive)(
-            campaign, lambda progress: bar.to(progress.done, f"{progress.findings} with findings")
-        )
 
 
 def write_html(
@@ -297,78 +263,4 @@ def write_html(
     output.say(f"\nThe page is {path}")
 
 
-def as_dict(result: "CampaignResult") -> dict[str, Any]:
-    """A campaign's result for --json."""
-    values = attrs.asdict(result)
-    values["failing"] = [{"seed": seed, "anomaly": anomaly} for seed, anomaly in result.failing]
-    values["crashed"] = [{"seed": seed, "why": why} for seed, why in result.crashed]
-    return {**values, "findings": result.findings, "runs_per_second": round(result.runs_per_second, 2)}
-
-
-def _named(seeds: tuple[int, ...]) -> str:
-    more = f" and {len(seeds) - MOST_NAMED} more" if len(seeds) > MOST_NAMED else ""
-    return (
-        f"seed{'s' if len(seeds) > 1 else ''} " + ", ".join(str(seed) for seed in seeds[:MOST_NAMED]) + more
-    )
-
-
-def show(
-    result: "CampaignResult",
-    out: Path | None,
-    output: Output,
-    *,
-    checks: tuple[str, ...] = (),
-    real: bool = False,
-) -> None:
-    """Print the summary of a campaign. out: its folder, None if nothing was kept; checks: the judges that
-    were asked, () for the default ones. real: whether its runs took real time."""
-    sums = table("", ">", "")
-    add_row(
-        sums,
-        "runs judged",
-        f"{result.finished} of {result.seeds}",
-        f"{result.ran} now, {result.runs_per_second:.1f}/s",
-    )
-    add_row(sums, "operations", result.operations, f"and {result.events} protocol events")
-    for anomaly, count in result.anomalies.items():
-        first = next(seed for seed, name in result.failing if name == anomaly) if result.failing else "?"
-        add_row(sums, anomaly, count, f"first at seed {first}", style="bold red")
-    if not result.anomalies:
-        add_row(sums, "findings", 0, "", style="green")
-    for what, seeds in (("too weak to mean anything", result.broken), ("undecided", result.undecided)):
-        if seeds:
-            add_row(sums, what, len(seeds), _named(seeds), style="yellow")
-    if result.crashed:
-        seed, why = result.crashed[0]
-        add_row(sums, "crashed", len(result.crashed), f"seed {seed}: {why}", style="bold yellow")
-    repeats = (
-        "all with the same digest"
-        if not result.disagreeing
-        else f"ANOTHER DIGEST at {_named(result.disagreeing)}"
-    )
-    if result.rechecked:
-        add_row(sums, "run twice", result.rechecked, repeats, style="bold red" if result.disagreeing else "")
-    if result.marks:
-        reached, wanted = len(result.marks), len(result.marks) + len(result.never_reached)
-        rarest = min(result.marks, key=lambda name: result.marks[name])
-        add_row(
-            sums,
-            "marks reached",
-            f"{reached} of {wanted}",
-            f"the rarest, {rarest}, {result.marks[rarest]} times",
-        )
-    if result.never_reached:
-        add_row(
-            sums, "never reached", len(result.never_reached), ", ".join(result.never_reached), style="yellow"
-        )
-    output.say(sums)
-    if result.failing and out is not None:
-        first = result.failing[0][0]
-        again = replay_stored(out, first, checks=checks)
-        output.say(
-            f"\nSee the first one: {show_stored(out, first) if real else again}",
-            *([f"How often it shows: {again} --times 10"] if real else []),
-            f"Shrink it: {shrink_stored(out, first)}",
-        )
-    if result.interrupted:
-        output.note("interrupted; every finished run is kept, --resume continues")
+command.add_command(planted_bugs.command)

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from attrs import frozen
 
-from fencepost.console.files import read_bytes
-from fencepost.console.options import Decorator, Named
+from fencepost.console.files import read_plan
+from fencepost.console.options import (
+    WHOLE_FILE_THAT_IS,
+    WHOLE_FOLDER_THAT_IS,
+    Decorator,
+    Named,
+    default_option,
+    options,
+)
 from fencepost.console.output import Output
 from fencepost.traces.errors import FencepostError, unknown_name
 
@@ -35,59 +42,53 @@ OPTIONS = ("kafka_home", "bootstrap", "script", "links", "disks")
 RUNS_PER_CLUSTER = 25
 
 
-def real_options(function: Any) -> Any:
-    """The options, as a decorator."""
-    decorators: tuple[Decorator, ...] = (
-        click.option(
-            "--system",
-            default="simulation",
-            show_default=True,
-            metavar="NAME",
-            help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, kfake, "
-            "librdkafka-mock, external.",
-        ),
-        click.option(
-            "--kafka-home",
-            type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
-            metavar="DIR",
-            help="With apache-kafka: an unpacked release. [default: Maven fetches the jars]",
-        ),
-        click.option("--bootstrap", metavar="HOST:PORT,...", help="With external: where the cluster is."),
-        click.option(
-            "--script",
-            type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
-            metavar="FILE",
-            help="With external: the program that breaks it. docs/how-to/real-systems.md has its verbs, "
-            "docs/examples/external one for docker compose.",
-        ),
-        click.option(
-            "--links",
-            is_flag=True,
-            help="With apache-kafka: every connection passes a proxy, so that links between brokers can be "
-            "cut. Runs take longer.",
-        ),
-        click.option(
-            "--disks",
-            is_flag=True,
-            help="With apache-kafka: log directories are disks that can lose power (FUSE).",
-        ),
-        click.option(
-            "--control",
-            type=Named(list(CONTROLS)),
-            help="Draw plans in which Kafka breaks what it does not promise, and judge as if it did: the "
-            "campaign has to find it.",
-        ),
-        click.option(
-            "--runs-per-cluster",
-            type=click.IntRange(1, 10_000),
-            default=RUNS_PER_CLUSTER,
-            show_default=True,
-            help="Of a real system: runs before it is started anew.",
-        ),
-    )
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+real_options: Decorator = options(
+    default_option(
+        "--system",
+        default="simulation",
+        metavar="NAME",
+        help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, kfake, "
+        "librdkafka-mock, external.",
+    ),
+    click.option(
+        "--kafka-home",
+        type=WHOLE_FOLDER_THAT_IS,
+        metavar="DIR",
+        help="With apache-kafka: an unpacked release. [default: Maven fetches the jars]",
+    ),
+    click.option("--bootstrap", metavar="HOST:PORT,...", help="With external: where the cluster is."),
+    click.option(
+        "--script",
+        type=WHOLE_FILE_THAT_IS,
+        metavar="FILE",
+        help="With external: the program that breaks it. docs/how-to/real-systems.md has its verbs, "
+        "docs/examples/external one for docker compose.",
+    ),
+    click.option(
+        "--links",
+        is_flag=True,
+        help="With apache-kafka: every connection passes a proxy, so that links between brokers can be "
+        "cut. Runs take longer.",
+    ),
+    click.option(
+        "--disks",
+        is_flag=True,
+        help="With apache-kafka: log directories are disks that can lose power (FUSE).",
+    ),
+    click.option(
+        "--control",
+        type=Named(list(CONTROLS)),
+        help="Draw plans in which Kafka breaks what it does not promise, and judge as if it did: the "
+        "campaign has to find it.",
+    ),
+    default_option(
+        "--runs-per-cluster",
+        type=click.IntRange(1, 10_000),
+        default=RUNS_PER_CLUSTER,
+        help="Of a real system: runs before it is started anew.",
+    ),
+)
+"""The options, as a decorator."""
 
 
 def refuse_for_simulation(given: dict[str, Any]) -> None:
@@ -106,15 +107,15 @@ def refuse_for_real(**given: bool) -> None:
 
 
 @frozen
-class RealAsked:
-    """What a campaign was asked for by options that the simulation has, too."""
+class Asked:
+    """What a campaign was asked for by options that the simulation and real systems have."""
 
     bugs: tuple[str, ...] = ()
     """Planted ones; real systems take none."""
     profile: str = "default"
-    """Of the swarm for real systems; "default": the mixed one."""
+    """Of the swarm; "default" means for real systems the mixed one."""
     faults: tuple[str, ...] | None = None
-    """Kinds to draw from; None: all that the system can carry out."""
+    """Kinds to draw from; None: all of the profile, or that the system can carry out."""
     plan_file: Path | None = None
     """A plan instead of the swarm's; None: none."""
     checks: tuple[str, ...] | None = None
@@ -123,7 +124,7 @@ class RealAsked:
     """The first seed of a campaign that is steered; -1: it is not."""
 
 
-def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
+def real_job(given: dict[str, Any], asked: Asked, output: Output) -> "Job":
     """The job of a campaign against a real system.
 
     Parameters:
@@ -139,7 +140,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
     from fencepost.checkers.judges import checks_by_name
     from fencepost.run.real.faults import kinds_for
     from fencepost.systems.named import PATIENT, make_system
-    from fencepost.traces.plan_json import plan_from_json, plan_to_json
+    from fencepost.traces.plan_json import plan_to_json
 
     if asked.bugs:
         raise click.UsageError("expected --bug with the simulation, saw it with --system")
@@ -178,7 +179,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
         output.note(f"{given['system']} cannot do {', '.join(unable)}: these are not drawn")
     plan = ""
     if (file := asked.plan_file) is not None:
-        plan = plan_to_json(checked(plan_from_json(read_bytes(file), where=str(file))))
+        plan = plan_to_json(checked(read_plan(file)))
     return Job(
         profile=profile,
         plan=plan,

@@ -7,7 +7,7 @@ A field in the file replaces that field of the trace's claims. Options and topic
 """
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 import rich_click as click
 from attrs import evolve, frozen
 
-from fencepost.console.options import Decorator
+from fencepost.console.options import ANY_PATH, Decorator, options
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.rows import check_claims
 from fencepost.traces.trace import Claims, LossRange, Trace
@@ -56,37 +56,33 @@ class OutsideClaims:
         return self != OutsideClaims()
 
 
-def claims_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about claims to a command."""
-    options: tuple[Decorator, ...] = (
-        click.option(
-            "--claims",
-            "claims_file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="A JSON object with fields of docs/reference/claims.md, which replace those of each trace.",
-        ),
-        click.option(
-            "--allow-duplicates",
-            is_flag=True,
-            help="A record may be in the log twice: the producers retried without idempotence.",
-        ),
-        click.option(
-            "--acks-1-may-lose",
-            is_flag=True,
-            help="A record that only its leader acknowledged (acks=1) may be lost.",
-        ),
-        click.option(
-            "--topic-setting",
-            "topic_settings",
-            multiple=True,
-            metavar="TOPIC:NAME=VALUE",
-            help=f"How a topic was configured, * for all: {', '.join(SETTINGS)}. May be repeated.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+claims_options: Decorator = options(
+    click.option(
+        "--claims",
+        "claims_file",
+        type=ANY_PATH,
+        metavar="FILE",
+        help="A JSON object with fields of docs/reference/claims.md, which replace those of each trace.",
+    ),
+    click.option(
+        "--allow-duplicates",
+        is_flag=True,
+        help="A record may be in the log twice: the producers retried without idempotence.",
+    ),
+    click.option(
+        "--acks-1-may-lose",
+        is_flag=True,
+        help="A record that only its leader acknowledged (acks=1) may be lost.",
+    ),
+    click.option(
+        "--topic-setting",
+        "topic_settings",
+        multiple=True,
+        metavar="TOPIC:NAME=VALUE",
+        help=f"How a topic was configured, * for all: {', '.join(SETTINGS)}. May be repeated.",
+    ),
+)
+"""Add the options about claims to a command."""
 
 
 def outside_claims(

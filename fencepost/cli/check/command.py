@@ -1,6 +1,7 @@
 """`fencepost check`: judges traces with the plain checker, in as many processes as there is work for."""
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,25 @@ import rich_click as click
 from attrs import define, field
 
 from fencepost.checkers.verdict import AND, Decision
+from fencepost.cli.check.answers import STYLES, Answers
 from fencepost.cli.check.claims import OutsideClaims, check_named, claims_options, outside_claims
 from fencepost.cli.check.model import asked_model, check_model, model_options
-from fencepost.cli.replay import by_rank, exit_code_of, show_findings
+from fencepost.cli.inputs import readable_pieces
+from fencepost.cli.replay import by_rank, show_findings
 from fencepost.console.conventions import convention_options
-from fencepost.console.options import checks_option, jobs_option, json_option, split_names
+from fencepost.console.options import (
+    checks_option,
+    default_option,
+    demanded_profile_option,
+    inputs_argument,
+    jobs_option,
+    json_option,
+    split_names,
+)
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_stored, show_stored
 from fencepost.report.records import MOST_LOST, LogTotals
-from fencepost.traces.errors import ExitCode, strongest, unknown_name
+from fencepost.traces.errors import ExitCode
 from fencepost.traces.importers.conventions import Conventions, Order
 
 if TYPE_CHECKING:
@@ -28,9 +39,9 @@ MOST_LISTED = 20
 """How many traces with a verdict other than Ok are listed."""
 
 
-@define
-class Tally:
-    """What was judged so far."""
+@define(kw_only=True)
+class Tally(Answers):
+    """What was judged so far, by the judges of a log."""
 
     # Lost records to list; None: all.
     most_lost: int | None = MOST_LOST
@@ -51,17 +62,6 @@ class Tally:
     unexplained: "list[tuple[int, Judgement]]" = field(factory=list)
     # How many traces are Illegal.
     illegal: int = 0
-    # Why each unreadable piece of the input could not be read.
-    unreadable: list[str] = field(factory=list)
-    # How what can be read in two ways was taken.
-    taken: list[str] = field(factory=list)
-    # Exit codes that apply so far.
-    codes: set[ExitCode] = field(factory=set)
-
-    @property
-    def traces(self) -> int:
-        """How many traces were judged."""
-        return sum(self.decisions.values())
 
     @property
     def left_out(self) -> int:
@@ -71,42 +71,23 @@ class Tally:
     def add(self, judgement: "Judgement") -> None:
         """Count one trace."""
         verdict = judgement.verdict
-        self.taken += judgement.taken
         if judgement.log is not None:
             self.log.add(judgement.source, judgement.trace_id, judgement.log, self.most_lost)
         self.topics |= judgement.topics
         self.decisions[verdict.decision.value] += 1
-        self.codes.add(exit_code_of(verdict))
         self.unjudged.update(verdict.unjudged.split(AND) if verdict.unjudged else ())
         if verdict.anomaly is not None:
             self.anomalies[verdict.anomaly] += 1
         if verdict.decision is not Decision.OK and len(self.notable) < MOST_LISTED:
             self.notable.append(judgement)
 
-    @property
-    def exit_code(self) -> ExitCode:
-        """Nothing readable is a usage error; something unreadable quarantines."""
-        codes = set(self.codes)
-        if not self.traces:
-            codes.add(ExitCode.USAGE)
-        elif self.unreadable:
-            codes.add(ExitCode.QUARANTINED)
-        return strongest(codes)
-
 
 @click.command("check")
-@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
+@inputs_argument
 @checks_option
-@click.option(
-    "--profile",
-    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
-)
-@click.option(
-    "--explain",
-    type=click.IntRange(0, 100),
-    default=1,
-    show_default=True,
-    help="How many illegal traces to explain in full.",
+@demanded_profile_option
+@default_option(
+    "--explain", type=click.IntRange(0, 100), default=1, help="How many illegal traces to explain in full."
 )
 @claims_options
 @model_options
@@ -120,7 +101,7 @@ def command(
     explain: int,
     format: str,
     jobs: int,
-    as_json: bool,
+    output: Output,
     claims_file: Path | None,
     allow_duplicates: bool,
     acks_1_may_lose: bool,
@@ -153,13 +134,6 @@ def command(
       # a folder of histories, four at a time, ten seconds each
       fencepost check histories/ --model key-value --jobs 4 --timeout 10
     """
-    from fencepost.mining.inputs.traces import FORMATS, Piece, pieces_of
-
-    output = Output(as_json)
-    if format not in FORMATS:
-        raise click.UsageError(
-            f"expected --format out of {', '.join(FORMATS)}, saw {unknown_name(format, FORMATS)}"
-        )
     outside = outside_claims(
         claims_file=claims_file,
         allow_duplicates=allow_duplicates,
@@ -167,33 +141,23 @@ def command(
         topic_settings=topic_settings,
     )
     question = _question(checks, profile, outside, model)
-    if as_json:
+    if output.json:
         question = attrs.evolve(question, lost_listed=None)
-    tally = Tally(question.lost_listed)
-    pieces = []
+    tally = Tally(most_lost=question.lost_listed)
     conventions = Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes)
-    for piece in pieces_of(inputs, format, output.note, conventions):
-        if isinstance(piece, Piece):
-            pieces.append(piece)
-        else:
-            tally.unreadable.append(piece.reason)
-            output.note(f"unreadable, left out: {piece.reason}")
+    refused = partial(tally.leave_out, output=output)
+    pieces = readable_pieces(inputs, format, conventions, refused, output)
     if question.model:
         return check_model(pieces, tally.unreadable, question, jobs, explain, output)
-    try:
+    with tally.interruptible(output, "traces"):
         _judge(pieces, question, jobs, explain, tally, output)
-    except KeyboardInterrupt:
-        tally.codes.add(ExitCode.INTERRUPTED)
-        output.note(f"interrupted: {tally.traces} traces were judged")
-    else:
-        if tally.traces:
-            check_named(outside, tally.topics)
+    if tally.traces and ExitCode.INTERRUPTED not in tally.codes:
+        check_named(outside, tally.topics)
     _explain_waiting(pieces, question, tally, output)
     if not tally.traces and not tally.unreadable and ExitCode.INTERRUPTED not in tally.codes:
         output.note(f"{', '.join(map(str, inputs))}: expected at least one trace, saw none")
     _show(tally, question.checks, output)
-    output.emit(_as_dict(tally, question.checks))
-    return tally.exit_code
+    return output.end(tally.exit_code, _as_dict(tally, question.checks))
 
 
 def _question(
@@ -221,26 +185,14 @@ def _question(
 def _judge(
     pieces: "list[Piece]", question: "Question", jobs: int, explain: int, tally: Tally, output: Output
 ) -> None:
-    from fencepost.cli.check.pool import judged_by_all
-    from fencepost.cli.check.work import Judgement
-    from fencepost.mining.inputs.traces import Quarantined
-
-    with output.progress("pieces", len(pieces)) as bar:
-        for number, answer in judged_by_all(pieces, question, jobs):
-            bar.to(number, f"{tally.traces} traces judged")
-            if isinstance(answer, Quarantined):
-                tally.unreadable.append(answer.reason)
-                output.note(f"unreadable, left out: {answer.reason}")
-            elif isinstance(answer, Judgement):
-                tally.add(answer)
-                for sentence in answer.taken:
-                    output.note(sentence)
-                if answer.verdict.decision is Decision.ILLEGAL:
-                    tally.illegal += 1
-                    if tally.illegal <= explain:
-                        tally.unexplained.append((number, answer))
-                if question.claims is None or not question.claims.named:
-                    _explain_waiting(pieces, question, tally, output)
+    for number, judgement in tally.of(pieces, question, jobs, output, "traces"):
+        tally.add(judgement)
+        if judgement.verdict.decision is Decision.ILLEGAL:
+            tally.illegal += 1
+            if tally.illegal <= explain:
+                tally.unexplained.append((number, judgement))
+        if question.claims is None or not question.claims.named:
+            _explain_waiting(pieces, question, tally, output)
 
 
 def _explain_waiting(pieces: "list[Piece]", question: "Question", tally: Tally, output: Output) -> None:
@@ -274,9 +226,15 @@ def _show(tally: Tally, checks: tuple[str, ...], output: Output) -> None:
         verdict = judgement.verdict
         worst = by_rank((verdict,))
         why = verdict.reason or (f"expected {worst[0].expected}; saw {worst[0].seen}" if worst else "")
-        style = "red" if verdict.decision is Decision.ILLEGAL else "yellow"
         name = f"{judgement.source} {judgement.trace_id}"
-        add_row(rows, name, verdict.decision.value, verdict.anomaly or "", why, style=style)
+        add_row(
+            rows,
+            name,
+            verdict.decision.value,
+            verdict.anomaly or "",
+            why,
+            style=STYLES.get(verdict.decision, "yellow"),
+        )
     if tally.notable:
         output.say(rows, "")
     if tally.left_out:
@@ -318,5 +276,4 @@ def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:
         "log": tally.log.as_dict(),
         "unreadable": tally.unreadable,
         "taken": tally.taken,
-        "exit_code": int(tally.exit_code),
     }

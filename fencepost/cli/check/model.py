@@ -5,19 +5,18 @@ linearizability is decided.
 """
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import rich_click as click
-from attrs import define, field
 from rich.table import Table
 
-from fencepost.checkers.verdict import Decision
+from fencepost.cli.check.answers import STYLES, Answers
+from fencepost.cli.inputs import format_option
 from fencepost.cli.model.parameters import parameter_options, parameters_of
-from fencepost.console.options import Decorator, NumberRange
+from fencepost.console.options import Decorator, NumberRange, options
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode, strongest
+from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
     from fencepost.cli.check.work import Judgement, Question
@@ -29,55 +28,40 @@ TIMEOUT_SECONDS = 60.0
 """A search that takes longer seldom ends at all: its time grows with the power of what overlaps."""
 MEMORY_MIB = 2048
 
-_CODES = {Decision.OK: ExitCode.NOTHING_FOUND, Decision.ILLEGAL: ExitCode.FINDINGS}
-_STYLES = {Decision.OK: "green", Decision.ILLEGAL: "red"}
 
-
-def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that go with --model to a command."""
-    options: tuple[Decorator, ...] = (
-        click.option(
-            "--model",
-            metavar="NAME",
-            help="Ask whether client operations are linearizable: register, cas-register, key-value, map, "
-            "append-only-list, set,"
-            " queue, unordered-queue, at-least-once-queue, mutex, fenced-lock, semaphore, lease, counter, "
-            "log, or"
-            " a MODULE:CLASS of your own.",
-        ),
-        click.option(
-            "--format",
-            metavar="NAME",
-            default="auto",
-            show_default=True,
-            help="The format of files: fencepost, edn, json, jepsen-log, jepsen-history, etcd-log, "
-            "jepsen-kafka, elle-append, kafka-verifiable or auto, by their content.",
-        ),
-        *parameter_options,
-        click.option(
-            "--timeout",
-            type=NumberRange(min=0, min_open=True),
-            metavar="SECONDS",
-            help=f"With --model, the time limit for one history; beyond it the verdict is unknown. [default: "
-            f"{TIMEOUT_SECONDS:g}]",
-        ),
-        click.option(
-            "--memory",
-            type=click.IntRange(min=1),
-            metavar="MIB",
-            help=f"With --model, the memory for one history; beyond it, unknown. [default: {MEMORY_MIB}]",
-        ),
-        click.option(
-            "--minimum-overlap",
-            type=click.IntRange(min=1),
-            metavar="PAIRS",
-            help="With --model, how many pairs of operations must overlap; a history with fewer proves "
-            "nothing.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+model_options: Decorator = options(
+    click.option(
+        "--model",
+        metavar="NAME",
+        help="Ask whether client operations are linearizable: register, cas-register, key-value, map, "
+        "append-only-list, set,"
+        " queue, unordered-queue, at-least-once-queue, mutex, fenced-lock, semaphore, lease, counter, "
+        "log, or"
+        " a MODULE:CLASS of your own.",
+    ),
+    format_option,
+    *parameter_options,
+    click.option(
+        "--timeout",
+        type=NumberRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help=f"With --model, the time limit for one history; beyond it the verdict is unknown. [default: "
+        f"{TIMEOUT_SECONDS:g}]",
+    ),
+    click.option(
+        "--memory",
+        type=click.IntRange(min=1),
+        metavar="MIB",
+        help=f"With --model, the memory for one history; beyond it, unknown. [default: {MEMORY_MIB}]",
+    ),
+    click.option(
+        "--minimum-overlap",
+        type=click.IntRange(min=1),
+        metavar="PAIRS",
+        help="With --model, how many pairs of operations must overlap; a history with fewer proves nothing.",
+    ),
+)
+"""Add the options that go with --model to a command."""
 
 
 def asked_model(
@@ -108,43 +92,6 @@ def asked_model(
     return question
 
 
-@define
-class Answers:
-    """What was judged so far: a row per history, why input was unreadable, how what can be read in two
-    ways was taken, exit codes."""
-
-    rows: list[dict[str, Any]] = field(factory=list)
-    unreadable: list[str] = field(factory=list)
-    taken: list[str] = field(factory=list)
-    codes: set[ExitCode] = field(factory=set)
-
-    def add(self, judgement: "Judgement") -> None:
-        """One history."""
-        verdict = judgement.verdict
-        self.codes.add(_CODES.get(verdict.decision, ExitCode.UNDECIDED))
-        self.taken += judgement.taken
-        counts = dict.fromkeys(COUNTS, 0) | judgement.counts
-        self.rows.append(
-            {
-                "source": judgement.source,
-                "trace_id": judgement.trace_id,
-                **counts,
-                "seconds": round(judgement.seconds, 6),
-                **attrs.asdict(verdict),
-            }
-        )
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """The exit code that wins, by the table of exit codes."""
-        codes = set(self.codes)
-        if not self.rows:
-            codes.add(ExitCode.USAGE)
-        elif self.unreadable:
-            codes.add(ExitCode.QUARANTINED)
-        return strongest(codes)
-
-
 def check_model(
     pieces: "list[Piece]",
     unreadable: list[str],
@@ -157,44 +104,27 @@ def check_model(
 
     unreadable: why other input could not be read; jobs: processes; explain: how many Illegal histories to
     explain. Ctrl-C reports what was judged so far."""
-    from fencepost.cli.check.pool import judged_by_all
-    from fencepost.cli.check.work import Judgement
-    from fencepost.mining.inputs.traces import Quarantined
-
-    answers = Answers(unreadable=unreadable)
+    answers, told, explained = Answers(unreadable=unreadable), [], 0
     rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:5]), ">seconds", "why")
-    explained = 0
-    try:
-        with output.progress("histories", len(pieces)) as bar:
-            for number, answer in judged_by_all(pieces, question, jobs):
-                bar.to(number, f"{len(answers.rows)} judged")
-                if isinstance(answer, Quarantined):
-                    answers.unreadable.append(answer.reason)
-                    output.note(f"unreadable, left out: {answer.reason}")
-                elif isinstance(answer, Judgement):
-                    answers.add(answer)
-                    for sentence in answer.taken:
-                        output.note(sentence)
-                    _add_row(rows, answer)
-                    if answer.verdict.findings and explained < explain:
-                        explained += 1
-                        _explain(pieces[number], answer, output)
-    except KeyboardInterrupt:
-        answers.codes.add(ExitCode.INTERRUPTED)
-        output.note(f"interrupted: {len(answers.rows)} histories were judged")
-    if answers.rows:
+    with answers.interruptible(output, "histories"):
+        for number, judgement in answers.of(pieces, question, jobs, output, "histories"):
+            told.append(_row(judgement))
+            _add_row(rows, judgement)
+            if judgement.verdict.findings and explained < explain:
+                explained += 1
+                _explain(pieces[number], judgement, output)
+    if told:
         output.say(rows)
-    output.emit(
+    return output.end(
+        answers.exit_code,
         {
             "model": question.model,
-            "traces": len(answers.rows),
-            "verdicts": answers.rows,
+            "traces": answers.traces,
+            "verdicts": told,
             "unreadable": answers.unreadable,
             "taken": answers.taken,
-            "exit_code": int(answers.exit_code),
-        }
+        },
     )
-    return answers.exit_code
 
 
 def _named(judgement: "Judgement") -> str:
@@ -202,12 +132,24 @@ def _named(judgement: "Judgement") -> str:
     return f"{judgement.source} {judgement.trace_id}" if judgement.stored else judgement.source
 
 
+def _row(judgement: "Judgement") -> dict[str, Any]:
+    """The answer for one history, for a program."""
+    return {
+        "source": judgement.source,
+        "trace_id": judgement.trace_id,
+        **dict.fromkeys(COUNTS, 0),
+        **judgement.counts,
+        "seconds": round(judgement.seconds, 6),
+        **attrs.asdict(judgement.verdict),
+    }
+
+
 def _add_row(rows: "Table", judgement: "Judgement") -> None:
     verdict = judgement.verdict
     counts = [judgement.counts.get(name, 0) for name in COUNTS[:5]]
     why = verdict.reason or (verdict.findings[0].seen if verdict.findings else "")
     cells = (_named(judgement), verdict.decision.value, *counts, f"{judgement.seconds:.3f}", why)
-    add_row(rows, *cells, style=_STYLES.get(verdict.decision, "yellow"))
+    add_row(rows, *cells, style=STYLES.get(verdict.decision, "yellow"))
 
 
 def _explain(piece: "Piece", judgement: "Judgement", output: Output) -> None:

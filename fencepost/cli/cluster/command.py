@@ -6,7 +6,6 @@ Owns messages and waiting. Must not know how processes or brokers work (impl/run
 import logging
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.console.options import Decorator, json_option
+from fencepost.cli.cluster import elect, groups, kafka, reassign, topics
+from fencepost.cli.cluster.client import consume, produce
+from fencepost.cli.cluster.client.clients import cluster_directory
+from fencepost.cli.cluster.waiting import serve
+from fencepost.cli.cluster.zookeeper import zookeeper_option
+from fencepost.console.options import WHOLE_FILE_THAT_IS, Decorator, default_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, MissingExtraError
 
 if TYPE_CHECKING:
     from fencepost.systems.processes import ClusterStatus, ListenerOptions, ProcessCluster
 
-POLL_S = 0.5
 SOON_S = 10.0
 """How long `kill`, `pause` and `resume` wait until the system shows their effect."""
 OFFSETS_PARTITIONS = 8
@@ -31,25 +34,7 @@ OFFSETS_PARTITIONS = 8
 TRANSACTION_PARTITIONS = 4
 """Partitions of __transaction_state, as above (Kafka: 50)."""
 
-directory_option: Decorator = click.option(
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
-    default=Path("out/cluster"),
-    show_default=True,
-    help="Where the cluster keeps all its files; the other commands find it there.",
-)
 broker_argument: Decorator = click.argument("broker", type=click.IntRange(1), metavar="BROKER")
-
-
-def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from fencepost.impl.runtime.addresses import parse_address
-
-    if value is not None:
-        try:
-            parse_address(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error), context, parameter) from None
-    return value
 
 
 @click.group("cluster")
@@ -75,19 +60,13 @@ def command() -> None:
 
 
 @command.command("up", short_help="Start it, wait until it is healthy.")
-@click.option("--brokers", type=click.IntRange(1, 16), default=3, show_default=True, help="How many brokers.")
-@click.option(
-    "--zookeeper",
-    metavar="HOST:PORT",
-    callback=_address,
-    help="Use this ZooKeeper server. By default one is started from PySpark's jars.",
-)
-@directory_option
-@click.option(
+@default_option("--brokers", type=click.IntRange(1, 16), default=3, help="How many brokers.")
+@zookeeper_option("Use this ZooKeeper server. By default one is started from PySpark's jars.")
+@cluster_directory
+@default_option(
     "--session-timeout-ms",
     type=click.IntRange(400, 600_000),
     default=6_000,
-    show_default=True,
     help="Time-out of the brokers' ZooKeeper sessions: a dead broker counts as alive for this long.",
 )
 @click.option(
@@ -99,22 +78,21 @@ def command() -> None:
 )
 @click.option(
     "--tls",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+    type=WHOLE_FILE_THAT_IS,
     nargs=2,
     metavar="CERTIFICATE KEY",
     help="Clients of Kafka's protocol use TLS, with this certificate chain and private key (PEM).",
 )
 @click.option(
     "--users",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+    type=WHOLE_FILE_THAT_IS,
     metavar="FILE",
     help="Clients of Kafka's protocol log in (SASL/PLAIN). The file has a line NAME:PASSWORD for each.",
 )
-@click.option(
+@default_option(
     "--transaction-version",
     type=click.IntRange(0, 2),
     default=2,
-    show_default=True,
     help="Kafka's feature transaction.version (KIP-890); 0: no transactions.",
 )
 @click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `cluster stop`.")
@@ -145,7 +123,7 @@ def up(
     detach: bool,
     embedded: bool,
     control: int | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Start ZooKeeper and the brokers, each in its own process, and print their state once they are
     healthy.
@@ -159,7 +137,6 @@ def up(
       fencepost cluster up --detach --json
       fencepost cluster up --embedded --kafka-port 9092
     """
-    output = Output(as_json)
     from fencepost.traces.plan import ClusterOptions, GroupOptions, TransactionOptions
 
     transactions = TransactionOptions(
@@ -169,16 +146,9 @@ def up(
     if embedded:
         from fencepost.cli.cluster.embedded import up_embedded
 
-        for option, given in (
-            ("--zookeeper", zookeeper),
-            ("--tls", tls),
-            ("--users", users),
-            ("--detach", detach),
-        ):
-            if given:
-                raise click.UsageError(
-                    f"{option} is for a cluster of processes, not with --embedded", context
-                )
+        for_processes = {"--zookeeper": zookeeper, "--tls": tls, "--users": users, "--detach": detach}
+        if wrong := next((option for option, given in for_processes.items() if given), ""):
+            raise click.UsageError(f"{wrong} is for a cluster of processes, not with --embedded", context)
         with _closing_terminal_interrupts():
             return up_embedded(
                 output,
@@ -204,20 +174,17 @@ def up(
     )
     with _closing_terminal_interrupts():
         cluster = ProcessCluster.up(directory, options, zookeeper, program, listeners)
-        try:
-            _tell(output, cluster.status())
-            if detach:
-                return ExitCode.NOTHING_FOUND
-            output.note("Ctrl-C ends it")
-            while ProcessCluster.load(directory).alive():
-                time.sleep(POLL_S)
-        except BaseException:
-            ProcessCluster.load(
-                directory
-            ).stop()  # read the state again: another command may have restarted a broker
-            raise
-    output.note("all its processes have ended")
-    return ExitCode.NOTHING_FOUND
+
+        def now() -> ProcessCluster:  # another command may have restarted a broker
+            return ProcessCluster.load(directory)
+
+        return serve(
+            output,
+            lambda: _tell(output, cluster.status()),
+            lambda: now().alive(),
+            lambda: now().stop(),
+            detach=detach,
+        )
 
 
 def _is_given(context: click.Context, name: str) -> bool:
@@ -279,9 +246,9 @@ def _closing_terminal_interrupts() -> Iterator[None]:
 
 
 @command.command("status", short_help="Processes, controller and leaders.")
-@directory_option
+@cluster_directory
 @json_option
-def status(directory: Path, as_json: bool) -> ExitCode:
+def status(directory: Path, output: Output) -> ExitCode:
     """Print the state of every process and of ZooKeeper. Exit code 1 if the cluster is not
     healthy.
 
@@ -291,15 +258,15 @@ def status(directory: Path, as_json: bool) -> ExitCode:
       fencepost cluster status --json
     """
     seen = _load(directory).status()
-    _tell(Output(as_json), seen)
+    _tell(output, seen)
     return ExitCode.NOTHING_FOUND if seen.healthy else ExitCode.FINDINGS
 
 
 @command.command("stop", short_help="End every process, or one broker by a controlled shutdown.")
 @click.argument("broker", type=click.IntRange(1), metavar="[BROKER]", required=False)
-@directory_option
+@cluster_directory
 @json_option
-def stop(broker: int | None, directory: Path, as_json: bool) -> ExitCode:
+def stop(broker: int | None, directory: Path, output: Output) -> ExitCode:
     """End the brokers, then the ZooKeeper server that was started with them. The data stays.
 
     With a BROKER: ask only that one to stop (SIGTERM). The controller moves its leaders away first; then it
@@ -314,76 +281,47 @@ def stop(broker: int | None, directory: Path, as_json: bool) -> ExitCode:
     cluster = _load(directory)
     if broker is not None:
         cluster.shut_down(broker)
-        return _wait(cluster, broker, "dead", Output(as_json))
+        return _wait(cluster, broker, "dead", output)
     cluster.stop()
-    output = Output(as_json)
     output.say("stopped")
-    output.emit({"stopped": True, "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"stopped": True})
 
 
-@command.command("kill", short_help="End a broker as a crash does.")
-@broker_argument
-@directory_option
-@json_option
-def kill(broker: int, directory: Path, as_json: bool) -> ExitCode:
-    """SIGKILL: nothing is closed, and ZooKeeper notices after the session time-out.
+def _verb(name: str, process: str, short_help: str, says: str) -> None:
+    """A command that does something to the process of one broker, and waits until that shows. process: its
+    state then; short_help, says: the help."""
 
-    \b
-    Examples
-      fencepost cluster kill 2
-    """
-    cluster = _load(directory)
-    cluster.kill(broker)
-    return _wait(cluster, broker, "dead", Output(as_json))
-
-
-@command.command("start", short_help="Start a dead broker again, on its files.")
-@broker_argument
-@directory_option
-@json_option
-def start(broker: int, directory: Path, as_json: bool) -> ExitCode:
-    """Start the process of a broker that was killed or has halted.
-
-    \b
-    Examples
-      fencepost cluster start 2
-    """
-    cluster = _load(directory)
-    cluster.start(broker)
-    return _wait(cluster, broker, "running", Output(as_json))
+    @command.command(
+        name, short_help=short_help, help=f"{says}\n\n\b\nExamples\n  fencepost cluster {name} 2"
+    )
+    @broker_argument
+    @cluster_directory
+    @json_option
+    def verb(broker: int, directory: Path, output: Output) -> ExitCode:
+        cluster = _load(directory)
+        getattr(cluster, name)(broker)
+        return _wait(cluster, broker, process, output)
 
 
-@command.command("pause", short_help="Suspend a broker.")
-@broker_argument
-@directory_option
-@json_option
-def pause(broker: int, directory: Path, as_json: bool) -> ExitCode:
-    """SIGSTOP: like a long garbage collection. After the session time-out the others continue without it.
-
-    \b
-    Examples
-      fencepost cluster pause 2
-    """
-    cluster = _load(directory)
-    cluster.pause(broker)
-    return _wait(cluster, broker, "paused", Output(as_json))
-
-
-@command.command("resume", short_help="Resume a paused broker.")
-@broker_argument
-@directory_option
-@json_option
-def resume(broker: int, directory: Path, as_json: bool) -> ExitCode:
-    """SIGCONT: the broker resumes with the state that it had when it was paused.
-
-    \b
-    Examples
-      fencepost cluster resume 2
-    """
-    cluster = _load(directory)
-    cluster.resume(broker)
-    return _wait(cluster, broker, "running", Output(as_json))
+for name, process, short_help, says in (
+    (
+        *("kill", "dead", "End a broker as a crash does."),
+        "SIGKILL: nothing is closed, and ZooKeeper notices after the session time-out.",
+    ),
+    (
+        *("start", "running", "Start a dead broker again, on its files."),
+        "Start the process of a broker that was killed or has halted.",
+    ),
+    (
+        *("pause", "paused", "Suspend a broker."),
+        "SIGSTOP: like a long garbage collection. After the session time-out the others continue without it.",
+    ),
+    (
+        *("resume", "running", "Resume a paused broker."),
+        "SIGCONT: the broker resumes with the state that it had when it was paused.",
+    ),
+):
+    _verb(name, process, short_help, says)
 
 
 def _load(directory: Path) -> "ProcessCluster":
@@ -396,8 +334,7 @@ def _wait(cluster: "ProcessCluster", broker: int, process: str, output: Output) 
     """Wait until the process is in this state, and report it."""
     cluster.wait_for_process(broker, process, SOON_S)
     output.say(f"broker {broker} is {process}")
-    output.emit({"broker": broker, "process": process, "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"broker": broker, "process": process})
 
 
 def _tell(output: Output, seen: "ClusterStatus") -> None:
@@ -419,13 +356,17 @@ def _tell(output: Output, seen: "ClusterStatus") -> None:
     output.say(f"{seen.partitions} partitions, {seen.leaderless} without a leader")
     if seen.bootstrap_servers:
         output.say(f"bootstrap.servers={seen.bootstrap_servers} security.protocol={seen.security_protocol}")
-    as_json: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "healthy": seen.healthy,
         "bootstrap_servers": seen.bootstrap_servers,
         **attrs.asdict(seen),
     }
-    output.emit(as_json)
+    output.emit(fields)
 
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+for below in (topics, produce, consume, groups, reassign, elect, kafka):
+    command.add_command(below.command)

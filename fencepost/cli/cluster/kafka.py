@@ -1,34 +1,35 @@
-"""`fencepost kafka`: Apache Kafka's own brokers on this machine, as campaigns run them.
+"""`fencepost cluster kafka`: Apache Kafka's own brokers on this machine, as campaigns run them.
 
 Owns messages and waiting. Must not know how brokers are started (systems/apache_kafka).
 """
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.console.options import Decorator, Named, json_option
+from fencepost.cli.cluster.waiting import serve
+from fencepost.console.options import (
+    WHOLE_FOLDER_THAT_IS,
+    Named,
+    default_option,
+    directory_option,
+    json_option,
+)
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
 
-POLL_S = 0.5
 VERSION = "4.4.0"
 """As systems/apache_kafka/jars.py recommends."""
-directory_option: Decorator = click.option(
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
-    default=Path("out/kafka"),
-    show_default=True,
-    help="Where the cluster keeps all its files; `down` finds it there.",
+kafka_directory = directory_option(
+    "out/kafka", "Where the cluster keeps all its files; `down` finds it there."
 )
 
 
-@click.group("kafka")
+@click.group("kafka", short_help="Apache Kafka's own brokers on this machine: up, down, versions.")
 def command() -> None:
     """Run Apache Kafka's own brokers: any version from 3.0 on, from Maven or an unpacked release.
 
@@ -36,31 +37,31 @@ def command() -> None:
 
     \b
     Examples
-      fencepost kafka up --version 4.4.0
+      fencepost cluster kafka up --version 4.4.0
       # ZooKeeper, in the background
-      fencepost kafka up --version 3.9.2 --detach
-      fencepost kafka down
-      fencepost kafka versions
+      fencepost cluster kafka up --version 3.9.2 --detach
+      fencepost cluster kafka down
+      fencepost cluster kafka versions
     """
 
 
 @command.command("up", short_help="Start it, wait until it is healthy.")
-@click.option("--version", default=VERSION, show_default=True, metavar="X.Y.Z", help="Which release.")
+@default_option("--version", default=VERSION, metavar="X.Y.Z", help="Which release.")
 @click.option(
     "--controllers",
     type=Named(["kraft", "separate", "zookeeper"]),
     help="Who keeps the cluster's state; separate: KRaft, controllers are processes of their own. [default: "
     "ZooKeeper up to 3.9, KRaft from 4.0 on]",
 )
-@click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True, help="How many brokers.")
+@default_option("--brokers", type=click.IntRange(1, 9), default=3, help="How many brokers.")
 @click.option(
     "--kafka-home",
-    type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
+    type=WHOLE_FOLDER_THAT_IS,
     metavar="DIR",
     help="An unpacked release. [default: Maven fetches the jars]",
 )
-@directory_option
-@click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `kafka down`.")
+@kafka_directory
+@click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `cluster kafka down`.")
 @json_option
 def up(
     version: str,
@@ -69,7 +70,7 @@ def up(
     kafka_home: Path | None,
     directory: Path,
     detach: bool,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Start the brokers, each in its own process, and print their addresses once they are healthy.
 
@@ -77,28 +78,16 @@ def up(
 
     \b
     Examples
-      fencepost kafka up
-      fencepost kafka up --version 3.9.2 --controllers kraft --detach --json
+      fencepost cluster kafka up
+      fencepost cluster kafka up --version 3.9.2 --controllers kraft --detach --json
     """
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
     from fencepost.systems.apache_kafka.jars import Release
 
-    output = Output(as_json)
     release = Release(version=version, home=kafka_home, controllers=controllers or "")
     cluster = ApacheKafka(directory=directory, release=release, size=brokers, outlives_us=detach)
     cluster.start()
-    try:
-        _tell(output, cluster)
-        if detach:
-            return ExitCode.NOTHING_FOUND
-        output.note("Ctrl-C ends it")
-        while cluster.alive():
-            time.sleep(POLL_S)
-    except BaseException:
-        cluster.close()
-        raise
-    output.note("all its processes have ended")
-    return ExitCode.NOTHING_FOUND
+    return serve(output, lambda: _tell(output, cluster), cluster.alive, cluster.close, detach=detach)
 
 
 def _tell(output: Output, cluster: "ApacheKafka") -> None:
@@ -116,37 +105,35 @@ def _tell(output: Output, cluster: "ApacheKafka") -> None:
 
 
 @command.command("down", short_help="End every process.")
-@directory_option
+@kafka_directory
 @json_option
-def down(directory: Path, as_json: bool) -> ExitCode:
+def down(directory: Path, output: Output) -> ExitCode:
     """End the brokers of --directory, and the ZooKeeper server that was started with them. The data stays.
     --json prints an object.
 
     \b
     Examples
-      fencepost kafka down
+      fencepost cluster kafka down
     """
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
 
     ApacheKafka.load(directory).close()
-    output = Output(as_json)
     output.say("stopped")
-    output.emit({"stopped": True, "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"stopped": True})
 
 
 @command.command("versions", short_help="What can be run here.")
 @json_option
-def versions(as_json: bool) -> ExitCode:
+def versions(output: Output) -> ExitCode:
     """List the recommended releases and those that are in the cache. Maven fetches any other one.
 
     \b
     Examples
-      fencepost kafka versions
+      fencepost cluster kafka versions
     """
     from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release, cached, missing
 
-    output, rows, known = Output(as_json), table("version", "state", ""), []
+    rows, known = table("version", "state", ""), []
     for version in sorted({*RECOMMENDED, *cached()}, key=lambda one: [int(part) for part in one.split(".")]):
         release = Release(version=version)
         where = "in the cache" if version in cached() else "Maven fetches it"
@@ -156,5 +143,4 @@ def versions(as_json: bool) -> ExitCode:
     output.say(rows)
     if missing():
         output.note(f"a release that is not in the cache {missing()}")
-    output.emit({"versions": known, "missing": missing(), "exit_code": 0})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"versions": known, "missing": missing()})

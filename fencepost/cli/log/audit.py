@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import rich_click as click
 from attrs import frozen
 
 from fencepost.audit.findings import Findings
@@ -17,6 +16,7 @@ from fencepost.audit.joined import Joined, join
 from fencepost.audit.partition import PartitionAudit, audit_partition
 from fencepost.audit.survey import AuditRequest, Survey, survey
 from fencepost.checkers.verdict import Decision, Finding
+from fencepost.console.options import named_value
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 from fencepost.traces.anomalies import BY_NAME
@@ -31,13 +31,8 @@ MILD = "uncommitted_divergence"
 
 def places_of(arguments: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
     """(broker, directory) of each NAME=DIR."""
-    places = []
-    for argument in arguments:
-        name, equals, path = argument.partition("=")
-        if not (name and equals and path):
-            raise click.UsageError(f"expected NAME=DIR, such as broker-1=/var/lib/kafka, saw {argument!r}")
-        places.append((name, Path(path)))
-    return tuple(places)
+    example = "NAME=DIR, such as broker-1=/var/lib/kafka"
+    return tuple((name, Path(path)) for name, path in (named_value(one, example) for one in arguments))
 
 
 @frozen(kw_only=True)
@@ -51,11 +46,7 @@ class History:
 
 def names_of(arguments: tuple[str, ...]) -> dict[str, str]:
     """Each DIRECTORIES=HISTORY. Raises UsageError."""
-    pairs = [argument.partition("=") for argument in arguments]
-    for name, equals, shown in pairs:
-        if not (name and equals and shown):
-            raise click.UsageError(f"expected NAME=NAME, such as run-7=t, saw {name + equals + shown!r}")
-    return {name: shown for name, _, shown in pairs}
+    return dict(named_value(argument, "NAME=NAME, such as run-7=t") for argument in arguments)
 
 
 def audit_places(request: AuditRequest, output: Output, history: History | None = None) -> ExitCode:
@@ -64,7 +55,6 @@ def audit_places(request: AuditRequest, output: Output, history: History | None 
     place that is no data directory."""
     found = survey(request)
     audited = _audit(found, output)
-    code = _exit_code(found, audited)
     for partition in audited:
         _show(partition, output)
     _show_findings(found.findings, output)
@@ -73,8 +63,7 @@ def audit_places(request: AuditRequest, output: Output, history: History | None 
         _show_joined(joined, output)
     _show_sum(found, audited, output)
     placements = {} if joined is None else {"history": attrs.asdict(joined)}
-    output.emit({**_as_dict(found, audited, code), **placements})
-    return code
+    return output.end(_exit_code(found, audited), {**_as_dict(found, audited), **placements})
 
 
 def _audit(found: Survey, output: Output) -> list[PartitionAudit]:
@@ -208,12 +197,7 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "anomaly": finding.anomaly,
-        "offset": finding.offset,
-        "expected": finding.expected,
-        "seen": finding.seen,
-    }
+    return {name: getattr(finding, name) for name in ("anomaly", "offset", "expected", "seen")}
 
 
 def _findings(findings: Findings) -> dict[str, Any]:
@@ -225,7 +209,7 @@ def _findings(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _as_dict(found: Survey, audited: list[PartitionAudit], code: ExitCode) -> dict[str, Any]:
+def _as_dict(found: Survey, audited: list[PartitionAudit]) -> dict[str, Any]:
     return {
         "brokers": found.brokers,
         "bytes": found.bytes,
@@ -242,5 +226,4 @@ def _as_dict(found: Survey, audited: list[PartitionAudit], code: ExitCode) -> di
             }
             for one in audited
         ],
-        "exit_code": int(code),
     }

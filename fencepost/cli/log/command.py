@@ -4,7 +4,8 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.console.options import json_option
+from fencepost.console.options import ANY_PATH, json_option
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 
@@ -23,11 +24,11 @@ def command() -> None:
 
 
 @command.command("dump", short_help="Batches, records, indexes and checkpoints, and what is damaged.")
-@click.argument("path", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.argument("path", type=ANY_PATH, metavar="DIR|FILE")
 @click.option("--deep", is_flag=True, help="Also the records of every batch.")
 @click.option("--verify-index", is_flag=True, help="Follow every entry of the indexes into the log.")
 @json_option
-def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
+def dump(path: Path, deep: bool, verify_index: bool, output: Output) -> ExitCode:
     """Show the contents of log files: one file, a partition's directory, or a broker's data directory.
 
     Segments (.log) batch by batch with the state of their checksums, offset, time and transaction indexes,
@@ -42,10 +43,9 @@ def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
       fencepost log dump orders-0/00000000000000000000.log --deep --json
     """
     from fencepost.cli.log.dump import DumpRequest, dump_path
-    from fencepost.console.output import Output
 
     request = DumpRequest(deep=deep, verify_index=verify_index, alone=not path.is_dir())
-    return dump_path(path, request, Output(as_json))
+    return dump_path(path, request, output)
 
 
 @command.command("audit", short_help="Compare the replicas of several brokers.")
@@ -83,7 +83,7 @@ def audit(
     deep: bool,
     history: Path | None,
     named: tuple[str, ...],
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Compare the replicas of the same partitions in several brokers' data directories, and each with its own
     files.
@@ -107,13 +107,12 @@ def audit(
     """
     from fencepost.audit.survey import AuditRequest
     from fencepost.cli.log.audit import History, audit_places, names_of, places_of
-    from fencepost.console.output import Output
 
     request = AuditRequest(places=places_of(places), topics=topics or ("*",), compacted=compacted, deep=deep)
     asked = None
     if history is not None:
         from fencepost.cli.show import chosen_trace
 
-        trace = chosen_trace(history, None, None).trace
+        trace = chosen_trace(history, None).trace
         asked = History(operations=trace.operations, names=names_of(named))
-    return audit_places(request, Output(as_json), asked)
+    return audit_places(request, output, asked)

@@ -1,1 +1,1 @@
-"""`mine`, and `explain`, which explains one bug of a mining."""
+"""`mine`, and what is below it: `convert`, `explain` and `package`."""

@@ -1,24 +1,32 @@
 """`fencepost mine`: traces by the million, judged on Spark."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import rich_click as click
 
+from fencepost.cli.inputs import format_option
+from fencepost.cli.mine import convert, explain, package
 from fencepost.cli.model.parameters import parameter_options, parameters_of
+from fencepost.console.branching import Branching
 from fencepost.console.options import (
+    FOLDER,
     Decorator,
     NumberRange,
     checks_option,
+    default_option,
+    demanded_profile_option,
+    inputs_argument,
     json_option,
+    master_option,
+    options,
     out_option,
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode, unknown_name
+from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
     from fencepost.mining.model_check import ModelQuestion
@@ -30,43 +38,38 @@ MOST_NAMED = 5
 """Unreadable pieces that are named; the quarantine table has all."""
 
 
-def _model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about general linearizability to a command."""
-    options: tuple[Decorator, ...] = (
-        click.option(
-            "--model",
-            metavar="NAME",
-            help="Also check whether the client operations of small histories are linearizable: register, "
-            "cas-register, key-value, set, queue,"
-            " mutex, fenced-lock, counter, log, or a MODULE:CLASS of your own.",
-        ),
-        *parameter_options,
-        click.option(
-            "--timeout",
-            type=NumberRange(min=0, min_open=True),
-            metavar="SECONDS",
-            help="With --model, the time limit for one history; beyond it, unknown. [default: 10]",
-        ),
-        click.option(
-            "--memory",
-            type=click.IntRange(min=1),
-            metavar="MIB",
-            help="With --model, the memory for one history; beyond it, unknown. [default: 512]",
-        ),
-        click.option(
-            "--most",
-            type=click.IntRange(min=1),
-            metavar="OPERATIONS",
-            help="With --model, a history of more operations is unknown without a search. [default: 2000]",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+_model_options: Decorator = options(
+    click.option(
+        "--model",
+        metavar="NAME",
+        help="Also check whether the client operations of small histories are linearizable: register, "
+        "cas-register, key-value, set, queue,"
+        " mutex, fenced-lock, counter, log, or a MODULE:CLASS of your own.",
+    ),
+    *parameter_options,
+    click.option(
+        "--timeout",
+        type=NumberRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="With --model, the time limit for one history; beyond it, unknown. [default: 10]",
+    ),
+    click.option(
+        "--memory",
+        type=click.IntRange(min=1),
+        metavar="MIB",
+        help="With --model, the memory for one history; beyond it, unknown. [default: 512]",
+    ),
+    click.option(
+        "--most",
+        type=click.IntRange(min=1),
+        metavar="OPERATIONS",
+        help="With --model, a history of more operations is unknown without a search. [default: 2000]",
+    ),
+)
+"""Add the options about general linearizability to a command."""
 
 
 def _asked_model(
-    *,
     model: str | None,
     initial: str | None,
     parameter: tuple[str, ...],
@@ -92,19 +95,16 @@ def _asked_model(
     )
 
 
-@click.command("mine")
-@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
+@click.group("mine", cls=Branching)
+@inputs_argument
 @out_option(
     "out/mined",
     "New or empty folder for findings, verdicts, quarantine and statistics (Parquet), summary.json and "
     "index.html.",
 )
-@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
+@master_option
 @checks_option
-@click.option(
-    "--profile",
-    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
-)
+@demanded_profile_option
 @click.option(
     "--giant",
     type=click.IntRange(min=1),
@@ -112,21 +112,14 @@ def _asked_model(
     help="Judge a history of more operations by ranges of its log's slots, in bounded memory. [default: "
     "1000000]",
 )
-@click.option(
-    "--format",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="The format of files: fencepost, edn, json, jepsen-log or auto.",
-)
+@format_option
 @_model_options
 @click.option(
     "--resume", is_flag=True, help="Continue the mining in --out: what is judged is not judged again."
 )
-@click.option(
+@default_option(
     "--triage/--no-triage",
     default=True,
-    show_default=True,
     help="Group bad traces by bug, and report what the traces of each bug share.",
 )
 @click.option(
@@ -134,7 +127,7 @@ def _asked_model(
 )
 @click.option(
     "--since",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="MINED",
     help="Folder of an earlier mining: report which bugs are new, gone or have grown.",
 )
@@ -142,17 +135,14 @@ def _asked_model(
 def command(
     inputs: tuple[Path, ...],
     out: Path,
-    master: str | None,
     checks: str | None,
-    profile: str | None,
-    giant: int | None,
-    format: str,
-    resume: bool,
-    triage: bool,
-    tables: bool,
-    since: Path | None,
-    as_json: bool,
-    **model: Any,
+    output: Output,
+    initial: str | None,
+    parameter: tuple[str, ...],
+    timeout: float | None,
+    memory: int | None,
+    most: int | None,
+    **asked: Any,
 ) -> ExitCode:
     """Judge whole campaigns on Spark, with the judges of `fencepost check`.
 
@@ -173,36 +163,10 @@ def command(
       # after a Ctrl-C
       fencepost mine out/big --out out/logs --checks log --resume
     """
-    output = Output(as_json)
-    summary = mine_with_bar(
-        list(inputs),
-        out,
-        output,
-        master=master,
-        checks=split_names(checks),
-        profile=profile,
-        giant=giant,
-        format=_known_format(format),
-        model=_asked_model(**model),
-        resume=resume,
-        triage=triage,
-        tables=tables,
-        since=since,
-    )
+    asked["model"] = _asked_model(asked["model"], initial, parameter, timeout, memory, most)
+    summary = mine_with_bar(list(inputs), out, output, checks=split_names(checks), **asked)
     show(summary, output)
-    output.emit({**msgspec.json.decode(summary.to_json()), "exit_code": int(summary.exit_code)})
-    return summary.exit_code
-
-
-def _known_format(format: str) -> str:
-    """The format itself. Raises UsageError if it is unknown."""
-    from fencepost.mining.inputs.traces import FORMATS
-
-    if format not in FORMATS:
-        raise click.UsageError(
-            f"expected --format out of {', '.join(FORMATS)}, saw {unknown_name(format, FORMATS)}"
-        )
-    return format
+    return output.end(summary.exit_code, msgspec.json.decode(summary.to_json()))
 
 
 def mine_with_bar(
@@ -210,16 +174,9 @@ def mine_with_bar(
     out: Path,
     output: Output,
     *,
-    master: str | None,
     checks: tuple[str, ...] | None = None,
-    profile: str | None = None,
     giant: int | None = None,
-    format: str = "auto",
-    model: "ModelQuestion | None" = None,
-    resume: bool = False,
-    triage: bool = True,
-    tables: bool = False,
-    since: Path | None = None,
+    **asked: Any,
 ) -> "Summary":
     """Mine with a progress bar. Returns the summary.
 
@@ -238,16 +195,9 @@ def mine_with_bar(
             return mine(
                 inputs,
                 out,
-                master=master,
                 checks=checks or DEFAULT_CHECKS,
-                profile=profile,
                 giant=giant or GIANT_OPERATIONS,
-                format=format,
-                model=model,
-                resume=resume,
-                triage=triage,
-                tables=tables,
-                since=since,
+                **asked,
                 progress=progress,
             )
         except KeyboardInterrupt:
@@ -270,7 +220,7 @@ def show(summary: "Summary", output: Output) -> None:
     if len(summary.bugs.bugs) > MOST_BUGS:
         output.say("", f"and {len(summary.bugs.bugs) - MOST_BUGS} more bugs, see {summary.out}/bugs.json")
     if summary.bugs.bugs:
-        output.say("", f"why one fails: fencepost explain {shlex.quote(summary.out)} --bug 1")
+        output.say("", f"why one fails: fencepost mine explain {shlex.quote(summary.out)} --bug 1")
     if summary.since is not None:
         output.say("", "\n".join(summary.since.lines()))
     if summary.samples:
@@ -304,3 +254,7 @@ def _anomalies(summary: "Summary") -> Any:
         smallest = sample.replay or f"{sample.source} trace {sample.trace_id}"
         add_row(anomalies, name, summary.traces_with[name], summary.anomalies[name], smallest, style="red")
     return anomalies
+
+
+for below in (convert, explain, package):
+    command.add_command(below.command)

@@ -1,4 +1,4 @@
-"""`fencepost explain`: one bug of a mining, and what it needs to happen."""
+"""`fencepost mine explain`: one bug of a mining, and what it needs to happen."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ import attrs
 import msgspec
 import rich_click as click
 
-from fencepost.console.options import NumberRange, jobs_option, json_option
+from fencepost.console.options import ANY_PATH, NumberRange, default_option, jobs_option, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
 
@@ -20,20 +20,19 @@ SECONDS = 60.0
 """Default time for shrinking."""
 
 
-@click.command("explain")
-@click.argument("mined", type=click.Path(path_type=Path), metavar="MINED")
-@click.option("--bug", "number", type=click.IntRange(min=1), default=1, show_default=True, help="Its number.")
-@click.option(
+@click.command("explain", short_help="What the traces of a bug share, and where they went wrong.")
+@click.argument("mined", type=ANY_PATH, metavar="MINED")
+@default_option("--bug", "number", type=click.IntRange(min=1), default=1, help="Its number.")
+@default_option(
     "--seconds",
     type=NumberRange(min=0),
     metavar="S",
     default=SECONDS,
-    show_default=True,
     help="Shrink the plan for so long first; 0: use it as it is.",
 )
 @jobs_option
 @json_option
-def command(mined: Path, number: int, seconds: float, jobs: int, as_json: bool) -> ExitCode:
+def command(mined: Path, number: int, seconds: float, jobs: int, output: Output) -> ExitCode:
     """Report what the traces of a bug share, and why its smallest run fails.
 
     The plan of its smallest trace is shrunk. Then the nearest plans are run:
@@ -46,12 +45,11 @@ def command(mined: Path, number: int, seconds: float, jobs: int, as_json: bool) 
     \b
     Examples
       fencepost mine out/broken --out out/mine
-      fencepost explain out/mine --bug 2
-      fencepost explain out/mine --bug 1 --seconds 10 --json
+      fencepost mine explain out/mine --bug 2
+      fencepost mine explain out/mine --bug 1 --seconds 10 --json
     """
     from fencepost.mining.triage.bugs import read_bugs
 
-    output = Output(as_json)
     bugs = read_bugs(mined).bugs
     if not bugs:
         raise TraceError(expected="a mining that found a bug", seen="none", where=str(mined))
@@ -64,15 +62,14 @@ def command(mined: Path, number: int, seconds: float, jobs: int, as_json: bool) 
     output.say("")
     for line in _lines(cause, why):
         output.say(line)
-    output.emit(
+    return output.end(
+        ExitCode.FINDINGS,
         {
             "bug": msgspec.to_builtins(attrs.asdict(found)),
             "cause": _as_dict(cause) if cause is not None else None,
             "why_not": why,
-            "exit_code": int(ExitCode.FINDINGS),
-        }
+        },
     )
-    return ExitCode.FINDINGS
 
 
 def _lines(cause: "Cause | None", why: str) -> list[str]:

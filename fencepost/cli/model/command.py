@@ -9,8 +9,9 @@ import attrs
 import rich_click as click
 
 from fencepost.cli.model.results import bounds_of, explored, note_unreached, stays_possible_told
-from fencepost.cli.tlc.command import assignments
-from fencepost.console.options import Named, json_option
+from fencepost.cli.model.tlc import command as tlc
+from fencepost.cli.model.tlc.command import assignments
+from fencepost.console.options import FILE, Named, default_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.registry import NAMES, Model, shipped
 from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
@@ -34,7 +35,7 @@ def command() -> None:
 
 @command.command("list", short_help="The models, their constants and protections.")
 @json_option
-def list_command(as_json: bool) -> ExitCode:
+def list_command(output: Output) -> ExitCode:
     """List the models, their constants with default values, and the protections that can be dropped.
 
     \b
@@ -43,7 +44,6 @@ def list_command(as_json: bool) -> ExitCode:
     """
     from fencepost.traces.protections import PROTECTIONS
 
-    output = Output(as_json)
     fields = []
     for name, what in NAMES.items():
         model = shipped(name)
@@ -66,8 +66,7 @@ def list_command(as_json: bool) -> ExitCode:
                 ],
             }
         )
-    output.emit({"models": fields})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"models": fields})
 
 
 @command.command("explore", short_help="Visit every reachable state of a model.")
@@ -92,15 +91,9 @@ def list_command(as_json: bool) -> ExitCode:
     metavar="INVARIANT",
     help="Check only these invariants, such as COMMIT-SAFE.",
 )
-@click.option(
-    "--states",
-    type=click.IntRange(1),
-    default=5_000_000,
-    show_default=True,
-    help="Limit of distinct states.",
-)
+@default_option("--states", type=click.IntRange(1), default=5_000_000, help="Limit of distinct states.")
 @click.option("--depth", type=click.IntRange(0), help="At most this many steps from the beginning.")
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
+@default_option("--workers", type=click.IntRange(1, 64), default=1, help="Processes.")
 @click.option(
     "--symmetry", is_flag=True, help="Count states that differ only in the names of replicas as one."
 )
@@ -127,7 +120,7 @@ def explore_command(
     symmetry: bool,
     memory: int | None,
     eventually: bool,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Visit every reachable state in breadth-first order; a violation comes with a shortest path to it.
 
@@ -142,7 +135,7 @@ def explore_command(
     """
     from fencepost.model.explore import ExplorationOutcome, Limits, explore, render
 
-    output, model = Output(as_json), shipped(name)
+    model = shipped(name)
     bounds = model.constants_of(assignments(constants), drop)
     system = _system(model, bounds, checks, eventually=eventually)
     limits = Limits(states=states, depth=depth, memory_mib=memory)
@@ -167,16 +160,9 @@ def explore_command(
     fields = explored(result, system)
     if eventually and code is ExitCode.NOTHING_FOUND:
         code, fields["eventually"] = stays_possible_told(model.system(bounds, ()), limits, output)
-    output.emit(
-        {
-            "model": name,
-            "constants": bounds_of(bounds),
-            **fields,
-            "seconds": round(seconds, 3),
-            "exit_code": int(code),
-        }
+    return output.end(
+        code, {"model": name, "constants": bounds_of(bounds), **fields, "seconds": round(seconds, 3)}
     )
-    return code
 
 
 def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: bool) -> "SlottedSystem[Any]":
@@ -201,23 +187,21 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
 
 
 @command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
-@click.option(
-    "--model", "name", type=Named(list(NAMES)), default="replication", show_default=True, help="Which one."
+@default_option(
+    "--model", "name", type=Named(list(NAMES)), default="replication", help="Which one."
 )  # fmt: skip
-@click.option(
-    "--size", type=Named(["small", "medium"]), default="small", show_default=True,
-    help="small: a few minutes, all states counted. medium: about a million states each.",
+@default_option(
+    "--size", type=Named(["small", "medium"]), default="small",
+    help="small: a few minutes, all states counted. medium: about a million states each."
 )  # fmt: skip
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the table there, as Markdown."
-)
+@click.option("--out", type=FILE, help="Write the table there, as Markdown.")
 @click.option(
     "--resume",
     is_flag=True,
     help="Keep the rows that the table of --out has already, to continue an interrupted run.",
 )
 @json_option
-def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json: bool) -> ExitCode:
+def matrix_command(name: str, size: str, out: Path | None, resume: bool, output: Output) -> ExitCode:
     """Run a model's variants through the explorer and through TLC (one worker), and compare the results.
 
     Exit code 1 if any result differs.
@@ -233,7 +217,7 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
 
     if resume and out is None:
         raise FencepostError(expected="a table to continue with", seen="no --out", where="--resume")
-    output, model = Output(as_json), shipped(name)
+    model = shipped(name)
     rows = model.variants(size)
     sheet = Sheet.read(out, headings(model)) if resume and out is not None else Sheet(headings(model))
     kept = len(sheet.rows)
@@ -264,5 +248,7 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
         }
         for one in compared
     ]
-    output.emit({"same": sheet.same, "kept": kept, "rows": fields, "exit_code": int(code)})
-    return code
+    return output.end(code, {"same": sheet.same, "kept": kept, "rows": fields})
+
+
+command.add_command(tlc.command)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import rich_click as click
 
-from fencepost.console.options import Decorator
+from fencepost.console.options import Decorator, named_value
 from fencepost.traces.decoding import from_json
 
 INITIAL = "initial"
@@ -32,8 +32,8 @@ def parameters_of(initial: str | None, parameter: tuple[str, ...]) -> dict[str, 
     NAME=JSON. Raises UsageError."""
     given = [] if initial is None else [("--initial", INITIAL, initial)]
     for text in parameter:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier():
+        name, value = named_value(text, "--parameter as NAME=JSON")
+        if not name.isidentifier():
             raise click.UsageError(f"expected --parameter as NAME=JSON, saw {text!r}")
         given.append((f"--parameter {name}", name, value))
     found: dict[str, Any] = {}

@@ -1,10 +1,10 @@
-"""`fencepost blame`: on which side a loss, a duplicate or a reordering happened."""
+"""`fencepost proxy blame`: on which side a loss, a duplicate or a reordering happened."""
 
 from pathlib import Path
 
 import rich_click as click
 
-from fencepost.console.options import json_option
+from fencepost.console.options import FILE_THAT_IS, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 from fencepost.traces.errors import ExitCode, TraceError
@@ -13,11 +13,11 @@ MOST_SHOWN = 20
 """Findings that are shown; --json has all of them."""
 
 
-@click.command("blame")
+@click.command("blame", short_help="Which side lost, doubled or reordered records.")
 @click.argument("record", type=click.Path(path_type=Path, exists=True))
-@click.argument("taps", type=click.Path(path_type=Path, exists=True, dir_okay=False), nargs=-1, required=True)
+@click.argument("taps", type=FILE_THAT_IS, nargs=-1, required=True)
 @json_option
-def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
+def command(record: Path, taps: tuple[Path, ...], output: Output) -> ExitCode:
     """Join what crossed the wire (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with
     what an application did and got (TAPS), and say on which side a loss, duplicate or reordering
     happened. A delivery report that the answers on the wire contradict is the client library's.
@@ -27,14 +27,13 @@ def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
 
     \b
     Examples
-      fencepost blame out/live/run-0001 out/app.tap
-      fencepost blame out/live producer.tap consumer.tap --json | jq .findings
+      fencepost proxy blame out/live/run-0001 out/app.tap
+      fencepost proxy blame out/live producer.tap consumer.tap --json | jq .findings
     """
     from fencepost.blame.join import join
     from fencepost.blame.lines import read_lines
     from fencepost.traces.parts import read_recording
 
-    output = Output(as_json)
     trace = read_recording(_run(record))
     joined = join(trace, (line for tap in taps for line in read_lines(tap)))
     if joined.empty:
@@ -42,8 +41,7 @@ def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
             f"expected requests with their answers in {printable(str(record), 400)}, saw none: does the "
             "application connect to the proxy (bootstrap.servers), and does the proxy reach its --upstream?"
         )
-        output.emit({"findings": [], "counts": {}, "exit_code": int(ExitCode.UNDECIDED)})
-        return ExitCode.UNDECIDED
+        return output.end(ExitCode.UNDECIDED, {"findings": [], "counts": {}})
     shown = table("side", "what", "where", "says", "frame")
     for blame in joined.blames[:MOST_SHOWN]:
         proof = [*blame.lines, *(f"operation {number}" for number in blame.operations)]
@@ -82,8 +80,7 @@ def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
         }
         for blame in joined.blames
     ]
-    output.emit({"findings": rows, "counts": joined.counts, "exit_code": int(code)})
-    return code
+    return output.end(code, {"findings": rows, "counts": joined.counts})
 
 
 def _run(record: Path) -> Path:

@@ -3,16 +3,23 @@
 import asyncio
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rich_click as click
 
-from fencepost.console.options import Named, NumberRange, json_option
+from fencepost.cli.proxy import blame
+from fencepost.console.branching import Branching
+from fencepost.console.options import (
+    FILE,
+    FILE_THAT_IS,
+    FOLDER,
+    Named,
+    NumberRange,
+    default_option,
+    json_option,
+)
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode
-
-if TYPE_CHECKING:
-    pass
 
 KEPT = ("hash", "full", "size")
 WHEN_FULL = ("stop-recording", "stop-traffic")
@@ -40,7 +47,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     return frozenset(value)
 
 
-@click.group("proxy", invoke_without_command=True)
+@click.group("proxy", cls=Branching)
 @click.option(
     "--upstream",
     metavar="HOST:PORT,...",
@@ -48,60 +55,56 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     help="Brokers of the cluster, with the addresses that clients would use: the first that answers is used. "
     "The proxy connects to each when it starts. It does not start if none answers (exit code 2).",
 )
-@click.option(
+@default_option(
     "--wait-for-upstream",
+    "wait_s",
     type=NumberRange(0),
     default=0.0,
-    show_default=True,
     metavar="SECONDS",
     help="Wait so long for the first broker that answers, for a proxy that is started before its cluster.",
 )
-@click.option(
+@default_option(
     "--listen",
     metavar="HOST:PORT",
     default="127.0.0.1:9192",
-    show_default=True,
     callback=_address,
     help="The address for clients. Each listener of each broker gets its own port, from the next one on.",
 )
 @click.option(
     "--record",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
     help="Record into this folder: one trace for each run, in run-0001 and so on. Without it nothing is "
     "recorded.",
 )
-@click.option(
+@default_option(
     "--values",
+    "kept",
     type=Named(KEPT),
     default="hash",
-    show_default=True,
     help="What to keep of records. hash: a keyed hash of key, value and headers. full: everything, in "
     "separate files. size: only their lengths.",
 )
-@click.option(
+@default_option(
     "--when-full",
     type=Named(WHEN_FULL),
     default="stop-recording",
-    show_default=True,
     help="What to do when the record has reached --max-disk, or the disk is full.",
 )
-@click.option(
+@default_option(
     "--max-disk",
     type=NumberRange(0.001),
     default=10.0,
-    show_default=True,
     metavar="GB",
     help="Limit for all files in the record's folder.",
 )
-@click.option(
+@default_option(
     "--part-mb",
     type=NumberRange(0.001),
     default=16.0,
-    show_default=True,
     help="Seal a part of the record when it is this large,",
 )
-@click.option("--part-s", type=NumberRange(0.1), default=10.0, show_default=True, help="or so old.")
+@default_option("--part-s", type=NumberRange(0.1), default=10.0, help="or so old.")
 @click.option(
     "--compacted",
     multiple=True,
@@ -111,6 +114,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @click.option(
     "--others-write",
+    "others",
     multiple=True,
     metavar="TOPIC",
     callback=_topics,
@@ -123,24 +127,18 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     help="Let requests that this version cannot read pass unread, and name them in the record. Without it "
     "ApiVersions offers only versions that can be read.",
 )
-@click.option(
-    "--tls",
-    nargs=2,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="CERTIFICATE KEY",
-    help="Use TLS towards clients.",
-)
+@click.option("--tls", nargs=2, type=FILE_THAT_IS, metavar="CERTIFICATE KEY", help="Use TLS towards clients.")
 @click.option("--upstream-tls", is_flag=True, help="Use TLS towards brokers, with the system's certificates.")
 @click.option(
     "--upstream-ca",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     metavar="FILE",
     help="Use TLS towards brokers, and trust the certificates that this file (PEM) signs.",
 )
 @click.option(
     "--upstream-certificate",
     nargs=2,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     metavar="CERTIFICATE KEY",
     help="The proxy's certificate for brokers that ask for one (mutual TLS).",
 )
@@ -157,7 +155,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     metavar="TEXT",
     help="Break requests, for example 'lose answer to Produce on orders-0, 1 in 500'. May be repeated.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the faults.")
+@default_option("--seed", type=int, default=0, help="Of the faults.")
 @click.option(
     "--control",
     type=click.IntRange(0, 65_535),
@@ -176,20 +174,15 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     help="Show rates, lag, unknown outcomes, faults and findings while it runs. [default: on a terminal]",
 )
 @json_option
-@click.pass_context
 def command(
-    context: click.RichContext,
-    /,
-    upstream: tuple[tuple[str, int], ...],
-    listen: tuple[str, int],
     record: Path | None,
-    as_json: bool,
+    output: Output,
     **asked: Any,
 ) -> ExitCode:
     """Run between an unmodified application and any Kafka: point its bootstrap.servers at --listen.
 
     Frames pass byte for byte, except for the addresses of brokers and the versions that ApiVersions offers.
-    The traffic is recorded as a trace that `check`, `convert`, `mine` and `watch` read. Ends with Ctrl-C.
+    The traffic is recorded as a trace that `check`, `mine` and `watch` read. Ends with Ctrl-C.
 
     \b
     Examples
@@ -199,40 +192,24 @@ def command(
       fencepost proxy --upstream 127.0.0.1:9092 --record out/live --watch
       fencepost proxy --upstream kafka-1:9092,kafka-2:9092 --wait-for-upstream 60
     """
-    if context.invoked_subcommand is not None:
-        return ExitCode.NOTHING_FOUND
-    if not upstream:
+    if not asked["upstream"]:
         raise click.UsageError("--upstream HOST:PORT is needed: a broker of the cluster")
     from fencepost.cli.proxy.running import Asked, run
 
     if record is None and asked["watched"]:
         raise click.UsageError("--watch judges the record: name its folder with --record")
-    bounds = {name: asked.pop(name) for name in ("max_disk", "part_mb", "part_s")}
+    tls = asked.pop("tls")
+    brokers = [asked.pop(name) for name in ("upstream_tls", "upstream_ca", "upstream_certificate")]
     question = Asked(
-        upstream=upstream,
-        wait_s=asked["wait_for_upstream"],
-        listen=listen,
         folder=record,
-        kept=asked["values"],
-        when_full=asked["when_full"],
-        disk_bytes=int(bounds["max_disk"] * 1e9),
-        part_bytes=int(bounds["part_mb"] * 1e6),
-        part_ns=int(bounds["part_s"] * 1e9),
-        compacted=asked["compacted"],
-        others=asked["others_write"],
-        pass_unknown=asked["pass_unknown"],
-        listener_tls=_listener_tls(asked["tls"]),
-        upstream_tls=_upstream_tls(
-            asked["upstream_tls"], asked["upstream_ca"], asked["upstream_certificate"]
-        ),
-        upstream_name=asked["upstream_name"],
-        faults=asked["faults"],
-        seed=asked["seed"],
-        control=asked["control"],
-        watched=asked["watched"],
-        view=asked["view"],
+        disk_bytes=int(asked.pop("max_disk") * 1e9),
+        part_bytes=int(asked.pop("part_mb") * 1e6),
+        part_ns=int(asked.pop("part_s") * 1e9),
+        listener_tls=_listener_tls(tls),
+        upstream_tls=_upstream_tls(*brokers),
+        **asked,
     )
-    return asyncio.run(run(question, Output(as_json)))
+    return asyncio.run(run(question, output))
 
 
 def _listener_tls(files: tuple[Path, Path] | None) -> ssl.SSLContext | None:
@@ -267,21 +244,15 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
 )
 @click.option(
     "--kafka-clients",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     required=True,
     metavar="JAR",
     help="The kafka-clients jar of the application.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("out/fencepost-tap.jar"),
-    show_default=True,
-    metavar="JAR",
-)
+@default_option("--out", type=FILE, default=Path("out/fencepost-tap.jar"), metavar="JAR")
 @json_option
-def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
-    """Build the tap for Java: interceptors that write what an application did, for `fencepost blame`.
+def tap(java: bool, kafka_clients: Path, out: Path, output: Output) -> ExitCode:
+    """Build the tap for Java: interceptors that write what an application did, for `fencepost proxy blame`.
 
     \b
     Examples
@@ -293,11 +264,9 @@ def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
     """
     from fencepost.cli.proxy.java import build
 
-    output = Output(as_json)
     size = build(kafka_clients, out)
     output.say(f"{out}: {size} classes")
-    output.emit({"jar": str(out), "classes": size})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"jar": str(out), "classes": size})
 
 
 def _links(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[Any, ...]:
@@ -339,3 +308,6 @@ def links_command(links: tuple[Any, ...]) -> ExitCode:
     from fencepost.cli.proxy.links import serve
 
     return asyncio.run(serve(links))
+
+
+command.add_command(blame.command)

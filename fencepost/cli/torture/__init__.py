@@ -1,1 +1,1 @@
-"""`fencepost torture` and `fencepost drivers`: foreign client libraries."""
+"""`fencepost torture` and `fencepost torture drivers`: foreign client libraries."""

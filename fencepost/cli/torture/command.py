@@ -5,28 +5,23 @@ from typing import Any
 
 import rich_click as click
 
-from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
+from fencepost.cli.torture import drivers
+from fencepost.console.branching import Branching
+from fencepost.console.options import default_option, jobs_option, json_option, out_option, seeds_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 
-@click.command("torture")
+@click.group("torture", cls=Branching)
 @click.argument("library", metavar="NAME[@VERSION]")
-@click.option(
-    "--seeds",
-    type=SeedRange(),
-    default="0:100",
-    show_default=True,
-    help="Seeds A:B (B not included), or one seed N.",
-)
+@seeds_option
 @jobs_option
 @out_option("out/torture", "Folder for runs, findings and the brokers' traces.")
 @click.option("--resume", is_flag=True, help="Continue the campaign in --out.")
-@click.option(
+@default_option(
     "--replays",
     type=click.IntRange(0, 1_000),
     default=10,
-    show_default=True,
     help="How often to replay the first scenario of each anomaly.",
 )
 @click.option("--shrink", is_flag=True, help="Then shrink the first scenario of each anomaly.")
@@ -35,7 +30,7 @@ from fencepost.traces.errors import ExitCode
     default=None,
     help="Idempotence of every producer. [default: on, if the library has it]",
 )
-@click.option("--faults/--no-faults", default=True, show_default=True, help="Without: only concurrency.")
+@default_option("--faults/--no-faults", default=True, help="Without: only concurrency.")
 @json_option
 def command(
     library: str,
@@ -47,7 +42,7 @@ def command(
     shrink: bool,
     idempotence: bool | None,
     faults: bool,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Run a client library in one exact version under seeded faults of requests and brokers, and judge what
     the application saw.
@@ -67,7 +62,6 @@ def command(
     from fencepost.torture.campaign import Job, torture
     from fencepost.torture.libraries import wanted
 
-    output = Output(as_json)
     asked = wanted(library)
     name = str(asked) if "/" not in library else f"{asked.library.folder}@{asked.version}"
     job = Job(library=name, out=str(out), idempotence=idempotence, faults=faults)
@@ -128,3 +122,6 @@ def show(summary: dict[str, Any], output: Output) -> None:
         count, first = len(summary["disturbed"]), summary["disturbed"][0]["disturbed"]
         runs = "run was" if count == 1 else "runs were"
         output.say(f"{count} {runs} disturbed and not judged, the first: {first}")
+
+
+command.add_command(drivers.command)

@@ -1,4 +1,4 @@
-"""`fencepost drivers`: the programs around foreign client libraries, and what this machine can build."""
+"""`fencepost torture drivers`: programs around foreign client libraries."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 
-@click.group("drivers")
+@click.group("drivers", short_help="Programs around client libraries: list, build, check.")
 def command() -> None:
     """Small programs around foreign client libraries, which `fencepost torture` controls.
 
@@ -18,34 +18,30 @@ def command() -> None:
 
     \b
     Examples
-      fencepost drivers list
-      fencepost drivers build sarama@1.43.2
+      fencepost torture drivers list
+      fencepost torture drivers build sarama@1.43.2
       # does your own driver keep the protocol, and what can it do?
-      fencepost drivers check ./ours
+      fencepost torture drivers check ./ours
     """
 
 
 @command.command("list", short_help="Drivers, and what can be built here.")
 @json_option
-def list_drivers(as_json: bool) -> ExitCode:
+def list_drivers(output: Output) -> ExitCode:
     """List the drivers: library, newest version, toolchain, and what this machine lacks.
 
     \b
     Examples
-      fencepost drivers list
-      fencepost drivers list --json
+      fencepost torture drivers list
+      fencepost torture drivers list --json
     """
     from fencepost.torture.building import built, missing
     from fencepost.torture.libraries import Wanted, libraries
 
-    output = Output(as_json)
-    rows = table("driver", "library", "newest", "toolchain", "here")
     listed: list[dict[str, Any]] = []
     for library in libraries().values():
         newest = Wanted(library, library.newest)
         lacks, done = missing(newest), built(newest) is not None
-        here = "built" if done else lacks or "can be built"
-        add_row(rows, library.name, library.title, library.newest, library.toolchain, here)
         listed.append(
             {
                 "driver": library.name,
@@ -54,59 +50,56 @@ def list_drivers(as_json: bool) -> ExitCode:
                 "toolchain": library.toolchain,
                 "built": done,
                 "missing": lacks,
+                "here": "built" if done else lacks or "can be built",
             }
         )
-    output.say(rows)
-    output.emit({"drivers": listed})
-    return ExitCode.NOTHING_FOUND
+    shown = ("driver", "library", "newest", "toolchain", "here")
+    return output.listed("drivers", listed, dict(zip(shown, shown, strict=True)))
 
 
 @command.command("build", short_help="Build drivers in your cache.")
 @click.argument("libraries", nargs=-1, required=True, metavar="NAME[@VERSION]...")
 @json_option
-def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
+def build_drivers(libraries: tuple[str, ...], output: Output) -> ExitCode:
     """Build drivers, each in one exact version, in your cache: $FENCEPOST_DRIVERS, or fencepost/drivers in
     the user's cache folder.
 
     \b
     Examples
       # the newest tested version
-      fencepost drivers build franz-go
+      fencepost torture drivers build franz-go
       # two versions of one library
-      fencepost drivers build sarama@1.43.2 sarama@1.61.1
+      fencepost torture drivers build sarama@1.43.2 sarama@1.61.1
     """
     from fencepost.torture.building import build
     from fencepost.torture.libraries import wanted
 
-    output = Output(as_json)
     folders = {}
     for text in libraries:
         done = build(wanted(text))
         folders[str(done.wanted)] = str(done.folder)
         output.say(f"{done.wanted}: {done.folder}")
-    output.emit({"built": folders})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"built": folders})
 
 
 @command.command("check", short_help="What a driver can do against an embedded cluster.")
 @click.argument("library", metavar="NAME[@VERSION]")
 @json_option
-def check_driver(library: str, as_json: bool) -> ExitCode:
+def check_driver(library: str, output: Output) -> ExitCode:
     """Build a driver and try all its abilities against an embedded cluster; each check reads
     back and compares.
 
     \b
     Examples
-      fencepost drivers check aiokafka
+      fencepost torture drivers check aiokafka
       # your own driver
-      fencepost drivers check ./ours
+      fencepost torture drivers check ./ours
     """
     import fencepost.kafka
     from fencepost.torture.abilities.table import ABILITIES, try_all
     from fencepost.torture.building import build
     from fencepost.torture.libraries import wanted
 
-    output = Output(as_json)
     done = build(wanted(library))
     rows = table("ability", "outcome", "why")
     with fencepost.kafka.cluster() as kafka:
@@ -114,11 +107,11 @@ def check_driver(library: str, as_json: bool) -> ExitCode:
     for cell in cells:
         add_row(rows, cell.ability, cell.outcome, cell.why)
     output.say(rows)
-    output.emit(
+    return output.end(
+        ExitCode.FINDINGS if any(cell.outcome == "failed" for cell in cells) else ExitCode.NOTHING_FOUND,
         {
             "library": library,
             "version": version,
             "abilities": [{"ability": c.ability, "outcome": c.outcome, "why": c.why} for c in cells],
-        }
+        },
     )
-    return ExitCode.FINDINGS if any(cell.outcome == "failed" for cell in cells) else ExitCode.NOTHING_FOUND

@@ -91,7 +91,7 @@ class ClusterTopics:
                 expected="a topic that exists",
                 seen=unknown_name(name, self.names),
                 where=where,
-                hint="fencepost topics list shows which do",
+                hint="fencepost cluster topics list shows which do",
                 code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             )
         if name in self.deleting:

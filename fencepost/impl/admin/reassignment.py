@@ -198,7 +198,7 @@ def _in_progress(where: str) -> AdminError:
         expected="no reassignment in progress",
         seen="there is an existing assignment running",
         where=where,
-        hint="wait until fencepost reassign --verify says that it is completed",
+        hint="wait until fencepost cluster reassign --verify says that it is completed",
     )
 
 

@@ -266,7 +266,7 @@ def add_partitions(
             expected="a topic without a reassignment in progress",
             seen="a reassignment in progress",
             where=where,
-            hint="wait until fencepost reassign --verify says that it is completed",
+            hint="wait until fencepost cluster reassign --verify says that it is completed",
             code=ErrorCode.REASSIGNMENT_IN_PROGRESS,
         )
     if assignment is None:

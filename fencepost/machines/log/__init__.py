@@ -1,1 +1,1 @@
-"""The log machine: a Hypothesis state machine over one log. `fencepost bugs hunt` hunts with it."""
+"""The log machine: a Hypothesis state machine over one log. `fencepost campaign bugs hunt` hunts with it."""

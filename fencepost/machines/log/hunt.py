@@ -2,9 +2,9 @@
 gets.
 
 Owns rounds of examples, each with its own seed, and what is reported of them. Must run in a process of its
-own (`python -m` with this module's name, as `fencepost bugs hunt` does): Hypothesis draws some of its values
-from the constants of whatever modules are loaded, so that examples would depend on what else the process has
-imported.
+own (`python -m` with this module's name, as `fencepost campaign bugs hunt` does): Hypothesis draws some of
+its values from the constants of whatever modules are loaded, so that examples would depend on what else the
+process has imported.
 
 Standard output carries JSON lines: {"examples": n} when a round is over, and the Hunted of each bug.
 """
@@ -156,7 +156,7 @@ def hunt(
 
 def main() -> int:
     """Hunt the bugs that the arguments name."""
-    parser = argparse.ArgumentParser(description="Hunt planted bugs of the log; `fencepost bugs hunt` does.")
+    parser = argparse.ArgumentParser(description="Hunt planted bugs of the log, for `campaign bugs hunt`.")
     parser.add_argument("bugs", nargs="+", metavar="ID[@ROUND]", help="begin with this round instead of 0")
     parser.add_argument("--examples", type=int, default=10_000)
     parser.add_argument("--no-shrink", action="store_true")

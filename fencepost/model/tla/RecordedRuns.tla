@@ -1,6 +1,6 @@
 ---------------------------- MODULE RecordedRuns ----------------------------
 (***************************************************************************)
-(* An example of what `fencepost tlc conform` generates: two runs of a     *)
+(* An example of what `fencepost model tlc conform` generates: two runs of a     *)
 (* partition with two brokers.  In the first, broker 1 copies what broker  *)
 (* 0 appended.  In the second it claims another value, which no action     *)
 (* explains.                                                               *)

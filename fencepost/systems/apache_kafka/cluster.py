@@ -146,7 +146,7 @@ class ApacheKafka:
                 expected="a cluster that was brought up here",
                 seen=f"no {STATE}",
                 where=str(directory),
-                hint="bring one up: fencepost kafka up",
+                hint="bring one up: fencepost cluster kafka up",
             ) from None
         except msgspec.MsgspecError as error:
             raise FencepostError(

@@ -14,7 +14,7 @@ from fencepost.campaign.counterexample.story import read_counterexample, story_o
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.cli import run as fencepost
-from fencepost.cli.tlc.words import as_dict
+from fencepost.cli.model.tlc.words import as_dict
 from fencepost.model.explore.system import Step
 from fencepost.model.replication.state import Constants
 from fencepost.model.replication.system import Replication
@@ -114,7 +114,18 @@ def test_the_command_writes_a_plan_that_was_verified(tmp_path, capsys):
     """Rule: the command writes the plan, says how many runs it took and what both verdicts were; the file is
     a plan that shows the bug."""
     out = tmp_path / "plan.json"
-    asked = ["tlc", "to-plan", "--counterexample", str(EXPLORER), "--seed", "3", "--out", str(out), "--json"]
+    asked = [
+        "model",
+        "tlc",
+        "to-plan",
+        "--counterexample",
+        str(EXPLORER),
+        "--seed",
+        "3",
+        "--out",
+        str(out),
+        "--json",
+    ]
     assert fencepost(asked) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["runs"] == told["drafts"] + 1
@@ -127,11 +138,17 @@ def test_the_command_without_a_plan(tmp_path, capsys):
     """Rule: drafts that run out end undecided and write nothing; bad input ends with 2 and one sentence."""
     out = tmp_path / "plan.json"
     common = ["--out", str(out), "--drafts", "1"]
-    assert fencepost(["tlc", "to-plan", "--counterexample", str(EXPLORER), *common, "--seed", "5"]) == 3
-    assert fencepost(["tlc", "to-plan", *common]) == 2
-    assert fencepost(["tlc", "to-plan", "--counterexample", str(tmp_path / "none.json"), *common]) == 2
+    assert (
+        fencepost(["model", "tlc", "to-plan", "--counterexample", str(EXPLORER), *common, "--seed", "5"]) == 3
+    )
+    assert fencepost(["model", "tlc", "to-plan", *common]) == 2
+    assert (
+        fencepost(["model", "tlc", "to-plan", "--counterexample", str(tmp_path / "none.json"), *common]) == 2
+    )
     (tmp_path / "bad.json").write_text("{")
-    assert fencepost(["tlc", "to-plan", "--counterexample", str(tmp_path / "bad.json"), *common]) == 2
+    assert (
+        fencepost(["model", "tlc", "to-plan", "--counterexample", str(tmp_path / "bad.json"), *common]) == 2
+    )
     assert not out.exists()
     assert capsys.readouterr().err.count("expected") == 3
 

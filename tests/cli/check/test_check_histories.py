@@ -25,10 +25,10 @@ def test_times_count_unless_the_order_of_the_file_is_demanded(fencepost, tmp_pat
     assert "contradict the order of the file" in sentence and sentence in told.err.replace("\n", " ")
     told = fencepost(*asked, "--order", "file")
     assert (told.code, told.json["taken"]) == (1, [])
-    told = fencepost("convert", path, "--out", tmp_path / "by-time.jsonl", "--json")
+    told = fencepost("mine convert", path, "--out", tmp_path / "by-time.jsonl", "--json")
     assert told.json["taken"] == [sentence]
     assert fencepost("check", tmp_path / "by-time.jsonl", "--model", "register", "--initial", "1").code == 0
-    fencepost("convert", path, "--out", tmp_path / "by-file.jsonl", "--order", "file")
+    fencepost("mine convert", path, "--out", tmp_path / "by-file.jsonl", "--order", "file")
     assert fencepost("check", tmp_path / "by-file.jsonl", "--model", "register", "--initial", "1").code == 1
 
 
@@ -48,7 +48,7 @@ def test_a_keyed_history_is_one_for_each_key(fencepost, tmp_path) -> None:
     assert told.code == 0
     assert "2 keys" in told.json["taken"][0] and told.json["verdicts"][0]["parts"] == 2
     assert fencepost("check", path, "--model", "register", "--not-keyed").code == 1
-    told = fencepost("convert", path, "--out", tmp_path / "keyed.jsonl", "--json")
+    told = fencepost("mine convert", path, "--out", tmp_path / "keyed.jsonl", "--json")
     assert "2 keys" in told.json["taken"][0]
     path.write_text(KEYED.replace(":value [8 4]", ":value 4"))
     told = fencepost("check", path, "--model", "register")
@@ -101,7 +101,7 @@ def test_a_folder_without_traces_of_ours_is_searched_for_foreign_ones(fencepost,
     called; other texts are notes."""
     (tmp_path / "kafka.edn").write_text(SEND)
     assert fencepost("check", tmp_path, "--json").json["traces"] == 1
-    fencepost("convert", tmp_path / "kafka.edn", "--out", tmp_path / "ours.jsonl")
+    fencepost("mine convert", tmp_path / "kafka.edn", "--out", tmp_path / "ours.jsonl")
     (tmp_path / "kafka.edn").rename(tmp_path / "kafka.log")
     (tmp_path / "notes.txt").write_text("no history")
     told = fencepost("check", tmp_path, "--json").json

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.cli.check import pool
+from tests.cli.conftest import COMMAND
 
-COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 MODEL = '''
 import os, signal, time
 from pathlib import Path
@@ -148,7 +148,7 @@ def test_ctrl_c_tells_what_was_judged(odd) -> None:
 def test_traces_of_a_campaign_are_shared_out(fencepost, planted, tmp_path) -> None:
     """Folders and files judged by two processes give the counts and the explanation that one process
     gives."""
-    fencepost("convert", planted, "--out", tmp_path / "same.jsonl")
+    fencepost("mine convert", planted, "--out", tmp_path / "same.jsonl")
     said = [
         fencepost(
             "check", planted, tmp_path / "same.jsonl", "--jobs", jobs, "--checks", "log,invariants", "--json"

@@ -54,7 +54,7 @@ def test_a_log_that_we_wrote_has_nothing_wrong(fencepost, partition) -> None:
     the same from the directory above."""
     assert len(list(partition.glob("*.log"))) > 3 and list(partition.glob("*.snapshot"))
     for path in (partition, partition.parent):
-        told = fencepost("log", "dump", path, "--deep", "--verify-index")
+        told = fencepost("log dump", path, "--deep", "--verify-index")
         assert told.code == 0 and told.err == "", told
         assert "nothing wrong" in told.out and "value 'value 29'" in told.out
     assert "epoch 2 start_offset 20" in told.out
@@ -63,7 +63,7 @@ def test_a_log_that_we_wrote_has_nothing_wrong(fencepost, partition) -> None:
 
 def test_the_json_holds_everything(fencepost, partition) -> None:
     """One object: each record once, each file with how far it is good; bytes that are no text are base64."""
-    told = fencepost("log", "dump", partition, "--deep", "--json")
+    told = fencepost("log dump", partition, "--deep", "--json")
     segments = [file for file in told.json["files"] if file["kind"] == "segment"]
     offsets = [
         record["offset"] for file in segments for batch in file["content"] for record in batch["contents"]
@@ -82,11 +82,11 @@ def test_a_torn_segment_is_a_finding_with_how_far_it_is_good(fencepost, partitio
     good = path.stat().st_size
     with open(path, "ab") as file:
         file.write(path.read_bytes()[:50])
-    told = fencepost("log", "dump", path)
+    told = fencepost("log dump", path)
     assert told.code == 1
     assert f"WRONG at byte {good}: expected a batch of" in told.out
     assert f"good for the first {good} of {good + 50} bytes" in told.out
-    told = fencepost("log", "dump", path, "--json")
+    told = fencepost("log dump", path, "--json")
     (file,) = told.json["files"]
     assert (told.code, file["good_bytes"], file["flaws"]) == (1, good, 1)
     assert file["content"][-1]["flaw"]["position"] == good
@@ -98,7 +98,7 @@ def test_a_flipped_bit_is_a_finding(fencepost, partition) -> None:
     data = bytearray(path.read_bytes())
     data[80] ^= 1
     path.write_bytes(data)
-    told = fencepost("log", "dump", partition)
+    told = fencepost("log dump", partition)
     assert told.code == 1 and told.out.count(" BAD\n") == 1 and told.out.count("WRONG") == 1
     assert "good for the first 0 of" in told.out and "offset 29..29" in told.out
 
@@ -107,18 +107,17 @@ def test_verify_index_follows_the_entries(fencepost, partition) -> None:
     """An index that ascends and leads astray is found only by following it; a missing one as well."""
     path = partition / f"{BASE}.index"
     path.write_bytes(pack(">ii", 1, 7))
-    assert fencepost("log", "dump", partition).code == 0
+    assert fencepost("log dump", partition).code == 0
     for target in (partition, partition / f"{BASE}.log"):
-        told = fencepost("log", "dump", target, "--verify-index")
+        told = fencepost("log dump", target, "--verify-index")
         assert (
             told.code == 1 and f"WRONG {BASE}.index at byte 0: expected a batch at 7 of the log" in told.out
         )
     path.write_bytes(pack(">iiii", 3, 9, 2, 5))
-    assert "saw 2 at 5" in fencepost("log", "dump", partition / f"{BASE}.log", "--verify-index").out
+    assert "saw 2 at 5" in fencepost("log dump", partition / f"{BASE}.log", "--verify-index").out
     path.unlink()
     assert (
-        f"expected an index {BASE}.index next to it"
-        in fencepost("log", "dump", partition, "--verify-index").out
+        f"expected an index {BASE}.index next to it" in fencepost("log dump", partition, "--verify-index").out
     )
 
 
@@ -128,7 +127,7 @@ def test_a_new_segment_needs_no_index(fencepost, tmp_path: Path) -> None:
     folder = tmp_path / "new-0"
     folder.mkdir()
     (folder / f"{200:020}.log").touch()
-    told = fencepost("log", "dump", folder, "--verify-index")
+    told = fencepost("log dump", folder, "--verify-index")
     assert (told.code, "WRONG" in told.out) == (0, False)
 
 
@@ -136,7 +135,7 @@ def test_a_segment_that_overlaps_the_one_before_is_a_finding(fencepost, partitio
     """Its name says an offset that the segment before already holds."""
     second = sorted(partition.glob("*.log"))[1]
     second.rename(partition / f"{1:020d}.log")
-    told = fencepost("log", "dump", partition)
+    told = fencepost("log dump", partition)
     assert told.code == 1 and f"after {BASE}.log, saw one from 1" in told.out
 
 
@@ -144,10 +143,10 @@ def test_a_foreign_file_is_a_finding(fencepost, tmp_path) -> None:
     """A file that is none of Kafka's, named by the caller; in a directory it is left out."""
     foreign = tmp_path / "notes.txt"
     foreign.write_text("hello \x1b[31m world")
-    told = fencepost("log", "dump", foreign)
+    told = fencepost("log dump", foreign)
     assert told.code == 1 and "expected a file of a Kafka log, saw one that begins with 'hello" in told.out
     assert "\x1b" not in told.out
-    told = fencepost("log", "dump", tmp_path)
+    told = fencepost("log dump", tmp_path)
     assert told.code == 2 and "saw a directory without any" in told.sentence and told.out == ""
 
 
@@ -158,7 +157,7 @@ def test_what_cannot_be_opened_is_one_sentence(fencepost, tmp_path) -> None:
     os.mkfifo(pipe)
     for path, says in ((tmp_path / "none", "saw nothing there"), (pipe, "not a plain file")):
         for options in ((), ("--json",)):
-            told = fencepost("log", "dump", path, *options)
+            told = fencepost("log dump", path, *options)
             assert told.code == 2 and says in told.sentence and told.err.count("\n") == 1
             assert says in told.json["error"] if options else told.out == ""
 
@@ -166,9 +165,9 @@ def test_what_cannot_be_opened_is_one_sentence(fencepost, tmp_path) -> None:
 def test_an_unreadable_file_of_many_is_left_out(fencepost, partition) -> None:
     """The rest is told, and the exit code says that something was left out."""
     os.mkfifo(partition / f"{99:020d}.log")
-    told = fencepost("log", "dump", partition)
+    told = fencepost("log dump", partition)
     assert told.code == 4 and "NOT READABLE" in told.out and "offset 29..29" in told.out
-    assert fencepost("log", "dump", partition, "--json").json["unreadable"] == 1
+    assert fencepost("log dump", partition, "--json").json["unreadable"] == 1
 
 
 def test_a_read_that_fails_is_told(fencepost, partition, monkeypatch) -> None:
@@ -183,7 +182,7 @@ def test_a_read_that_fails_is_told(fencepost, partition, monkeypatch) -> None:
         return honest(self, position, size)
 
     monkeypatch.setattr(RealSource, "read_at", failing)
-    told = fencepost("log", "dump", partition)
+    told = fencepost("log dump", partition)
     assert told.code == 4 and f"NOT READABLE {partition / BASE}.log: Input/output error" in told.out
 
 
@@ -192,7 +191,7 @@ def test_payloads_cannot_write_to_the_terminal(fencepost, tmp_path) -> None:
     value = b"\x1b]0;title\x07\n\xff" + b"x" * 1_000
     path = tmp_path / "copy"
     path.write_bytes(encode_batch([Record(3, -1, None, value)], base_offset=3, leader_epoch=0))
-    told = fencepost("log", "dump", path, "--deep")
+    told = fencepost("log dump", path, "--deep")
     assert told.code == 0, "a segment under another name"
     (line,) = [line for line in told.out.split("\n") if "value" in line]
     assert "\\x1b]0;title\\x07\\n\\xff" in line and len(line) < 400 and "time none key null" in line

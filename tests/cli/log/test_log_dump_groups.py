@@ -43,12 +43,12 @@ def test_commits_and_generations_are_decoded(fencepost, tmp_path: Path) -> None:
     for key, value in pairs:
         log.append_as_leader(encode_batch([Record(0, 0, key, value)], base_offset=0, leader_epoch=-1), 0)
     log.close()
-    told = fencepost("log", "dump", tmp_path / "__consumer_offsets-0", "--deep")
+    told = fencepost("log dump", tmp_path / "__consumer_offsets-0", "--deep")
     assert told.code == 0, told
     assert "group billing offset of orders-3: 17\n" in told.out
     assert "group billing: generation 4 protocol range leader c-1; c-1 has orders-3\n" in told.out
     assert "group billing offset of orders-3: removed\n" in told.out
-    files = fencepost("log", "dump", tmp_path / "__consumer_offsets-0", "--deep", "--json").json["files"]
+    files = fencepost("log dump", tmp_path / "__consumer_offsets-0", "--deep", "--json").json["files"]
     contents = [
         record
         for file in files
@@ -73,13 +73,13 @@ def test_snapshots_of_metadata_are_decoded(fencepost, tmp_path: Path) -> None:
     path = folder / "00000000000000000500-0000000002.checkpoint"
     path.write_bytes(data)
     (folder / "00000000000000000400.log").write_bytes(b"")
-    told = fencepost("log", "dump", folder, "--deep")
+    told = fencepost("log dump", folder, "--deep")
     assert told.code == 0, told
     assert f"{path.name}: metadata snapshot, {len(data)} bytes" in told.out
     assert "TopicRecord v0: name orders topic_id AAAAAAAAQACAAAAAAAAAkQ\n" in told.out
     assert "snapshot header" in told.out
     path.write_bytes(data[:-1])
-    assert fencepost("log", "dump", path).code == 1
+    assert fencepost("log dump", path).code == 1
 
 
 def test_metadata_records_are_decoded(fencepost, tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_metadata_records_are_decoded(fencepost, tmp_path: Path) -> None:
     for value in (topic, topic[:9], b"\x09something else"):
         log.append_as_leader(encode_batch([Record(0, 0, None, value)], base_offset=0, leader_epoch=-1), 0)
     log.close()
-    told = fencepost("log", "dump", tmp_path / "__cluster_metadata-0", "--deep")
+    told = fencepost("log dump", tmp_path / "__cluster_metadata-0", "--deep")
     assert told.code == 0, told
     assert "TopicRecord v0: name orders topic_id AAAAAAAAQACAAAAAAAAAkQ\n" in told.out
     assert "TopicRecord v0: nothing UNREADABLE: expected 6 bytes at byte 4 of the value, saw 5\n" in told.out
-    files = fencepost("log", "dump", tmp_path / "__cluster_metadata-0", "--deep", "--json").json["files"]
+    files = fencepost("log dump", tmp_path / "__cluster_metadata-0", "--deep", "--json").json["files"]
     contents = [
         record
         for file in files

@@ -6,7 +6,7 @@ import sys
 
 def test_the_bugs_of_the_log_are_listed(fencepost) -> None:
     """Rule: each planted bug of the log is a row with what it breaks, its story and who finds it."""
-    told = fencepost("bugs", "list", "--json")
+    told = fencepost("campaign bugs list --json")
     rows = {bug["bug"]: bug for bug in told.json["log_bugs"]}
     assert rows["KAFKA-4529"]["breaks"] == "COMPACTION"
     assert rows["KAFKA-4529"]["found_by"] == "log machine"
@@ -16,7 +16,7 @@ def test_the_bugs_of_the_log_are_listed(fencepost) -> None:
 def test_a_hunt_ends_in_a_script_that_shows_the_bug(fencepost, tmp_path) -> None:
     """Rule: the record names examples and steps, the script beside it fails the same way, and a recorded bug
     is not hunted again."""
-    asked = ("bugs", "hunt", "KAFKA-5249", "--examples", 400, "--no-shrink", "--out", tmp_path, "--json")
+    asked = ("campaign bugs hunt KAFKA-5249 --examples 400 --no-shrink --out", tmp_path, "--json")
     first = fencepost(*asked)
     assert first.code == 0 and first.json["hunts"] == []
     (hunt,) = first.json["log_hunts"]
@@ -31,14 +31,14 @@ def test_a_hunt_ends_in_a_script_that_shows_the_bug(fencepost, tmp_path) -> None
 
 def test_a_hunt_that_finds_nothing_is_undecided(fencepost) -> None:
     """Rule: one example proves nothing about a bug that takes several steps."""
-    told = fencepost("bugs", "hunt", "KAFKA-4529", "--examples", 1)
+    told = fencepost("campaign bugs hunt KAFKA-4529 --examples 1")
     assert told.code == 3
     assert "not in 1" in told.out
 
 
 def test_an_unknown_bug_is_refused_with_the_ids_of_both_kinds(fencepost) -> None:
     """Rule: one sentence, what was expected and what was seen."""
-    told = fencepost("bugs", "hunt", "KAFKA-1")
+    told = fencepost("campaign bugs hunt KAFKA-1")
     assert told.code == 2
     assert "KAFKA-4529" in told.sentence and "KIP-101" in told.sentence
 
@@ -46,6 +46,6 @@ def test_an_unknown_bug_is_refused_with_the_ids_of_both_kinds(fencepost) -> None
 def test_a_garbled_record_is_refused(fencepost, tmp_path) -> None:
     """Rule: a record that is none is named, not overwritten."""
     (tmp_path / "log-track-record.json").write_text("[")
-    told = fencepost("bugs", "hunt", "KAFKA-6975", "--out", tmp_path)
+    told = fencepost("campaign bugs hunt KAFKA-6975 --out", tmp_path)
     assert told.code == 2
     assert "log-track-record.json" in told.sentence

@@ -68,6 +68,6 @@ def test_a_library_without_a_list_of_files_is_told() -> None:
 def test_a_file_in_the_way_is_told_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command line says what was expected, and writes nothing."""
     (tmp_path / "out").touch()
-    assert run(["package", str(tmp_path / "out"), "--no-libraries"]) == 2
+    assert run(["mine", "package", str(tmp_path / "out"), "--no-libraries"]) == 2
     assert "expected a folder for the archive, saw a file" in capsys.readouterr().err
     assert (tmp_path / "out").read_bytes() == b""

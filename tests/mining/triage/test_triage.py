@@ -82,7 +82,7 @@ def test_explain_names_the_protection_and_the_parting_event(planted, tmp_path, c
     """Rule: with the missing protection the run passes, and parts from the failing one at the protection's
     own step."""
     number = next(bug.number for bug in planted.summary.bugs.bugs if bug.anomaly == "empty_isr")
-    code = fencepost(["explain", str(planted.out), "--bug", str(number), "--seconds", "0", "--json"])
+    code = fencepost(["mine", "explain", str(planted.out), "--bug", str(number), "--seconds", "0", "--json"])
     told = json.loads(capsys.readouterr().out)
     assert code == told["exit_code"] == 1
     closest = told["cause"]["passing"][0]
@@ -93,7 +93,7 @@ def test_explain_names_the_protection_and_the_parting_event(planted, tmp_path, c
 
 def test_a_bug_that_is_not_there_is_one_sentence(planted, tmp_path, capsys) -> None:
     """Rule: a number without a bug, and a folder without a mining, are told in one sentence."""
-    assert fencepost(["explain", str(planted.out), "--bug", "9"]) == 2
+    assert fencepost(["mine", "explain", str(planted.out), "--bug", "9"]) == 2
     assert "expected --bug from 1 to 2, saw 9" in capsys.readouterr().err.replace("\n", " ")
     with pytest.raises(TraceError, match=r"bugs\.json"):
         read_bugs(tmp_path)
@@ -114,6 +114,6 @@ def test_histories_without_events_are_grouped_by_their_operations(make, tmp_path
         ("lost_write", 4),
     ]
     assert all("no protocol events" in bug.missing[0] and bug.smallest.replay == "" for bug in bugs)
-    assert fencepost(["explain", str(tmp_path / "out"), "--json"]) == 1
+    assert fencepost(["mine", "explain", str(tmp_path / "out"), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["cause"] is None and told["why_not"] == "the trace has no plan that could be run again"

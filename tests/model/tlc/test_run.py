@@ -142,10 +142,10 @@ def test_mistakes_of_the_caller(tmp_path):
 
 def test_the_command_line(capsys):
     """Rule: exit code 1 for a finding, the counterexample for a person; 2 and a sentence for a mistake."""
-    assert fencepost(["tlc", "check", str(SPECS / "Locks.tla"), "--workers", "1"]) == 1
+    assert fencepost(["model", "tlc", "check", str(SPECS / "Locks.tla"), "--workers", "1"]) == 1
     out, err = capsys.readouterr()
     assert re.search(r"violated: Deadlock reached .*TLC \d", out)
     assert "Take" in out
     assert "TLC from" in err
-    assert fencepost(["tlc", "check", str(SPECS / "Locks.tla"), "--constant", "Nothing=1"]) == 2
+    assert fencepost(["model", "tlc", "check", str(SPECS / "Locks.tla"), "--constant", "Nothing=1"]) == 2
     assert "expected constants that the configuration assigns" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The tapped application against Apache Kafka through the proxy, and what `fencepost blame` makes of it.
+"""The tapped application against Apache Kafka through the proxy, and what `proxy blame` makes of it.
 
     python -m tools.proxy_apps.tapped [--client 4.3.1] [--broker 4.4.0] [--records 2000]
 
@@ -62,7 +62,7 @@ def run(client: str, broker: str, records: int, ids: bool) -> dict[str, Any]:
             done = subprocess.run(
                 [*command, *more], capture_output=True, text=True, timeout=RUN_S, check=True
             )
-        blame = ["blame", str(out / "live"), str(out / "app.tap"), "--json"]
+        blame = ["proxy", "blame", str(out / "live"), str(out / "app.tap"), "--json"]
         found = subprocess.run(
             [sys.executable, "-c", PROXY, *blame], capture_output=True, text=True, timeout=RUN_S, check=False
         )

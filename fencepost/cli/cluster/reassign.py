@@ -1,4 +1,4 @@
-"""`fencepost reassign`: move partitions between brokers, with the files and words of Kafka's
+"""`fencepost cluster reassign`: move partitions between brokers, with the files and words of Kafka's
 kafka-reassign-partitions.
 
 Owns messages. Must not know how a reassignment is checked, written or carried out.
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import rich_click as click
 
-from fencepost.cli.zookeeper import cluster_options, connected, draw, seed_option
-from fencepost.console.options import json_option
+from fencepost.cli.cluster.zookeeper import cluster_options, connected, draw, seed_option
+from fencepost.console.options import FILE_THAT_IS, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
 Needed = TypeVar("Needed")
-file_type = click.Path(path_type=Path, exists=True, dir_okay=False)
+file_type = FILE_THAT_IS
 
 
-@click.command("reassign")
+@click.command("reassign", short_help="Move partitions between brokers.")
 @click.option(
     "--generate",
     "action",
@@ -62,7 +62,7 @@ def command(
     seed: int | None,
     zookeeper: str | None,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Move partitions between brokers, or change how many replicas they have.
 
@@ -72,13 +72,12 @@ def command(
     \b
     Examples
       # topics.json: {"version":1,"topics":[{"topic":"orders"}]}
-      fencepost reassign --generate --broker-list 2,3 \\
+      fencepost cluster reassign --generate --broker-list 2,3 \\
           --topics-to-move-json-file topics.json
       # move.json: the proposed configuration
-      fencepost reassign --execute --reassignment-json-file move.json
-      fencepost reassign --verify --reassignment-json-file move.json
+      fencepost cluster reassign --execute --reassignment-json-file move.json
+      fencepost cluster reassign --verify --reassignment-json-file move.json
     """
-    output = Output(as_json)
     if action == "generate":
         names = _needed(context, topics_file, "--topics-to-move-json-file", action)
         brokers = _brokers(context, _needed(context, broker_list, "--broker-list", action))
@@ -113,8 +112,9 @@ def _generate(
     proposal: Proposal = session.run(generate(topics, brokers, draw(seed), str(file)))
     output.say("Current partition replica assignment", encode_reassignment(proposal.current), "")
     output.say("Proposed partition reassignment configuration", encode_reassignment(proposal.proposed))
-    output.emit({"current": _plain(proposal.current), "proposed": _plain(proposal.proposed)})
-    return ExitCode.NOTHING_FOUND
+    return output.end(
+        ExitCode.NOTHING_FOUND, {"current": _plain(proposal.current), "proposed": _plain(proposal.proposed)}
+    )
 
 
 def _execute(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCode:
@@ -125,8 +125,7 @@ def _execute(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCo
     output.say("Current partition replica assignment", "", encode_reassignment(current), "")
     output.say("Save this to use as the --reassignment-json-file option during rollback")
     output.say("Successfully started reassignment of partitions.")
-    output.emit({"current": _plain(current), "started": True})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"current": _plain(current), "started": True})
 
 
 def _verify(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCode:

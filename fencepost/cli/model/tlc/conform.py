@@ -1,4 +1,4 @@
-"""`fencepost tlc conform`: recorded runs checked against the TLA+ twin, by TLC."""
+"""`fencepost model tlc conform`: recorded runs checked against the TLA+ twin, by TLC."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +7,11 @@ from typing import Any
 import rich_click as click
 from attrs import field, frozen
 
-from fencepost.cli.tlc.words import progress_words, tell_toolbox
-from fencepost.console.options import LARGEST_SEED, NumberRange, json_option
+from fencepost.cli.model.tlc.words import java_options, progress_words, run_options, tell_toolbox
+from fencepost.console.options import ANY_PATH, json_option, trace_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.conform import Recorded, ReplayAnswer, recorded, validate
 from fencepost.model.lives import with_lives
-from fencepost.model.tlc import RunLimits, RunOptions
 from fencepost.report.words import event_in_words, partition_name
 from fencepost.traces.errors import ExitCode, FencepostError, PlanError, strongest
 from fencepost.traces.events import Event
@@ -48,38 +47,23 @@ class Cases:
 
 
 @click.command("conform", short_help="Does the TLA+ protocol allow every recorded step?")
-@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TRACE...")
-@click.option(
-    "--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="Only the trace with this id."
-)
+@click.argument("inputs", nargs=-1, required=True, type=ANY_PATH, metavar="TRACE...")
+@trace_option("Only the trace with this id.")
 @click.option("--partition", metavar="T-0", help="Only this partition.")
 @click.option(
     "--compare",
     is_flag=True,
     help="Also run `fencepost check`'s conformance, and compare: do both name the same event?",
 )
-@click.option("--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS", help="Stop, undecided.")
-@click.option(
-    "--memory",
-    type=click.IntRange(1),
-    metavar="MB",
-    help="Limit of the Java process's resident memory.",
-)
-@click.option(
-    "--jar",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Use this tla2tools.jar.",
-)
+@java_options
 @json_option
 def conform_command(
     inputs: tuple[Path, ...],
     trace_id: int | None,
     partition: str | None,
     compare: bool,
-    timeout: float | None,
-    memory: int | None,
-    jar: Path | None,
-    as_json: bool,
+    output: Output,
+    **java: Any,
 ) -> ExitCode:
     """Replay the protocol events of recorded runs through ReplicationTrace.tla, partition by partition.
 
@@ -90,14 +74,13 @@ def conform_command(
     \b
     Examples
       # a campaign's folder
-      fencepost tlc conform out/mine
+      fencepost model tlc conform out/mine
       # one partition of one run
-      fencepost tlc conform out/mine --trace 17 --partition t-0
+      fencepost model tlc conform out/mine --trace 17 --partition t-0
       # do the two implementations of the protocol agree?
-      fencepost tlc conform out/mine --compare
+      fencepost model tlc conform out/mine --compare
     """
-    output = Output(as_json)
-    options = RunOptions(jar=jar, limits=RunLimits(seconds=timeout, memory_mb=memory))
+    options = run_options(**java)
     tell_toolbox(output, options)
     read = _read(inputs, trace_id, partition, output)
     if not read.cases:
@@ -108,10 +91,7 @@ def conform_command(
         )
     if not found.decided:
         output.say(f"undecided: {found.last.reason}")
-        output.emit(
-            {"outcome": "undecided", "reason": found.last.reason, "exit_code": int(ExitCode.UNDECIDED)}
-        )
-        return ExitCode.UNDECIDED
+        return output.end(ExitCode.UNDECIDED, {"outcome": "undecided", "reason": found.last.reason})
     pairs = list(zip(read.cases, found.answers, strict=True))
     disagreed = _disagreements(pairs) if compare else []
     _show(read, pairs, disagreed, compare, output)
@@ -121,8 +101,7 @@ def conform_command(
         else ""
     )
     code = _exit_code(read, pairs, disagreed)
-    output.emit(_as_dict(read, pairs, disagreed if compare else None, found.seconds, code))
-    return code
+    return output.end(code, _as_dict(read, pairs, disagreed if compare else None, found.seconds))
 
 
 # ---- reading
@@ -225,8 +204,7 @@ def _tell_nothing(read: Cases, output: Output) -> ExitCode:
         output.say(f"{source} {trace}: undecided: {reason}")
     code = _exit_code(read, [], [])
     output.say(f"{len(read.traces)} traces, no protocol events")
-    output.emit(_as_dict(read, [], None, 0.0, code))
-    return code
+    return output.end(code, _as_dict(read, [], None, 0.0))
 
 
 def _exit_code(
@@ -261,7 +239,6 @@ def _as_dict(
     pairs: list[tuple[Case, ReplayAnswer]],
     disagreed: list[tuple[Case, int, int]] | None,
     seconds: float,
-    code: ExitCode,
 ) -> dict[str, Any]:
     return {
         "traces": len(read.traces),
@@ -272,5 +249,4 @@ def _as_dict(
         "unreadable": read.unreadable,
         "disagreements": None if disagreed is None else len(disagreed),
         "seconds": round(seconds, 3),
-        "exit_code": int(code),
     }

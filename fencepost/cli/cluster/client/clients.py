@@ -6,19 +6,21 @@ sent or read.
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from attrs import frozen
 
-from fencepost.console.options import Decorator
-from fencepost.traces.errors import FencepostError, unknown_name
+from fencepost.console.options import FILE, FILE_THAT_IS, Decorator, directory_option, options
+from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
 
 if TYPE_CHECKING:
     from fencepost.impl.runtime.addresses import Address
     from fencepost.impl.runtime.client import Connect
+    from fencepost.wire.client import Access
 
 REQUEST_TIMEOUT_MS = 5_000
 """Time-out of one attempt, so that a dead broker is noticed. Kafka's clients wait 30 s."""
@@ -30,9 +32,10 @@ CLUSTER = Path("out/cluster")
 """Where `fencepost cluster up` puts a cluster, and the tools look for it."""
 
 
-def _bootstrap(
+def addresses(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[tuple[str, int], ...]:
+    """Each HOST:PORT of a list with commas; () for none. context, parameter: click's, for the message."""
     from fencepost.impl.runtime.addresses import parse_address
 
     try:
@@ -41,33 +44,12 @@ def _bootstrap(
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-directory_option: Decorator = click.option(
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
-    default=CLUSTER,
-    show_default=True,
-    help="The directory of a running `fencepost cluster`.",
-)
-bootstrap_option: Decorator = click.option(
-    "--bootstrap",
-    metavar="HOST:PORT,...",
-    callback=_bootstrap,
-    help="Bootstrap servers of any Kafka, instead of a cluster's directory.",
-)
-ca_option: Decorator = click.option(
-    "--tls-ca",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="With --bootstrap: use TLS, and trust the certificates that this file (PEM) signs.",
-)
-user_option: Decorator = click.option(
-    "--user",
-    metavar="NAME",
-    help=f"With --bootstrap: log in by SASL/PLAIN with this name and the password in ${PASSWORD}.",
+cluster_directory = directory_option(
+    str(CLUSTER), "The directory of a `fencepost cluster`: all its files are there."
 )
 record_option: Decorator = click.option(
     "--record",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Add the operations to this history (.jsonl), for `fencepost check FILE`. Record producers and "
     "consumers into the same file.",
@@ -108,6 +90,15 @@ class Bootstrap:
     ca: Path | None
     user: str | None
 
+    def access(self) -> "Access":
+        """How to log in."""
+        import ssl
+
+        from fencepost.wire.client import Access
+
+        tls = None if self.ca is None else ssl.create_default_context(cafile=self.ca)
+        return Access(tls=tls, user=self.user or "", password=os.environ.get(PASSWORD, ""))
+
     def options(self, directory: Path) -> dict[str, str]:
         """The options that name this Kafka, or without bootstrap servers the cluster of `directory`: none for
         the usual one."""
@@ -117,27 +108,57 @@ class Bootstrap:
         return {"--bootstrap": servers, "--tls-ca": str(self.ca or ""), "--user": self.user or ""}
 
 
+_bootstrap_options: Decorator = options(
+    click.option(
+        "--bootstrap",
+        metavar="HOST:PORT,...",
+        callback=addresses,
+        help="Bootstrap servers of any Kafka, instead of a cluster's directory.",
+    ),
+    click.option(
+        "--tls-ca",
+        type=FILE_THAT_IS,
+        metavar="FILE",
+        help="With --bootstrap: use TLS, and trust the certificates that this file (PEM) signs.",
+    ),
+    click.option(
+        "--user",
+        metavar="NAME",
+        help=f"With --bootstrap: log in by SASL/PLAIN with this name and the password in ${PASSWORD}.",
+    ),
+)
+
+
+def bootstrap_options(command: Callable[..., ExitCode]) -> Callable[..., Any]:
+    """--bootstrap, --tls-ca and --user, which the command gets as one Bootstrap."""
+
+    @wraps(command)
+    def with_bootstrap(
+        *, bootstrap: tuple[tuple[str, int], ...], tls_ca: Path | None, user: str | None, **more: Any
+    ) -> ExitCode:
+        if not bootstrap and (tls_ca or user):
+            raise click.UsageError("--tls-ca and --user are for --bootstrap, which is not given")
+        return command(bootstrap=Bootstrap(servers=bootstrap, ca=tls_ca, user=user), **more)
+
+    return _bootstrap_options(with_bootstrap)
+
+
 def target(directory: Path, topic: str, bootstrap: Bootstrap) -> Target:
     """The topic, in the cluster of `directory`, or in that of the bootstrap servers if there are any. Raises
     FencepostError."""
     if bootstrap.servers:
         return _anywhere(bootstrap, topic)
-    if bootstrap.ca or bootstrap.user:
-        raise click.UsageError("--tls-ca and --user are for --bootstrap, which is not given")
     return _of_directory(directory, topic)
 
 
 def _anywhere(bootstrap: Bootstrap, topic: str) -> Target:
-    import ssl
-
-    from fencepost.wire.client import Access, KafkaNetwork, look_around
+    from fencepost.wire.client import KafkaNetwork, look_around
 
     if bootstrap.user and PASSWORD not in os.environ:
         raise click.UsageError(
             f"expected the password of {bootstrap.user} in the environment variable {PASSWORD}, saw none"
         )
-    tls = None if bootstrap.ca is None else ssl.create_default_context(cafile=bootstrap.ca)
-    access = Access(tls=tls, user=bootstrap.user or "", password=os.environ.get(PASSWORD, ""))
+    access = bootstrap.access()
     addresses, metadata = asyncio.run(look_around(bootstrap.servers, access))
     names = sorted({each.partition.topic for each in metadata.partitions})
     where = ",".join(f"{host}:{port}" for host, port in bootstrap.servers)
@@ -158,7 +179,7 @@ def _anywhere(bootstrap: Bootstrap, topic: str) -> Target:
 
 
 def _no_topic(
-    topic: str, names: Sequence[str], where: str, hint: str = "`fencepost topics create` makes one"
+    topic: str, names: Sequence[str], where: str, hint: str = "`fencepost cluster topics create` makes one"
 ) -> FencepostError:
     return FencepostError(
         expected=f"one of the topics {', '.join(names)}" if names else "a topic of this cluster",

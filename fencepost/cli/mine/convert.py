@@ -1,4 +1,4 @@
-"""`fencepost convert`: writes histories of any known format as Parquet folders of ours, or JSON lines.
+"""`fencepost mine convert`: writes histories of any known format as Parquet folders of ours, or JSON lines.
 
 Owns the names of traces in the new place, and that the output is written completely or not at all. Must not
 know formats: inputs.py reads, traces/ writes.
@@ -7,14 +7,16 @@ know formats: inputs.py reads, traces/ writes.
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from attrs import define, evolve, field
 
+from fencepost.cli.inputs import format_option, readable_pieces
 from fencepost.console.conventions import convention_options
-from fencepost.console.options import Named, json_option
+from fencepost.console.options import ANY_PATH, Named, inputs_argument, json_option
 from fencepost.console.output import Bar, Output
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
 from fencepost.traces.importers.conventions import Conventions, Order
@@ -167,26 +169,15 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
     seal(store)
 
 
-@click.command("convert")
-@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="New or empty folder, or a new file of JSON lines.",
-)
+@click.command("convert", short_help="Histories of any known format into Parquet or JSON lines.")
+@inputs_argument
+@click.option("--out", required=True, type=ANY_PATH, help="New or empty folder, or a new file of JSON lines.")
 @click.option(
     "--to",
     type=Named([PARQUET, JSONL]),
     help="Output format. [default: jsonl for a name that ends so, otherwise parquet]",
 )
-@click.option(
-    "--format",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="Format of the input files (docs/how-to/models.md).",
-)
+@format_option
 @convention_options
 @click.option("--renumber", is_flag=True, help="Give traces the ids 0, 1, ... in the order of the input.")
 @click.option(
@@ -200,7 +191,7 @@ def command(
     format: str,
     renumber: bool,
     keep_going: bool,
-    as_json: bool,
+    output: Output,
     order: Order,
     keyed: bool | None,
     failed_cas_observes: bool,
@@ -213,34 +204,21 @@ def command(
     \b
     Examples
       # a Jepsen history for Spark
-      fencepost convert history.edn --out out/jepsen
+      fencepost mine convert history.edn --out out/jepsen
       # a whole folder, without the unreadable files
-      fencepost convert store/ --out out/all --keep-going
+      fencepost mine convert store/ --out out/all --keep-going
       # a campaign as text
-      fencepost convert out/broken --out broken.jsonl
+      fencepost mine convert out/broken --out broken.jsonl
     """
-    from fencepost.mining.inputs.traces import FORMATS, Piece, pieces_of
-
-    output = Output(as_json)
-    if format not in FORMATS:
-        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
     chosen = to or (JSONL if out.suffix == ".jsonl" else PARQUET)
     conversion = Conversion(renumber=renumber, keep_going=keep_going)
     if chosen == PARQUET and len(inputs) == 1 and _is_long(inputs[0]):
         _write_long(inputs[0], out, conversion, output)
         return _tell(conversion, out, chosen, output)
     with _whole(out) as made:
-        pieces = []
-        for piece in pieces_of(
-            inputs,
-            format,
-            output.note,
-            Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes),
-        ):
-            if isinstance(piece, Piece):
-                pieces.append(piece)
-            else:
-                conversion.quarantine(piece.reason, output)
+        conventions = Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes)
+        refused = partial(conversion.quarantine, output=output)
+        pieces = readable_pieces(inputs, format, conventions, refused, output)
         with output.progress("pieces", len(pieces)) as bar:
             _write(made, chosen, conversion.traces(pieces, output, bar))
         if not conversion.digests:
@@ -279,7 +257,8 @@ def _tell(conversion: Conversion, out: Path, to: str, output: Output) -> ExitCod
         f"{conversion.events} events"
     )
     output.say(f"{counted} written to {out} ({to})")
-    output.emit(
+    return output.end(
+        code,
         {
             "out": str(out),
             "to": to,
@@ -290,7 +269,5 @@ def _tell(conversion: Conversion, out: Path, to: str, output: Output) -> ExitCod
             "restated_digests": conversion.restated,
             "unreadable": conversion.unreadable,
             "taken": conversion.taken,
-            "exit_code": int(code),
-        }
+        },
     )
-    return code

@@ -1,17 +1,17 @@
-"""`fencepost elect preferred`: lets preferred replicas lead again. Owns messages; must not know how the
+"""`fencepost cluster elect preferred`: preferred replicas lead again. Owns messages; must not know how the
 controller elects."""
 
 from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.zookeeper import cluster_options, connected
-from fencepost.console.options import json_option
+from fencepost.cli.cluster.zookeeper import cluster_options, connected
+from fencepost.console.options import FILE_THAT_IS, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 
-@click.group("elect")
+@click.group("elect", short_help="Elect partition leaders.")
 def command() -> None:
     """Ask the controller of a running cluster to elect partition leaders.
 
@@ -20,9 +20,9 @@ def command() -> None:
 
     \b
     Examples
-      fencepost elect preferred
+      fencepost cluster elect preferred
       # some.json: {"partitions":[{"topic":"orders","partition":0}]}
-      fencepost elect preferred --path-to-json-file some.json
+      fencepost cluster elect preferred --path-to-json-file some.json
     """
 
 
@@ -30,19 +30,19 @@ def command() -> None:
 @click.option(
     "--path-to-json-file",
     "file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE_THAT_IS,
     help='Only these partitions: {"partitions":[{"topic":"t","partition":0}]}. By default all.',
 )
 @cluster_options
 @json_option
-def preferred(file: Path | None, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
+def preferred(file: Path | None, zookeeper: str | None, directory: Path, output: Output) -> ExitCode:
     """Let the preferred replica of each partition (the first one) lead again, if it is alive and in sync.
     Other partitions do not change.
 
     \b
     Examples
-      fencepost elect preferred
-      fencepost elect preferred --path-to-json-file some.json --json
+      fencepost cluster elect preferred
+      fencepost cluster elect preferred --path-to-json-file some.json --json
     """
     from fencepost.impl.admin.preferred import decode_partitions, elect_preferred
 
@@ -50,12 +50,11 @@ def preferred(file: Path | None, zookeeper: str | None, directory: Path, as_json
     keys = decode_partitions(file.read_bytes(), where) if file else None
     with connected(zookeeper, directory) as session:
         asked = session.run(elect_preferred(keys, where))
-    output = Output(as_json)
     shown = ", ".join(str(key) for key in asked[:20]) + (
         f" and {len(asked) - 20} more" if len(asked) > 20 else ""
     )
     output.say(f"Successfully started preferred replica election for partitions {shown}")
-    output.emit(
-        {"partitions": [{"topic": key.topic, "partition": key.partition} for key in asked], "started": True}
+    return output.end(
+        ExitCode.NOTHING_FOUND,
+        {"partitions": [{"topic": key.topic, "partition": key.partition} for key in asked], "started": True},
     )
-    return ExitCode.NOTHING_FOUND

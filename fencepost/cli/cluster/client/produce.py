@@ -1,4 +1,4 @@
-"""`fencepost produce`: sends lines of standard input as records to a running cluster."""
+"""`fencepost cluster produce`: sends lines of standard input as records to a running cluster."""
 
 import asyncio
 import secrets
@@ -7,31 +7,29 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import rich_click as click
 from attrs import define, evolve, field, frozen
 
-from fencepost.cli.client.clients import (
+from fencepost.cli.cluster.client.clients import (
     REQUEST_TIMEOUT_MS,
     Bootstrap,
     Target,
-    bootstrap_option,
-    ca_option,
-    directory_option,
+    bootstrap_options,
+    cluster_directory,
     partition_option,
     record_option,
     target,
-    user_option,
 )
-from fencepost.console.options import Named, json_option
+from fencepost.console.options import Named, default_option, json_option
 from fencepost.console.output import Output
 from fencepost.report.commands import consume_recorded
 from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
 if TYPE_CHECKING:
-    from fencepost.cli.client.history import RecordedRun
+    from fencepost.cli.cluster.client.history import RecordedRun
     from fencepost.impl.client.producer.producer import Producer
     from fencepost.impl.core.core_interface import Effect, Input, Produce
 
@@ -70,55 +68,39 @@ class Options:
     delivery_timeout_ms: int
 
 
-@click.command("produce")
+@click.command("produce", short_help="Send lines of standard input as records.")
 @click.argument("topic")
-@directory_option
-@bootstrap_option
-@ca_option
-@user_option
+@cluster_directory
+@bootstrap_options
 @click.option("--key-separator", metavar="TEXT", help="The part of a line before this text is the key.")
-@click.option(
+@default_option(
     "--partitioner",
     type=Named(["key_hash", "sticky", "round_robin", "random"]),
     default="key_hash",
-    show_default=True,
     help="How to choose the partition. key_hash: as Kafka's clients; records without a key as sticky.",
 )
 @partition_option
-@click.option("--acks", type=Named(list(ACKS)), default="all", show_default=True)
+@default_option("--acks", type=Named(list(ACKS)), default="all")
 @click.option(
     "--idempotent/--no-idempotent",
     default=None,
     help="Number the batches, so that a retry writes nothing twice. [default: with --acks all]",
 )
-@click.option("--linger-ms", type=click.IntRange(0, 60_000), default=5, show_default=True)
-@click.option("--batch-bytes", type=click.IntRange(1, 10_000_000), default=16_384, show_default=True)
-@click.option(
-    "--compression",
-    type=Named(["none", "gzip", "snappy", "lz4", "zstd"]),
-    default="none",
-    show_default=True,
-)
-@click.option("--delivery-timeout-ms", type=click.IntRange(10, 1_000_000), default=120_000, show_default=True)
+@default_option("--linger-ms", type=click.IntRange(0, 60_000), default=5)
+@default_option("--batch-bytes", type=click.IntRange(1, 10_000_000), default=16_384)
+@default_option("--compression", type=Named(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
+@default_option("--delivery-timeout-ms", type=click.IntRange(10, 1_000_000), default=120_000)
 @record_option
 @json_option
 def command(
     topic: str,
     directory: Path,
-    bootstrap: tuple[tuple[str, int], ...],
-    tls_ca: Path | None,
-    user: str | None,
-    key_separator: str | None,
-    partitioner: str,
-    partition: int | None,
+    bootstrap: Bootstrap,
     acks: str,
     idempotent: bool | None,
-    linger_ms: int,
-    batch_bytes: int,
-    compression: str,
-    delivery_timeout_ms: int,
     record: Path | None,
-    as_json: bool,
+    output: Output,
+    **asked: Any,
 ) -> ExitCode:
     """Send each line of standard input to TOPIC of a running `fencepost cluster`, or of any Kafka with
     --bootstrap, and wait until every append has an outcome.
@@ -128,32 +110,21 @@ def command(
 
     \b
     Examples
-      seq 1000 | fencepost produce orders
-      seq 1000 | fencepost produce orders --bootstrap 127.0.0.1:9092
-      printf 'alice:5\\nbob:7\\n' | fencepost produce orders --key-separator : --record out/orders.jsonl
-      fencepost produce orders --acks 1 --no-idempotent --partitioner round_robin < lines.txt
+      seq 1000 | fencepost cluster produce orders
+      seq 1000 | fencepost cluster produce orders --bootstrap 127.0.0.1:9092
+      echo alice:5 | fencepost cluster produce orders --key-separator : --record out/orders.jsonl
+      fencepost cluster produce orders --acks 1 --no-idempotent --partitioner round_robin < lines.txt
     """
     if idempotent and acks != "all":
         raise click.UsageError(f"--idempotent needs --acks all: expected all, saw {acks}")
-    options = Options(
-        key_separator=key_separator,
-        partitioner=partitioner,
-        partition=partition,
-        acks=ACKS[acks],
-        idempotent=acks == "all" if idempotent is None else idempotent,
-        linger_ms=linger_ms,
-        batch_bytes=batch_bytes,
-        compression=compression,
-        delivery_timeout_ms=delivery_timeout_ms,
-    )
-    from fencepost.cli.client.history import RecordedRun, check_record
+    idempotent = acks == "all" if idempotent is None else idempotent
+    options = Options(acks=ACKS[acks], idempotent=idempotent, **asked)
+    from fencepost.cli.cluster.client.history import RecordedRun, check_record
 
-    output = Output(as_json)
     if record is not None:
         check_record(record)
-    cluster = Bootstrap(servers=bootstrap, ca=tls_ca, user=user)
-    where = target(directory, topic, cluster)
-    where.chosen(partition)
+    where = target(directory, topic, bootstrap)
+    where.chosen(options.partition)
     run = _Run(where, options)
     if record is not None:
         run.recorded = RecordedRun.begin(record, may_duplicate=not options.idempotent)
@@ -162,7 +133,7 @@ def command(
     finally:
         if run.recorded is not None:
             run.recorded.end(run.operations(), duplicates=run.may_duplicate)
-    return _tell(output, run, record, cluster.options(directory))
+    return _tell(output, run, record, bootstrap.options(directory))
 
 
 @define(eq=False)
@@ -363,7 +334,8 @@ def _tell(output: Output, run: _Run, record: Path | None, cluster: Mapping[str, 
     if record is not None:
         read = consume_recorded(run.where.topic, record, cluster)
         output.note(f"recorded in {record}; before it can be judged, read the topic into it: {read}")
-    output.emit(
+    return output.end(
+        ExitCode.NOTHING_FOUND if ok == len(run.done) else ExitCode.UNDECIDED,
         {
             "topic": run.where.topic,
             "lines": len(run.done),
@@ -372,6 +344,5 @@ def _tell(output: Output, run: _Run, record: Path | None, cluster: Mapping[str, 
             "unknown": unknown,
             "partitions": spread,
             "record": None if record is None else str(record),
-        }
+        },
     )
-    return ExitCode.NOTHING_FOUND if ok == len(run.done) else ExitCode.UNDECIDED

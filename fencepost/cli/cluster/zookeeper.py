@@ -4,15 +4,15 @@ Owns the options, the connection and where the placement of replicas starts. Mus
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.cli.client.clients import directory_option
-from fencepost.console.options import Decorator
+from fencepost.cli.cluster.client.clients import addresses, cluster_directory
+from fencepost.console.options import Decorator, options
 from fencepost.traces.errors import EnvironmentError_
 
 if TYPE_CHECKING:
@@ -20,23 +20,16 @@ if TYPE_CHECKING:
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
 
-def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from fencepost.impl.runtime.addresses import parse_address
+def zookeeper_option(what: str) -> Decorator:
+    """The option --zookeeper, a server's address. what: the help text."""
+    return click.option("--zookeeper", metavar="HOST:PORT", callback=_address, help=what)
 
-    if value is not None:
-        try:
-            parse_address(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error), context, parameter) from None
+
+def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    addresses(context, parameter, value)
     return value
 
 
-zookeeper_option: Decorator = click.option(
-    "--zookeeper",
-    metavar="HOST:PORT",
-    callback=_address,
-    help="The cluster's ZooKeeper server. By default that of the cluster in --directory.",
-)
 seed_option: Decorator = click.option(
     "--seed",
     type=click.IntRange(0),
@@ -45,9 +38,10 @@ seed_option: Decorator = click.option(
 )
 
 
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--zookeeper and --directory."""
-    return zookeeper_option(directory_option(command))
+cluster_options: Decorator = options(
+    zookeeper_option("The cluster's ZooKeeper server. By default that of the cluster in --directory."),
+    cluster_directory,
+)
 
 
 def draw(seed: int | None) -> "Draw":

@@ -194,7 +194,7 @@ def _read(path: Path) -> Trace:
     if len(traces) != 1 or (traces[0].profile, traces[0].target) != (PROFILE, TARGET):
         seen = f"{len(traces)} traces, the first of profile {traces[0].profile} on {traces[0].target}"
         raise TraceError(
-            expected="a history that `fencepost produce` or `consume` recorded, or no file",
+            expected="a history that `fencepost cluster produce` or `consume` recorded, or no file",
             seen=seen,
             where=str(path),
         )

@@ -1,10 +1,15 @@
-"""Reports of TLC's output, for a person or as JSON, for the commands of `fencepost tlc`."""
+"""Reports of TLC's output, for a person or as JSON, for the commands of `fencepost model tlc`."""
 
+from pathlib import Path
 from typing import Any
 
+import rich_click as click
+
+from fencepost.console.options import FILE, Decorator, NumberRange, options
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.tlc import (
     Counterexample,
+    RunLimits,
     RunOptions,
     RunOutcome,
     RunProgress,
@@ -25,6 +30,23 @@ EXIT_CODES = {
 COLOURS = {RunOutcome.HOLDS: "green", RunOutcome.SAMPLED: "green", RunOutcome.VIOLATED: "red"}
 MOST_PRINTED = 20
 """Lines of the specification's own output in the report for a person."""
+
+
+java_options: Decorator = options(
+    click.option(
+        "--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS", help="Stop TLC, undecided."
+    ),
+    click.option(
+        "--memory", type=click.IntRange(1), metavar="MB", help="Limit of the Java process's resident memory."
+    ),
+    click.option("--jar", type=FILE, help="Use this tla2tools.jar."),
+)
+
+
+def run_options(*, timeout: float | None, memory: int | None, jar: Path | None, **more: Any) -> RunOptions:
+    """What the options ask of TLC. timeout: seconds, memory: MB, None: no limit; jar: None for the one
+    that is found; more: other fields."""
+    return RunOptions(jar=jar, limits=RunLimits(seconds=timeout, memory_mb=memory), **more)
 
 
 def tell_toolbox(output: Output, options: RunOptions) -> None:
@@ -73,8 +95,7 @@ def tell(result: TlcResult, output: Output) -> ExitCode:
         soft_wrap=True,
         style=COLOURS.get(result.outcome, "yellow"),
     )
-    output.emit(as_dict(result))
-    return EXIT_CODES[result.outcome]
+    return output.end(EXIT_CODES[result.outcome], as_dict(result))
 
 
 def _version(result: TlcResult) -> str:
@@ -135,5 +156,4 @@ def as_dict(result: TlcResult) -> dict[str, Any]:
         "jar": toolbox and toolbox.jar,
         "jar_from": toolbox and toolbox.jar_from,
         "java_version": toolbox and toolbox.java_version,
-        "exit_code": int(EXIT_CODES[result.outcome]),
     }

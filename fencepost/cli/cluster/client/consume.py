@@ -1,40 +1,35 @@
-"""`fencepost consume`: prints records of a running cluster as lines of standard output."""
+"""`fencepost cluster consume`: prints records of a running cluster as lines of standard output."""
 
 import asyncio
 from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.client.clients import (
+from fencepost.cli.cluster.client.clients import (
     Bootstrap,
-    bootstrap_option,
-    ca_option,
-    directory_option,
+    bootstrap_options,
+    cluster_directory,
     partition_option,
     record_option,
     target,
-    user_option,
 )
-from fencepost.cli.client.consumers import Alone, Lines, Member, nameable
-from fencepost.console.options import Named
+from fencepost.cli.cluster.client.consumers import Alone, Lines, Member, nameable
+from fencepost.console.options import Named, default_option, json_lines_option
 from fencepost.console.output import Output
 from fencepost.report.commands import check_traces
 from fencepost.traces.errors import ExitCode
 
 
-@click.command("consume")
+@click.command("consume", short_help="Print records as lines on standard output.")
 @click.argument("topic")
-@directory_option
-@bootstrap_option
-@ca_option
-@user_option
+@cluster_directory
+@bootstrap_options
 @partition_option
 @click.option("--group", metavar="G", help="Read as a member of this consumer group.")
-@click.option(
+@default_option(
     "--commit",
     type=Named(["auto", "sync", "none"]),
     default="auto",
-    show_default=True,
     help="When a group's member commits: every 5 s and at the end, after each poll, or never.",
 )
 @click.option(
@@ -50,18 +45,11 @@ from fencepost.traces.errors import ExitCode
 )
 @click.option("--key-separator", metavar="TEXT", help="Print the key, this text, and the value.")
 @record_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print each record as one line of JSON; everything else goes to standard error.",
-)
+@json_lines_option("Print each record as one line of JSON; everything else goes to standard error.")
 def command(
     topic: str,
     directory: Path,
-    bootstrap: tuple[tuple[str, int], ...],
-    tls_ca: Path | None,
-    user: str | None,
+    bootstrap: Bootstrap,
     partition: int | None,
     group: str | None,
     commit: str,
@@ -70,7 +58,7 @@ def command(
     timeout_ms: int | None,
     key_separator: str | None,
     record: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Print the records of TOPIC of a running `fencepost cluster` (or of any Kafka), each value on a line, in
     the order of each partition.
@@ -80,22 +68,21 @@ def command(
 
     \b
     Examples
-      fencepost consume orders --from-beginning --timeout-ms 2000
-      fencepost consume orders --from-beginning --timeout-ms 2000 --bootstrap 127.0.0.1:9092
-      fencepost consume orders --partition 0 --max 10 --json
-      fencepost consume orders --from-beginning --max 1000 --record out/orders.jsonl
+      fencepost cluster consume orders --from-beginning --timeout-ms 2000
+      fencepost cluster consume orders --from-beginning --timeout-ms 2000 --bootstrap 127.0.0.1:9092
+      fencepost cluster consume orders --partition 0 --max 10 --json
+      fencepost cluster consume orders --from-beginning --max 1000 --record out/orders.jsonl
       # two of these share the work
-      fencepost consume orders --group billing --from-beginning
+      fencepost cluster consume orders --group billing --from-beginning
     """
     if group is not None and partition is not None:
         raise click.UsageError("expected --partition or --group, saw both: a group assigns the partitions")
-    from fencepost.cli.client.history import add_run, check_record
+    from fencepost.cli.cluster.client.history import add_run, check_record
 
-    output = Output(as_json)
     if record is not None:
         check_record(record)
-    where = target(directory, topic, Bootstrap(servers=bootstrap, ca=tls_ca, user=user))
-    lines = Lines(most, key_separator, as_json)
+    where = target(directory, topic, bootstrap)
+    lines = Lines(most, key_separator, output.json)
     run: Alone | Member = Alone(where, where.chosen(partition), lines, from_beginning, timeout_ms)
     if group is not None:
         run = Member(where, group, lines, from_beginning, timeout_ms, commit)
@@ -119,5 +106,5 @@ def _tell(output: Output, record: Path, strangers: int, without_id: int) -> None
         )
     if without_id:
         output.note(
-            f"{without_id:,} records carry no value id and are in no row: `fencepost produce` gives one"
+            f"{without_id:,} records carry no value id and are in no row: `cluster produce` gives one"
         )

@@ -1,4 +1,4 @@
-"""`fencepost tlc to-plan`: turns a counterexample into a plan that the implementation can run."""
+"""`fencepost model tlc to-plan`: turns a counterexample into a plan that the implementation can run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,10 +7,10 @@ import attrs
 import msgspec
 import rich_click as click
 
-from fencepost.cli.tlc.words import as_dict, progress_words, tell_toolbox
-from fencepost.console.options import NumberRange, json_option
+from fencepost.cli.model.tlc.words import as_dict, java_options, progress_words, run_options, tell_toolbox
+from fencepost.console.options import FILE, default_option, json_option
 from fencepost.console.output import Output
-from fencepost.model.tlc import RunLimits, RunOptions, RunOutcome
+from fencepost.model.tlc import RunOptions, RunOutcome
 from fencepost.report.commands import replay_plan
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -26,38 +26,20 @@ if TYPE_CHECKING:
 @click.option(
     "--counterexample",
     "file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The output of `tlc check Replication --json` or `model explore replication --json`, instead of a "
-    "new run of TLC.",
+    type=FILE,
+    help="The output of `model tlc check Replication --json` or `model explore replication --json`, instead "
+    "of a new run of TLC.",
 )
-@click.option(
-    "--replicas", type=click.IntRange(2, 5), default=3, show_default=True, help="For a new run of TLC."
+@default_option("--replicas", type=click.IntRange(2, 5), default=3, help="For a new run of TLC.")
+@default_option(
+    "--epochs", type=click.IntRange(1, 5), default=2, help="Leader epochs beyond the first, for a new run."
 )
-@click.option(
-    "--epochs",
-    type=click.IntRange(1, 5),
-    default=2,
-    show_default=True,
-    help="Leader epochs beyond the first, for a new run.",
+@click.option("--out", type=FILE, required=True, help="The plan, as JSON.")
+@default_option(
+    "--drafts", type=click.IntRange(1, 100_000), default=2_000, help="How many plans to try at most."
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The plan, as JSON."
-)
-@click.option(
-    "--drafts",
-    type=click.IntRange(1, 100_000),
-    default=2_000,
-    show_default=True,
-    help="How many plans to try at most.",
-)
-@click.option("--seed", type=click.IntRange(0, 2**20), default=1, show_default=True, help="Of the drafts.")
-@click.option("--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS", help="For TLC.")
-@click.option("--memory", type=click.IntRange(1), metavar="MB", help="For TLC.")
-@click.option(
-    "--jar",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Use this tla2tools.jar.",
-)
+@default_option("--seed", type=click.IntRange(0, 2**20), default=1, help="Of the drafts.")
+@java_options
 @json_option
 def to_plan_command(
     drop: str | None,
@@ -67,10 +49,8 @@ def to_plan_command(
     out: Path,
     drafts: int,
     seed: int,
-    timeout: float | None,
-    memory: int | None,
-    jar: Path | None,
-    as_json: bool,
+    output: Output,
+    **java: Any,
 ) -> ExitCode:
     """Turn a counterexample of a dropped protection into a plan: appends, and faults that produce the same
     order of events.
@@ -82,21 +62,19 @@ def to_plan_command(
 
     \b
     Examples
-      fencepost tlc to-plan --drop KIP-279 --out kip-279.json
+      fencepost model tlc to-plan --drop KIP-279 --out kip-279.json
       # from an existing counterexample
       fencepost model explore replication --constant epochs=2 --drop KIP-101 --json > found.json
-      fencepost tlc to-plan --counterexample found.json --out kip-101.json
+      fencepost model tlc to-plan --counterexample found.json --out kip-101.json
     """
     from fencepost.campaign.counterexample.search import Reproduction, protection_of, reproduce
     from fencepost.traces.plan_json import plan_to_json
 
-    output = Output(as_json)
     named = protection_of(drop) if drop is not None else None
     if file is not None:
         story = _read(file, named)
     elif named is not None:
-        options = RunOptions(jar=jar, limits=RunLimits(seconds=timeout, memory_mb=memory))
-        found = _ask_tlc(named, replicas, epochs, options, output)
+        found = _ask_tlc(named, replicas, epochs, run_options(**java), output)
         if isinstance(found, ExitCode):
             return found
         story = found
@@ -165,8 +143,7 @@ def _ask_tlc(
         )
     output.say(f"{result.outcome}: {result.reason}")
     code = ExitCode.UNDECIDED if result.outcome is RunOutcome.UNDECIDED else ExitCode.USAGE
-    output.emit({"outcome": str(result.outcome), "reason": result.reason, "exit_code": int(code)})
-    return code
+    return output.end(code, {"outcome": str(result.outcome), "reason": result.reason})
 
 
 # ---- reporting
@@ -194,8 +171,7 @@ def _tell(
             f"{f', of which {answer.near} showed something without the bug, too' if answer.near else ''}; "
             f"another --seed tries others"
         )
-        output.emit({"plan": None, **attrs.asdict(answer), "exit_code": int(ExitCode.UNDECIDED)})
-        return ExitCode.UNDECIDED
+        return output.end(ExitCode.UNDECIDED, {"plan": None, **attrs.asdict(answer)})
     finding = answer.finding
     faults, appends = len(answer.plan.faults), sum(one.function == "append" for one in answer.plan.operations)
     output.say(
@@ -206,7 +182,8 @@ def _tell(
         f"  {replay_plan(out, bugs=(protection.bug,), anomaly=finding.anomaly)}",
         f"  {replay_plan(out)}",
     )
-    output.emit(
+    return output.end(
+        ExitCode.NOTHING_FOUND,
         {
             "plan": str(out),
             "bug": protection.bug,
@@ -216,7 +193,5 @@ def _tell(
             "anomaly": finding.anomaly,
             "with_bug": [attrs.asdict(verdict) for verdict in answer.sick],
             "without_bug": [attrs.asdict(verdict) for verdict in answer.healthy],
-            "exit_code": int(ExitCode.NOTHING_FOUND),
-        }
+        },
     )
-    return ExitCode.NOTHING_FOUND

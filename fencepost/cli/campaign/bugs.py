@@ -1,4 +1,4 @@
-"""`fencepost bugs`: the zoo of planted bugs, and how many seeds each takes to be found."""
+"""`fencepost campaign bugs`: the zoo of planted bugs, and how many seeds each takes to be found."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.cli.campaign.command import drive_with_bar
-from fencepost.console.options import jobs_option, json_option
+from fencepost.cli.campaign.driving import drive_with_bar
+from fencepost.console.options import FOLDER, default_option, jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError, strongest, unknown_name
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COMPLAINT_WIDTH = 72
 
 
-@click.group("bugs")
+@click.group("bugs", short_help="The planted bugs: what they break, how fast they are found.")
 def command() -> None:
     """Documented bugs of Kafka's replication and controller, planted on purpose.
 
@@ -32,30 +32,29 @@ def command() -> None:
 
     \b
     Examples
-      fencepost bugs list
-      fencepost bugs show KIP-101
-      fencepost bugs hunt KIP-101
+      fencepost campaign bugs list
+      fencepost campaign bugs show KIP-101
+      fencepost campaign bugs hunt KIP-101
       # a bug of the log, shown as a script that can be run
-      fencepost bugs hunt KAFKA-6975
+      fencepost campaign bugs hunt KAFKA-6975
       # all of them, with a track record
-      fencepost bugs hunt --seeds 2000 --out out/bugs
+      fencepost campaign bugs hunt --seeds 2000 --out out/bugs
     """
 
 
 @command.command("list", short_help="What there is.")
 @json_option
-def list_bugs(as_json: bool) -> ExitCode:
+def list_bugs(output: Output) -> ExitCode:
     """List the planted bugs: id, the invariant that breaks, the missing protection.
 
     \b
     Examples
-      fencepost bugs list
-      fencepost bugs list --json
+      fencepost campaign bugs list
+      fencepost campaign bugs list --json
     """
     from fencepost.bugs import BUGS
     from fencepost.bugs.storage import LOG_BUGS
 
-    output = Output(as_json)
     rows = table("bug", "breaks", "found by", "the protection that is missing")
     for bug in BUGS.values():
         protection = bug.protection
@@ -65,37 +64,36 @@ def list_bugs(as_json: bool) -> ExitCode:
         says = _with_mark(protection.says, log_bug.injected)
         add_row(rows, log_bug.bug, protection.breaks, "log machine", says)
     output.say(rows)
-    output.emit(
+    return output.end(
+        ExitCode.NOTHING_FOUND,
         {
             "bugs": [_swarm_bug(bug) for bug in BUGS.values()],
             "log_bugs": [_log_bug(bug) for bug in LOG_BUGS.values()],
-        }
+        },
     )
-    return ExitCode.NOTHING_FOUND
 
 
 @command.command("show", short_help="Everything about one bug.")
 @click.argument("bug", metavar="ID")
 @json_option
-def show_bug(bug: str, as_json: bool) -> ExitCode:
+def show_bug(bug: str, output: Output) -> ExitCode:
     """Show one planted bug: the missing protection, the invariant that it breaks, what happens then, how it
     shows, and how to see it.
 
     \b
     Examples
-      fencepost bugs show KIP-101
-      fencepost bugs show KAFKA-6975 --json
+      fencepost campaign bugs show KIP-101
+      fencepost campaign bugs show KAFKA-6975 --json
     """
     from fencepost.bugs import BUGS
     from fencepost.bugs.storage import LOG_BUGS
 
     _check_ids((bug,))
-    output = Output(as_json)
     known = _log_bug(LOG_BUGS[bug]) if bug in LOG_BUGS else {}
     if bug in BUGS:
         both = {"found_by": "swarm and log machine"} if known else {}
         known = _swarm_bug(BUGS[bug]) | both
-    hunt = f"fencepost bugs hunt {bug}"
+    hunt = f"fencepost campaign bugs hunt {bug}"
     rows = table("", "")
     for name, value in {"bug": bug, **known, "measure it": hunt}.items():
         if name == "injected" and not value:
@@ -103,26 +101,19 @@ def show_bug(bug: str, as_json: bool) -> ExitCode:
         words = ", ".join(value) if isinstance(value, list) else value
         add_row(rows, name.replace("_", " "), words)
     output.say(rows)
-    output.emit({**known, "hunt": hunt})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {**known, "hunt": hunt})
 
 
 def _swarm_bug(bug: "PlantedBug") -> dict[str, Any]:
-    return {
-        "bug": bug.bug,
-        "breaks": bug.protection.breaks,
-        "protection": bug.protection.name,
-        "says": bug.protection.says,
-        "injected": bug.injected,
-        "story": _story(bug.part),
-        "anomalies": sorted(bug.anomalies),
-        "profile": bug.profile,
-        "family": bug.family,
-        "found_by": "swarm",
-    }
+    more = {"anomalies": sorted(bug.anomalies), "profile": bug.profile, "family": bug.family}
+    return _of_any(bug) | more | {"found_by": "swarm"}
 
 
 def _log_bug(bug: "LogBug") -> dict[str, Any]:
+    return _of_any(bug) | {"found_by": "log machine"}
+
+
+def _of_any(bug: "PlantedBug | LogBug") -> dict[str, Any]:
     return {
         "bug": bug.bug,
         "breaks": bug.protection.breaks,
@@ -130,7 +121,6 @@ def _log_bug(bug: "LogBug") -> dict[str, Any]:
         "says": bug.protection.says,
         "injected": bug.injected,
         "story": _story(bug.part),
-        "found_by": "log machine",
     }
 
 
@@ -146,36 +136,24 @@ def _story(part: type) -> str:
 
 @command.command("hunt", short_help="Measure how many seeds each takes.")
 @click.argument("bugs", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--seeds",
-    type=click.IntRange(1, 1_000_000),
-    default=2_000,
-    show_default=True,
-    help="Seeds to try at most, from 0.",
+@default_option(
+    "--seeds", type=click.IntRange(1, 1_000_000), default=2_000, help="Seeds to try at most, from 0."
 )
-@click.option(
+@default_option(
     "--ranges",
     type=click.IntRange(1, 100),
     default=1,
-    show_default=True,
     help="Hunt in this many ranges of seeds, and report the median.",
 )
-@click.option(
+@default_option(
     "--examples",
     type=click.IntRange(1, 1_000_000),
     default=4_000,
-    show_default=True,
     help="Examples of the log machine to try at most, for a bug of the log.",
 )
-@click.option(
-    "--shrink/--no-shrink", default=True, show_default=True, help="Shorten the scripts of log bugs."
-)
+@default_option("--shrink/--no-shrink", default=True, help="Shorten the scripts of log bugs.")
 @jobs_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the track record here; bugs in it are not hunted again.",
-)
+@click.option("--out", type=FOLDER, help="Keep the track record here; bugs in it are not hunted again.")
 @json_option
 def hunt(
     bugs: tuple[str, ...],
@@ -185,7 +163,7 @@ def hunt(
     shrink: bool,
     jobs: int,
     out: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Hunt planted bugs, and measure how many seeds of the general swarm the first finding takes, or how many
     examples of the log machine.
@@ -196,10 +174,9 @@ def hunt(
 
     \b
     Examples
-      fencepost bugs hunt KIP-101 --seeds 200
-      fencepost bugs hunt --ranges 3 --out out/bugs --json
+      fencepost campaign bugs hunt KIP-101 --seeds 200
+      fencepost campaign bugs hunt --ranges 3 --out out/bugs --json
     """
-    output = Output(as_json)
     _check_ids(bugs)
     hunts = _hunt_swarm_bugs(bugs, seeds, ranges, jobs, out, output)
     log_hunts = []
@@ -209,14 +186,13 @@ def hunt(
         _show(hunts, output)
     _show_log_hunts(log_hunts, out, output)
     code = strongest({found.exit_code for found in hunts} | {found.exit_code for found in log_hunts})
-    output.emit(
+    return output.end(
+        code,
         {
             "hunts": [attrs.asdict(found) for found in hunts],
             "log_hunts": [attrs.asdict(found) for found in log_hunts],
-            "exit_code": int(code),
-        }
+        },
     )
-    return code
 
 
 def _check_ids(bugs: tuple[str, ...]) -> None:
@@ -231,7 +207,7 @@ def _check_ids(bugs: tuple[str, ...]) -> None:
                 expected=f"one of {', '.join(sorted(known))}",
                 seen=unknown_name(bug, known),
                 where="planted bugs",
-                hint="`fencepost bugs list` shows them",
+                hint="`fencepost campaign bugs list` shows them",
             )
 
 

@@ -1,4 +1,4 @@
-"""The two consumers of `fencepost consume`: one that reads by itself, and one that is a member of a group.
+"""The two consumers of `fencepost cluster consume`: one reads by itself, one is a member of a group.
 
 Owns when they end, and how a record becomes a line. Must not know the command line. A printed record counts
 as processed: a member commits it afterwards, never before.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from attrs import define, evolve, field
 
-from fencepost.cli.client.clients import REQUEST_TIMEOUT_MS, Target
+from fencepost.cli.cluster.client.clients import REQUEST_TIMEOUT_MS, Target
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Operation
 

@@ -1,5 +1,4 @@
-"""`fencepost groups`: the consumer groups of a running cluster: members, committed offsets, lag, and resets
-of offsets.
+"""`fencepost cluster groups`: the consumer groups of a running cluster: members, offsets, lag, and resets.
 
 Owns messages. Must not know how a group is coordinated (impl/coordinator), nor which requests that takes
 (impl/client/consumer/admin).
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import rich_click as click
 
-from fencepost.cli.client.clients import directory_option
+from fencepost.cli.cluster.client.clients import cluster_directory
 from fencepost.console.options import json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -30,7 +29,7 @@ PAUSE_S = 0.25
 Answer = TypeVar("Answer")
 
 
-@click.group("groups")
+@click.group("groups", short_help="Consumer groups: list, describe, reset-offsets.")
 def command() -> None:
     """Consumer groups of a running `fencepost cluster`: their members, their progress, and resets of their
     offsets.
@@ -40,48 +39,45 @@ def command() -> None:
     \b
     Examples
       fencepost cluster up --brokers 3 --detach
-      fencepost groups list
-      fencepost groups describe billing
+      fencepost cluster groups list
+      fencepost cluster groups describe billing
       # what would change; then do it
-      fencepost groups reset-offsets billing --topic orders --to-earliest
-      fencepost groups reset-offsets billing --topic orders --to-earliest --execute
+      fencepost cluster groups reset-offsets billing --topic orders --to-earliest
+      fencepost cluster groups reset-offsets billing --topic orders --to-earliest --execute
     """
 
 
 @command.command("list", short_help="All groups, their states and coordinators.")
-@directory_option
+@cluster_directory
 @json_option
-def list_groups(directory: Path, as_json: bool) -> ExitCode:
+def list_groups(directory: Path, output: Output) -> ExitCode:
     """Ask every broker for the groups that it coordinates.
 
     \b
     Examples
-      fencepost groups list
+      fencepost cluster groups list
     """
-    output = Output(as_json)
     found = _with_admin(directory, lambda admin: admin.list_groups())
     rows = table("group", "state", "protocol", ">coordinator")
     for listing in found:
         add_row(rows, listing.group, listing.state, listing.protocol_type or "none", listing.coordinator)
     output.say(rows if found else "no groups")
-    output.emit({"groups": [attrs.asdict(listing) for listing in found]})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"groups": [attrs.asdict(listing) for listing in found]})
 
 
 @command.command("describe", short_help="State, members, committed offsets and lag of a group.")
 @click.argument("group")
-@directory_option
+@cluster_directory
 @json_option
-def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
+def describe(group: str, directory: Path, output: Output) -> ExitCode:
     """Print the state and generation of GROUP, and for each partition its member, the committed offset, the
     log's end, and the lag between them.
 
     \b
     Examples
-      fencepost groups describe billing
-      fencepost groups describe billing --json
+      fencepost cluster groups describe billing
+      fencepost cluster groups describe billing --json
     """
-    output = Output(as_json)
     described = _with_admin(directory, lambda admin: admin.describe(group))
     members = f"{len(described.members)} {'member' if len(described.members) == 1 else 'members'}"
     output.say(
@@ -94,8 +90,7 @@ def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
         add_row(rows, each.topic, each.partition, *numbers, each.member or "-")
     output.say(rows if described.partitions else "nothing is committed")
     partitions = [attrs.asdict(each) | {"lag": each.lag} for each in described.partitions]
-    output.emit(attrs.asdict(described) | {"partitions": partitions})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, attrs.asdict(described) | {"partitions": partitions})
 
 
 @command.command("reset-offsets", short_help="Move the offsets of a group without members.")
@@ -109,7 +104,7 @@ def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
     "--shift-by", type=int, metavar="N", help="By N from the committed offset, kept within the log."
 )
 @click.option("--execute", is_flag=True, help="Commit the offsets. Without it nothing changes.")
-@directory_option
+@cluster_directory
 @json_option
 def reset_offsets(
     group: str,
@@ -121,7 +116,7 @@ def reset_offsets(
     shift_by: int | None,
     execute: bool,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Commit other offsets for GROUP, which must have no members. Shows what would change, and changes it
     only with --execute.
@@ -129,9 +124,9 @@ def reset_offsets(
     \b
     Examples
       # what would change; then do it
-      fencepost groups reset-offsets billing --topic orders --to-earliest
-      fencepost groups reset-offsets billing --topic orders --to-earliest --execute
-      fencepost groups reset-offsets billing --topic orders --partition 0 --shift-by -10
+      fencepost cluster groups reset-offsets billing --topic orders --to-earliest
+      fencepost cluster groups reset-offsets billing --topic orders --to-earliest --execute
+      fencepost cluster groups reset-offsets billing --topic orders --partition 0 --shift-by -10
     """
     chosen = [to_earliest, to_latest, to_offset is not None, shift_by is not None]
     if sum(chosen) != 1:
@@ -143,7 +138,6 @@ def reset_offsets(
         wanted = to_offset if to_offset is not None else max(committed, begin) + (shift_by or 0)
         return max(begin, min(wanted, end))
 
-    output = Output(as_json)
     moves = _with_admin(directory, lambda admin: _reset(admin, group, topic, partition, where, execute))
     rows = table("topic", ">partition", ">committed", ">new")
     for key, (before, after) in moves.items():
@@ -154,8 +148,7 @@ def reset_offsets(
         {"topic": key.topic, "partition": key.partition, "committed": before, "new": after}
         for key, (before, after) in moves.items()
     ]
-    output.emit({"group": group, "executed": execute, "partitions": described})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"group": group, "executed": execute, "partitions": described})
 
 
 async def _reset(

@@ -1,4 +1,4 @@
-"""`fencepost topics`: create, delete, list, describe and alter topics of a running cluster, through
+"""`fencepost cluster topics`: create, delete, list, describe and alter topics of a running cluster, through
 ZooKeeper.
 
 Owns messages. Must not know how topics are stored or checked (impl/admin).
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from fencepost.cli.zookeeper import cluster_options, connected, draw, seed_option
-from fencepost.console.options import json_option
+from fencepost.cli.cluster.zookeeper import cluster_options, connected, draw, seed_option
+from fencepost.console.options import default_option, json_option, named_value
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 topic_argument = click.argument("topic")
 
 
-@click.group("topics")
+@click.group("topics", short_help="Create, delete, list, describe and alter topics.")
 def command() -> None:
     """Topics of a running cluster, through its ZooKeeper.
 
@@ -29,11 +29,11 @@ def command() -> None:
     \b
     Examples
       fencepost cluster up --brokers 3 --detach
-      fencepost topics create orders --partitions 6 --replication-factor 2
-      fencepost topics describe orders
-      fencepost topics alter orders --partitions 12
-      fencepost topics alter orders --config min.insync.replicas=2
-      fencepost topics delete orders
+      fencepost cluster topics create orders --partitions 6 --replication-factor 2
+      fencepost cluster topics describe orders
+      fencepost cluster topics alter orders --partitions 12
+      fencepost cluster topics alter orders --config min.insync.replicas=2
+      fencepost cluster topics delete orders
     """
 
 
@@ -54,12 +54,10 @@ def _settings(context: click.Context, parameter: click.Parameter, values: tuple[
     """name=value, each name once."""
     settings: dict[str, str] = {}
     for text in values:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise click.BadParameter(f"expected such as retention.ms=60000, saw {text!r}", context, parameter)
-        if name.strip() in settings:
-            raise click.BadParameter(f"expected each name once, saw {name.strip()} twice", context, parameter)
-        settings[name.strip()] = value.strip()
+        name, value = named_value(text, "such as retention.ms=60000")
+        if name in settings:
+            raise click.BadParameter(f"expected each name once, saw {name} twice", context, parameter)
+        settings[name] = value
     return settings
 
 
@@ -74,8 +72,8 @@ config_option = click.option(
 
 @command.command("create", short_help="Create a topic.")
 @topic_argument
-@click.option("--partitions", type=click.IntRange(1, 100_000), default=1, show_default=True)
-@click.option("--replication-factor", type=click.IntRange(1, 32_767), default=1, show_default=True)
+@default_option("--partitions", type=click.IntRange(1, 100_000), default=1)
+@default_option("--replication-factor", type=click.IntRange(1, 32_767), default=1)
 @click.option(
     "--replica-assignment",
     callback=_assignment,
@@ -95,7 +93,7 @@ def create(
     seed: int | None,
     zookeeper: str | None,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Create a topic.
 
@@ -103,10 +101,10 @@ def create(
 
     \b
     Examples
-      fencepost topics create orders --partitions 6 --replication-factor 2
+      fencepost cluster topics create orders --partitions 6 --replication-factor 2
       # partition 0 on brokers 1 and 2, partition 1 on 2 and 3
-      fencepost topics create orders --replica-assignment 1:2,2:3
-      fencepost topics create orders --replication-factor 3 --config min.insync.replicas=2
+      fencepost cluster topics create orders --replica-assignment 1:2,2:3
+      fencepost cluster topics create orders --replication-factor 3 --config min.insync.replicas=2
     """
     from fencepost.impl.admin.topics import create_topic
 
@@ -121,7 +119,7 @@ def create(
                 config=config,
             )
         )
-    _tell_assignment(Output(as_json), f"Created topic {topic}.", topic, assignment)
+    _tell_assignment(output, f"Created topic {topic}.", topic, assignment)
     return ExitCode.NOTHING_FOUND
 
 
@@ -129,44 +127,42 @@ def create(
 @topic_argument
 @cluster_options
 @json_option
-def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
+def delete(topic: str, zookeeper: str | None, directory: Path, output: Output) -> ExitCode:
     """Mark a topic for deletion. Its replicas are removed once their brokers run and no reassignment is in
     progress for it.
 
     \b
     Examples
-      fencepost topics delete orders
+      fencepost cluster topics delete orders
     """
     from fencepost.impl.admin.topics import delete_topic
 
     with connected(zookeeper, directory) as session:
         session.run(delete_topic(topic))
-    output = Output(as_json)
     output.say(f"Topic {topic} is marked for deletion.")
-    output.emit({"topic": topic, "marked_for_deletion": True})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"topic": topic, "marked_for_deletion": True})
 
 
 @command.command("list", short_help="Names of all topics.")
 @cluster_options
 @json_option
-def list_topics(zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
+def list_topics(zookeeper: str | None, directory: Path, output: Output) -> ExitCode:
     """Print the names of all topics, one per line.
 
     \b
     Examples
-      fencepost topics list
-      fencepost topics list --json
+      fencepost cluster topics list
+      fencepost cluster topics list --json
     """
     from fencepost.impl.admin.cluster import read_cluster
 
     with connected(zookeeper, directory) as session:
         cluster = session.run(read_cluster(()))
-    output = Output(as_json)
     for name in cluster.names:
         output.say(f"{name} - marked for deletion" if name in cluster.deleting else name)
-    output.emit({"topics": cluster.names, "marked_for_deletion": sorted(cluster.deleting)})
-    return ExitCode.NOTHING_FOUND
+    return output.end(
+        ExitCode.NOTHING_FOUND, {"topics": cluster.names, "marked_for_deletion": sorted(cluster.deleting)}
+    )
 
 
 @command.command("describe", short_help="Leaders, replicas and in-sync replicas.")
@@ -181,7 +177,7 @@ def describe(
     unavailable: bool,
     zookeeper: str | None,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Print ZooKeeper's state of each partition of a topic, or of all topics.
 
@@ -190,8 +186,8 @@ def describe(
 
     \b
     Examples
-      fencepost topics describe orders
-      fencepost topics describe --under-replicated --json
+      fencepost cluster topics describe orders
+      fencepost cluster topics describe --under-replicated --json
     """
     from fencepost.impl.admin.configuration import describe_configurations
     from fencepost.impl.admin.topics import describe_topics
@@ -208,7 +204,6 @@ def describe(
         for one in described
         if (not under_replicated or one.under_replicated) and (not unavailable or _leader(one) < 0)
     ]
-    output = Output(as_json)
     rows = table("topic", ">partition", ">leader", "replicas", "isr", ">leader epoch", "")
     for one in shown:
         state = one.state
@@ -230,8 +225,10 @@ def describe(
     configurations = {name: config for name, config in sorted(configured.items()) if name in named}
     for name, config in configurations.items():
         output.say(f"{name}: {_settings_in_words(config)}")
-    output.emit({"partitions": [_as_json(one) for one in shown], "configurations": configurations})
-    return ExitCode.NOTHING_FOUND
+    return output.end(
+        ExitCode.NOTHING_FOUND,
+        {"partitions": [_as_json(one) for one in shown], "configurations": configurations},
+    )
 
 
 @command.command("alter", short_help="Add partitions, or change settings.")
@@ -255,7 +252,7 @@ def alter(
     delete_config: tuple[str, ...],
     zookeeper: str | None,
     directory: Path,
-    as_json: bool,
+    output: Output,
 ) -> ExitCode:
     """Add partitions to a topic, or change its settings; running brokers apply a setting at once.
 
@@ -263,9 +260,9 @@ def alter(
 
     \b
     Examples
-      fencepost topics alter orders --partitions 12
-      fencepost topics alter orders --config min.insync.replicas=2 --config retention.ms=3600000
-      fencepost topics alter orders --delete-config retention.ms
+      fencepost cluster topics alter orders --partitions 12
+      fencepost cluster topics alter orders --config min.insync.replicas=2 --config retention.ms=3600000
+      fencepost cluster topics alter orders --delete-config retention.ms
     """
     from fencepost.impl.admin.configuration import alter_config
     from fencepost.impl.admin.topics import add_partitions
@@ -274,7 +271,6 @@ def alter(
     if changes == (partitions is not None):
         seen = "both" if changes else "neither"
         raise click.UsageError(f"expected either --partitions or settings to change, saw {seen}", context)
-    output = Output(as_json)
     with connected(zookeeper, directory) as session:
         if partitions is not None:
             assignment = session.run(add_partitions(topic, partitions))
@@ -284,8 +280,7 @@ def alter(
         _tell_assignment(output, "Adding partitions succeeded!", topic, assignment)
         return ExitCode.NOTHING_FOUND
     output.say(f"Altered the settings of topic {topic}: {_settings_in_words(altered)}")
-    output.emit({"topic": topic, "config": altered})
-    return ExitCode.NOTHING_FOUND
+    return output.end(ExitCode.NOTHING_FOUND, {"topic": topic, "config": altered})
 
 
 # ---- words

@@ -1,0 +1,1 @@
+"""`fencepost model tlc`: TLC on specifications, and recorded runs replayed by TLC."""

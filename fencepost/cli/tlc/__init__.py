@@ -1,1 +1,0 @@
-"""`fencepost tlc`: TLC on specifications, and recorded runs replayed by TLC."""
