@@ -6,16 +6,14 @@ they promise what breaks without it. The table is found in the sources, so that 
 its row.
 """
 
-import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import rich_click as click
 from attrs import frozen
 
-from fencepost.traces.anomalies import ANOMALIES
+from fencepost.bugs import BUGS
 from fencepost.traces.protections import PROTECTIONS, Protection
 from tools import program
 from tools.ledger import TOP
@@ -35,8 +33,8 @@ class Home:
     # The file of the guard in the model, and of the one in TLA+.
     model: str
     tla: str
-    # The worst anomaly that judges can find without the rule.
-    anomaly: str
+    # What a judge may find without it; the planted bug says so.
+    anomalies: tuple[str, ...]
 
 
 @cache
@@ -46,23 +44,14 @@ def sources(folder: str, ending: str) -> dict[str, str]:
     return {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in paths}
 
 
-def methods(tree: ast.Module) -> Iterator[str]:
-    """Qualified names of all functions of a module."""
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}.{one.name}" for one in node.body if isinstance(one, ast.FunctionDef))
-
-
-@cache
-def implemented() -> dict[str, list[tuple[str, str]]]:
-    """(qualified name, file) of the implementation's functions, by name."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for path, text in sources("impl", ".py").items():
-        for name in methods(ast.parse(text)):
-            found.setdefault(name.rpartition(".")[2], []).append((name, path))
-    return found
+def implemented(rule: Protection) -> tuple[str, str]:
+    """The method of the implementation that a planted bug replaces, with its file; ("", ""): none."""
+    planted = BUGS.get(rule.bug)
+    for one in planted.part.__mro__ if planted else ():
+        if one.__module__.startswith("fencepost.impl.") and rule.name in vars(one):
+            file = one.__module__.removeprefix("fencepost.").replace(".", "/")
+            return f"{one.__name__}.{rule.name}", f"{file}.py"
+    return "", ""
 
 
 def guarded(folder: str, ending: str, name: str) -> str:
@@ -71,21 +60,15 @@ def guarded(folder: str, ending: str, name: str) -> str:
     return next((path for path, text in sources(folder, ending).items() if asked.search(text)), "")
 
 
-def anomaly_of(invariant: str) -> str:
-    """The worst anomaly that breaks an invariant; "": none does."""
-    broken = (one for one in ANOMALIES if one.breaks == invariant)
-    return min(((one.rank, one.name) for one in broken), default=(0, ""))[1]
-
-
 def homes() -> list[Home]:
     """The rules that have all of their homes, in the order of the registry."""
     found = []
     for rule in PROTECTIONS:
-        methods = implemented().get(rule.name, ())
+        impl = implemented(rule)
         model, tla = guarded("model", ".py", rule.name), guarded("model/tla", ".tla", rule.name)
-        anomaly = anomaly_of(rule.breaks)
-        if len(methods) == 1 and model and tla and anomaly:
-            found.append(Home(rule=rule, impl=methods[0], model=model, tla=tla, anomaly=anomaly))
+        if all(impl) and model and tla:
+            anomalies = tuple(sorted(BUGS[rule.bug].anomalies))
+            found.append(Home(rule=rule, impl=impl, model=model, tla=tla, anomalies=anomalies))
     return found
 
 
@@ -97,9 +80,10 @@ def table(rows: list[Home]) -> str:
     ]
     for one in rows:
         name, file = one.impl
+        found = ", ".join(f"`{anomaly}`" for anomaly in one.anomalies)
         lines.append(
             f"| `{one.rule.name}` ({one.rule.bug}) | {one.rule.says} | `{name}` in `{file}` | `{one.model}` "
-            f"| `{Path(one.tla).name}` | {one.rule.breaks}: `{one.anomaly}` |"
+            f"| `{Path(one.tla).name}` | {one.rule.breaks}: {found} |"
         )
     return "\n".join([*lines, ""])
 
