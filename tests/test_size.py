@@ -1,4 +1,4 @@
-"""The house stays one that a person can hold in the head: one number for all of its code, so that moving is no
+"""The house stays one that a person can hold in the head: one number for all of its code, so that to move is no
 saving, and folders that can be seen at a glance."""
 
 from pathlib import Path
@@ -67,7 +67,7 @@ def sources() -> list[Path]:
 
 
 def code_lines(text: str) -> int:
-    """Lines of Python that are not blank, no comment and in no text that begins its line, as docstrings do."""
+    """Lines of Python that are not blank, no comment, and in no text that begins its line, as a docstring."""
     count, inside = 0, False
     for line in map(str.strip, text.splitlines()):
         if inside or line.startswith(QUOTES):

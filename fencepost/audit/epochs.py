@@ -58,8 +58,8 @@ class EpochCheck:
     # Whether the checkpoint could be read and is complete.
     usable: bool = True
     # The epochs of the batches so far.
+    # What the batches say, in their order.
     spans: list[Span] = field(factory=list)
-    """What the batches say, in their order."""
 
     def load(self) -> None:
         """Read the checkpoint."""

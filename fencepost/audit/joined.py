@@ -25,17 +25,17 @@ class Placement:
 
     topic: str
     partition: int
+    # Its value id.
     value: int
-    """Its value id."""
+    # At which it was acknowledged; -1: the acknowledgement named none.
     offset: int
-    """At which it was acknowledged; -1: the acknowledgement named none."""
     acks: int
+    # Brokers that have it at this offset (or, without one, at any).
     holders: tuple[str, ...]
-    """Brokers that have it at this offset (or, without one, at any)."""
+    # Brokers that have it at another offset, and which.
     elsewhere: tuple[tuple[str, int], ...] = ()
-    """Brokers that have it at another offset, and which."""
+    # Brokers with a replica that does not have it there.
     lacking: tuple[str, ...] = ()
-    """Brokers with a replica that does not have it there."""
 
     @property
     def sentence(self) -> str:

@@ -87,8 +87,8 @@ class Wire:
     unread: int = 0
     # Requests whose answer the client was sent.
     answered: int = 0
+    # Fetches answered with OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says.
     out_of_range: int = 0
-    """Fetches answered with OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
     fetched_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
 
     @classmethod

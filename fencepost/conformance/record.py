@@ -29,8 +29,8 @@ class Recorded(msgspec.Struct, frozen=True):
 
     date: str
     brokers: int
+    # Versions that it advertises, by API key.
     ranges: dict[int, tuple[int, int]]
-    """Versions that it advertises, by API key."""
     cases: dict[str, Any]
 
 
@@ -58,8 +58,8 @@ class Compared:
     result: Result
     status: Status
     expected: Facts = None
+    # Why the facts differ or the case was skipped; or the other release.
     reason: str = ""
-    """Why the facts differ or the case was skipped; or the other release."""
 
 
 @cache

@@ -151,11 +151,10 @@ def _plain_json(text: str) -> str:
 class Said:
     """What this process has printed."""
 
+    # JSON objects of --json. If there are none at the exit, one with the reason is printed (cli/__init__.py).
     objects: int = 0
-    """JSON objects of --json. If there are none at the exit, one with the reason is printed
-    (cli/__init__.py)."""
+    # Visible progress bars; each reports by itself.
     bars: int = 0
-    """Visible progress bars; each reports by itself."""
 
 
 said = Said()

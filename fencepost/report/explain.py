@@ -40,8 +40,8 @@ class Explanation:
     facts: tuple[tuple[str, str], ...]
     proof: tuple[str, ...]
     lines: tuple[Line, ...]
+    # Of a failure of progress: what stood in the end, and what of it contradicts what.
     state: tuple[str, ...] = ()
-    """Of a failure of progress: what stood in the end, and what of it contradicts what."""
 
     def plain(self) -> str:
         """Without colours."""

@@ -21,8 +21,8 @@ class Directory:
     made_as: str
     names: dict[str, object] = Factory(dict)
     durable: dict[str, object] = Factory(dict)
+    # Inside `Names.settle` only: how many more steps survive.
     allowance: int = 0
-    """Inside `Names.settle` only: how many more steps survive."""
 
 
 @define(eq=False)

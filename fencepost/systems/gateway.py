@@ -42,8 +42,8 @@ class Gateway:
     """A host's sender (sim/host.py) that takes answers to connections out of the world."""
 
     network: Network
+    # The receiver of a broker's answers, by broker. Without one, they are lost.
     answers: dict[int, Answer] = field(factory=dict)
-    """The receiver of a broker's answers, by broker. Without one, they are lost."""
     _hosts: dict[int, Host] = field(factory=dict)
     _streams: dict[int, _Streams] = field(factory=dict)
 

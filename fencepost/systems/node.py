@@ -85,8 +85,8 @@ class Node:
 
     options: NodeOptions
     front: Front = _no_front
+    # What the broker is made of; a test swaps one.
     parts: Parts = field(factory=Parts)
-    """What the broker is made of; a test swaps one."""
     reason: str = ""
     stopping: bool = False
     _ended: asyncio.Event = field(factory=asyncio.Event)

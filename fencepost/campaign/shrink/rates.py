@@ -52,10 +52,10 @@ class Rate:
     """What repetitions came to."""
 
     runs: int
+    # How many runs showed each.
     anomalies: dict[str, int]
-    """How many runs showed each."""
+    # Runs that were too weak, or that a judge could not decide.
     undecided: int
-    """Runs that were too weak, or that a judge could not decide."""
     results: tuple[RunResult, ...] = ()
 
     def words(self) -> str:
@@ -172,17 +172,17 @@ class RateOracle:
     """shrink/oracle.py's Oracle over repetitions."""
 
     target: Target
+    # Of the plan that is shrunk: how often its runs show the target, as rate_of has it.
     rate: float
-    """Of the plan that is shrunk: how often its runs show the target, as rate_of has it."""
+    # Runs a plan, as Repeater.once.
     once: Callable[[Plan], RunResult]
-    """Runs a plan, as Repeater.once."""
+    # Longest time of the shrink; None: none but `most`.
     seconds: float | None = None
-    """Longest time of the shrink; None: none but `most`."""
+    # Runs after which it ends.
     most: int = MOST_RUNS
-    """Runs after which it ends."""
     runs: int = 0
+    # Runs that showed it and runs so far, by plan.
     rates: dict[bytes, tuple[int, int]] = field(factory=dict)
-    """Runs that showed it and runs so far, by plan."""
     _started: float = field(factory=time.monotonic, init=False)
 
     def first(self, candidates: Sequence[Plan]) -> int | None:

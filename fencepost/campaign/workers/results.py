@@ -36,17 +36,17 @@ class Job:
     checks: tuple[str, ...] | None = None
     faults: tuple[str, ...] = ()
     steer_from: int = -1
+    # What is broken (systems/named.py). In another system than the simulation a seed determines the plan, but
+    # not the run.
     system: str = SIMULATION
-    """What is broken (systems/named.py). In another system than the simulation a seed determines the plan,
-    but not the run."""
+    # Options of a system, by the names of systems/named.py.
     system_options: dict[str, str] = Factory(dict)
-    """Options of a system, by the names of systems/named.py."""
+    # Of a real system: what the campaign has to find (swarm/real_systems.py: CONTROLS).
     control: str = ""
-    """Of a real system: what the campaign has to find (swarm/real_systems.py: CONTROLS)."""
+    # Whether runs ask their brokers about state that no client sees (plan.asking).
     asking: bool = True
-    """Whether runs ask their brokers about state that no client sees (plan.asking)."""
+    # Of a real system: runs before it is started anew. A finding does that, too.
     runs_per_cluster: int = 25
-    """Of a real system: runs before it is started anew. A finding does that, too."""
 
     @property
     def real(self) -> bool:

@@ -24,9 +24,9 @@ class FinalLog:
     high_watermark: int = 0
     log_start_offset: int = 0
     rows: list[tuple[int, int]] = field(factory=list)
+    # Whether the broker has opened the log since its disk last lost something. Before that, what it has to
+    # take from others again is not there.
     opened: bool = True
-    """Whether the broker has opened the log since its disk last lost something. Before that, what it has to
-    take from others again is not there."""
 
     def position_of(self, offset: int) -> int:
         """The position of the row that holds `offset`, or of the last row."""

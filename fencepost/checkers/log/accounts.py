@@ -115,8 +115,8 @@ class _Records:
     lost: Array
     # Whether it may be missing by the claims.
     excused: Array
+    # Whether a trusted read began after the acknowledgement.
     covered: Array
-    """Whether a trusted read began after the acknowledgement."""
 
 
 def counts_of(columns: LogColumns) -> dict[int, LogCounts]:

@@ -43,8 +43,8 @@ class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
     records: bytes
     timeout: int
     transactional_id: str | None = None
+    # The leader adds the partition to the transaction (KIP-890, second version).
     adds_partition: bool = False
-    """The leader adds the partition to the transaction (KIP-890, second version)."""
 
 
 class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -64,8 +64,8 @@ class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
     offset: int
     leader_epoch: int = NO_EPOCH
     log_start_offset: int = 0
+    # Bound for this partition in bytes; 0: the request's max_bytes.
     max_bytes: int = 0
-    """Bound for this partition in bytes; 0: the request's max_bytes."""
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -81,15 +81,15 @@ class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     max_bytes: int
     # The partitions to read.
     partitions: tuple[FetchPartition, ...]
+    # fetch.min.bytes: with fewer bytes of records over all partitions, the response waits until max_wait.
     min_bytes: int = 1
-    """fetch.min.bytes: with fewer bytes of records over all partitions, the response waits until max_wait."""
+    # Bound in bytes over all partitions; the first batch is returned whole even if it is larger (KIP-74). 0:
+    # no bound.
     total_max_bytes: int = 0
-    """Bound in bytes over all partitions; the first batch is returned whole even if it is larger (KIP-74). 0:
-    no bound."""
+    # Return nothing at or after the last stable offset, and list the aborted transactions (KIP-98).
     read_committed: bool = False
-    """Return nothing at or after the last stable offset, and list the aborted transactions (KIP-98)."""
+    # Whether a follower may answer this client, up to the high watermark that it knows (KIP-392).
     from_follower: bool = False
-    """Whether a follower may answer this client, up to the high watermark that it knows (KIP-392)."""
 
 
 class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
@@ -107,11 +107,10 @@ class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
     log_start_offset: int = -1
     # Batches in the log's format, from the batch that contains the requested offset.
     records: bytes = b""
+    # Every transaction below it is decided; at most the high watermark. Only in a response to a client.
     last_stable_offset: int = -1
-    """Every transaction below it is decided; at most the high watermark. Only in a response to a client."""
+    # (producer id, first offset) of the aborted transactions in `records`, if read_committed was requested.
     aborted: tuple[tuple[int, int], ...] = ()
-    """(producer id, first offset) of the aborted transactions in `records`, if read_committed was
-    requested."""
 
 
 class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -135,8 +134,8 @@ class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
     timestamp: int = LATEST
     # The follower, -1 for a client, DEBUGGER for one that asks about this replica.
     replica_id: int = -1
+    # LATEST means the last stable offset, and records at or after it are not found.
     read_committed: bool = False
-    """LATEST means the last stable offset, and records at or after it are not found."""
 
 
 class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -147,8 +146,8 @@ class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
     error: ErrorCode
     offset: int = -1
     leader_epoch: int = NO_EPOCH
+    # The timestamp of the record found in milliseconds; -1 for an end of the log.
     timestamp: int = -1
-    """The timestamp of the record found in milliseconds; -1 for an end of the log."""
 
 
 class DeleteRecordsRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -204,10 +203,10 @@ class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Ask any broker for the leaders of partitions."""
 
     correlation_id: int
+    # The topics; None: all.
     topics: tuple[str, ...] | None = None
-    """The topics; None: all."""
+    # Whether unknown topics may be created.
     allow_auto_topic_creation: bool = False
-    """Whether unknown topics may be created."""
 
 
 class PartitionMetadata(Struct, frozen=True, kw_only=True, gc=False):
@@ -226,10 +225,10 @@ class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
     correlation_id: int
     partitions: tuple[PartitionMetadata, ...]
     live_brokers: tuple[int, ...]
+    # The controller that sent the last applied UpdateMetadata; -1 before the first.
     controller_id: int = -1
-    """The controller that sent the last applied UpdateMetadata; -1 before the first."""
+    # Topics that were requested by name and are unknown here.
     errors: tuple[tuple[str, ErrorCode], ...] = ()
-    """Topics that were requested by name and are unknown here."""
 
 
 # ---- control plane

@@ -83,8 +83,8 @@ class TxnOffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
     generation_id: int = NO_GENERATION
     member_id: str = NO_MEMBER
     group_instance_id: str | None = None
+    # The group's coordinator adds its partition to the transaction (KIP-890, second version).
     adds_partition: bool = False
-    """The group's coordinator adds its partition to the transaction (KIP-890, second version)."""
 
 
 class TxnOffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):

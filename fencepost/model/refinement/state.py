@@ -61,8 +61,8 @@ class Term:
     logs: list[ReplicaLog]
     # The highest start that its log had.
     log_start_offset: int = 0
+    # The known log ends of followers from earlier epochs that the same broker led without a break.
     reaches: dict[int, int] = field(factory=dict)
-    """The known log ends of followers from earlier epochs that the same broker led without a break."""
 
 
 @define
@@ -119,8 +119,8 @@ class PartitionState:
     terms: dict[int, Term] = field(factory=dict)
     # The replicas, by broker.
     replicas: dict[int, ReplicaView] = field(factory=dict)
+    # By leader epoch and follower: the reported log ends.
     reaches: dict[int, dict[int, Reach]] = field(factory=dict)
-    """By leader epoch and follower: the reported log ends."""
 
     def replica(self, node: int) -> ReplicaView:
         """The replica at `node`; an empty one if nothing was recorded about it."""

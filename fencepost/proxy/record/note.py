@@ -13,7 +13,7 @@ class Note:
     batches: list[tuple[str, int, Identity, list[Append]]] = field(factory=list)
     asked: Asked | None = None
     epoch: int = -1
+    # Whether its row begins before it is written: no low watermark may pass it.
     opened: bool = False
-    """Whether its row begins before it is written: no low watermark may pass it."""
+    # Op ids of the rows that its answer made.
     rows: list[int] = field(factory=list)
-    """Op ids of the rows that its answer made."""

@@ -33,8 +33,8 @@ class Transaction:
     session: int
     time: int
     offsets: list[tuple[int, str, str, int, int]] = field(factory=list)
+    # Whether its end was asked for.
     ending: bool = False
-    """Whether its end was asked for."""
 
 
 @define(eq=False)
@@ -42,8 +42,8 @@ class Transactions:
     """lines: where rows go. ended: how many have, by outcome."""
 
     lines: Lines
+    # By producer id.
     open: dict[int, Transaction] = field(factory=dict)
-    """By producer id."""
     ended: dict[str, int] = field(factory=dict)
 
     @property

@@ -116,8 +116,8 @@ class RecordFiles:
     on_full: Callable[[str], None]
     bounds: Bounds = field(factory=Bounds)
     run: Path = field(init=False)
+    # Of the part that is being written.
     number: int = field(default=0, init=False)
-    """Of the part that is being written."""
     bytes_written: int = field(default=0, init=False)
     full: bool = field(default=False, init=False)
     _trace: bytes = field(default=b"", init=False)
@@ -126,14 +126,14 @@ class RecordFiles:
     _descriptor: int = field(default=-1, init=False)
     _size: int = field(default=0, init=False)
     _began: int = field(default=0, init=False)
+    # Bytes of the folder when the run began.
     _before: int = field(default=0, init=False)
-    """Bytes of the folder when the run began."""
     _contents: list[bytes] = field(factory=list, init=False)
+    # One thread: parts are sealed in their order, and no request waits for the disk.
     _sealer: ThreadPoolExecutor | None = field(default=None, init=False)
-    """One thread: parts are sealed in their order, and no request waits for the disk."""
     _sealing: "deque[Future[None]]" = field(factory=deque, init=False)
+    # Lines of the part, but for the trace's own.
     _lines: int = field(default=0, init=False)
-    """Lines of the part, but for the trace's own."""
 
     def open(self) -> None:
         """Make the run's folder, and whole what a killed run has left. Raises EnvironmentError_."""

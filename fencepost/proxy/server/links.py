@@ -62,8 +62,8 @@ class Stream:
     way: Way
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    # (when it leaves, bytes); no bytes: the end.
     waiting: "deque[tuple[float, bytes]]" = field(factory=deque)
-    """(when it leaves, bytes); no bytes: the end."""
     held: int = 0
     _changed: asyncio.Event = field(factory=asyncio.Event)
 
@@ -123,8 +123,8 @@ class Link:
     bytes_passed: int = 0
     _server: asyncio.Server | None = None
     _tasks: "set[asyncio.Task[None]]" = field(factory=set)
+    # Whether `close` has begun: a connection that it cancels ends in silence.
     _closing: bool = False
-    """Whether `close` has begun: a connection that it cancels ends in silence."""
 
     async def listen(self, address: Address) -> None:
         """Raises EnvironmentError_ for an address that is taken."""

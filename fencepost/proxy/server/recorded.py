@@ -52,8 +52,8 @@ class Record:
     recording: Recording
     recorder: Recorder = field(init=False)
     files: RecordFiles = field(init=False)
+    # Why nothing is recorded any more; "" while it is.
     stopped: str = field(default="", init=False)
-    """Why nothing is recorded any more; "" while it is."""
     _repeated: bool = field(default=False, init=False)
     _ticking: asyncio.TimerHandle | None = field(default=None, init=False)
 

@@ -94,8 +94,8 @@ class Network:
     """The proxies of all pairs. Calls may come from any thread."""
 
     listeners: tuple[Listener, ...]
+    # What was cut or delayed and not healed, by name.
     cuts: dict[str, Cut] = field(factory=dict, init=False)
-    """What was cut or delayed and not healed, by name."""
     _links: Links = field(factory=Links, init=False)
     _loop: asyncio.AbstractEventLoop = field(factory=asyncio.new_event_loop, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)

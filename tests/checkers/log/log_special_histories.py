@@ -36,9 +36,8 @@ class World:
     operations: list[Operation] = field(factory=list)
     slots: list[Slot] = field(factory=list)
     starts: list[tuple[int, int]] = field(factory=list)
+    # The place among the operations of a transaction that the next append may be part of; -1: there is none.
     open: int = -1
-    """The place among the operations of a transaction that the next append may be part of; -1: there is
-    none."""
     end: int = 0
     moment: int = 0
 

@@ -133,10 +133,10 @@ class Reached:
     digests: list[str] = field(factory=list)
     events: list[int] = field(factory=list)
     reached: dict[str, list[tuple[int, int]]] = field(factory=dict)
+    # By the name of each probed fault: a bit for each run in which it gives another value.
     differs: dict[str, int] = field(factory=dict)
-    """By the name of each probed fault: a bit for each run in which it gives another value."""
+    # By file: first lines of statements that run while modules are imported.
     early: dict[str, list[int]] = field(factory=dict)
-    """By file: first lines of statements that run while modules are imported."""
 
     def of_fault(self, fault: Fault) -> list[int]:
         """The runs that the fault can change, the short ones first."""

@@ -55,10 +55,10 @@ class Parts:
     txn: Operation
     appends: list[Operation] = field(factory=list)
     offsets: Operation | None = None
+    # Whether an EndTxn that commits was sent. While it was not, nothing of the transaction may ever be
+    # visible, whatever the answer is: Kafka answers INVALID_TXN_STATE to an abort that comes after the late
+    # EndTxn of an earlier transaction (KAFKA-17754).
     commit_asked: bool = False
-    """Whether an EndTxn that commits was sent. While it was not, nothing of the transaction may ever be
-    visible, whatever the answer is: Kafka answers INVALID_TXN_STATE to an abort that comes after the
-    late EndTxn of an earlier transaction (KAFKA-17754)."""
 
 
 @define(eq=False)
