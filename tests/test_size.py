@@ -1,5 +1,5 @@
-"""The house stays one that a person can hold in the head: one number for all of its code, so that to move is no
-saving, and folders that can be seen at a glance."""
+"""The house stays one that a person can hold in the head: one number for all of its code, so that to move is
+no saving, and folders that can be seen at a glance."""
 
 from pathlib import Path
 

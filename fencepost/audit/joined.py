@@ -51,12 +51,14 @@ class Placement:
 
 @define(kw_only=True)
 class Joined:
-    """What was found. acknowledged: records looked for. everywhere: on each replica, where they were
-    acknowledged. more: others than `placements`, which is bounded."""
+    """What was found."""
 
+    # Records looked for.
     acknowledged: int = 0
+    # On each replica, where they were acknowledged.
     everywhere: int = 0
     placements: list[Placement] = field(factory=list)
+    # Others than `placements`, which is bounded.
     more: int = 0
 
     @property

@@ -43,10 +43,11 @@ class Frame:
 
 @frozen
 class Carried:
-    """A record that a request carried. tap_id: what its tap called the send."""
+    """A record that a request carried."""
 
     row: Operation
     index: int
+    # What its tap called the send.
     tap_id: str | None
 
     @property

@@ -25,12 +25,13 @@ LARGEST_FILE = 16 << 20
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """One release. cases: name -> facts; a case that was skipped is not there."""
+    """One release."""
 
     date: str
     brokers: int
     # Versions that it advertises, by API key.
     ranges: dict[int, tuple[int, int]]
+    # Name -> facts; a case that was skipped is not there.
     cases: dict[str, Any]
 
 

@@ -56,8 +56,9 @@ def _console(*, stderr: bool) -> Console:
 
 @define
 class Output:
-    """The output of a command. json: whether --json was given."""
+    """The output of a command."""
 
+    # Whether --json was given.
     json: bool = False
     errors: Console = field(factory=lambda: _console(stderr=True), init=False)
     _results: Console = field(factory=lambda: _console(stderr=False), init=False)

@@ -23,8 +23,9 @@ Address = tuple[str, int]
 
 @frozen
 class Upstream:
-    """A listener of a broker, as the broker calls it. node: -1 until a broker has said who is there."""
+    """A listener of a broker, as the broker calls it."""
 
+    # -1 until a broker has said who is there.
     node: int
     host: str
     port: int

@@ -27,19 +27,22 @@ class ToClient:
 
 @frozen
 class Wait:
-    """Call `woken(side)` after so many milliseconds. side: requests or answers."""
+    """Call `woken(side)` after so many milliseconds."""
 
     milliseconds: int
+    # Requests or answers.
     side: str
 
 
 @frozen
 class Close:
-    """End both connections. reason: for the log; hostile: who sent what nobody can read, "" for nobody.
-    abrupt: what was written and has not left does not leave any more."""
+    """End both connections."""
 
+    # For the log.
     reason: str
+    # Who sent what nobody can read, "" for nobody.
     hostile: str = ""
+    # What was written and has not left does not leave any more.
     abrupt: bool = False
 
 

@@ -111,9 +111,10 @@ class OpenFile:
 
 @frozen(kw_only=True)
 class RottenBit:
-    """The bit that flipped. position: byte in the file."""
+    """The bit that flipped."""
 
     path: str
+    # Byte in the file.
     position: int
     bit: int
 

@@ -27,11 +27,12 @@ class Directory:
 
 @define(eq=False)
 class Step:
-    """One atomic change: in each of these directories, a name gets an object or (None) is removed. taken: the
-    moment of the disk. refused: a process asked to sync it, and the disk lied or failed."""
+    """One atomic change: in each of these directories, a name gets an object or (None) is removed."""
 
     changes: tuple[tuple[Directory, str, object | None], ...]
+    # The moment of the disk.
     taken: int = 0
+    # A process asked to sync it, and the disk lied or failed.
     refused: bool = False
 
     def touches(self, directories: list[Directory]) -> bool:

@@ -31,8 +31,9 @@ Answer = Callable[[int, Response], None]
 
 @define(eq=False)
 class _Streams:
-    """The streams between the clients and one broker's process. to_broker, to_clients: the two directions."""
+    """The streams between the clients and one broker's process."""
 
+    # The two directions.
     to_broker: Channel
     to_clients: Channel
 

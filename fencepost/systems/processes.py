@@ -76,14 +76,14 @@ class ListenerOptions:
 
 @define
 class BrokerProcess:
-    """A broker's ports, and its process: the last one, whether it still runs or not. kafka: HOST:PORT for
-    clients of Kafka's protocol, empty if it does not speak it."""
+    """A broker's ports, and its process: the last one, whether it still runs or not."""
 
     # Where clients come.
     port: int
     process: ProcessId
     # Where only brokers of this cluster come.
     inter_broker_port: int
+    # HOST:PORT for clients of Kafka's protocol, empty if it does not speak it.
     kafka: str = ""
 
 

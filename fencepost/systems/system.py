@@ -115,10 +115,12 @@ class Requests(Protocol):
 
 @frozen(kw_only=True)
 class PowerLost:
-    """A broker's host lost power. time: nanoseconds of the wall clock; logs: what its disk surely held."""
+    """A broker's host lost power."""
 
+    # Nanoseconds of the wall clock.
     time: int
     broker: int
+    # What its disk surely held.
     logs: tuple[LogOnDisk, ...]
 
 

@@ -183,7 +183,7 @@ def _check_topics(_: Any, __: Any, topics: Any) -> None:
 
 @frozen(kw_only=True)
 class ClusterOptions:
-    """The cluster under test. Broker ids are 1..brokers. bugs: planted bugs, by id (bugs)."""
+    """The cluster under test. Broker ids are 1..brokers."""
 
     # Number of brokers.
     brokers: int = _bounded(1, 16, 3)
@@ -216,6 +216,7 @@ class ClusterOptions:
     controlled_shutdown_retry_backoff_ms: int = _bounded(1, MILLION, 5_000)
     # Options of the group coordinators.
     groups: GroupOptions = GroupOptions()
+    # Planted bugs, by id (bugs).
     bugs: tuple[str, ...] = ()
     # Whether a request for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol
     # send one.

@@ -77,10 +77,11 @@ class HangUp:
 
 @frozen
 class Close:
-    """End the connection; what was written still goes out. reason: for the log. hostile: the client is to
-    blame."""
+    """End the connection; what was written still goes out."""
 
+    # For the log.
     reason: str
+    # The client is to blame.
     hostile: bool = False
 
 

@@ -67,10 +67,10 @@ class Rate:
 
 @define(eq=False)
 class Repeater:
-    """Runs plans again and again in one cluster at a time; a context manager. folder: of the cluster's
-    files, which are removed with it."""
+    """Runs plans again and again in one cluster at a time; a context manager."""
 
     job: Job
+    # Of the cluster's files, which are removed with it.
     folder: Path
     worker: RealWorker = field(init=False)
 

@@ -119,8 +119,9 @@ class Got:
 
 @frozen(kw_only=True)
 class Began:
-    """A poll that read from this offset. who: process and session of the client."""
+    """A poll that read from this offset."""
 
+    # Process and session of the client.
     who: tuple[int, int]
     generation: int
     completion: int

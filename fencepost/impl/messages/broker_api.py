@@ -34,13 +34,14 @@ broker has obeyed (KIP-570)."""
 
 
 class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Append a batch. records: one batch, with offsets that count from 0. timeout: how long acks=all may
-    wait, in nanoseconds."""
+    """Append a batch."""
 
     correlation_id: int
     partition: TopicPartition
     acks: int
+    # One batch, with offsets that count from 0.
     records: bytes
+    # How long acks=all may wait, in nanoseconds.
     timeout: int
     transactional_id: str | None = None
     # The leader adds the partition to the transaction (KIP-890, second version).
@@ -58,10 +59,11 @@ class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
-    """One partition of a fetch. leader_epoch: the epoch that the fetcher knows (-1: not sent)."""
+    """One partition of a fetch."""
 
     partition: TopicPartition
     offset: int
+    # The epoch that the fetcher knows (-1: not sent).
     leader_epoch: int = NO_EPOCH
     log_start_offset: int = 0
     # Bound for this partition in bytes; 0: the request's max_bytes.
@@ -167,9 +169,10 @@ class DeleteRecordsResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class EpochQuery(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask where `asked_epoch` ends in the leader's log. current_leader_epoch: fences the request."""
+    """Ask where `asked_epoch` ends in the leader's log."""
 
     partition: TopicPartition
+    # Fences the request.
     current_leader_epoch: int
     asked_epoch: int
 
@@ -301,25 +304,24 @@ class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """The response to the three requests above.
-
-    kind: the request's class name. controller_epoch: the highest that the broker has seen. partition_errors:
-    for StopReplica, the error of each partition.
-    """
+    """The response to the three requests above."""
 
     correlation_id: int
+    # The request's class name.
     kind: str
     error: ErrorCode
+    # The highest that the broker has seen.
     controller_epoch: int = NO_EPOCH
+    # For StopReplica, the error of each partition.
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
 
 class ControlledShutdownRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """A stopping broker asks the controller to move its leaders. broker_epoch: the incarnation of the sender
-    (KIP-380)."""
+    """A stopping broker asks the controller to move its leaders."""
 
     correlation_id: int
     broker_id: int
+    # The incarnation of the sender (KIP-380).
     broker_epoch: int
 
 

@@ -140,11 +140,11 @@ class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
-    """The next offset to process of one partition, -1 for none. leader_epoch: of the last record before it
-    (-1: not known)."""
+    """The next offset to process of one partition, -1 for none."""
 
     partition: TopicPartition
     offset: int
+    # Of the last record before it (-1: not known).
     leader_epoch: int = -1
     metadata: str = ""
 
@@ -187,12 +187,12 @@ class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One result per requested partition, in the same order. coordinator_epoch: as in
-    OffsetCommitResponse."""
+    """One result per requested partition, in the same order."""
 
     correlation_id: int
     error: ErrorCode
     offsets: tuple[CommittedOffset, ...] = ()
+    # As in OffsetCommitResponse.
     coordinator_epoch: int = -1
 
 

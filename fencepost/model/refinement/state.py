@@ -36,11 +36,11 @@ class Mismatch:
 
 @define
 class QuorumState:
-    """ZooKeeper's state of one leader epoch: the leader, and each ISR in this epoch, the last one current.
-    position: of its first event."""
+    """ZooKeeper's state of one leader epoch: the leader, and each ISR in this epoch, the last one current."""
 
     leader: int
     isrs: list[tuple[int, ...]]
+    # Of its first event.
     position: int
 
 
@@ -87,10 +87,11 @@ class ReplicaView:
 
 @define
 class Reach:
-    """The log ends that a follower's fetches may have reported in one leader epoch. settled: before its last
-    restart; now: its log end since it follows, after the truncation that precedes each first fetch."""
+    """The log ends that a follower's fetches may have reported in one leader epoch."""
 
+    # Before its last restart.
     settled: int = -1
+    # Its log end since it follows, after the truncation that precedes each first fetch.
     now: int = -1
 
     @property

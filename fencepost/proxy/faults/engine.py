@@ -77,9 +77,11 @@ class _Armed:
 
 @define(eq=False, kw_only=True)
 class RequestFaults:
-    """All faults of one cluster. seed: of their chance. record: called for each hit."""
+    """All faults of one cluster."""
 
+    # Of their chance.
     seed: int = 0
+    # Called for each hit.
     record: Callable[[Struck], None] = lambda struck: None
     # That were looked at.
     requests: int = field(default=0, init=False)

@@ -8,8 +8,9 @@ from fencepost.proxy.record.reads import Asked
 
 @define(eq=False)
 class Note:
-    """What is kept of a request until its answer. batches: of a produce; positions: of a fetch."""
+    """What is kept of a request until its answer."""
 
+    # Of a produce; positions: of a fetch.
     batches: list[tuple[str, int, Identity, list[Append]]] = field(factory=list)
     asked: Asked | None = None
     epoch: int = -1

@@ -46,15 +46,17 @@ CLIENT_ID_CHARACTERS = 200
 
 @define(eq=False, kw_only=True)
 class Recorder:
-    """A watcher of pipes. values: what is kept of records; compacted: topics of which keys are kept, others:
-    topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept.
-    began: when the record began, nanoseconds; nothing in it is earlier."""
+    """A watcher of pipes."""
 
     lines: Lines
+    # What is kept of records.
     values: Values
+    # Topics of which keys are kept, others: topics that somebody writes to without the proxy.
     compacted: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
+    # Takes records in full, if they are to be kept.
     keep: Callable[[int, bytes | None, bytes], None] | None = None
+    # When the record began, nanoseconds; nothing in it is earlier.
     began: int = 0
     wanted: frozenset[int] = frozenset(
         {PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP}

@@ -25,13 +25,13 @@ Number = Callable[[int], int]
 
 @define(eq=False, kw_only=True)
 class Transaction:
-    """One that has begun. offsets: (group, topic, partition, offset) that it commits, and when that was
-    asked."""
+    """One that has begun."""
 
     op_id: int
     process: int
     session: int
     time: int
+    # (group, topic, partition, offset) that it commits, and when that was asked.
     offsets: list[tuple[int, str, str, int, int]] = field(factory=list)
     # Whether its end was asked for.
     ending: bool = False

@@ -105,14 +105,15 @@ def _size_of(folder: Path) -> int:
 
 @define(eq=False, kw_only=True)
 class RecordFiles:
-    """A run's files. now: nanoseconds of the trace; low_watermark(now): up to when everything is written;
-    on_full: called once, with the reason, when there is no room."""
+    """A run's files."""
 
     folder: Path
     claims: Claims
     kept: str
+    # Nanoseconds of the trace; low_watermark(now): up to when everything is written.
     now: Callable[[], int]
     low_watermark: Callable[[int], int]
+    # Called once, with the reason, when there is no room.
     on_full: Callable[[str], None]
     bounds: Bounds = field(factory=Bounds)
     run: Path = field(init=False)

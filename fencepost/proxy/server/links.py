@@ -42,10 +42,11 @@ class Way(StrEnum):
 
 @frozen
 class Pair:
-    """A link's name. listener: which one of the target's."""
+    """A link's name."""
 
     source: str
     target: str
+    # Which one of the target's.
     listener: str = ""
 
     def __str__(self) -> str:
@@ -112,11 +113,12 @@ class Stream:
 
 @define(eq=False)
 class Link:
-    """From a listener of ours to a target. open: whether bytes pass, by way."""
+    """From a listener of ours to a target."""
 
     pair: Pair
     target: Address
     address: Address = ("", 0)
+    # Whether bytes pass, by way.
     open: dict[Way, asyncio.Event] = field(factory=dict)
     delays_ms: dict[Way, int] = field(factory=dict)
     connections: int = 0

@@ -34,12 +34,13 @@ class WhenFull(StrEnum):
 
 @frozen(kw_only=True)
 class Recording:
-    """What is recorded where. compacted, others: topics (record/recorder.py)."""
+    """What is recorded where."""
 
     folder: Path
     kept: Kept = Kept.HASH
     bounds: Bounds = field(factory=Bounds)
     when_full: WhenFull = WhenFull.STOP_RECORDING
+    # Topics (record/recorder.py).
     compacted: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
 

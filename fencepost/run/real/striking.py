@@ -39,10 +39,12 @@ Note = Callable[..., None]
 
 @define(eq=False)
 class _Waiting:
-    """A fault that follows an append. since: when it began to wait; came: done once it may begin."""
+    """A fault that follows an append."""
 
     fault: Fault
+    # When it began to wait.
     since: int
+    # Done once it may begin.
     came: "asyncio.Future[None]"
 
 

@@ -60,10 +60,11 @@ class Listener:
 
 @frozen
 class Cut:
-    """What one name of `cut` or `delay` does to some pairs until its heal. delay_ms: 0 if nothing passes."""
+    """What one name of `cut` or `delay` does to some pairs until its heal."""
 
     pairs: tuple[Pair, ...]
     listener: str
+    # 0 if nothing passes.
     delay_ms: int = 0
 
 

@@ -29,12 +29,13 @@ kernel does with dirty pages are too many (vm.dirty_ratio), unless syncs lie."""
 
 @frozen(kw_only=True)
 class Lost:
-    """What a power loss took from one file. kept: writes since its last sync that survived."""
+    """What a power loss took from one file."""
 
     path: str
     size_before: int
     size_after: int
     writes: int
+    # Writes since its last sync that survived.
     kept: int
 
 

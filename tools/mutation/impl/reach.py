@@ -90,14 +90,17 @@ def marked(source: str, probes: Mapping[Place, list[Probe]] = {}) -> tuple[ast.M
 
 @frozen
 class MarkedSources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads these modules with marks. files: by module; hits, statements: by file, filled as they are
-    imported; early: the marks of what ran during the import; probes: by file; differs: a byte for each
-    probed fault."""
+    """Loads these modules with marks."""
 
+    # By module.
     files: dict[str, str]
+    # By file.
     probes: dict[str, dict[Place, list[Probe]]] = field(factory=dict)
+    # A byte for each probed fault.
     differs: bytearray = field(factory=bytearray)
+    # The marks of what ran during the import.
     early: dict[str, bytes] = field(factory=dict)
+    # By file, filled as they are imported.
     hits: dict[str, bytearray] = field(factory=dict)
     statements: dict[str, Statements] = field(factory=dict)
 

@@ -29,13 +29,14 @@ SHUT_DOWN = "controlled_shutdown"
 
 @define
 class Known:
-    """ZooKeeper's state of a partition. position: the event that wrote it; elected: the event that began the
-    leader epoch."""
+    """ZooKeeper's state of a partition."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
+    # The event that wrote it.
     position: int
+    # The event that began the leader epoch.
     elected: int
 
 

@@ -45,8 +45,9 @@ FATAL = "fatal_fault"
 
 @frozen
 class Line:
-    """A line with a time. time: wall-clock nanoseconds."""
+    """A line with a time."""
 
+    # wall-clock nanoseconds.
     time: int
     level: str
     text: str
