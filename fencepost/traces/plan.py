@@ -376,9 +376,9 @@ class PlannedOperation:
     list_offsets that wants committed records only; "earliest" for a list_offsets of the log start;
     "by_time" for one of the first record of the last `records` tenths of a second.
 
-    subscribe: a consumer of `topic` begins in the group `key`; it works by itself until its process is to
-    unsubscribe (it leaves the group) or crash (it is gone). pause: it stops for `records` tenths of a
-    second. transform: as subscribe, and it writes what it makes of each record in transactions of the id
+    By "subscribe" a consumer of `topic` begins in the group `key`; it works by itself until its process is to
+    unsubscribe (it leaves the group) or crash (it is gone). By "pause" it stops for `records` tenths of a
+    second. "transform" is as subscribe, and it writes what it makes of each record in transactions of the id
     `key`-`partition`; two processes of one id fence each other.
     """
 

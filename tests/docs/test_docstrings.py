@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 TOP = Path(__file__).parents[2]
@@ -134,6 +135,77 @@ def test_public_functions_name_their_parameters() -> None:
     """Rule: the docstring of a public function with several parameters says what they are."""
     found = [entry for path, module in _modules() for entry in undocumented(path, module)]
     assert not found, "\n".join(["document the parameters of these functions:", *found])
+
+
+SAID = re.compile(r"(?:\A|(?<=[.;)])\s+|\n\n)([a-z][a-z_0-9]*(?:, [a-z][a-z_0-9]*)*): (?=\S)")
+"""The names at the beginning of a sentence of a class docstring that says what they are."""
+SHOWN = ("kafka/", "history/", "machines/", "checkers/models/", "checkers/linearizability/", "model/tlc/")
+"""Rooms that the page of the API shows: what it says of fields are docstrings below them."""
+
+
+def _names(of: ast.ClassDef, seen: frozenset[str] = frozenset()) -> set[str]:
+    """Fields, attributes, methods and their parameters of a class and of those above it."""
+    found = set()
+    for node in ast.walk(of):
+        if isinstance(node, ast.Name | ast.Attribute | ast.arg | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "arg", None))
+            found.add(getattr(node, "name", None))
+    for name in set(_bases(of)) - seen:
+        for base in _known().get(name, []):
+            found |= _names(base, seen | {name})
+    return {name.lstrip("_") for name in found if name}
+
+
+def missing_names(of: ast.ClassDef) -> set[str]:
+    """What the docstring of a class with fields says something about, and what is not there."""
+    fields = any(isinstance(node, ast.AnnAssign) for node in of.body)
+    said = SAID.finditer(ast.get_docstring(of) or "") if fields else ()
+    return {name for names in said for name in names[1].split(", ")} - _names(of)
+
+
+def below_fields(of: ast.ClassDef) -> list[str]:
+    """Fields with a docstring below them."""
+    return [
+        ast.unparse(field.target)
+        for field, words in pairwise(of.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(words, ast.Expr)
+        and isinstance(words.value, ast.Constant)
+        and isinstance(words.value.value, str)
+    ]
+
+
+def test_documented_fields_exist() -> None:
+    """Rule: a class says nothing of a field that it does not have (any more)."""
+    wrong = [
+        f"{path}::{one.name} documents {missing}"
+        for path, module in _modules()
+        for one in _classes(module)
+        if (missing := missing_names(one))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_fields_have_one_convention() -> None:
+    """Rule: meaning, unit and bound of a field are in a comment line above it; only what the page of the API
+    shows has docstrings."""
+    wrong = [
+        f"{path}::{one.name}: {found}"
+        for path, module in _modules()
+        if not path.removeprefix("fencepost/").startswith(SHOWN)
+        for one in _classes(module)
+        if (found := below_fields(one))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_field_that_is_gone_is_found() -> None:
+    """Rule: both checks of fields find a planted fault."""
+    (planted,) = ast.parse(
+        'class A:\n """Says. one: is there; told: is gone."""\n one: int\n """X."""\n'
+    ).body
+    assert isinstance(planted, ast.ClassDef)
+    assert missing_names(planted) == {"told"} and below_fields(planted) == ["one"]
 
 
 def test_a_fault_is_found() -> None:

@@ -25,16 +25,19 @@ OR = " or "
 
 @frozen(kw_only=True)
 class Mark:
-    """on, seen: the events that may show it, and whether one does; told: whether an operation shows it.
-    leads: kinds of fault and request, and percentages of a profile, that make it likelier: where steering
-    leans. needs: those without which it cannot happen, or not in a thousand seeds; each "this or that"."""
+    """A situation that a run may reach."""
 
     name: str
     says: str
+    # The events that may show it; None: none does.
     on: Name | None = None
+    # Whether one of these does; None: each does.
     seen: EventPredicate | None = None
+    # Whether an operation shows it.
     row_predicate: OperationPredicate | None = None
+    # Kinds of fault and request, and percentages of a profile, that make it likelier: where steering leans.
     leads: tuple[str, ...] = ()
+    # Those without which it cannot happen, or not in a thousand seeds; each "this or that".
     needs: tuple[str, ...] = ()
 
 

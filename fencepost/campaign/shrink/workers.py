@@ -38,7 +38,7 @@ PATIENCE_S = 0.5
 
 @frozen(kw_only=True)
 class Candidate(Task):
-    """What a worker judges next. seed: a number of the driver's."""
+    """What a worker judges next; its seed is a number of the driver's."""
 
     # JSON.
     plan: str = ""

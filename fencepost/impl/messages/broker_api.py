@@ -238,8 +238,8 @@ class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PartitionState(Struct, frozen=True, array_like=True, gc=False):
-    """A partition's state in a controller's request. array_like: encoded as an array, because a controller
-    sends hundreds of thousands of them."""
+    """A partition's state in a controller's request. It is encoded as an array, because a controller sends
+    hundreds of thousands of them."""
 
     # The partition.
     partition: TopicPartition
@@ -294,12 +294,13 @@ class UpdateMetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Stop fetching, and delete the log if requested. leader_epochs: per partition (KIP-570)."""
+    """Stop fetching, and delete the log if requested."""
 
     correlation_id: int
     controller_id: int
     controller_epoch: int
     broker_epoch: int
+    # Each with its leader epoch (KIP-570), and whether its log is deleted.
     partitions: tuple[tuple[TopicPartition, int, bool], ...]
 
 

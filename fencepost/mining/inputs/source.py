@@ -81,8 +81,9 @@ class HistoryReader(DataSourceReader):
 
 
 class HistorySource(DataSource):
-    """Options: path (given to load), a folder of traces, a file, or a folder of those; table: operations
-    (default), events or traces; format: of files, as for `fencepost check` (default auto)."""
+    """Its options are `path` (given to load), a folder of traces, a file, or a folder of those; `table`, which
+    is operations (default), events or traces; and `format` of files, as for `fencepost check` (default
+    auto)."""
 
     @classmethod
     def name(cls) -> str:

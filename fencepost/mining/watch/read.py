@@ -117,7 +117,7 @@ class Unread:
 
 @frozen(kw_only=True)
 class FileRead:
-    """A file that was read as far as possible. size_bytes: on disk."""
+    """A file that was read as far as possible."""
 
     place: str
     modified_us: int

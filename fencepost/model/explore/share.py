@@ -52,9 +52,9 @@ def _hashes(rows: Any, of_value: Any, places: Any, renamed: Any, found: Any) -> 
 
 @frozen
 class Parcel:
-    """Successors that another worker owns. kinds, values: numbered by the sender since its last parcel to any
-    worker, in order."""
+    """Successors that another worker owns."""
 
+    # Numbered by the sender since its last parcel to any worker, in order.
     values: tuple[tuple[int, Value], ...]
     # In the sender's numbers.
     rows: Numbers
