@@ -38,8 +38,8 @@ class Register(Starting):
 
 @define(unsafe_hash=True)
 class CasRegister(Register):
-    """A register with cas([old new]), which answers true if the value was `old` and is now `new`, and false if
-    it was not `old`."""
+    """A register with cas([old new]), which answers true if the value was `old` and is now `new`, and false
+    if it was not `old`."""
 
     name: ClassVar[str] = "cas-register"
     functions: ClassVar[frozenset[str]] = frozenset({"read", "write", "cas"})

@@ -81,8 +81,8 @@ class HistoryReader(DataSourceReader):
 
 
 class HistorySource(DataSource):
-    """Its options are `path` (given to load), a folder of traces, a file, or a folder of those; `table`, which
-    is operations (default), events or traces; and `format` of files, as for `fencepost check` (default
+    """Its options are `path` (given to load), a folder of traces, a file, or a folder of those; `table`,
+    which is operations (default), events or traces; and `format` of files, as for `fencepost check` (default
     auto)."""
 
     @classmethod
