@@ -165,13 +165,11 @@ def test_rows_of_an_answer_are_put_in_error():
         MetadataResponseTopic,
     )
 
-    from fencepost.wire.handling import NO_THROTTLE
-
     def topic(name):
         row = MetadataResponsePartition(error_code=ErrorCode.none, partition_index=0, leader_id=1)
         return MetadataResponseTopic(error_code=ErrorCode.none, name=name, partitions=(row,))
 
-    answer = MetadataResponse(throttle_time=NO_THROTTLE, brokers=(), topics=(topic("t"), topic("u")))
+    answer = MetadataResponse(throttle_time=timedelta(0), brokers=(), topics=(topic("t"), topic("u")))
     changed_answer = with_error(answer, ErrorCode.unknown_topic_or_partition, topics=["t"])
     assert [(each.error_code.name, len(each.partitions)) for each in changed_answer.topics] == [
         ("unknown_topic_or_partition", 0),

@@ -14,7 +14,7 @@ from fencepost.traces.outcomes import ErrorCode as Code
 from fencepost.wire.codec import read_response, request_type, write_response
 from fencepost.wire.connection import Close
 from fencepost.wire.decoder import Message, read
-from fencepost.wire.handling import _WIRE_ERRORS
+from fencepost.wire.plain import _WIRE_ERRORS
 from fencepost.wire.schemas import class_named, request_schema, response_schema
 from fencepost.wire.versions import APIS
 
