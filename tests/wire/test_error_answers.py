@@ -4,6 +4,7 @@ into answers."""
 import random
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from kio.index import load_request_schema
