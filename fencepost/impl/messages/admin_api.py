@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from fencepost.impl.messages.correlation import Answered, Correlated
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
@@ -57,34 +58,30 @@ class NewTopic(Struct, frozen=True, kw_only=True, gc=False):
     config: tuple[tuple[str, str | None], ...] = ()
 
 
-class CreateTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class CreateTopicsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when each partition has a leader. validate_only: nothing is created."""
 
-    correlation_id: int
     topics: tuple[NewTopic, ...]
     timeout_ms: int
     validate_only: bool = False
 
 
-class CreateTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class CreateTopicsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per topic."""
 
-    correlation_id: int
     results: tuple[Result, ...]
 
 
-class DeleteTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DeleteTopicsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when the topics are gone."""
 
-    correlation_id: int
     names: tuple[str, ...]
     timeout_ms: int
 
 
-class DeleteTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DeleteTopicsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per topic."""
 
-    correlation_id: int
     results: tuple[Result, ...]
 
 
@@ -100,19 +97,17 @@ class MorePartitions(Struct, frozen=True, kw_only=True, gc=False):
     assignment: tuple[tuple[int, ...], ...] | None = None
 
 
-class CreatePartitionsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class CreatePartitionsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when each partition has a leader. validate_only: nothing is created."""
 
-    correlation_id: int
     topics: tuple[MorePartitions, ...]
     timeout_ms: int
     validate_only: bool = False
 
 
-class CreatePartitionsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class CreatePartitionsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per topic."""
 
-    correlation_id: int
     results: tuple[Result, ...]
 
 
@@ -142,10 +137,9 @@ class DescribedResource(Struct, frozen=True, kw_only=True, gc=False):
     keys: tuple[str, ...] | None = None
 
 
-class DescribeConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeConfigsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Request configurations."""
 
-    correlation_id: int
     resources: tuple[DescribedResource, ...]
 
 
@@ -184,10 +178,9 @@ class DescribedConfig(Struct, frozen=True, kw_only=True, gc=False):
     entries: tuple[ConfigEntry, ...] = ()
 
 
-class DescribeConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeConfigsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per requested resource, in the same order."""
 
-    correlation_id: int
     resources: tuple[DescribedConfig, ...]
 
 
@@ -216,11 +209,10 @@ class AlteredResource(Struct, frozen=True, kw_only=True, gc=False):
     settings: tuple[AlteredSetting, ...]
 
 
-class AlterConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class AlterConfigsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Change configurations. incremental: settings that are not named stay (IncrementalAlterConfigs).
     Otherwise they are removed (AlterConfigs), and every alteration is SET."""
 
-    correlation_id: int
     resources: tuple[AlteredResource, ...]
     incremental: bool
     validate_only: bool = False
@@ -235,10 +227,9 @@ class AlteredConfig(Struct, frozen=True, kw_only=True, gc=False):
     message: str = ""
 
 
-class AlterConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class AlterConfigsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per resource, in the same order."""
 
-    correlation_id: int
     resources: tuple[AlteredConfig, ...]
 
 
@@ -252,27 +243,23 @@ class Reassigned(Struct, frozen=True, kw_only=True, gc=False):
     replicas: tuple[int, ...] | None
 
 
-class AlterPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class AlterPartitionReassignmentsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when the reassignments have begun (KIP-455)."""
 
-    correlation_id: int
     partitions: tuple[Reassigned, ...]
     timeout_ms: int
 
 
-class AlterPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class AlterPartitionReassignmentsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """error: of the request as a whole; then there are no results."""
 
-    correlation_id: int
-    error: ErrorCode
     message: str = ""
     results: tuple[PartitionResult, ...] = ()
 
 
-class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ListPartitionReassignmentsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """partitions: None for all partitions under reassignment."""
 
-    correlation_id: int
     partitions: tuple[TopicPartition, ...] | None
     timeout_ms: int
 
@@ -287,43 +274,37 @@ class OngoingReassignment(Struct, frozen=True, kw_only=True, gc=False):
     removing: tuple[int, ...]
 
 
-class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ListPartitionReassignmentsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """Those of the requested partitions that are being reassigned."""
 
-    correlation_id: int
-    error: ErrorCode
     reassignments: tuple[OngoingReassignment, ...] = ()
 
 
-class ElectLeadersRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ElectLeadersRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when the brokers' metadata shows the new leaders.
 
     partitions: None for all. unclean: if no in-sync replica is alive, any live replica may lead, which loses
     data (KIP-460); otherwise the preferred replica becomes leader.
     """
 
-    correlation_id: int
     partitions: tuple[TopicPartition, ...] | None
     timeout_ms: int
     unclean: bool = False
 
 
-class ElectLeadersResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ElectLeadersResponse(Answered, frozen=True, kw_only=True, gc=False):
     """error: of the whole request. results: of all requested partitions; if all were requested, of those that
     needed an election."""
 
-    correlation_id: int
-    error: ErrorCode
     results: tuple[PartitionResult, ...] = ()
 
 
 # ---- log directories: each broker answers for itself
 
 
-class DescribeLogDirsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeLogDirsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """partitions: None for all."""
 
-    correlation_id: int
     partitions: tuple[TopicPartition, ...] | None = None
 
 
@@ -336,11 +317,9 @@ class DescribedLog(Struct, frozen=True, kw_only=True, gc=False):
     offset_lag: int
 
 
-class DescribeLogDirsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeLogDirsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """A broker has one log directory; only the host knows its name in the file system."""
 
-    correlation_id: int
-    error: ErrorCode
     logs: tuple[DescribedLog, ...] = ()
 
 
