@@ -26,7 +26,7 @@ CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
 ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS, ALTER_REASSIGNMENTS = 43, 44, 45
 PREFERRED, UNCLEAN = 0, 1
 """ElectionType."""
-TOPIC = 2
+TOPIC, BROKER = 2, 4
 """ConfigResource.Type."""
 SET, DELETE = 0, 1
 """AlterConfigOp.OpType."""
@@ -92,6 +92,16 @@ class Administration:
 
     def alter_topic_config(self, name: str, changes: Mapping[str, str | None]) -> str:
         """IncrementalAlterConfigs of a topic. changes: None removes an override."""
+        return self._alter_config(TOPIC, name, changes)
+
+    def alter_broker_config(self, broker: int | None, changes: Mapping[str, str | None]) -> str:
+        """IncrementalAlterConfigs of one broker, or (None) the cluster's default. changes: None removes an
+        override."""
+        return self._alter_config(BROKER, "" if broker is None else str(broker), changes, broker)
+
+    def _alter_config(
+        self, kind: int, name: str, changes: Mapping[str, str | None], broker: int | None = None
+    ) -> str:
         configs = [
             {"name": setting, "config_operation": DELETE if value is None else SET, "value": value}
             for setting, value in sorted(changes.items())
@@ -99,7 +109,8 @@ class Administration:
         return self._ask(
             INCREMENTAL_ALTER_CONFIGS,
             lambda answer: answer.responses[0].error_code,
-            resources=[{"resource_type": TOPIC, "resource_name": name, "configs": configs}],
+            broker,
+            resources=[{"resource_type": kind, "resource_name": name, "configs": configs}],
         )
 
     # ---- replicas and leaders
@@ -170,13 +181,15 @@ class Administration:
     def _addresses(self) -> tuple[Address, ...]:
         return tuple(parse_address(each) for each in self.bootstrap.split(","))
 
-    def _ask(self, api_key: int, error: Callable[[Any], Any], **values: Any) -> str:
-        """The name of the error that the controller answers with. Raises EnvironmentError_ if nobody answers
-        while the patience lasts."""
+    def _ask(
+        self, api_key: int, error: Callable[[Any], Any], broker: int | None = None, **values: Any
+    ) -> str:
+        """The name of the error that the controller (or one broker) answers with. Raises EnvironmentError_ if
+        nobody answers while the patience lasts."""
         deadline = time.monotonic() + self.patience_s
         while True:
             try:
-                answer = asyncio.run(self._ask_once(api_key, values))
+                answer = asyncio.run(self._ask_once(api_key, broker, values))
                 name = str(error(answer).name).upper()
             except (OSError, ProtocolError, TimeoutError, EnvironmentError_) as problem:
                 answer, name = None, str(problem) or type(problem).__name__
@@ -190,11 +203,16 @@ class Administration:
                 )
             time.sleep(RETRY_S)
 
-    async def _ask_once(self, api_key: int, values: Mapping[str, Any]) -> Any:
+    async def _ask_once(self, api_key: int, broker: int | None, values: Mapping[str, Any]) -> Any:
         addresses, seen = await look_around(self._addresses, self.access)
-        if seen.controller_id not in addresses:
-            raise EnvironmentError_(expected="a controller", seen="none that is known", where=self.bootstrap)
-        link = Link(addresses[seen.controller_id], self.access)
+        target = seen.controller_id if broker is None else broker
+        if target not in addresses:
+            raise EnvironmentError_(
+                expected="a controller" if broker is None else f"broker {broker}",
+                seen="none that is known",
+                where=self.bootstrap,
+            )
+        link = Link(addresses[target], self.access)
         try:
             await link.open()
             async with asyncio.timeout(self.request_s + REQUEST_S):
