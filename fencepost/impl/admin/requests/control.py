@@ -11,7 +11,7 @@ from functools import partial
 
 from attrs import define
 
-from fencepost.impl.administration.desk import AdminDesk, Ticket
+from fencepost.impl.admin.requests.desk import AdminDesk, Ticket
 from fencepost.impl.controller import elections, reassignment
 from fencepost.impl.controller.controller import Controller
 from fencepost.impl.controller.guards import Targets
