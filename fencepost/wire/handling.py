@@ -82,6 +82,20 @@ class Call:
         """A correlation id for a request of the core."""
         return self.numbers()
 
+    def of(self, kind: Any, request: Any, **values: Any) -> Any:
+        """A request of the core.
+
+        Args:
+            kind: its class.
+            request: kio's class.
+            values: the fields that the core names, or means, otherwise than Kafka, and those that some
+                version lacks; it has the others from the field of the same name.
+        """
+        for name in kind.__struct_fields__:
+            if name not in values and hasattr(request, name):
+                values[name] = getattr(request, name)
+        return kind(correlation_id=self.next_id(), **values)
+
     def answer(self, **values: Any) -> Any:
         """The response of this API and version, as kio's class.
 

@@ -55,11 +55,6 @@ class Field:
         """Whether it is an array of rows."""
         return self.entity is not None and self.element is not None
 
-    @property
-    def names_topic(self) -> bool:
-        """Whether it is the name or the id of a topic."""
-        return self.kind is TopicName or self.name == "topic_id"
-
 
 def kind_of(message: Any) -> Any:
     """Its class."""

@@ -45,8 +45,6 @@ class LogOptions:
     """max.message.bytes: the largest batch that a client may produce, header included. Kafka's default."""
     # message.timestamp.type is LogAppendTime.
     log_append_time: bool = False
-    # producer.id.expiration.ms: a producer that is silent for longer is forgotten.
-    producer_id_expiration_ms: int = _at_least(1, DAY_MS)
 
     @property
     def has_gaps(self) -> bool:

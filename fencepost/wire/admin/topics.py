@@ -31,11 +31,11 @@ def create_topics(call: Call, request: Any) -> Handling:
     class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
-        CreateTopicsRequest(
-            correlation_id=call.next_id(),
+        call.of(
+            CreateTopicsRequest,
+            request,
             topics=tuple(_new_topic(topic) for topic in request.topics),
             timeout_ms=timeout_ms,
-            validate_only=request.validate_only,
         )
     ]
     return call.answer(topics=_results(answer.results))
@@ -77,11 +77,11 @@ def create_partitions(call: Call, request: Any) -> Handling:
     class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
-        CreatePartitionsRequest(
-            correlation_id=call.next_id(),
+        call.of(
+            CreatePartitionsRequest,
+            request,
             topics=tuple(_more_partitions(topic) for topic in request.topics),
             timeout_ms=timeout_ms,
-            validate_only=request.validate_only,
         )
     ]
     once = {result.name: result for result in answer.results}  # one that was named twice has one answer

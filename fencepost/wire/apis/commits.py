@@ -33,11 +33,10 @@ def offset_commit(call: Call, request: Any) -> Handling:
     error = NO_ERROR
     if not asked or any(key in known for key, _ in asked):
         (answer,) = yield [
-            OffsetCommitRequest(
-                correlation_id=call.next_id(),
-                group_id=request.group_id,
+            call.of(
+                OffsetCommitRequest,
+                request,
                 generation_id=request.generation_id_or_member_epoch,
-                member_id=request.member_id,
                 group_instance_id=request.group_instance_id if call.version >= FIRST_WITH_INSTANCES else None,
                 offsets=tuple(
                     CommittedOffset(
@@ -65,9 +64,9 @@ def offset_fetch(call: Call, request: Any) -> Handling:
     version 2 on). call: the request's context; request: kio's class."""
     wanted = keys_of(request.topics, "partition_indexes")
     (answer,) = yield [
-        OffsetFetchRequest(
-            correlation_id=call.next_id(),
-            group_id=request.group_id,
+        call.of(
+            OffsetFetchRequest,
+            request,
             partitions=wanted or (),
             require_stable=call.version >= FIRST_WITH_STABLE and request.require_stable,
         )

@@ -70,9 +70,9 @@ def _transactional(call: Call, request: Any) -> Handling:
         return _producer_id(call, WireError.unsupported_version)
     named = call.version >= FIRST_WITH_EPOCH
     (answer,) = yield [
-        InitProducerIdRequest(
-            correlation_id=call.next_id(),
-            transactional_id=request.transactional_id,
+        call.of(
+            InitProducerIdRequest,
+            request,
             transaction_timeout_ms=milliseconds(request.transaction_timeout),
             producer_id=request.producer_id if named else NO_PRODUCER,
             producer_epoch=request.producer_epoch if named else NO_PRODUCER_EPOCH,

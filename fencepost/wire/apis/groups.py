@@ -29,16 +29,15 @@ def join_group(call: Call, request: Any) -> Handling:
     member_id = request.member_id
     for _ in range(2):
         (answer,) = yield [
-            JoinGroupRequest(
-                correlation_id=call.next_id(),
-                group_id=request.group_id,
+            call.of(
+                JoinGroupRequest,
+                request,
                 client_id=call.client_id,
                 client_host=call.client_host,
                 session_timeout_ms=session_ms,
                 rebalance_timeout_ms=max(0, milliseconds(request.rebalance_timeout)) if later else session_ms,
                 member_id=member_id,
                 group_instance_id=request.group_instance_id if call.version >= FIRST_WITH_INSTANCES else None,
-                protocol_type=request.protocol_type,
                 protocols=tuple((each.name, each.metadata) for each in request.protocols),
             )
         ]
@@ -69,11 +68,9 @@ def sync_group(call: Call, request: Any) -> Handling:
     class."""
     call.patience_ms = GROUP_PATIENCE_MS
     (answer,) = yield [
-        SyncGroupRequest(
-            correlation_id=call.next_id(),
-            group_id=request.group_id,
-            generation_id=request.generation_id,
-            member_id=request.member_id,
+        call.of(
+            SyncGroupRequest,
+            request,
             group_instance_id=_instance(call, request),
             assignments=tuple((each.member_id, each.assignment) for each in request.assignments),
         )
@@ -86,15 +83,8 @@ def heartbeat(call: Call, request: Any) -> Handling:
     if not request.group_id:  # the core has a group for every name
         yield ()
         return call.answer(error_code=ErrorCode.INVALID_GROUP_ID)
-    (answer,) = yield [
-        HeartbeatRequest(
-            correlation_id=call.next_id(),
-            group_id=request.group_id,
-            generation_id=request.generation_id,
-            member_id=request.member_id,
-            group_instance_id=_instance(call, request),
-        )
-    ]
+    instance = _instance(call, request)
+    (answer,) = yield [call.of(HeartbeatRequest, request, group_instance_id=instance)]
     return call.answer(error_code=answer.error)
 
 
@@ -108,12 +98,7 @@ def leave_group(call: Call, request: Any) -> Handling:
         else [(request.member_id, None)]
     )
     answers = yield [
-        LeaveGroupRequest(
-            correlation_id=call.next_id(),
-            group_id=request.group_id,
-            member_id=member_id,
-            group_instance_id=instance,
-        )
+        call.of(LeaveGroupRequest, request, member_id=member_id, group_instance_id=instance)
         for member_id, instance in leaving
     ]
     errors = [answer.error for answer in answers]

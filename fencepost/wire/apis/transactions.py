@@ -77,14 +77,7 @@ def add_offsets(call: Call, request: Any) -> Handling:
         call: the connection and the broker.
         request: AddOffsetsToTxn, decoded.
     """
-    wanted = AddOffsetsToTxnRequest(
-        correlation_id=call.next_id(),
-        transactional_id=request.transactional_id,
-        producer_id=request.producer_id,
-        producer_epoch=request.producer_epoch,
-        group_id=request.group_id,
-    )
-    error, _ = yield from _heard(call, wanted)
+    error, _ = yield from _heard(call, call.of(AddOffsetsToTxnRequest, request))
     return call.answer(error_code=wire_error(call, error))
 
 
@@ -95,11 +88,9 @@ def end(call: Call, request: Any) -> Handling:
         call: the connection and the broker.
         request: EndTxn, decoded.
     """
-    wanted = EndTxnRequest(
-        correlation_id=call.next_id(),
-        transactional_id=request.transactional_id,
-        producer_id=request.producer_id,
-        producer_epoch=request.producer_epoch,
+    wanted = call.of(
+        EndTxnRequest,
+        request,
         commit=request.committed,
         version=2 if call.version >= FIRST_THAT_BUMPS else 1,
     )
@@ -128,12 +119,9 @@ def commit_offsets(call: Call, request: Any) -> Handling:
         for key, each in keyed(request.topics)
     )
     with_member = call.version >= FIRST_WITH_MEMBER
-    wanted = TxnOffsetCommitRequest(
-        correlation_id=call.next_id(),
-        transactional_id=request.transactional_id,
-        producer_id=request.producer_id,
-        producer_epoch=request.producer_epoch,
-        group_id=request.group_id,
+    wanted = call.of(
+        TxnOffsetCommitRequest,
+        request,
         offsets=offsets,
         generation_id=request.generation_id if with_member else NO_GENERATION,
         member_id=request.member_id if with_member else NO_MEMBER,
