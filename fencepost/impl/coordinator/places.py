@@ -49,13 +49,14 @@ class Load:
 
 @define
 class Place:
-    """One partition of the coordinator's topic. seen: (leads, leader epoch) that was acted upon last; latest:
-    order of the task that ran last; owned_epoch: the coordinator epoch, NOT_OWNED while this broker does not
-    coordinate what belongs there."""
+    """One partition of the coordinator's topic."""
 
     number: int
+    # (leads, leader epoch) that was acted upon last.
     seen: tuple[bool, int] = (False, -1)
+    # Order of the task that ran last.
     latest: int = -1
+    # The coordinator epoch, NOT_OWNED while this broker does not coordinate what belongs there.
     owned_epoch: int = NOT_OWNED
     load: Any = None
 

@@ -22,8 +22,8 @@ class FindCoordinatorRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask any broker who coordinates a group, or the transactions of a transactional id."""
 
     group_id: str
+    # group_id is a transactional id.
     transactional: bool = False
-    """group_id is a transactional id."""
 
 
 class FindCoordinatorResponse(Answered, frozen=True, kw_only=True, gc=False):
@@ -68,8 +68,8 @@ class JoinGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
     member_id: str = ""
     # (member id, subscription) of all members; only in the leader's response.
     members: tuple[tuple[str, bytes], ...] = ()
+    # (member id, group.instance.id) of the static members in `members`.
     instances: tuple[tuple[str, str], ...] = ()
-    """(member id, group.instance.id) of the static members in `members`."""
 
 
 class SyncGroupRequest(Correlated, frozen=True, kw_only=True, gc=False):
@@ -120,11 +120,11 @@ class LeaveGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
 
 
 class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
-    """The next offset to process of one partition, -1 for none. leader_epoch: of the last record before it
-    (-1: not known)."""
+    """The next offset to process of one partition, -1 for none."""
 
     partition: TopicPartition
     offset: int
+    # Of the last record before it (-1: not known).
     leader_epoch: int = -1
     metadata: str = ""
 
@@ -157,15 +157,15 @@ class OffsetFetchRequest(Correlated, frozen=True, kw_only=True, gc=False):
 
     group_id: str
     partitions: tuple[TopicPartition, ...] = ()
+    # Refuse while a transaction that has not ended commits one of them (KIP-447).
     require_stable: bool = False
-    """Refuse while a transaction that has not ended commits one of them (KIP-447)."""
 
 
 class OffsetFetchResponse(Answered, frozen=True, kw_only=True, gc=False):
-    """One result per requested partition, in the same order. coordinator_epoch: as in
-    OffsetCommitResponse."""
+    """One result per requested partition, in the same order."""
 
     offsets: tuple[CommittedOffset, ...] = ()
+    # As in OffsetCommitResponse.
     coordinator_epoch: int = -1
 
 
@@ -235,8 +235,9 @@ class OffsetDeleteRequest(Correlated, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetDeleteResponse(Answered, frozen=True, kw_only=True, gc=False):
-    """error: of the whole request; then there are no results. results: one per partition."""
+    """error: of the whole request; then there are no results."""
 
+    # One per partition.
     results: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
 

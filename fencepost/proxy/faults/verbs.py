@@ -15,18 +15,18 @@ ANY = "any"
 class Verb:
     """What a fault does."""
 
+    # For the documentation.
     says: str
-    """For the documentation."""
+    # Of error, milliseconds and shape: those that it needs.
     takes: frozenset[str] = frozenset()
-    """Of error, milliseconds and shape: those that it needs."""
+    # The only APIs that it makes sense for; empty: all.
     apis: frozenset[str] = frozenset()
-    """The only APIs that it makes sense for; empty: all."""
+    # A field that must say whom it hits: partition or group.
     needs: str = ""
-    """A field that must say whom it hits: partition or group."""
+    # Why no correct broker does it; empty where one may.
     illegal: str = ""
-    """Why no correct broker does it; empty where one may."""
+    # Whether the request may take effect after its client has gone on without it.
     outlives: bool = False
-    """Whether the request may take effect after its client has gone on without it."""
 
 
 MOVED_APIS = frozenset({"Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords"})

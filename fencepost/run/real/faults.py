@@ -30,16 +30,16 @@ class Hit:
 
     system: System
     fault: Fault
+    # The broker that it hits.
     node: int
-    """The broker that it hits."""
+    # The other one; None: all others.
     other: int | None = None
-    """The other one; None: all others."""
+    # Of the run's partitions, in each broker's log directory.
     folders: tuple[str, ...] = ()
-    """Of the run's partitions, in each broker's log directory."""
+    # Of the run; None: requests of operators have nothing to ask for.
     topic: Topic | None = None
-    """Of the run; None: requests of operators have nothing to ask for."""
+    # The cluster's name of each topic, by the plan's.
     names: Mapping[str, str] = field(factory=dict)
-    """The cluster's name of each topic, by the plan's."""
 
 
 Verb = Callable[[Hit], None]
@@ -49,22 +49,22 @@ Verb = Callable[[Hit], None]
 class RealFault:
     """A kind of fault."""
 
+    # What the system must be able to do.
     verb: str
-    """What the system must be able to do."""
     begin: Verb
+    # Called when its time is over, and again when the cluster is healed.
     end: Verb
-    """Called when its time is over, and again when the cluster is healed."""
+    # Whether the broker's process ends: `end` is called until it runs again.
     down: bool = False
-    """Whether the broker's process ends: `end` is called until it runs again."""
+    # Whether the parameter, in milliseconds, is the time from the process's end to its start; otherwise the
+    # duration is.
     by_parameter: bool = False
-    """Whether the parameter, in milliseconds, is the time from the process's end to its start; otherwise the
-    duration is."""
+    # Whether it makes no sense while another fault holds the same broker.
     single: bool = True
-    """Whether it makes no sense while another fault holds the same broker."""
+    # Whether its target is a broker's role; otherwise it hits none.
     of_broker: bool = True
-    """Whether its target is a broker's role; otherwise it hits none."""
+    # Whether the broker may end its process because of it, when it likes.
     may_end: bool = False
-    """Whether the broker may end its process because of it, when it likes."""
 
 
 def _kill(hit: Hit) -> None:

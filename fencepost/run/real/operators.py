@@ -26,13 +26,13 @@ DONE = (NONE, "ELECTION_NOT_NEEDED")
 class Topic:
     """The topic of a run."""
 
+    # In the cluster.
     name: str
-    """In the cluster."""
+    # Replicas as they were seen last, by partition.
     assigned: Mapping[int, Replicas]
-    """Replicas as they were seen last, by partition."""
     brokers: Replicas
+    # Replicas that every partition keeps.
     least: int
-    """Replicas that every partition keeps."""
 
 
 def ask(admin: Administration, fault: Fault, topic: Topic) -> None:
