@@ -10,12 +10,11 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.asked import wire_only as core
-from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.client import Link
 from fencepost.wire.outward_questions import since_epoch_ms
-from fencepost.wire.plain import request
-from fencepost.wire.translation import Tell, error_of
+from fencepost.wire.plain import keyed, keys_of, request
+from fencepost.wire.translation import Tell, error_of, told
 
 METADATA_TOPIC = "__cluster_metadata"
 MOST_PARTITIONS = 2_000
@@ -60,26 +59,24 @@ def _tell_group(
     asked: core.ConsumerGroupDescribeRequest, response: Any
 ) -> core.ConsumerGroupDescribeResponse:
     (group,) = response.groups
-    return core.ConsumerGroupDescribeResponse(
-        correlation_id=asked.correlation_id,
-        error=error_of(group.error_code),
-        state=group.group_state,
-        group_epoch=group.group_epoch,
-        assignor=group.assignor_name,
-        members=tuple(
-            (
-                each.member_id,
-                each.instance_id,
-                tuple(
-                    TopicPartition(topic.topic_name, number)
-                    for topic in each.assignment.topic_partitions
-                    for number in topic.partitions
-                ),
-                each.member_epoch,
-            )
-            for each in group.members
-        ),
+    members = tuple(
+        (
+            each.member_id,
+            each.instance_id,
+            keys_of(each.assignment.topic_partitions, "partitions", "topic_name"),
+            each.member_epoch,
+        )
+        for each in group.members
     )
+    described: core.ConsumerGroupDescribeResponse = told(
+        core.ConsumerGroupDescribeResponse,
+        asked,
+        group,
+        state=group.group_state,
+        assignor=group.assignor_name,
+        members=members,
+    )
+    return described
 
 
 def _quorum_values(asked: core.DescribeQuorumRequest) -> Mapping[str, Any]:
@@ -129,11 +126,12 @@ def _topic_values(asked: core.DescribeTopicPartitionsRequest) -> Mapping[str, An
 def _tell_topics(
     asked: core.DescribeTopicPartitionsRequest, response: Any
 ) -> core.DescribeTopicPartitionsResponse:
+    known = [topic for topic in response.topics if error_of(topic.error_code) is ErrorCode.NONE]
     return core.DescribeTopicPartitionsResponse(
         correlation_id=asked.correlation_id,
         partitions=tuple(
             core.EligiblePartition(
-                partition=TopicPartition(topic.name, each.partition_index),
+                partition=key,
                 leader=each.leader_id,
                 leader_epoch=each.leader_epoch,
                 replicas=tuple(each.replica_nodes),
@@ -141,9 +139,7 @@ def _tell_topics(
                 eligible=tuple(each.eligible_leader_replicas or ()),
                 last_known=tuple(each.last_known_elr or ()),
             )
-            for topic in response.topics
-            if error_of(topic.error_code) is ErrorCode.NONE
-            for each in topic.partitions
+            for key, each in keyed(known)
         ),
     )
 

@@ -23,8 +23,7 @@ from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.frames import ProtocolError
-from fencepost.wire.handling import error_code
-from fencepost.wire.plain import request
+from fencepost.wire.plain import error_code, request
 
 DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS, VERSION = 20, 21, 37, 1
 TIMEOUT_MS = 2_000

@@ -83,10 +83,10 @@ class Link:
 
     async def _authenticate(self) -> None:
         make, access = self.dialogue.make, self.access
-        chosen = await self.ask(make(SASL_HANDSHAKE, "SaslHandshakeRequest", mechanism=PLAIN))
+        chosen = await self.ask(make(SASL_HANDSHAKE, mechanism=PLAIN))
         if chosen.error_code is WireError.none:
             token = f"\0{access.user}\0{access.password}".encode()
-            chosen = await self.ask(make(SASL_AUTHENTICATE, "SaslAuthenticateRequest", auth_bytes=token))
+            chosen = await self.ask(make(SASL_AUTHENTICATE, auth_bytes=token))
         if chosen.error_code is not WireError.none:
             raise EnvironmentError_(
                 expected=f"a broker that lets {access.user} in by SASL/PLAIN",

@@ -8,16 +8,14 @@ can read it (KIP-511).
 
 import io
 import struct
-from functools import cache
 from typing import Any
 
 from attrs import frozen
 from kio.serial import entity_writer
-from kio.static.constants import EntityType
 
 from fencepost.wire.decoder import Message, read
 from fencepost.wire.frames import ProtocolError, framed
-from fencepost.wire.schemas import class_named, request_schema, response_schema
+from fencepost.wire.schemas import request_schema, response_schema
 
 _REQUEST_START = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -114,20 +112,3 @@ def write_request(correlation_id: int, client_id: str | None, request: Any) -> b
         out.write(b"\x00")
     entity_writer(type(request))(out, request)
     return framed(out.getvalue())
-
-
-@cache
-def response_type(api_key: int, version: int, name: str) -> tuple[type[Any], frozenset[str]]:
-    """kio's class `name` of a response of `api_key` in `version`, and the names of its fields."""
-    return _named(api_key, version, name, EntityType.response)
-
-
-@cache
-def request_type(api_key: int, version: int, name: str) -> tuple[type[Any], frozenset[str]]:
-    """kio's class `name` of a request of `api_key` in `version`, and the names of its fields."""
-    return _named(api_key, version, name, EntityType.request)
-
-
-def _named(api_key: int, version: int, name: str, side: Any) -> tuple[type[Any], frozenset[str]]:
-    kind = class_named(api_key, version, name, side)
-    return kind, frozenset(kind.__dataclass_fields__)

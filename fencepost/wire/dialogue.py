@@ -9,9 +9,10 @@ from typing import Any
 from attrs import define, field, frozen
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 
-from fencepost.wire.codec import correlation_id_of, read_response, request_type, write_request
+from fencepost.wire.codec import correlation_id_of, read_response, write_request
 from fencepost.wire.frames import FrameBuffer, ProtocolError
 from fencepost.wire.limits import Limits
+from fencepost.wire.plain import request
 from fencepost.wire.versions import API_VERSIONS, APIS
 
 CLIENT_ID = "fencepost"
@@ -57,12 +58,9 @@ class Dialogue:
     def __attrs_post_init__(self) -> None:
         self._buffer = FrameBuffer(self.limits.request_bytes)
 
-    def make(self, key: int, name: str, /, **values: Any) -> Any:
-        """kio's class of this name in the request of an API, at the version agreed on. Values that it has no
-        field for are left out."""
-        version = 0 if self.versions is None else self.versions.common(key)
-        kind, names = request_type(key, version, name)
-        return kind(**{field: value for field, value in values.items() if field in names})
+    def make(self, key: int, /, **values: Any) -> Any:
+        """A request of an API as kio's class, at the version agreed on. values: as of `plain.filled`."""
+        return request(key, 0 if self.versions is None else self.versions.common(key), values)
 
     def ask(self, body: Any, *, answered: bool = True) -> tuple[int, bytes]:
         """Correlation id and bytes of a request. answered: whether the broker will answer it (not a produce

@@ -11,25 +11,18 @@ from datetime import timedelta
 from typing import Any
 
 from attrs import define, field
-from kio.schema.errors import ErrorCode as WireError
 
 from fencepost.impl.messages.broker_api import MetadataRequest, Request
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
-from fencepost.wire.codec import RequestHeader, response_type
+from fencepost.wire.codec import RequestHeader
 from fencepost.wire.limits import Limits
+from fencepost.wire.plain import MILLISECOND, filled
 from fencepost.wire.sasl import Authentication
+from fencepost.wire.schemas import response_schema
 
 Handling = Generator[Sequence[Request], list[Any], Any]
-NO_THROTTLE = timedelta(0)
-"""No quota of ours delays an answer."""
-MILLISECOND = timedelta(milliseconds=1)
 NANOSECONDS_PER_MS = 1_000_000
-
-_WIRE_ERRORS: dict[ErrorCode, WireError] = {
-    code: WireError[code.value.lower()] for code in ErrorCode if code is not ErrorCode.NETWORK_EXCEPTION
-}
-"""The wire's errors by name. Only clients use NETWORK_EXCEPTION."""
 
 
 class CloseConnection(Exception):  # noqa: N818  (a way to end a request, as StopIteration is)
@@ -89,11 +82,27 @@ class Call:
         """A correlation id for a request of the core."""
         return self.numbers()
 
-    def make(self, name: str, /, **values: Any) -> Any:
-        """kio's class of this name in the response of this API and version. Values that this version has no
-        field for are left out."""
-        kind, names = response_type(self.header.api_key, self.header.version, name)
-        return kind(**{key: value for key, value in values.items() if key in names})
+    def of(self, kind: Any, request: Any, **values: Any) -> Any:
+        """A request of the core.
+
+        Args:
+            kind: its class.
+            request: kio's class.
+            values: the fields that the core names, or means, otherwise than Kafka, and those that some
+                version lacks; it has the others from the field of the same name.
+        """
+        for name in kind.__struct_fields__:
+            if name not in values and hasattr(request, name):
+                values[name] = getattr(request, name)
+        return kind(correlation_id=self.next_id(), **values)
+
+    def answer(self, **values: Any) -> Any:
+        """The response of this API and version, as kio's class.
+
+        Args:
+            values: as of `plain.filled`. No quota of ours delays an answer: its time is never given.
+        """
+        return filled(response_schema(self.header.api_key, self.header.version), values)
 
 
 def held_elsewhere(
@@ -110,20 +119,6 @@ def held_elsewhere(
     return frozenset(each.partition for each in metadata.partitions if each.partition in unknown)
 
 
-def error_code(error: ErrorCode) -> WireError:
-    """kio's name of an error of the core."""
-    return _WIRE_ERRORS[error]
-
-
 def milliseconds(value: timedelta) -> int:
     """A time of kio as a number; may be negative."""
     return value // MILLISECOND
-
-
-def grouped(keys: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
-    """(topic, of one partition) as topic -> its partitions, in the order in which they come: what most
-    responses look like."""
-    topics: dict[str, list[Any]] = {}
-    for topic, value in keys:
-        topics.setdefault(topic, []).append(value)
-    return topics

@@ -1,23 +1,23 @@
 """Translates requests of our own client cores into Kafka's messages, and any Kafka's answers back: the
-opposite direction of apis/. Transactions are in outward_transactions.py.
+opposite direction of apis/. Transactions are in outward_transactions.py, and
+outward_questions.py asks brokers about their state.
 
 Owns the translation. Must not know connections. What Kafka's protocol does not say stays unknown, for example
 the leader epoch in a produce's answer. An answer to a fetch with a leader epoch comes from the leader of that
 epoch (KIP-320), so there it is known.
 """
 
-from datetime import timedelta
+from collections.abc import Mapping
 from typing import Any
 
 from fencepost.impl.messages import broker_api as core
 from fencepost.impl.messages import group_api as groups
-from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.operations import ACKS_NONE
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire import outward_questions, outward_transactions
-from fencepost.wire.dialogue import Dialogue
-from fencepost.wire.handling import MILLISECOND, NANOSECONDS_PER_MS, grouped
-from fencepost.wire.translation import Translation, committed_topics, error_of, first_error
+from fencepost.wire.handling import NANOSECONDS_PER_MS
+from fencepost.wire.plain import by_topic, keyed
+from fencepost.wire.translation import Translation, committed_topics, error_of, first_error, translation
 
 NO_ID = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -26,6 +26,7 @@ MAYBE_WRITTEN = frozenset(
 )
 """Errors of a commit that Kafka's coordinator also answers after its append (GroupMetadataManager maps
 NOT_ENOUGH_REPLICAS_AFTER_APPEND so)."""
+FIRST_FETCH_WITH_EPOCH = 9
 
 
 def is_answered(request: core.Request) -> bool:
@@ -33,125 +34,81 @@ def is_answered(request: core.Request) -> bool:
     return not (isinstance(request, core.ProduceRequest) and request.acks == ACKS_NONE)
 
 
+def _isolation(request: core.FetchRequest | core.ListOffsetsRequest) -> int:
+    return READ_COMMITTED if request.read_committed else READ_UNCOMMITTED
+
+
 # ---- data path
 
 
-def _ask_metadata(to: Dialogue, request: core.MetadataRequest) -> Any:
+def _ask_metadata(request: core.MetadataRequest) -> Mapping[str, Any]:
     names = request.topics
-    return to.make(
-        3,
-        "MetadataRequest",
-        topics=None
-        if names is None
-        else tuple(to.make(3, "MetadataRequestTopic", name=name) for name in names),
-        allow_auto_topic_creation=request.allow_auto_topic_creation,
-        include_cluster_authorized_operations=False,
-        include_topic_authorized_operations=False,
-    )
+    return {"topics": None if names is None else [{"name": name} for name in names]}
 
 
-def _tell_metadata(request: core.MetadataRequest, response: Any) -> core.MetadataResponse:
-    return core.MetadataResponse(
-        correlation_id=request.correlation_id,
-        partitions=tuple(
+def _tell_metadata(request: core.MetadataRequest, response: Any) -> Mapping[str, Any]:
+    errors = ((topic.name, error_of(topic.error_code)) for topic in response.topics)
+    return {
+        "partitions": tuple(
             core.PartitionMetadata(
-                partition=TopicPartition(topic.name, each.partition_index),
+                partition=key,
                 leader=each.leader_id,
                 leader_epoch=getattr(each, "leader_epoch", core.NO_EPOCH),
                 replicas=tuple(each.replica_nodes),
                 isr=tuple(each.isr_nodes),
             )
-            for topic in response.topics
-            for each in topic.partitions
+            for key, each in keyed(response.topics)
         ),
-        live_brokers=tuple(sorted(each.node_id for each in response.brokers)),
-        controller_id=getattr(response, "controller_id", NO_ID),
-        errors=tuple(
-            (topic.name, error_of(topic.error_code))
-            for topic in response.topics
-            if error_of(topic.error_code) is not NO_ERROR
-        ),
-    )
-
-
-def _ask_produce(to: Dialogue, request: core.ProduceRequest) -> Any:
-    part = to.make(0, "PartitionProduceData", index=request.partition.partition, records=request.records)
-    topic = to.make(0, "TopicProduceData", name=request.partition.topic, partition_data=(part,))
-    return to.make(
-        0,
-        "ProduceRequest",
-        transactional_id=request.transactional_id,
-        acks=request.acks,
-        timeout=timedelta(milliseconds=request.timeout // NANOSECONDS_PER_MS),
-        topic_data=(topic,),
-    )
-
-
-def _tell_produce(request: core.ProduceRequest, response: Any) -> core.ProduceResponse:
-    (part,) = (each for topic in response.responses for each in topic.partition_responses)
-    return core.ProduceResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(part.error_code),
-        base_offset=part.base_offset,
-        log_start_offset=getattr(part, "log_start_offset", NO_ID),
-    )
-
-
-def _ask_fetch(to: Dialogue, request: core.FetchRequest) -> Any:
-    topics = grouped((each.partition.topic, each) for each in request.partitions)
-    return to.make(
-        1,
-        "FetchRequest",
-        cluster_id=None,
-        replica_id=NO_ID,
-        max_wait=timedelta(milliseconds=request.max_wait // NANOSECONDS_PER_MS),
-        min_bytes=request.min_bytes,
-        max_bytes=request.total_max_bytes or request.max_bytes * len(request.partitions),
-        isolation_level=READ_COMMITTED if request.read_committed else READ_UNCOMMITTED,
-        session_id=0,
-        session_epoch=NO_ID,
-        topics=tuple(
-            to.make(
-                1,
-                "FetchTopic",
-                topic=name,
-                partitions=tuple(
-                    to.make(
-                        1,
-                        "FetchPartition",
-                        partition=each.partition.partition,
-                        current_leader_epoch=each.leader_epoch,
-                        fetch_offset=each.offset,
-                        last_fetched_epoch=NO_ID,
-                        log_start_offset=NO_ID,
-                        partition_max_bytes=each.max_bytes or request.max_bytes,
-                    )
-                    for each in wanted
-                ),
-            )
-            for name, wanted in topics.items()
-        ),
-        forgotten_topics_data=(),
-        rack_id="",
-    )
-
-
-def _tell_fetch(request: core.FetchRequest, response: Any) -> core.FetchResponse:
-    found = {
-        TopicPartition(topic.topic, each.partition_index): each
-        for topic in response.responses
-        for each in topic.partitions
+        "live_brokers": tuple(sorted(each.node_id for each in response.brokers)),
+        "controller_id": getattr(response, "controller_id", NO_ID),
+        "errors": tuple((name, error) for name, error in errors if error is not NO_ERROR),
     }
-    fenced = response.__version__ >= FIRST_FETCH_WITH_EPOCH
-    return core.FetchResponse(
-        correlation_id=request.correlation_id,
-        partitions=tuple(
-            _fetched(wanted, found.get(wanted.partition), fenced) for wanted in request.partitions
-        ),
+
+
+def _ask_produce(request: core.ProduceRequest) -> Mapping[str, Any]:
+    part = {"index": request.partition.partition, "records": request.records}
+    return {
+        "timeout": request.timeout // NANOSECONDS_PER_MS,
+        "topic_data": [{"name": request.partition.topic, "partition_data": [part]}],
+    }
+
+
+def _produced(response: Any) -> Any:
+    (part,) = (each for topic in response.responses for each in topic.partition_responses)
+    return part
+
+
+def _ask_fetch(request: core.FetchRequest) -> Mapping[str, Any]:
+    wanted = (
+        (
+            each.partition.topic,
+            {
+                "partition": each.partition.partition,
+                "current_leader_epoch": each.leader_epoch,
+                "fetch_offset": each.offset,
+                "last_fetched_epoch": NO_ID,
+                "log_start_offset": NO_ID,
+                "partition_max_bytes": each.max_bytes or request.max_bytes,
+            },
+        )
+        for each in request.partitions
     )
+    return {
+        "replica_id": NO_ID,
+        "max_wait": request.max_wait // NANOSECONDS_PER_MS,
+        "max_bytes": request.total_max_bytes or request.max_bytes * len(request.partitions),
+        "isolation_level": _isolation(request),
+        "session_id": 0,
+        "session_epoch": NO_ID,
+        "topics": by_topic(wanted, topic="topic"),
+    }
 
 
-FIRST_FETCH_WITH_EPOCH = 9
+def _tell_fetch(request: core.FetchRequest, response: Any) -> Mapping[str, Any]:
+    found = dict(keyed(response.responses, topic="topic"))
+    fenced = response.__version__ >= FIRST_FETCH_WITH_EPOCH
+    parts = (_fetched(wanted, found.get(wanted.partition), fenced) for wanted in request.partitions)
+    return {"partitions": tuple(parts)}
 
 
 def _fetched(wanted: core.FetchPartition, part: Any, fenced: bool) -> core.FetchedPartition:
@@ -170,206 +127,121 @@ def _fetched(wanted: core.FetchPartition, part: Any, fenced: bool) -> core.Fetch
     )
 
 
-def _ask_list_offsets(to: Dialogue, request: core.ListOffsetsRequest) -> Any:
-    part = to.make(
-        2,
-        "ListOffsetsPartition",
-        partition_index=request.partition.partition,
-        current_leader_epoch=request.leader_epoch,
-        timestamp=request.timestamp,
-    )
-    return to.make(
-        2,
-        "ListOffsetsRequest",
-        replica_id=request.replica_id,
-        isolation_level=READ_COMMITTED if request.read_committed else READ_UNCOMMITTED,
-        topics=(to.make(2, "ListOffsetsTopic", name=request.partition.topic, partitions=(part,)),),
-    )
+def _ask_list_offsets(request: core.ListOffsetsRequest) -> Mapping[str, Any]:
+    part = {
+        "partition_index": request.partition.partition,
+        "current_leader_epoch": request.leader_epoch,
+        "timestamp": request.timestamp,
+    }
+    return {
+        "isolation_level": _isolation(request),
+        "topics": [{"name": request.partition.topic, "partitions": [part]}],
+    }
 
 
-def _tell_list_offsets(request: core.ListOffsetsRequest, response: Any) -> core.ListOffsetsResponse:
-    (part,) = (each for topic in response.topics for each in topic.partitions)
-    return core.ListOffsetsResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(part.error_code),
-        offset=part.offset if hasattr(part, "offset") else next(iter(part.old_style_offsets), NO_ID),
-        leader_epoch=getattr(part, "leader_epoch", core.NO_EPOCH),
-        timestamp=getattr(part, "timestamp", NO_ID),
-    )
+def _tell_list_offsets(request: core.ListOffsetsRequest, part: Any) -> Mapping[str, Any]:
+    return {} if hasattr(part, "offset") else {"offset": next(iter(part.old_style_offsets), NO_ID)}
+
+
+def _only(response: Any) -> Any:
+    ((_, part),) = keyed(response.topics)
+    return part
 
 
 # ---- groups
 
 
-def _ask_coordinator(to: Dialogue, request: groups.FindCoordinatorRequest) -> Any:
-    return to.make(10, "FindCoordinatorRequest", key=request.group_id, key_type=int(request.transactional))
+def _ask_join(request: groups.JoinGroupRequest) -> Mapping[str, Any]:
+    return {
+        "session_timeout": request.session_timeout_ms,
+        "rebalance_timeout": request.rebalance_timeout_ms,
+        "protocols": [{"name": name, "metadata": subscription} for name, subscription in request.protocols],
+    }
 
 
-def _tell_coordinator(
-    request: groups.FindCoordinatorRequest, response: Any
-) -> groups.FindCoordinatorResponse:
-    return groups.FindCoordinatorResponse(
-        correlation_id=request.correlation_id, error=error_of(response.error_code), node=response.node_id
-    )
-
-
-def _ask_join(to: Dialogue, request: groups.JoinGroupRequest) -> Any:
-    return to.make(
-        11,
-        "JoinGroupRequest",
-        group_id=request.group_id,
-        session_timeout=request.session_timeout_ms * MILLISECOND,
-        rebalance_timeout=request.rebalance_timeout_ms * MILLISECOND,
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-        protocol_type=request.protocol_type,
-        protocols=tuple(
-            to.make(11, "JoinGroupRequestProtocol", name=name, metadata=subscription)
-            for name, subscription in request.protocols
-        ),
-    )
-
-
-def _tell_join(request: groups.JoinGroupRequest, response: Any) -> groups.JoinGroupResponse:
+def _tell_join(request: groups.JoinGroupRequest, response: Any) -> Mapping[str, Any]:
     instances = ((each.member_id, getattr(each, "group_instance_id", None)) for each in response.members)
-    return groups.JoinGroupResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(response.error_code),
-        generation_id=response.generation_id,
-        protocol_name=response.protocol_name or "",
-        leader=response.leader,
-        member_id=response.member_id,
-        members=tuple((each.member_id, each.metadata) for each in response.members),
-        instances=tuple((member, instance) for member, instance in instances if instance is not None),
-    )
+    return {
+        "protocol_name": response.protocol_name or "",
+        "members": tuple((each.member_id, each.metadata) for each in response.members),
+        "instances": tuple((member, instance) for member, instance in instances if instance is not None),
+    }
 
 
-def _ask_sync(to: Dialogue, request: groups.SyncGroupRequest) -> Any:
-    return to.make(
-        14,
-        "SyncGroupRequest",
-        group_id=request.group_id,
-        generation_id=request.generation_id,
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-        assignments=tuple(
-            to.make(14, "SyncGroupRequestAssignment", member_id=member, assignment=assignment)
-            for member, assignment in request.assignments
-        ),
-    )
+def _ask_sync(request: groups.SyncGroupRequest) -> Mapping[str, Any]:
+    given = ({"member_id": member, "assignment": assignment} for member, assignment in request.assignments)
+    return {"assignments": list(given)}
 
 
-def _tell_sync(request: groups.SyncGroupRequest, response: Any) -> groups.SyncGroupResponse:
-    return groups.SyncGroupResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(response.error_code),
-        assignment=response.assignment,
-    )
+def _ask_leave(request: groups.LeaveGroupRequest) -> Mapping[str, Any]:
+    return {"members": [{"member_id": request.member_id, "group_instance_id": request.group_instance_id}]}
 
 
-def _ask_heartbeat(to: Dialogue, request: groups.HeartbeatRequest) -> Any:
-    return to.make(
-        12,
-        "HeartbeatRequest",
-        group_id=request.group_id,
-        generation_id=request.generation_id,
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-    )
-
-
-def _tell_heartbeat(request: groups.HeartbeatRequest, response: Any) -> groups.HeartbeatResponse:
-    return groups.HeartbeatResponse(
-        correlation_id=request.correlation_id, error=error_of(response.error_code)
-    )
-
-
-def _ask_leave(to: Dialogue, request: groups.LeaveGroupRequest) -> Any:
-    member = {"member_id": request.member_id, "group_instance_id": request.group_instance_id}
-    several = to.versions is not None and to.versions.common(13) >= 3
-    return to.make(
-        13,
-        "LeaveGroupRequest",
-        group_id=request.group_id,
-        member_id=request.member_id,
-        members=(to.make(13, "MemberIdentity", **member),) if several else (),
-    )
-
-
-def _tell_leave(request: groups.LeaveGroupRequest, response: Any) -> groups.LeaveGroupResponse:
+def _tell_leave(request: groups.LeaveGroupRequest, response: Any) -> Mapping[str, Any]:
     codes = [response.error_code, *(each.error_code for each in getattr(response, "members", ()))]
-    return groups.LeaveGroupResponse(correlation_id=request.correlation_id, error=first_error(codes))
+    return {"error": first_error(codes)}
 
 
-def _ask_commit(to: Dialogue, request: groups.OffsetCommitRequest) -> Any:
-    return to.make(
-        8,
-        "OffsetCommitRequest",
-        group_id=request.group_id,
-        generation_id_or_member_epoch=request.generation_id,
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-        retention_time=timedelta(milliseconds=NO_ID),
-        topics=committed_topics(to, 8, "OffsetCommitRequest", request.offsets),
-    )
+def _ask_commit(request: groups.OffsetCommitRequest) -> Mapping[str, Any]:
+    return {
+        "generation_id_or_member_epoch": request.generation_id,
+        "retention_time": NO_ID,
+        "topics": committed_topics(request.offsets),
+    }
 
 
-def _tell_commit(request: groups.OffsetCommitRequest, response: Any) -> groups.OffsetCommitResponse:
-    error = first_error(each.error_code for topic in response.topics for each in topic.partitions)
-    return groups.OffsetCommitResponse(
-        correlation_id=request.correlation_id, error=error, appended=error in MAYBE_WRITTEN
-    )
+def _tell_commit(request: groups.OffsetCommitRequest, response: Any) -> Mapping[str, Any]:
+    error = first_error(each.error_code for _, each in keyed(response.topics))
+    return {"error": error, "appended": error in MAYBE_WRITTEN}
 
 
-def _ask_committed(to: Dialogue, request: groups.OffsetFetchRequest) -> Any:
-    topics = grouped((key.topic, key.partition) for key in request.partitions)
-    named = tuple(
-        to.make(9, "OffsetFetchRequestTopic", name=name, partition_indexes=tuple(indexes))
-        for name, indexes in topics.items()
-    )
-    return to.make(
-        9,
-        "OffsetFetchRequest",
-        group_id=request.group_id,
-        topics=named or None,
-        require_stable=request.require_stable,
-    )
+def _ask_committed(request: groups.OffsetFetchRequest) -> Mapping[str, Any]:
+    named = ((key.topic, key.partition) for key in request.partitions)
+    return {"topics": by_topic(named, "partition_indexes") or None}
 
 
-def _tell_committed(request: groups.OffsetFetchRequest, response: Any) -> groups.OffsetFetchResponse:
-    parts = [(topic.name, each) for topic in response.topics for each in topic.partitions]
+def _tell_committed(request: groups.OffsetFetchRequest, response: Any) -> Mapping[str, Any]:
+    parts = keyed(response.topics)
     codes = [getattr(response, "error_code", None), *(each.error_code for _, each in parts)]
     error = first_error(code for code in codes if code is not None)
     found = {
-        TopicPartition(name, each.partition_index): groups.CommittedOffset(
-            partition=TopicPartition(name, each.partition_index),
+        key: groups.CommittedOffset(
+            partition=key,
             offset=each.committed_offset,
             leader_epoch=getattr(each, "committed_leader_epoch", core.NO_EPOCH),
             metadata=each.metadata or "",
         )
-        for name, each in parts
+        for key, each in parts
     }
-    return groups.OffsetFetchResponse(
-        correlation_id=request.correlation_id,
-        error=error,
-        offsets=()
-        if error is not NO_ERROR
-        else tuple(found[key] for key in request.partitions or sorted(found) if key in found),
-    )
+    wanted = [] if error is not NO_ERROR else request.partitions or sorted(found)
+    return {"error": error, "offsets": tuple(found[key] for key in wanted if key in found)}
 
 
 TRANSLATIONS: dict[type, Translation] = {
-    core.MetadataRequest: Translation(_ask_metadata, _tell_metadata),
-    core.ProduceRequest: Translation(_ask_produce, _tell_produce, "produce"),
-    core.FetchRequest: Translation(_ask_fetch, _tell_fetch, "fetch"),
-    core.ListOffsetsRequest: Translation(_ask_list_offsets, _tell_list_offsets),
-    groups.FindCoordinatorRequest: Translation(_ask_coordinator, _tell_coordinator),
-    groups.JoinGroupRequest: Translation(_ask_join, _tell_join, "group"),
-    groups.SyncGroupRequest: Translation(_ask_sync, _tell_sync, "group"),
-    groups.HeartbeatRequest: Translation(_ask_heartbeat, _tell_heartbeat, "group"),
-    groups.LeaveGroupRequest: Translation(_ask_leave, _tell_leave, "group"),
-    groups.OffsetCommitRequest: Translation(_ask_commit, _tell_commit, "group"),
-    groups.OffsetFetchRequest: Translation(_ask_committed, _tell_committed, "group"),
+    core.MetadataRequest: translation(3, core.MetadataResponse, _ask_metadata, _tell_metadata),
+    core.ProduceRequest: translation(0, core.ProduceResponse, _ask_produce, row=_produced, lane="produce"),
+    core.FetchRequest: translation(1, core.FetchResponse, _ask_fetch, _tell_fetch, lane="fetch"),
+    core.ListOffsetsRequest: translation(
+        2, core.ListOffsetsResponse, _ask_list_offsets, _tell_list_offsets, row=_only
+    ),
+    groups.FindCoordinatorRequest: translation(
+        10,
+        groups.FindCoordinatorResponse,
+        lambda asked: {"key": asked.group_id, "key_type": int(asked.transactional)},
+        lambda _, response: {"node": response.node_id},
+    ),
+    groups.JoinGroupRequest: translation(11, groups.JoinGroupResponse, _ask_join, _tell_join, lane="group"),
+    groups.SyncGroupRequest: translation(14, groups.SyncGroupResponse, _ask_sync, lane="group"),
+    groups.HeartbeatRequest: translation(12, groups.HeartbeatResponse, lane="group"),
+    groups.LeaveGroupRequest: translation(
+        13, groups.LeaveGroupResponse, _ask_leave, _tell_leave, lane="group"
+    ),
+    groups.OffsetCommitRequest: translation(
+        8, groups.OffsetCommitResponse, _ask_commit, _tell_commit, lane="group"
+    ),
+    groups.OffsetFetchRequest: translation(
+        9, groups.OffsetFetchResponse, _ask_committed, _tell_committed, lane="group"
+    ),
     **outward_transactions.TRANSLATIONS,
     **outward_questions.TRANSLATIONS,
 }

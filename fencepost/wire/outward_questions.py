@@ -4,15 +4,14 @@ answers back: log directories, epoch ends, groups, transactions, producers, reas
 Owns the translation. Must not know why it is asked, or connections.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fencepost.impl.messages import admin_api, broker_api, group_api
 from fencepost.impl.messages import transaction_api as core
-from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.wire.dialogue import Dialogue
-from fencepost.wire.handling import MILLISECOND
-from fencepost.wire.translation import Translation, error_of, first_error
+from fencepost.wire.plain import MILLISECOND, keyed, keys_of
+from fencepost.wire.translation import Translation, error_of, first_error, translation
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NONE = -1
@@ -31,111 +30,78 @@ def number_of_ms(time: Any) -> int:
 # ---- log directories and reassignments
 
 
-def _ask_log_dirs(to: Dialogue, request: admin_api.DescribeLogDirsRequest) -> Any:
-    assert request.partitions is None, "all logs of a broker are asked for"
-    return to.make(35, "DescribeLogDirsRequest", topics=None)
+def _everything(request: Any) -> Mapping[str, Any]:
+    assert request.partitions is None, "a part of it is never asked for"
+    return {"topics": None, "timeout": getattr(request, "timeout_ms", 0)}
 
 
-def _tell_log_dirs(
-    request: admin_api.DescribeLogDirsRequest, response: Any
-) -> admin_api.DescribeLogDirsResponse:
+def _tell_log_dirs(request: admin_api.DescribeLogDirsRequest, response: Any) -> Mapping[str, Any]:
     """The logs of all directories. A replica that moves between two of them has two logs: the one that it
     leaves counts."""
     logs = [
-        admin_api.DescribedLog(
-            partition=TopicPartition(topic.name, each.partition_index),
-            size=each.partition_size,
-            offset_lag=each.offset_lag,
-        )
+        admin_api.DescribedLog(partition=key, size=each.partition_size, offset_lag=each.offset_lag)
         for directory in response.results
-        for topic in directory.topics
-        for each in topic.partitions
+        for key, each in keyed(directory.topics)
         if not each.is_future_key
     ]
     codes = [getattr(response, "error_code", None), *(each.error_code for each in response.results)]
-    return admin_api.DescribeLogDirsResponse(
-        correlation_id=request.correlation_id,
-        error=first_error(code for code in codes if code is not None),
-        logs=tuple(sorted(logs, key=lambda one: one.partition)),
-    )
-
-
-def _ask_reassignments(to: Dialogue, request: admin_api.ListPartitionReassignmentsRequest) -> Any:
-    assert request.partitions is None, "all reassignments are asked for"
-    return to.make(
-        46, "ListPartitionReassignmentsRequest", timeout=request.timeout_ms * MILLISECOND, topics=None
-    )
+    return {
+        "error": first_error(code for code in codes if code is not None),
+        "logs": tuple(sorted(logs, key=lambda one: one.partition)),
+    }
 
 
 def _tell_reassignments(
     request: admin_api.ListPartitionReassignmentsRequest, response: Any
-) -> admin_api.ListPartitionReassignmentsResponse:
-    return admin_api.ListPartitionReassignmentsResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(response.error_code),
-        reassignments=tuple(
+) -> Mapping[str, Any]:
+    return {
+        "reassignments": tuple(
             admin_api.OngoingReassignment(
-                partition=TopicPartition(topic.name, each.partition_index),
+                partition=key,
                 replicas=tuple(each.replicas),
                 adding=tuple(each.adding_replicas),
                 removing=tuple(each.removing_replicas),
             )
-            for topic in response.topics
-            for each in topic.partitions
-        ),
-    )
+            for key, each in keyed(response.topics)
+        )
+    }
 
 
 # ---- epoch ends
 
 
-def _ask_epochs(to: Dialogue, request: broker_api.OffsetsForLeaderEpochRequest) -> Any:
+def _ask_epochs(request: broker_api.OffsetsForLeaderEpochRequest) -> Mapping[str, Any]:
     (query,) = request.queries
-    part = to.make(
-        23,
-        "OffsetForLeaderPartition",
-        partition=query.partition.partition,
-        current_leader_epoch=query.current_leader_epoch,
-        leader_epoch=query.asked_epoch,
-    )
-    topic = to.make(23, "OffsetForLeaderTopic", topic=query.partition.topic, partitions=(part,))
-    return to.make(23, "OffsetForLeaderEpochRequest", replica_id=request.replica_id, topics=(topic,))
+    part = {
+        "partition": query.partition.partition,
+        "current_leader_epoch": query.current_leader_epoch,
+        "leader_epoch": query.asked_epoch,
+    }
+    return {"topics": [{"topic": query.partition.topic, "partitions": [part]}]}
 
 
-def _tell_epochs(
-    request: broker_api.OffsetsForLeaderEpochRequest, response: Any
-) -> broker_api.OffsetsForLeaderEpochResponse:
-    ends = tuple(
-        broker_api.EpochEnd(
-            partition=TopicPartition(topic.topic, each.partition),
-            error=error_of(each.error_code),
-            epoch=each.leader_epoch,
-            end_offset=each.end_offset,
+def _tell_epochs(request: broker_api.OffsetsForLeaderEpochRequest, response: Any) -> Mapping[str, Any]:
+    return {
+        "ends": tuple(
+            broker_api.EpochEnd(
+                partition=key,
+                error=error_of(each.error_code),
+                epoch=each.leader_epoch,
+                end_offset=each.end_offset,
+            )
+            for key, each in keyed(response.topics, topic="topic", number="partition")
         )
-        for topic in response.topics
-        for each in topic.partitions
-    )
-    return broker_api.OffsetsForLeaderEpochResponse(correlation_id=request.correlation_id, ends=ends)
+    }
 
 
 # ---- groups
 
 
-def _ask_group(to: Dialogue, request: group_api.DescribeGroupRequest) -> Any:
-    return to.make(
-        15, "DescribeGroupsRequest", groups=(request.group_id,), include_authorized_operations=False
-    )
-
-
-def _tell_group(request: group_api.DescribeGroupRequest, response: Any) -> group_api.DescribeGroupResponse:
-    (group,) = response.groups
-    return group_api.DescribeGroupResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(group.error_code),
-        state=group.group_state,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_data,
-        members=tuple(
+def _tell_group(request: group_api.DescribeGroupRequest, group: Any) -> Mapping[str, Any]:
+    return {
+        "state": group.group_state,
+        "protocol_name": group.protocol_data,
+        "members": tuple(
             group_api.MemberDescription(
                 member_id=each.member_id,
                 group_instance_id=getattr(each, "group_instance_id", None),
@@ -146,69 +112,47 @@ def _tell_group(request: group_api.DescribeGroupRequest, response: Any) -> group
             )
             for each in group.members
         ),
-    )
+    }
 
 
 # ---- transactions
 
 
-def _ask_transactions(to: Dialogue, request: core.ListTransactionsRequest) -> Any:
-    return to.make(
-        66,
-        "ListTransactionsRequest",
-        state_filters=request.states,
-        producer_id_filters=request.producer_ids,
-        duration_filter=request.longer_than_ms,
-    )
+def _ask_transactions(request: core.ListTransactionsRequest) -> Mapping[str, Any]:
+    return {
+        "state_filters": request.states,
+        "producer_id_filters": request.producer_ids,
+        "duration_filter": request.longer_than_ms,
+    }
 
 
-def _tell_transactions(request: core.ListTransactionsRequest, response: Any) -> core.ListTransactionsResponse:
-    return core.ListTransactionsResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(response.error_code),
-        unknown_states=tuple(response.unknown_state_filters),
-        transactions=tuple(
+def _tell_transactions(request: core.ListTransactionsRequest, response: Any) -> Mapping[str, Any]:
+    return {
+        "unknown_states": tuple(response.unknown_state_filters),
+        "transactions": tuple(
             (each.transactional_id, each.producer_id, each.transaction_state)
             for each in response.transaction_states
         ),
-    )
+    }
 
 
-def _ask_transaction(to: Dialogue, request: core.DescribeTransactionRequest) -> Any:
-    return to.make(65, "DescribeTransactionsRequest", transactional_ids=(request.transactional_id,))
+def _tell_transaction(request: core.DescribeTransactionRequest, one: Any) -> Mapping[str, Any]:
+    return {
+        "state": one.transaction_state,
+        "timeout_ms": number_of_ms(one.transaction_timeout),
+        "started_ms": since_epoch_ms(one.transaction_start_time),
+        "partitions": keys_of(one.topics, "partitions", "topic"),
+    }
 
 
-def _tell_transaction(
-    request: core.DescribeTransactionRequest, response: Any
-) -> core.DescribeTransactionResponse:
-    (one,) = response.transaction_states
-    return core.DescribeTransactionResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(one.error_code),
-        state=one.transaction_state,
-        timeout_ms=number_of_ms(one.transaction_timeout),
-        started_ms=since_epoch_ms(one.transaction_start_time),
-        producer_id=one.producer_id,
-        producer_epoch=one.producer_epoch,
-        partitions=tuple(
-            TopicPartition(topic.topic, number) for topic in one.topics for number in topic.partitions
-        ),
-    )
+def _ask_producers(request: core.DescribeProducersRequest) -> Mapping[str, Any]:
+    key = request.partition
+    return {"topics": [{"name": key.topic, "partition_indexes": (key.partition,)}]}
 
 
-def _ask_producers(to: Dialogue, request: core.DescribeProducersRequest) -> Any:
-    topic = to.make(
-        61, "TopicRequest", name=request.partition.topic, partition_indexes=(request.partition.partition,)
-    )
-    return to.make(61, "DescribeProducersRequest", topics=(topic,))
-
-
-def _tell_producers(request: core.DescribeProducersRequest, response: Any) -> core.DescribeProducersResponse:
-    (one,) = (each for topic in response.topics for each in topic.partitions)
-    return core.DescribeProducersResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(one.error_code),
-        producers=tuple(
+def _tell_producers(request: core.DescribeProducersRequest, part: Any) -> Mapping[str, Any]:
+    return {
+        "producers": tuple(
             core.ActiveProducer(
                 producer_id=each.producer_id,
                 producer_epoch=each.producer_epoch,
@@ -217,17 +161,48 @@ def _tell_producers(request: core.DescribeProducersRequest, response: Any) -> co
                 coordinator_epoch=each.coordinator_epoch,
                 open_since=each.current_txn_start_offset,
             )
-            for each in one.active_producers
-        ),
-    )
+            for each in part.active_producers
+        )
+    }
+
+
+def _only(rows: Sequence[Any]) -> Any:
+    (row,) = rows
+    return row
 
 
 TRANSLATIONS: dict[type, Translation] = {
-    admin_api.DescribeLogDirsRequest: Translation(_ask_log_dirs, _tell_log_dirs),
-    admin_api.ListPartitionReassignmentsRequest: Translation(_ask_reassignments, _tell_reassignments),
-    broker_api.OffsetsForLeaderEpochRequest: Translation(_ask_epochs, _tell_epochs),
-    group_api.DescribeGroupRequest: Translation(_ask_group, _tell_group),
-    core.ListTransactionsRequest: Translation(_ask_transactions, _tell_transactions),
-    core.DescribeTransactionRequest: Translation(_ask_transaction, _tell_transaction),
-    core.DescribeProducersRequest: Translation(_ask_producers, _tell_producers),
+    admin_api.DescribeLogDirsRequest: translation(
+        35, admin_api.DescribeLogDirsResponse, _everything, _tell_log_dirs
+    ),
+    admin_api.ListPartitionReassignmentsRequest: translation(
+        46, admin_api.ListPartitionReassignmentsResponse, _everything, _tell_reassignments
+    ),
+    broker_api.OffsetsForLeaderEpochRequest: translation(
+        23, broker_api.OffsetsForLeaderEpochResponse, _ask_epochs, _tell_epochs
+    ),
+    group_api.DescribeGroupRequest: translation(
+        15,
+        group_api.DescribeGroupResponse,
+        lambda asked: {"groups": (asked.group_id,)},
+        _tell_group,
+        row=lambda response: _only(response.groups),
+    ),
+    core.ListTransactionsRequest: translation(
+        66, core.ListTransactionsResponse, _ask_transactions, _tell_transactions
+    ),
+    core.DescribeTransactionRequest: translation(
+        65,
+        core.DescribeTransactionResponse,
+        lambda asked: {"transactional_ids": (asked.transactional_id,)},
+        _tell_transaction,
+        row=lambda response: _only(response.transaction_states),
+    ),
+    core.DescribeProducersRequest: translation(
+        61,
+        core.DescribeProducersResponse,
+        _ask_producers,
+        _tell_producers,
+        row=lambda response: _only(keyed(response.topics))[1],
+    ),
 }

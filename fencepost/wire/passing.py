@@ -22,11 +22,12 @@ from fencepost.wire.codec import (
     FLEXIBLE_REQUEST_HEADER,
     FLEXIBLE_RESPONSE_HEADER,
     RequestHeader,
-    response_type,
     write_response,
 )
 from fencepost.wire.decoder import AddressPlace, Message, Places, read
 from fencepost.wire.frames import LENGTH_SIZE, ProtocolError
+from fencepost.wire.plain import filled
+from fencepost.wire.schemas import response_schema
 from fencepost.wire.versions import API_VERSIONS
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER = 0, 1, 3, 10, 60
@@ -210,15 +211,9 @@ def versions_refused(correlation_id: int) -> bytes:
     """The answer to an ApiVersions request of an unreadable version, as Kafka's: body version 0 with
     UNSUPPORTED_VERSION and the versions of ApiVersions (KIP-511)."""
     low, high = understood(API_VERSIONS) or (0, 0)
-    response, _ = response_type(API_VERSIONS, 0, "ApiVersionsResponse")
-    row, _ = response_type(API_VERSIONS, 0, "ApiVersion")
-    return write_response(
-        correlation_id,
-        response(
-            error_code=ErrorCode.unsupported_version,
-            api_keys=(row(api_key=API_VERSIONS, min_version=low, max_version=high),),
-        ),
-    )
+    row = {"api_key": API_VERSIONS, "min_version": low, "max_version": high}
+    values = {"error_code": ErrorCode.unsupported_version, "api_keys": [row]}
+    return write_response(correlation_id, filled(response_schema(API_VERSIONS, 0), values))
 
 
 def versions_read(version: int, frame: bytes) -> Any:

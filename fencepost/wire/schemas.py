@@ -8,7 +8,7 @@ segments. An answer to a question for one end of the log has one offset.
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from kio.index import load_payload_module, load_request_schema, load_response_schema
+from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v1 import request as first_request
 from kio.schema.list_offsets.v1 import response as first_response
@@ -90,15 +90,6 @@ class ListOffsetsResponse(_Response0):
     topics: tuple[ListOffsetsTopicResponse, ...]
 
 
-_OURS: dict[str, Any] = {
-    one.__name__: one
-    for one in (
-        *(ListOffsetsPartition, ListOffsetsTopic, ListOffsetsRequest),
-        *(ListOffsetsPartitionResponse, ListOffsetsTopicResponse, ListOffsetsResponse),
-    )
-}
-
-
 def request_schema(api_key: int, version: int) -> Any:
     """The class of a request, by `api_key` and `version`. Raises kio's error for one that is not known."""
     if (api_key, version) == (LIST_OFFSETS, 0):
@@ -111,17 +102,3 @@ def response_schema(api_key: int, version: int) -> Any:
     if (api_key, version) == (LIST_OFFSETS, 0):
         return ListOffsetsResponse
     return load_response_schema(api_key, version)
-
-
-def class_named(api_key: int, version: int, name: str, side: Any) -> Any:
-    """A class of a message or of one of its rows.
-
-    Args:
-        api_key: of the request.
-        version: of the request.
-        name: kio's.
-        side: EntityType.request or response.
-    """
-    if (api_key, version) == (LIST_OFFSETS, 0):
-        return _OURS[name]
-    return getattr(load_payload_module(api_key, version, side), name)

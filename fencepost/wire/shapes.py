@@ -15,7 +15,6 @@ from typing import Any
 
 from attrs import frozen
 from kio.schema.types import TopicName
-from kio.static.constants import EntityType
 
 from fencepost.impl.messages.topic_partition import TopicPartition
 
@@ -25,11 +24,6 @@ PARTITION_LISTS = frozenset({"partitions", "partition_indexes"})
 """Fields that list numbers of partitions without a row for each."""
 NOT_ASKED = frozenset({"forgotten_topics_data"})
 """Rows that name topics that the request does not ask for (fetch sessions)."""
-
-
-def is_response(body: Any) -> bool:
-    """Whether it is a response, not a request."""
-    return bool(body.__type__ is EntityType.response)
 
 
 # ---- what a message is made of
@@ -54,11 +48,6 @@ class Field:
     def rows(self) -> bool:
         """Whether it is an array of rows."""
         return self.entity is not None and self.element is not None
-
-    @property
-    def names_topic(self) -> bool:
-        """Whether it is the name or the id of a topic."""
-        return self.kind is TopicName or self.name == "topic_id"
 
 
 def kind_of(message: Any) -> Any:

@@ -5,12 +5,10 @@ import socket
 from datetime import timedelta
 from types import SimpleNamespace
 
-from kio.index import load_request_schema
-from kio.schema.types import BrokerId
-
 from fencepost.impl.log.batch.header import read_headers
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
-from fencepost.wire.codec import read_response, request_type, write_request
+from fencepost.wire.codec import read_response, write_request
+from fencepost.wire.plain import request
 
 PATIENCE_S = 600
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, HEARTBEAT, LEAVE = 7, 11, 2, 8, 3, 3
@@ -49,10 +47,10 @@ class Raw:
         self.connect()
         return self
 
-    def ask(self, key, version, body):
+    def ask(self, key, version, **values):
         """The answer; None if the connection ends without a whole one."""
         self.number += 1
-        self.socket.sendall(write_request(self.number, "raw", body))
+        self.socket.sendall(write_request(self.number, "raw", request(key, version, values)))
         frame = self.read()
         return None if frame is None else read_response(key, version, frame, 10_000)[1]
 
@@ -72,20 +70,10 @@ class Raw:
                 return None
             self.rest += data
 
-    def _make(self, key, version, name, /, **values):
-        kind, names = request_type(key, version, name)
-        return kind(**{field: value for field, value in values.items() if field in names})
-
     def _produced(self, numbers, value):
-        rows = tuple(
-            self._make(0, PRODUCE, "PartitionProduceData", index=number, records=batch(value))
-            for number in numbers
-        )
-        topic = self._make(0, PRODUCE, "TopicProduceData", name=self.topic, partition_data=rows)
-        body = load_request_schema(0, PRODUCE)(
-            transactional_id=None, acks=-1, timeout=timedelta(seconds=5), topic_data=(topic,)
-        )
-        answer = self.ask(0, PRODUCE, body)
+        rows = tuple({"index": number, "records": batch(value)} for number in numbers)
+        topic = {"name": self.topic, "partition_data": rows}
+        answer = self.ask(0, PRODUCE, acks=-1, timeout=5_000, topic_data=(topic,))
         if answer is None:
             return None
         throttle = answer.throttle_time // timedelta(milliseconds=1)
@@ -108,33 +96,22 @@ class Raw:
     def end(self, partition=None):
         """The end of a partition."""
         number = self.partition if partition is None else partition
-        row = self._make(2, LIST_OFFSETS, "ListOffsetsPartition", partition_index=number, timestamp=-1)
-        topic = self._make(2, LIST_OFFSETS, "ListOffsetsTopic", name=self.topic, partitions=(row,))
-        body = load_request_schema(2, LIST_OFFSETS)(
-            replica_id=BrokerId(-1), isolation_level=0, topics=(topic,)
-        )
-        answer = self.ask(2, LIST_OFFSETS, body).topics[0].partitions[0]
+        row = {"partition_index": number, "timestamp": -1}
+        topic = {"name": self.topic, "partitions": (row,)}
+        answer = self.ask(2, LIST_OFFSETS, replica_id=-1, topics=(topic,)).topics[0].partitions[0]
         assert answer.error_code.name == "none", answer
         return answer.offset
 
     def fetch(self, offset):
         """What is there from an offset on."""
-        row = self._make(
-            *(1, FETCH, "FetchPartition"),
-            partition=self.partition,
-            fetch_offset=offset,
-            partition_max_bytes=1 << 20,
-        )
-        topic = self._make(1, FETCH, "FetchTopic", topic=self.topic, partitions=(row,))
-        kind, _ = request_type(1, FETCH, "FetchRequest")
-        body = kind(
-            replica_id=BrokerId(-1),
-            max_wait=timedelta(milliseconds=100),
-            min_bytes=1,
-            topics=(topic,),
-            forgotten_topics_data=(),
-        )
-        records = self.ask(1, FETCH, body).responses[0].partitions[0].records or b""
+        row = {
+            "partition": self.partition,
+            "fetch_offset": offset,
+            "partition_max_bytes": 1 << 20,
+        }
+        topic = {"topic": self.topic, "partitions": (row,)}
+        answer = self.ask(1, FETCH, replica_id=-1, max_wait=100, min_bytes=1, topics=(topic,))
+        records = answer.responses[0].partitions[0].records or b""
         headers = []
         for header in _whole(records):
             headers.append(header)
@@ -142,31 +119,20 @@ class Raw:
 
     def leader(self):
         """As Metadata names it; its error if it has one."""
-        topic = self._make(3, METADATA, "MetadataRequestTopic", name=self.topic)
-        kind, _ = request_type(3, METADATA, "MetadataRequest")
-        answer = self.ask(
-            *(3, METADATA),
-            kind(
-                topics=(topic,),
-                allow_auto_topic_creation=False,
-                include_cluster_authorized_operations=False,
-                include_topic_authorized_operations=False,
-            ),
-        ).topics[0]
+        topic = {"name": self.topic}
+        answer = self.ask(3, METADATA, topics=(topic,), allow_auto_topic_creation=False).topics[0]
         if answer.error_code.name != "none":
             return answer.error_code.name
         return next(row.leader_id for row in answer.partitions if row.partition_index == self.partition)
 
     def heartbeat(self, group, member):
         """Its error."""
-        kind, _ = request_type(12, HEARTBEAT, "HeartbeatRequest")
-        answer = self.ask(12, HEARTBEAT, kind(group_id=group, generation_id=1, member_id=member))
+        answer = self.ask(12, HEARTBEAT, group_id=group, generation_id=1, member_id=member)
         return answer.error_code.name
 
     def leave(self, group, member):
         """Its error."""
-        kind, _ = request_type(13, 1, "LeaveGroupRequest")
-        return self.ask(13, 1, kind(group_id=group, member_id=member)).error_code.name
+        return self.ask(13, 1, group_id=group, member_id=member).error_code.name
 
 
 def _whole(records):

@@ -109,7 +109,7 @@ def test_the_feature_is_announced(version):
     with cluster(version) as kafka:
         line = connection(kafka)
         names = {"client_software_name": "test", "client_software_version": "1"}
-        answer = line.ask(API_VERSIONS, line.make(API_VERSIONS, "ApiVersionsRequest", **names))
+        answer = line.ask(API_VERSIONS, line.make(API_VERSIONS, **names))
         line.close()
     found = [
         (each.name, each.min_version_level, each.max_version_level) for each in answer.finalized_features
@@ -127,9 +127,7 @@ def test_transactions_and_producers_are_described():
         try:
             session.begin()
             session.write(1)
-            asked = make(
-                DESCRIBE_TRANSACTIONS, "DescribeTransactionsRequest", transactional_ids=(ID, "no", "")
-            )
+            asked = make(DESCRIBE_TRANSACTIONS, transactional_ids=(ID, "no", ""))
             states = line.ask(DESCRIBE_TRANSACTIONS, asked).transaction_states
             mine, unknown, empty = states
             assert (mine.error_code.name, mine.transaction_state) == ("none", "Ongoing")
@@ -182,7 +180,7 @@ def test_an_id_without_a_transaction_is_described():
         session, line = Session(port_of(kafka), True), connection(kafka)
         try:
             session.begin()
-            asked = line.make(DESCRIBE_TRANSACTIONS, "DescribeTransactionsRequest", transactional_ids=(ID,))
+            asked = line.make(DESCRIBE_TRANSACTIONS, transactional_ids=(ID,))
             (mine,) = raw_states(line, asked)
             assert mine == -1
         finally:
@@ -202,17 +200,15 @@ def raw_states(line, asked):
 
 def producers(line, partition):
     """Those of a partition, or the error."""
-    topic = line.make(DESCRIBE_PRODUCERS, "TopicRequest", name=TOPIC, partition_indexes=(partition,))
-    answer = line.ask(
-        DESCRIBE_PRODUCERS, line.make(DESCRIBE_PRODUCERS, "DescribeProducersRequest", topics=(topic,))
-    )
+    topic = {"name": TOPIC, "partition_indexes": (partition,)}
+    answer = line.ask(DESCRIBE_PRODUCERS, line.make(DESCRIBE_PRODUCERS, topics=(topic,)))
     (found,) = answer.topics[0].partitions
     return found.active_producers if found.error_code.name == "none" else found.error_code.name
 
 
 def listed(line, **filters):
     """The transactions, and the states that nobody knows."""
-    answer = line.ask(LIST_TRANSACTIONS, line.make(LIST_TRANSACTIONS, "ListTransactionsRequest", **filters))
+    answer = line.ask(LIST_TRANSACTIONS, line.make(LIST_TRANSACTIONS, **filters))
     rows = [
         (each.transactional_id, each.producer_id, each.transaction_state)
         for each in answer.transaction_states

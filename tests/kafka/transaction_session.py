@@ -15,7 +15,8 @@ from fencepost.impl.log.batch.header import read_headers
 from fencepost.impl.log.batch.record_batch import Record, encode_batch, read_records
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.operations import Record as Row
-from fencepost.wire.codec import read_response, request_type, write_request
+from fencepost.wire.codec import read_response, write_request
+from fencepost.wire.plain import request
 
 TOPIC, PARTITION, ID = "t", 0, "late"
 METADATA, FIND, INIT, ADD, PRODUCE, END, FETCH = 3, 10, 22, 24, 0, 26, 1
@@ -45,10 +46,9 @@ class Connection:
     number: int = 0
     line: socket.socket | None = None
 
-    def make(self, key: int, name: str, /, **values: Any) -> Any:
-        """A part of a request, without the fields that its version does not have."""
-        kind, names = request_type(key, self.versions[key], name)
-        return kind(**{field: value for field, value in values.items() if field in names})
+    def make(self, key: int, /, **values: Any) -> Any:
+        """A request, without the fields that its version does not have."""
+        return request(key, self.versions[key], values)
 
     def ask(self, key: int, body: Any) -> Any:
         """Send a request, and wait for its answer."""
@@ -110,12 +110,12 @@ class Session:
     def begin(self) -> None:
         """The topic, and a producer id and epoch."""
         make = self.client.make
-        topic = make(METADATA, "MetadataRequestTopic", name=TOPIC)
-        asked = make(METADATA, "MetadataRequest", topics=(topic,), allow_auto_topic_creation=True)
+        topic = {"name": TOPIC}
+        asked = make(METADATA, topics=(topic,), allow_auto_topic_creation=True)
         self.client.until_done(METADATA, asked, lambda answer: _code(answer.topics[0]))
-        self.client.until_done(FIND, make(FIND, "FindCoordinatorRequest", key=ID, key_type=1), _code)
+        self.client.until_done(FIND, make(FIND, key=ID, key_type=1), _code)
         asked = make(
-            *(INIT, "InitProducerIdRequest"),
+            INIT,
             transactional_id=ID,
             transaction_timeout=timedelta(seconds=60),
             producer_id=-1,
@@ -141,9 +141,9 @@ class Session:
         """A record in the transaction that is open, or that begins with it."""
         began, make = time.monotonic_ns(), self.client.make
         if not self.second_version:
-            topic = make(ADD, "AddPartitionsToTxnTopic", name=TOPIC, partitions=(PARTITION,))
+            topic = {"name": TOPIC, "partitions": (PARTITION,)}
             added = make(
-                *(ADD, "AddPartitionsToTxnRequest"),
+                ADD,
                 v3_and_below_transactional_id=ID,
                 v3_and_below_producer_id=self.producer_id,
                 v3_and_below_producer_epoch=self.epoch,
@@ -168,10 +168,10 @@ class Session:
             base_sequence=self.sequence,
             transactional=True,
         )
-        data = make(PRODUCE, "PartitionProduceData", index=PARTITION, records=batch)
-        topic = make(PRODUCE, "TopicProduceData", name=TOPIC, partition_data=(data,))
+        data = {"index": PARTITION, "records": batch}
+        topic = {"name": TOPIC, "partition_data": (data,)}
         asked = make(
-            *(PRODUCE, "ProduceRequest"),
+            PRODUCE,
             transactional_id=ID,
             acks=-1,
             timeout=timedelta(seconds=30),
@@ -204,7 +204,7 @@ class Session:
     def end_request(self, *, commit: bool) -> Any:
         """EndTxn of the transaction that is open."""
         return self.client.make(
-            *(END, "EndTxnRequest"),
+            END,
             transactional_id=ID,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
@@ -228,17 +228,16 @@ class Session:
     def poll(self) -> None:
         """Read committed records from the beginning."""
         began, make = time.monotonic_ns(), self.client.make
-        row = make(
-            *(FETCH, "FetchPartition"),
-            partition=PARTITION,
-            current_leader_epoch=-1,
-            fetch_offset=0,
-            log_start_offset=-1,
-            partition_max_bytes=1 << 20,
-        )
-        topic = make(FETCH, "FetchTopic", topic=TOPIC, partitions=(row,))
+        row = {
+            "partition": PARTITION,
+            "current_leader_epoch": -1,
+            "fetch_offset": 0,
+            "log_start_offset": -1,
+            "partition_max_bytes": 1 << 20,
+        }
+        topic = {"topic": TOPIC, "partitions": (row,)}
         asked = make(
-            *(FETCH, "FetchRequest"),
+            FETCH,
             replica_id=-1,
             max_wait=timedelta(milliseconds=500),
             min_bytes=1,

@@ -219,7 +219,7 @@ def test_a_link_says_when_the_broker_is_gone():
         port = await server.listen(HOST, 0)
         link = Link((HOST, port))
         await link.open()
-        waiting = asyncio.ensure_future(link.ask(link.dialogue.make(3, "MetadataRequest", **ALL_TOPICS)))
+        waiting = asyncio.ensure_future(link.ask(link.dialogue.make(3, **ALL_TOPICS)))
         while not asked:
             await asyncio.sleep(0.01)
         server.disconnect("a test")
@@ -227,7 +227,7 @@ def test_a_link_says_when_the_broker_is_gone():
             await waiting
         await asyncio.wait((link.ended(),))
         with pytest.raises(OSError):
-            await link.ask(link.dialogue.make(3, "MetadataRequest", **ALL_TOPICS))
+            await link.ask(link.dialogue.make(3, **ALL_TOPICS))
         await link.close()
         await server.close()
 

@@ -4,11 +4,13 @@ into answers."""
 import random
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
+from kio.static.constants import EntityType
 from wire_values import encoded, random_entity
 
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -17,7 +19,6 @@ from fencepost.wire.shapes import (
     changed,
     group_of,
     is_answered,
-    is_response,
     merged,
     only,
     partitions_of,
@@ -72,7 +73,7 @@ def test_every_request_of_kio_can_be_answered_with_an_error():
             without_place.add(name)
             continue
         answered.add(name)
-        assert is_response(answer) and answer.__api_key__ == body.__api_key__
+        assert answer.__type__ is EntityType.response and answer.__api_key__ == body.__api_key__
         assert answer.__version__ == body.__version__
         assert set(errors_in(answer)) == {ErrorCode.unknown_server_error}
         assert encoded(answer)
@@ -165,13 +166,11 @@ def test_rows_of_an_answer_are_put_in_error():
         MetadataResponseTopic,
     )
 
-    from fencepost.wire.handling import NO_THROTTLE
-
     def topic(name):
         row = MetadataResponsePartition(error_code=ErrorCode.none, partition_index=0, leader_id=1)
         return MetadataResponseTopic(error_code=ErrorCode.none, name=name, partitions=(row,))
 
-    answer = MetadataResponse(throttle_time=NO_THROTTLE, brokers=(), topics=(topic("t"), topic("u")))
+    answer = MetadataResponse(throttle_time=timedelta(0), brokers=(), topics=(topic("t"), topic("u")))
     changed_answer = with_error(answer, ErrorCode.unknown_topic_or_partition, topics=["t"])
     assert [(each.error_code.name, len(each.partitions)) for each in changed_answer.topics] == [
         ("unknown_topic_or_partition", 0),

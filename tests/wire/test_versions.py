@@ -1,21 +1,19 @@
 """The table of what is spoken, and every row at every version."""
 
 import random
-from datetime import timedelta
 
 import pytest
 from kio.schema.errors import ErrorCode
-from kio.static.constants import EntityType
 from wire_core import asked, carry_out, connection, request_bytes, sent
 from wire_values import random_entity
 
 from fencepost.impl.messages.group_api import OffsetFetchResponse
 from fencepost.traces.outcomes import ErrorCode as Code
-from fencepost.wire.codec import read_response, request_type, write_response
+from fencepost.wire.codec import read_response, write_response
 from fencepost.wire.connection import Close
 from fencepost.wire.decoder import Message, read
-from fencepost.wire.handling import _WIRE_ERRORS
-from fencepost.wire.schemas import class_named, request_schema, response_schema
+from fencepost.wire.plain import _WIRE_ERRORS, filled
+from fencepost.wire.schemas import request_schema, response_schema
 from fencepost.wire.versions import APIS
 
 DATA_PATH = {
@@ -66,15 +64,9 @@ def test_every_error_of_the_core_has_a_number():
     assert all(isinstance(code, ErrorCode) for code in _WIRE_ERRORS.values())
 
 
-def milliseconds_of(number):
-    """A time as kio has it."""
-    return timedelta(milliseconds=number)
-
-
-def made(key, version, name, /, **values):
-    """A class of a request at this version; fields that it lacks are left out."""
-    kind, names = request_type(key, version, name)
-    return kind(**{field: value for field, value in values.items() if field in names})
+def made(key, version, /, **values):
+    """A request at this version; fields that it lacks are left out."""
+    return filled(request_schema(key, version), values)
 
 
 def test_an_old_answer_to_list_offsets_has_one_offset_or_none():
@@ -85,11 +77,8 @@ def test_an_old_answer_to_list_offsets_has_one_offset_or_none():
     (part,) = topic.partitions
     assert (topic.name, part.partition_index, part.timestamp, part.max_num_offsets) == ("t", 3, -2, 1)
     for offsets, tail in (((7,), "00000001 0000000000000007"), ((), "00000000")):
-        row = class_named(2, 0, "ListOffsetsPartitionResponse", EntityType.response)(
-            partition_index=3, error_code=ErrorCode.none, old_style_offsets=offsets
-        )
-        rows = class_named(2, 0, "ListOffsetsTopicResponse", EntityType.response)(name="t", partitions=(row,))
-        frame = write_response(5, response_schema(2, 0)(topics=(rows,)))
+        topics = [{"name": "t", "partitions": [{"partition_index": 3, "old_style_offsets": offsets}]}]
+        frame = write_response(5, filled(response_schema(2, 0), {"topics": topics}))
         assert frame[8:] == bytes.fromhex(f"00000001 0001 74 00000001 00000003 0000 {tail}")
 
 
@@ -114,25 +103,21 @@ def test_every_row_answers_at_every_version(key, version):
 def test_fetch_tells_everything_that_its_version_has(version):
     """Records as they are, high watermark, last stable offset, log start, aborted transactions; never a
     session."""
-    part = made(
-        1,
-        version,
-        "FetchPartition",
-        partition=2,
-        current_leader_epoch=3,
-        fetch_offset=4,
-        last_fetched_epoch=-1,
-        log_start_offset=-1,
-        partition_max_bytes=100,
-    )
-    topic = made(1, version, "FetchTopic", topic="t", partitions=(part,))
+    part = {
+        "partition": 2,
+        "current_leader_epoch": 3,
+        "fetch_offset": 4,
+        "last_fetched_epoch": -1,
+        "log_start_offset": -1,
+        "partition_max_bytes": 100,
+    }
+    topic = {"topic": "t", "partitions": (part,)}
     body = made(
         1,
         version,
-        "FetchRequest",
         cluster_id=None,
         replica_id=2,
-        max_wait=milliseconds_of(5),
+        max_wait=5,
         min_bytes=1,
         max_bytes=1_000,
         isolation_level=1,
@@ -164,11 +149,10 @@ def test_metadata_tells_leaders_replicas_and_who_is_offline(version):
     """Broker 3 does not live: it is listed nowhere, leads nothing, and its replicas are offline. Topics come
     in the order asked."""
     names = ("unknown", "t", "../t")
-    topics = tuple(made(3, version, "MetadataRequestTopic", name=name) for name in names)
+    topics = tuple({"name": name} for name in names)
     body = made(
         3,
         version,
-        "MetadataRequest",
         topics=topics,
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=False,
@@ -205,14 +189,13 @@ def test_metadata_tells_leaders_replicas_and_who_is_offline(version):
 def test_an_old_client_joins_without_knowing_of_required_ids(version):
     """KIP-394: from version 4 on a client joins again with the id that it was given; before, it is done for
     it."""
-    protocol = made(11, version, "JoinGroupRequestProtocol", name="range", metadata=b"s")
+    protocol = {"name": "range", "metadata": b"s"}
     body = made(
         11,
         version,
-        "JoinGroupRequest",
         group_id="g",
-        session_timeout=milliseconds_of(10_000),
-        rebalance_timeout=milliseconds_of(10_000),
+        session_timeout=10_000,
+        rebalance_timeout=10_000,
         member_id="",
         group_instance_id=None,
         protocol_type="consumer",
@@ -231,28 +214,24 @@ def test_a_commit_for_an_unknown_partition_fails_alone(version):
     """The group hears of the known ones only; the other has its error, as Kafka's broker looks into its
     metadata first."""
     parts = tuple(
-        made(
-            8,
-            version,
-            "OffsetCommitRequestPartition",
-            partition_index=index,
-            committed_offset=3,
-            committed_leader_epoch=2,
-            committed_metadata=None,
-        )
+        {
+            "partition_index": index,
+            "committed_offset": 3,
+            "committed_leader_epoch": 2,
+            "committed_metadata": None,
+        }
         for index in (0, 9)
     )
-    topic = made(8, version, "OffsetCommitRequestTopic", name="t", partitions=parts)
+    topic = {"name": "t", "partitions": parts}
     body = made(
         8,
         version,
-        "OffsetCommitRequest",
         group_id="g",
         generation_id_or_member_epoch=-1,
         member_id="",
         group_instance_id=None,
         retention_time_ms=-1,
-        retention_time=milliseconds_of(-1),
+        retention_time=-1,
         topics=(topic,),
     )
     it = connection()
@@ -271,7 +250,7 @@ def test_a_commit_for_an_unknown_partition_fails_alone(version):
 def test_transactions_are_refused_in_words(version):
     """Nobody coordinates them here: UNSUPPORTED_VERSION is what Java's producer takes for final."""
     it = connection()
-    done = it.receive(request_bytes(1, made(10, version, "FindCoordinatorRequest", key="x", key_type=1)))
+    done = it.receive(request_bytes(1, made(10, version, key="x", key_type=1)))
     response = read_response(10, version, sent(done)[0][4:], 100)[1]
     assert response.error_code.name == "unsupported_version"
     assert response.error_message == "Transactions are not supported by this broker"
@@ -280,13 +259,9 @@ def test_transactions_are_refused_in_words(version):
 def test_an_error_of_the_group_is_each_partitions_before_offset_fetch_2():
     """There was no field for it."""
     for version in (1, 2):
-        topic = made(9, version, "OffsetFetchRequestTopic", name="t", partition_indexes=(0, 1))
+        topic = {"name": "t", "partition_indexes": (0, 1)}
         it = connection()
-        (request,) = asked(
-            it.receive(
-                request_bytes(1, made(9, version, "OffsetFetchRequest", group_id="g", topics=(topic,)))
-            )
-        )
+        (request,) = asked(it.receive(request_bytes(1, made(9, version, group_id="g", topics=(topic,)))))
         refused = OffsetFetchResponse(correlation_id=request.correlation_id, error=Code.NOT_COORDINATOR)
         response = read_response(9, version, sent(it.answered(refused))[0][4:], 100)[1]
         if version == 1:

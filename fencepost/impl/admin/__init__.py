@@ -1,2 +1,3 @@
-"""An operator's requests to a cluster through ZooKeeper: topics, reassignments, preferred elections
-(docs/spec/cluster.md C13 to C15)."""
+"""Administration of our brokers: topics, configurations, reassignments, elections. The modules here check,
+and write through ZooKeeper, as an operator's tools do (docs/spec/cluster.md C13 to C15). requests/ has a
+broker's answers to Kafka's admin clients, with the same checks and writes."""

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 from msgspec import structs
 
-from fencepost.impl.administration.administration import Administration, make_administration
+from fencepost.impl.admin.requests.administration import Administration, make_administration
 from fencepost.impl.broker.control_gate import ControlGate
 from fencepost.impl.broker.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from fencepost.impl.broker.controlled_shutdown import ControlledShutdown

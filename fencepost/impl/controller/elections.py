@@ -118,19 +118,6 @@ def _written(controller: ControllerState, states: dict[TopicPartition, LeaderAnd
         controller.channels.add_leader_and_isr(controller.context.alive(replicas), keys)
 
 
-def elect_offline(controller: ControllerState, key: TopicPartition) -> ZooKeeperSteps:
-    """As `elect_offline_together`, for one partition.
-
-    Args:
-        controller: the active controller.
-        key: the partition.
-
-    Returns:
-        the steps.
-    """
-    yield from elect_offline_together(controller, (key,))
-
-
 def elect_offline_together(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Elect leaders of partitions without a live leader. Without a candidate a partition has no leader and
     keeps its last ISR member.

@@ -13,7 +13,7 @@ from attrs import define, field
 from fencepost.impl.coordinator.deletion import GroupDeletion
 from fencepost.impl.coordinator.group_log import APPEND_TIMER, GroupLog
 from fencepost.impl.coordinator.internal_topic import InternalTopic
-from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER, GroupLoading
+from fencepost.impl.coordinator.loading import GroupLoading
 from fencepost.impl.coordinator.membership import GroupMembership
 from fencepost.impl.coordinator.offsets import EXPIRY_TIMER, GroupOffsets
 from fencepost.impl.coordinator.rebalance import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER
@@ -68,8 +68,7 @@ class GroupCoordinator:
         }
         self.timers = {
             APPEND_TIMER: self.log.expire,
-            LOAD_TIMER: lambda *task: self.loading.on_task(LOAD_TIMER, *task),
-            UNLOAD_TIMER: lambda *task: self.loading.on_task(UNLOAD_TIMER, *task),
+            **self.loading.timers,
             JOIN_TIMER: self.membership.on_join_timer,
             SYNC_TIMER: self.membership.on_sync_timer,
             SESSION_TIMER: self.membership.on_session,

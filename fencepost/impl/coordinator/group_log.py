@@ -14,9 +14,7 @@ from fencepost.impl.coordinator.records import GroupKey, encode_group, encode_ke
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID
 from fencepost.impl.log.producer.state import NO_EPOCH
-from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.outcomes import ErrorCode
 
 __all__ = ["APPEND_TIMER", "Done", "GroupLog", "KeyAndValue", "nobody_waits"]
 
@@ -33,12 +31,7 @@ class GroupLog(DurableAppends):
     def not_coordinator(self, number: int) -> ErrorCode:
         """Protection KAFKA-4362: a broker answers for a group only while it leads the group's offsets
         partition, in the epoch in which it loaded the group."""
-        partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, number))
-        if not self.table.count or partition is None or not partition.is_leader:
-            return ErrorCode.NOT_COORDINATOR
-        if self.table.place(number).owned_epoch != partition.leader_epoch:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return NO_ERROR
+        return self.table.not_coordinator(number)
 
     def append(
         self,
@@ -52,11 +45,8 @@ class GroupLog(DurableAppends):
         """Append these records as one batch, if this broker leads the offsets partition in this epoch.
         producer: id and epoch, if they are part of a transaction. Returns the base offset, -1 if nothing was
         written."""
-        key, timeout_ms = (
-            TopicPartition(OFFSETS_TOPIC, number),
-            self.broker_context.options.groups.offsets_commit_timeout_ms,
-        )
-        return self.write(key, epoch, records, done, timeout_ms, producer=producer)
+        timeout_ms = self.table.options.offsets_commit_timeout_ms
+        return self.write(self.table.key(number), epoch, records, done, timeout_ms, producer=producer)
 
     def store(self, group: Group, epoch: int, assignments: dict[str, bytes], done: Done) -> None:
         """Append a generation with its assignment.

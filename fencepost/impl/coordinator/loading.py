@@ -9,7 +9,7 @@ from typing import ClassVar
 from attrs import define, field
 
 from fencepost.impl.coordinator.group import Group, StoredOffset, group_of
-from fencepost.impl.coordinator.places import Pace, PlaceLoading
+from fencepost.impl.coordinator.places import Load, PlaceLoading
 from fencepost.impl.coordinator.records import (
     GroupKey,
     GroupValue,
@@ -18,13 +18,11 @@ from fencepost.impl.coordinator.records import (
     decode_key,
     decode_offset,
 )
-from fencepost.impl.coordinator.table import NOT_OWNED, GroupLoad, GroupTable, Place
+from fencepost.impl.coordinator.table import GroupLoad, GroupTable, Place
 from fencepost.impl.log.batch.control_records import end_transaction_of
-from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
-from fencepost.impl.log.batch.record_batch import Record, read_records
-from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.log.batch.header import BatchHeader
+from fencepost.impl.log.batch.record_batch import Record
 from fencepost.traces.events import Name
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 
 LOAD_TIMER, UNLOAD_TIMER = "group_load", "group_unload"
 
@@ -33,59 +31,29 @@ LOAD_TIMER, UNLOAD_TIMER = "group_load", "group_unload"
 class GroupLoading(PlaceLoading):
     """on_loaded: takes each loaded group; on_unload: each that goes, while it is still there."""
 
-    TOPIC: ClassVar[str] = OFFSETS_TOPIC
     LOAD_TIMER: ClassVar[str] = LOAD_TIMER
     UNLOAD_TIMER: ClassVar[str] = UNLOAD_TIMER
+    LOADED: ClassVar[Name] = Name.GROUPS_LOADED
+    UNLOADED: ClassVar[Name] = Name.GROUPS_UNLOADED
+    LOAD: ClassVar[type[Load]] = GroupLoad
     table: GroupTable
     on_loaded: list[Callable[[Group], None]] = field(factory=list)
     on_unload: list[Callable[[Group], None]] = field(factory=list)
 
     @property
-    def pace(self) -> Pace:
-        """Of the group coordinators."""
-        options = self.table.broker_context.options.groups
-        return Pace(
-            buffer_bytes=options.offsets_load_buffer_bytes,
-            step_ms=options.load_step_ms,
-            unload_ms=options.unload_ms,
-        )
+    def buffer_bytes(self) -> int:
+        """offsets.load.buffer.size."""
+        return self.table.options.offsets_load_buffer_bytes
 
-    def new_load(self, order: int, start: int, end: int) -> GroupLoad:
-        """A load that has read nothing.
-
-        Args:
-            order: of its task: twice the leader epoch, one more for an unload.
-            start: the log start.
-            end: the log end.
-        """
-        return GroupLoad(order, order // 2, start, end)
-
-    def holds_anything(self, place: Place) -> bool:
-        """Groups that were not unloaded."""
-        return bool(self.table.of_place(place.number))
-
-    def forget(self, place: Place) -> None:
-        """Unload the groups."""
+    def unload(self, place: Place) -> None:
+        """Drop the groups."""
         for group in self.table.of_place(place.number):
             for callback in self.on_unload:
                 callback(group)
             del self.table.groups[group.group_id]
-        epoch, place.owned_epoch, place.load = place.owned_epoch, NOT_OWNED, None
-        self._tell(Name.GROUPS_UNLOADED, place, epoch)
 
-    def apply_batch(self, load: GroupLoad, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch, in the order of the log; a tombstone removes, offsets of open
-        transactions too. A batch that cannot be decoded changes no group.
-
-        Args:
-            load: what was read so far.
-            data: the bytes that hold the batch.
-            header: of the batch.
-        """
-        try:
-            records = read_records(data, header)
-        except CorruptBatchError:
-            return
+    def apply_records(self, load: GroupLoad, header: BatchHeader, records: tuple[Record, ...]) -> None:
+        """As in the base; a tombstone removes offsets of open transactions too."""
         if header.is_control:
             self._ended(load, header.producer_id, records)
             return
@@ -124,13 +92,8 @@ class GroupLoading(PlaceLoading):
             if not isinstance(known, StoredOffset) or known.stands_at < stored.stands_at:
                 load.offsets[place] = stored
 
-    def take_over(self, place: Place, load: GroupLoad) -> None:
-        """Serve the groups.
-
-        Args:
-            place: the partition.
-            load: all that was read.
-        """
+    def serve(self, place: Place, load: GroupLoad) -> None:
+        """The groups with their offsets."""
         for group_id, value in load.groups.items():
             assert isinstance(value, GroupValue)
             group = self.table.groups[group_id] = group_of(group_id, place.number, value)
@@ -145,14 +108,12 @@ class GroupLoading(PlaceLoading):
                 assert isinstance(stored, StoredOffset)
                 known = self.table.groups.get(group_id) or self.table.create(group_id)
                 known.open.setdefault(producer_id, {})[key] = stored
-        self._tell(Name.GROUPS_LOADED, place, load.epoch, load.end_offset)
+
+    def served(self, place: Place, load: GroupLoad) -> None:
+        """Each group is reported."""
         for group_id in load.removed:
-            self._tell(Name.GROUP_REMOVED, place, load.epoch, detail=group_id)
+            self.record(Name.GROUP_REMOVED, place, load.epoch, detail=group_id)
         for group in self.table.of_place(place.number):
             self.table.tell(group, "loaded")
             for callback in self.on_loaded:
                 callback(group)
-
-    def _tell(self, name: Name, place: Place, epoch: int, offset: int = -1, detail: str = "") -> None:
-        key = TopicPartition(OFFSETS_TOPIC, place.number)
-        self.table.broker_context.record(name, key, leader_epoch=epoch, offset=offset, detail=detail)

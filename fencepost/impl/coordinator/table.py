@@ -4,18 +4,17 @@ Owns the tables that the parts of the coordinator share, and the events about gr
 or rules.
 """
 
-import msgspec
+from typing import ClassVar
+
 from attrs import define, field
 
 from fencepost.impl.coordinator.group import Group
-from fencepost.impl.coordinator.places import NOT_OWNED, Load, Place
-from fencepost.impl.coordinator.records import partition_of
+from fencepost.impl.coordinator.places import NOT_OWNED, Load, Place, PlaceTable
 from fencepost.impl.coordinator.states import GroupPhase
-from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.plan import GroupOptions
 
 __all__ = ["NOT_OWNED", "GroupLoad", "GroupTable", "Place"]
 
@@ -35,49 +34,31 @@ class GroupLoad(Load):
 
 
 @define
-class GroupTable:
-    """groups: by id; those of partitions that this broker coordinates, or has not unloaded yet. places: by
-    number of the offsets partition."""
+class GroupTable(PlaceTable[Group]):
+    """The groups of one broker."""
 
-    broker_context: BrokerContext
-    partitions: dict[TopicPartition, Partition]
-    groups: dict[str, Group] = field(factory=dict)
-    places: dict[int, Place] = field(factory=dict)
+    TOPIC: ClassVar[str] = OFFSETS_TOPIC
 
     @property
-    def now_ms(self) -> int:
-        """Host time in milliseconds."""
-        return self.broker_context.now // MILLISECOND
+    def options(self) -> GroupOptions:
+        """Of the cluster."""
+        return self.broker_context.options.groups
 
     @property
-    def count(self) -> int:
-        """The number of partitions of __consumer_offsets; 0 if the topic does not exist."""
-        for topic in self.broker_context.options.topics:
-            if topic.name == OFFSETS_TOPIC:
-                return topic.partitions
-        return self.broker_context.options.groups.offsets_topic_partitions
+    def planned_count(self) -> int:
+        """How many partitions __consumer_offsets has if a broker creates it."""
+        return self.options.offsets_topic_partitions
 
-    def number_of(self, group_id: str) -> int:
-        """The offsets partition of a group."""
-        return partition_of(group_id, max(1, self.count))
-
-    def place(self, number: int) -> Place:
-        """The state of an offsets partition."""
-        return self.places.setdefault(number, Place(number))
-
-    def epoch_of(self, group: Group) -> int:
-        """The epoch in which this broker coordinates it."""
-        return self.place(group.number).owned_epoch
+    @property
+    def groups(self) -> dict[str, Group]:
+        """By group id."""
+        return self.held
 
     def create(self, group_id: str) -> Group:
         """Create a group."""
         group = Group(group_id, self.number_of(group_id), since_ms=self.now_ms)
         self.groups[group_id] = group
         return group
-
-    def of_place(self, number: int) -> list[Group]:
-        """The groups of one offsets partition, by name."""
-        return [group for _, group in sorted(self.groups.items()) if group.number == number]
 
     def move(self, group: Group, phase: GroupPhase, why: str = "") -> None:
         """Change the state of a group and record the event."""
@@ -93,10 +74,4 @@ class GroupTable:
             "leader": group.leader or "",
             "why": why,
         }
-        self.broker_context.record(
-            Name.GROUP_PHASE,
-            TopicPartition(OFFSETS_TOPIC, group.number),
-            leader_epoch=self.place(group.number).owned_epoch,
-            cause=group.phase.value,
-            detail=msgspec.json.encode(detail).decode(),
-        )
+        self.record(Name.GROUP_PHASE, group, group.phase.value, detail)

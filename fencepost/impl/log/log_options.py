@@ -45,8 +45,6 @@ class LogOptions:
     max_message_bytes: int = _at_least(1, MEBIBYTE + 12)
     # message.timestamp.type is LogAppendTime.
     log_append_time: bool = False
-    # producer.id.expiration.ms: a producer that is silent for longer is forgotten.
-    producer_id_expiration_ms: int = _at_least(1, DAY_MS)
 
     @property
     def has_gaps(self) -> bool:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from fencepost.impl.messages.correlation import Answered, Correlated
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
@@ -56,35 +57,31 @@ class NewTopic(Struct, frozen=True, kw_only=True, gc=False):
     config: tuple[tuple[str, str | None], ...] = ()
 
 
-class CreateTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class CreateTopicsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when each partition has a leader."""
 
-    correlation_id: int
     topics: tuple[NewTopic, ...]
     timeout_ms: int
     # Nothing is created.
     validate_only: bool = False
 
 
-class CreateTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class CreateTopicsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per topic."""
 
-    correlation_id: int
     results: tuple[Result, ...]
 
 
-class DeleteTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DeleteTopicsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when the topics are gone."""
 
-    correlation_id: int
     names: tuple[str, ...]
     timeout_ms: int
 
 
-class DeleteTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DeleteTopicsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per topic."""
 
-    correlation_id: int
     results: tuple[Result, ...]
 
 
@@ -98,20 +95,18 @@ class MorePartitions(Struct, frozen=True, kw_only=True, gc=False):
     assignment: tuple[tuple[int, ...], ...] | None = None
 
 
-class CreatePartitionsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class CreatePartitionsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when each partition has a leader."""
 
-    correlation_id: int
     topics: tuple[MorePartitions, ...]
     timeout_ms: int
     # Nothing is created.
     validate_only: bool = False
 
 
-class CreatePartitionsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class CreatePartitionsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per topic."""
 
-    correlation_id: int
     results: tuple[Result, ...]
 
 
@@ -141,10 +136,9 @@ class DescribedResource(Struct, frozen=True, kw_only=True, gc=False):
     keys: tuple[str, ...] | None = None
 
 
-class DescribeConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeConfigsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Request configurations."""
 
-    correlation_id: int
     resources: tuple[DescribedResource, ...]
 
 
@@ -183,10 +177,9 @@ class DescribedConfig(Struct, frozen=True, kw_only=True, gc=False):
     entries: tuple[ConfigEntry, ...] = ()
 
 
-class DescribeConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeConfigsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per requested resource, in the same order."""
 
-    correlation_id: int
     resources: tuple[DescribedConfig, ...]
 
 
@@ -216,10 +209,9 @@ class AlteredResource(Struct, frozen=True, kw_only=True, gc=False):
     settings: tuple[AlteredSetting, ...]
 
 
-class AlterConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class AlterConfigsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Change configurations."""
 
-    correlation_id: int
     resources: tuple[AlteredResource, ...]
     # Settings that are not named stay (IncrementalAlterConfigs). Otherwise they are removed (AlterConfigs),
     # and every alteration is SET.
@@ -236,10 +228,9 @@ class AlteredConfig(Struct, frozen=True, kw_only=True, gc=False):
     message: str = ""
 
 
-class AlterConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class AlterConfigsResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per resource, in the same order."""
 
-    correlation_id: int
     resources: tuple[AlteredConfig, ...]
 
 
@@ -254,27 +245,23 @@ class Reassigned(Struct, frozen=True, kw_only=True, gc=False):
     replicas: tuple[int, ...] | None
 
 
-class AlterPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class AlterPartitionReassignmentsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when the reassignments have begun (KIP-455)."""
 
-    correlation_id: int
     partitions: tuple[Reassigned, ...]
     timeout_ms: int
 
 
-class AlterPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class AlterPartitionReassignmentsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """error: of the request as a whole; then there are no results."""
 
-    correlation_id: int
-    error: ErrorCode
     message: str = ""
     results: tuple[PartitionResult, ...] = ()
 
 
-class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ListPartitionReassignmentsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """partitions: None for all partitions under reassignment."""
 
-    correlation_id: int
     partitions: tuple[TopicPartition, ...] | None
     timeout_ms: int
 
@@ -290,18 +277,15 @@ class OngoingReassignment(Struct, frozen=True, kw_only=True, gc=False):
     removing: tuple[int, ...]
 
 
-class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ListPartitionReassignmentsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """Those of the requested partitions that are being reassigned."""
 
-    correlation_id: int
-    error: ErrorCode
     reassignments: tuple[OngoingReassignment, ...] = ()
 
 
-class ElectLeadersRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ElectLeadersRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Answered when the brokers' metadata shows the new leaders."""
 
-    correlation_id: int
     # None for all.
     partitions: tuple[TopicPartition, ...] | None
     timeout_ms: int
@@ -310,22 +294,19 @@ class ElectLeadersRequest(Struct, frozen=True, kw_only=True, gc=False):
     unclean: bool = False
 
 
-class ElectLeadersResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """error: of the whole request. results: of all requested partitions; if all were requested, of those that
-    needed an election."""
+class ElectLeadersResponse(Answered, frozen=True, kw_only=True, gc=False):
+    """error: of the whole request."""
 
-    correlation_id: int
-    error: ErrorCode
+    # Of all requested partitions; if all were requested, of those that needed an election.
     results: tuple[PartitionResult, ...] = ()
 
 
 # ---- log directories: each broker answers for itself
 
 
-class DescribeLogDirsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeLogDirsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """partitions: None for all."""
 
-    correlation_id: int
     partitions: tuple[TopicPartition, ...] | None = None
 
 
@@ -339,11 +320,9 @@ class DescribedLog(Struct, frozen=True, kw_only=True, gc=False):
     offset_lag: int
 
 
-class DescribeLogDirsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeLogDirsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """A broker has one log directory; only the host knows its name in the file system."""
 
-    correlation_id: int
-    error: ErrorCode
     logs: tuple[DescribedLog, ...] = ()
 
 

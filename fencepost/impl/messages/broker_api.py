@@ -8,6 +8,7 @@ read, and a client decodes them.
 from msgspec import Struct
 
 from fencepost.impl.messages.admin_api import AdminRequest, AdminResponse
+from fencepost.impl.messages.correlation import Answered, Correlated
 from fencepost.impl.messages.group_api import GroupRequest, GroupResponse
 from fencepost.impl.messages.topic_partition import TopicPartition as TopicPartition
 from fencepost.impl.messages.transaction_api import InitProducerIdRequest as InitProducerIdRequest
@@ -33,10 +34,9 @@ broker has obeyed (KIP-570)."""
 # ---- data path
 
 
-class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ProduceRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Append a batch."""
 
-    correlation_id: int
     partition: TopicPartition
     acks: int
     # One batch, with offsets that count from 0.
@@ -48,11 +48,9 @@ class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
     adds_partition: bool = False
 
 
-class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ProduceResponse(Answered, frozen=True, kw_only=True, gc=False):
     """base_offset: -1 if nothing was appended; kept together with an error if the append came first."""
 
-    correlation_id: int
-    error: ErrorCode
     base_offset: int = -1
     leader_epoch: int = NO_EPOCH
     log_start_offset: int = -1
@@ -70,11 +68,9 @@ class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
     max_bytes: int = 0
 
 
-class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
+class FetchRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Read records of several partitions."""
 
-    # Repeated in the response.
-    correlation_id: int
     # The follower, or -1 for a client.
     replica_id: int
     # How long the response may wait for data, in nanoseconds.
@@ -115,18 +111,15 @@ class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
     aborted: tuple[tuple[int, int], ...] = ()
 
 
-class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
+class FetchResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per requested partition, in the same order."""
 
-    correlation_id: int
     partitions: tuple[FetchedPartition, ...]
 
 
-class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ListOffsetsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask for an offset by time."""
 
-    # Repeated in the response.
-    correlation_id: int
     # The partition.
     partition: TopicPartition
     # The epoch that the sender knows (-1: not sent).
@@ -140,31 +133,26 @@ class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
     read_committed: bool = False
 
 
-class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ListOffsetsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """offset: the high watermark, or the log start offset, or the offset of the record found (-1: there is no
     such record)."""
 
-    correlation_id: int
-    error: ErrorCode
     offset: int = -1
     leader_epoch: int = NO_EPOCH
     # The timestamp of the record found in milliseconds; -1 for an end of the log.
     timestamp: int = -1
 
 
-class DeleteRecordsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DeleteRecordsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Delete the records below `offset`, which is at most the high watermark (KIP-107)."""
 
-    correlation_id: int
     partition: TopicPartition
     offset: int
 
 
-class DeleteRecordsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DeleteRecordsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """low_watermark: the leader's log start offset; -1 with an error."""
 
-    correlation_id: int
-    error: ErrorCode
     low_watermark: int = -1
 
 
@@ -187,25 +175,22 @@ class EpochEnd(Struct, frozen=True, kw_only=True, gc=False):
     end_offset: int = -1
 
 
-class OffsetsForLeaderEpochRequest(Struct, frozen=True, kw_only=True, gc=False):
+class OffsetsForLeaderEpochRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Sent by a follower before it fetches (KIP-101, KIP-279)."""
 
-    correlation_id: int
     replica_id: int
     queries: tuple[EpochQuery, ...]
 
 
-class OffsetsForLeaderEpochResponse(Struct, frozen=True, kw_only=True, gc=False):
+class OffsetsForLeaderEpochResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One result per query, in the same order."""
 
-    correlation_id: int
     ends: tuple[EpochEnd, ...]
 
 
-class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
+class MetadataRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask any broker for the leaders of partitions."""
 
-    correlation_id: int
     # The topics; None: all.
     topics: tuple[str, ...] | None = None
     # Whether unknown topics may be created.
@@ -222,10 +207,9 @@ class PartitionMetadata(Struct, frozen=True, kw_only=True, gc=False):
     isr: tuple[int, ...] = ()
 
 
-class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
+class MetadataResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """The response may be stale: brokers learn leaders from UpdateMetadata only."""
 
-    correlation_id: int
     partitions: tuple[PartitionMetadata, ...]
     live_brokers: tuple[int, ...]
     # The controller that sent the last applied UpdateMetadata; -1 before the first.
@@ -257,11 +241,9 @@ class PartitionState(Struct, frozen=True, array_like=True, gc=False):
     replicas: tuple[int, ...]
 
 
-class LeaderAndIsrRequest(Struct, frozen=True, kw_only=True, gc=False):
+class LeaderAndIsrRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Become leader or follower of the partitions."""
 
-    # Repeated in the response.
-    correlation_id: int
     # The controller.
     controller_id: int
     # The controller's epoch.
@@ -274,11 +256,9 @@ class LeaderAndIsrRequest(Struct, frozen=True, kw_only=True, gc=False):
     live_brokers: tuple[int, ...]
 
 
-class UpdateMetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
+class UpdateMetadataRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """The metadata that every broker returns to clients."""
 
-    # Repeated in the response.
-    correlation_id: int
     # The controller.
     controller_id: int
     # The controller's epoch.
@@ -293,10 +273,9 @@ class UpdateMetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     shutting_down: tuple[int, ...] = ()
 
 
-class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
+class StopReplicaRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Stop fetching, and delete the log if requested."""
 
-    correlation_id: int
     controller_id: int
     controller_epoch: int
     broker_epoch: int
@@ -304,10 +283,9 @@ class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
     partitions: tuple[tuple[TopicPartition, int, bool], ...]
 
 
-class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ControlResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """The response to the three requests above."""
 
-    correlation_id: int
     # The request's class name.
     kind: str
     error: ErrorCode
@@ -317,21 +295,18 @@ class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
 
-class ControlledShutdownRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ControlledShutdownRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """A stopping broker asks the controller to move its leaders."""
 
-    correlation_id: int
     broker_id: int
     # The incarnation of the sender (KIP-380).
     broker_epoch: int
 
 
-class ControlledShutdownResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ControlledShutdownResponse(Answered, frozen=True, kw_only=True, gc=False):
     """remaining: partitions that the broker still leads although they have other replicas. If empty, the
     broker may stop."""
 
-    correlation_id: int
-    error: ErrorCode
     remaining: tuple[TopicPartition, ...] = ()
 
 

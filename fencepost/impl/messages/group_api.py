@@ -8,6 +8,7 @@ assigns partitions itself. group_instance_id: of a static member (KIP-345).
 
 from msgspec import Struct
 
+from fencepost.impl.messages.correlation import Answered, Correlated
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
@@ -17,28 +18,23 @@ NO_OFFSET = -1
 """The committed offset if nothing is committed."""
 
 
-class FindCoordinatorRequest(Struct, frozen=True, kw_only=True, gc=False):
+class FindCoordinatorRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask any broker who coordinates a group, or the transactions of a transactional id."""
 
-    correlation_id: int
     group_id: str
     # group_id is a transactional id.
     transactional: bool = False
 
 
-class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
+class FindCoordinatorResponse(Answered, frozen=True, kw_only=True, gc=False):
     """node: the leader of the group's partition of __consumer_offsets, in the broker's metadata."""
 
-    correlation_id: int
-    error: ErrorCode
     node: int = -1
 
 
-class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
+class JoinGroupRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Join a group."""
 
-    # Repeated in the response.
-    correlation_id: int
     # The group.
     group_id: str
     # The client id; the member id begins with it.
@@ -59,13 +55,9 @@ class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     client_host: str = ""
 
 
-class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
+class JoinGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
     """The response to a join, sent when the rebalance is complete."""
 
-    # That of the request.
-    correlation_id: int
-    # The error; NONE if there is none.
-    error: ErrorCode
     # The new generation.
     generation_id: int = NO_GENERATION
     # The assignor that the coordinator chose.
@@ -80,11 +72,9 @@ class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     instances: tuple[tuple[str, str], ...] = ()
 
 
-class SyncGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
+class SyncGroupRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Send the leader's assignments, or wait for them."""
 
-    # Repeated in the response.
-    correlation_id: int
     # The group.
     group_id: str
     # The generation of the sender.
@@ -97,46 +87,36 @@ class SyncGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-class SyncGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
+class SyncGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
     """assignment: of the member that asked. coordinator_epoch: as in OffsetCommitResponse."""
 
-    correlation_id: int
-    error: ErrorCode
     assignment: bytes = b""
     coordinator_epoch: int = -1
 
 
-class HeartbeatRequest(Struct, frozen=True, kw_only=True, gc=False):
+class HeartbeatRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Keep the session of a member alive."""
 
-    correlation_id: int
     group_id: str
     generation_id: int
     member_id: str
     group_instance_id: str | None
 
 
-class HeartbeatResponse(Struct, frozen=True, kw_only=True, gc=False):
+class HeartbeatResponse(Answered, frozen=True, kw_only=True, gc=False):
     """REBALANCE_IN_PROGRESS: the member must join again."""
 
-    correlation_id: int
-    error: ErrorCode
 
-
-class LeaveGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
+class LeaveGroupRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """A member leaves its group."""
 
-    correlation_id: int
     group_id: str
     member_id: str
     group_instance_id: str | None
 
 
-class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
+class LeaveGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
     """The member has left, or the error."""
-
-    correlation_id: int
-    error: ErrorCode
 
 
 class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
@@ -149,11 +129,9 @@ class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
     metadata: str = ""
 
 
-class OffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
+class OffsetCommitRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Commit offsets. Either all of them are committed or none, because they are one batch."""
 
-    # Repeated in the response.
-    correlation_id: int
     # The group.
     group_id: str
     # The generation of the sender; -1 if it is no member.
@@ -166,54 +144,44 @@ class OffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
     offsets: tuple[CommittedOffset, ...]
 
 
-class OffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
+class OffsetCommitResponse(Answered, frozen=True, kw_only=True, gc=False):
     """appended: the coordinator wrote the records before the error, so the commit may still take effect.
     coordinator_epoch: the leader epoch of the offsets partition in which the coordinator answers."""
 
-    correlation_id: int
-    error: ErrorCode
     appended: bool = False
     coordinator_epoch: int = -1
 
 
-class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
+class OffsetFetchRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """partitions: empty for all that have a committed offset."""
 
-    correlation_id: int
     group_id: str
     partitions: tuple[TopicPartition, ...] = ()
     # Refuse while a transaction that has not ended commits one of them (KIP-447).
     require_stable: bool = False
 
 
-class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
+class OffsetFetchResponse(Answered, frozen=True, kw_only=True, gc=False):
     """One result per requested partition, in the same order."""
 
-    correlation_id: int
-    error: ErrorCode
     offsets: tuple[CommittedOffset, ...] = ()
     # As in OffsetCommitResponse.
     coordinator_epoch: int = -1
 
 
-class ListGroupsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ListGroupsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask one broker for the groups that it coordinates."""
 
-    correlation_id: int
 
-
-class ListGroupsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ListGroupsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """groups: (group id, protocol type, state)."""
 
-    correlation_id: int
-    error: ErrorCode
     groups: tuple[tuple[str, str, str], ...] = ()
 
 
-class DescribeGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeGroupRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask a group's coordinator for the description of the group."""
 
-    correlation_id: int
     group_id: str
 
 
@@ -234,13 +202,9 @@ class MemberDescription(Struct, frozen=True, kw_only=True, gc=False):
     client_host: str = ""
 
 
-class DescribeGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
     """The description of a group."""
 
-    # That of the request.
-    correlation_id: int
-    # The error; NONE if there is none.
-    error: ErrorCode
     # The group's state in Kafka's names; Dead for an unknown group.
     state: str = ""
     # "consumer" for consumers.
@@ -253,33 +217,27 @@ class DescribeGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     members: tuple[MemberDescription, ...] = ()
 
 
-class DeleteGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DeleteGroupRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask a group's coordinator to delete the group with all its offsets (KIP-229)."""
 
-    correlation_id: int
     group_id: str
 
 
-class DeleteGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DeleteGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
     """NON_EMPTY_GROUP if it has members."""
 
-    correlation_id: int
-    error: ErrorCode
 
-
-class OffsetDeleteRequest(Struct, frozen=True, kw_only=True, gc=False):
+class OffsetDeleteRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask a group's coordinator to delete the committed offsets of these partitions (KIP-496)."""
 
-    correlation_id: int
     group_id: str
     partitions: tuple[TopicPartition, ...]
 
 
-class OffsetDeleteResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """error: of the whole request; then there are no results. results: one per partition."""
+class OffsetDeleteResponse(Answered, frozen=True, kw_only=True, gc=False):
+    """error: of the whole request; then there are no results."""
 
-    correlation_id: int
-    error: ErrorCode
+    # One per partition.
     results: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
 

@@ -6,6 +6,7 @@ given last.
 
 from msgspec import Struct
 
+from fencepost.impl.messages.correlation import Answered, Correlated
 from fencepost.impl.messages.group_api import NO_GENERATION, NO_MEMBER, CommittedOffset
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
@@ -13,11 +14,10 @@ from fencepost.traces.outcomes import ErrorCode
 NO_PRODUCER, NO_PRODUCER_EPOCH = -1, -1
 
 
-class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
+class InitProducerIdRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """A producer asks for its id: an idempotent one any broker, for one that nobody else has; a transactional
     one the coordinator, which ends what is open and fences the process that had the id before (KIP-98)."""
 
-    correlation_id: int
     transactional_id: str | None = None
     transaction_timeout_ms: int = 0
     # Those that it has and wants to go on with after an error (KIP-360), or -1.
@@ -25,19 +25,16 @@ class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-class InitProducerIdResponse(Struct, frozen=True, kw_only=True, gc=False):
+class InitProducerIdResponse(Answered, frozen=True, kw_only=True, gc=False):
     """producer_id: -1 with an error. A fresh id begins in epoch 0."""
 
-    correlation_id: int
-    error: ErrorCode
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-class AddPartitionsToTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
+class AddPartitionsToTxnRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """These partitions become part of the transaction, which begins with its first one."""
 
-    correlation_id: int
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -46,34 +43,26 @@ class AddPartitionsToTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
     verify_only: bool = False
 
 
-class AddPartitionsToTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
+class AddPartitionsToTxnResponse(Answered, frozen=True, kw_only=True, gc=False):
     """All of them are part of it, or none."""
 
-    correlation_id: int
-    error: ErrorCode
 
-
-class AddOffsetsToTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
+class AddOffsetsToTxnRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """The group's partition of __consumer_offsets becomes part of the transaction."""
 
-    correlation_id: int
     transactional_id: str
     producer_id: int
     producer_epoch: int
     group_id: str
 
 
-class AddOffsetsToTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
+class AddOffsetsToTxnResponse(Answered, frozen=True, kw_only=True, gc=False):
     """TxnOffsetCommit may follow."""
 
-    correlation_id: int
-    error: ErrorCode
 
-
-class TxnOffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
+class TxnOffsetCommitRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Offsets that count when the transaction commits."""
 
-    correlation_id: int
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -87,18 +76,15 @@ class TxnOffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
     adds_partition: bool = False
 
 
-class TxnOffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
+class TxnOffsetCommitResponse(Answered, frozen=True, kw_only=True, gc=False):
     """coordinator_epoch as in OffsetCommitResponse."""
 
-    correlation_id: int
-    error: ErrorCode
     coordinator_epoch: int = -1
 
 
-class EndTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
+class EndTxnRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Commit or abort."""
 
-    correlation_id: int
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -107,11 +93,9 @@ class EndTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
     version: int = 1
 
 
-class EndTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
+class EndTxnResponse(Answered, frozen=True, kw_only=True, gc=False):
     """The end is decided; markers follow."""
 
-    correlation_id: int
-    error: ErrorCode
     # Of the next transaction, in the second version.
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -129,33 +113,28 @@ class TxnMarker(Struct, frozen=True, kw_only=True, gc=False):
     version: int = 1
 
 
-class WriteTxnMarkersRequest(Struct, frozen=True, kw_only=True, gc=False):
+class WriteTxnMarkersRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """A coordinator asks a leader to end a transaction."""
 
-    correlation_id: int
     marker: TxnMarker
 
 
-class WriteTxnMarkersResponse(Struct, frozen=True, kw_only=True, gc=False):
+class WriteTxnMarkersResponse(Correlated, frozen=True, kw_only=True, gc=False):
     """One error for each partition, NONE once every replica has the marker."""
 
-    correlation_id: int
     errors: tuple[tuple[TopicPartition, ErrorCode], ...]
 
 
-class DescribeTransactionRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeTransactionRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask the coordinator what it knows of a transactional id (KIP-664)."""
 
-    correlation_id: int
     transactional_id: str
 
 
-class DescribeTransactionResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeTransactionResponse(Answered, frozen=True, kw_only=True, gc=False):
     """state: as Kafka names it. started_ms: when the transaction began, -1 if none did. partitions: of an
     open transaction all, of one that ends those without their marker."""
 
-    correlation_id: int
-    error: ErrorCode
     state: str = ""
     timeout_ms: int = 0
     started_ms: int = -1
@@ -164,10 +143,9 @@ class DescribeTransactionResponse(Struct, frozen=True, kw_only=True, gc=False):
     partitions: tuple[TopicPartition, ...] = ()
 
 
-class ListTransactionsRequest(Struct, frozen=True, kw_only=True, gc=False):
+class ListTransactionsRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask a broker which transactional ids it coordinates (KIP-664)."""
 
-    correlation_id: int
     # Only these, if there are any.
     states: tuple[str, ...] = ()
     producer_ids: tuple[int, ...] = ()
@@ -175,19 +153,16 @@ class ListTransactionsRequest(Struct, frozen=True, kw_only=True, gc=False):
     longer_than_ms: int = -1
 
 
-class ListTransactionsResponse(Struct, frozen=True, kw_only=True, gc=False):
+class ListTransactionsResponse(Answered, frozen=True, kw_only=True, gc=False):
     """transactions: (transactional id, producer id, state). unknown_states: of the request."""
 
-    correlation_id: int
-    error: ErrorCode
     unknown_states: tuple[str, ...] = ()
     transactions: tuple[tuple[str, int, str], ...] = ()
 
 
-class DescribeProducersRequest(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeProducersRequest(Correlated, frozen=True, kw_only=True, gc=False):
     """Ask a replica which producers its log remembers (KIP-664)."""
 
-    correlation_id: int
     partition: TopicPartition
 
 
@@ -203,11 +178,9 @@ class ActiveProducer(Struct, frozen=True, kw_only=True, gc=False):
     open_since: int
 
 
-class DescribeProducersResponse(Struct, frozen=True, kw_only=True, gc=False):
+class DescribeProducersResponse(Answered, frozen=True, kw_only=True, gc=False):
     """The producers by id."""
 
-    correlation_id: int
-    error: ErrorCode
     producers: tuple[ActiveProducer, ...] = ()
 
 

@@ -21,7 +21,7 @@ from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.transaction.loading import LOAD_TIMER, UNLOAD_TIMER, TransactionLoading
+from fencepost.impl.transaction.loading import TransactionLoading
 from fencepost.impl.transaction.markers import (
     AGAIN_TIMER,
     COMPLETION_TIMER,
@@ -33,7 +33,7 @@ from fencepost.impl.transaction.states import BETWEEN, ENDING, TransactionPhase
 from fencepost.impl.transaction.table import TransactionTable
 from fencepost.impl.transaction.transaction import EXHAUSTED, LARGEST_EPOCH, Transaction, Transit
 from fencepost.impl.transaction.transaction_log import TransactionLog
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
+from fencepost.traces.kafka_names.topics import STATE_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 ABORT_TIMER, EXPIRY_TIMER = ("transaction_timeouts",), ("transaction_expiry",)
@@ -85,8 +85,7 @@ class TransactionCoordinator:
         }
         self.timers = {
             TransactionLog.TIMER: self.log.expire,
-            LOAD_TIMER: lambda *task: self.loading.on_task(LOAD_TIMER, *task),
-            UNLOAD_TIMER: lambda *task: self.loading.on_task(UNLOAD_TIMER, *task),
+            **self.loading.timers,
             REQUEST_TIMER: self.markers.on_request_timer,
             AGAIN_TIMER: self.markers.on_again,
             COMPLETION_TIMER: self.markers.on_completion_timer,
@@ -267,7 +266,7 @@ class TransactionCoordinator:
             answered = kafka.AddOffsetsToTxnResponse(correlation_id=request.correlation_id, error=error)
             self._reply(source, answered, request)
 
-        key = TopicPartition(OFFSETS_TOPIC, self.groups.number_of(request.group_id))
+        key = self.groups.key(self.groups.number_of(request.group_id))
         if not request.group_id:
             answer(ErrorCode.INVALID_GROUP_ID)
         else:

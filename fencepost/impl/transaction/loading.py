@@ -9,16 +9,14 @@ from typing import ClassVar
 
 from attrs import define, field
 
-from fencepost.impl.coordinator.places import NOT_OWNED, Pace, Place, PlaceLoading
-from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
-from fencepost.impl.log.batch.record_batch import read_records
-from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.coordinator.places import Load, Place, PlaceLoading
+from fencepost.impl.log.batch.header import BatchHeader
+from fencepost.impl.log.batch.record_batch import Record
 from fencepost.impl.transaction.records import TransactionValue, decode_key, decode_value
 from fencepost.impl.transaction.states import ENDING
 from fencepost.impl.transaction.table import TransactionLoad, TransactionTable
 from fencepost.impl.transaction.transaction import Transaction
 from fencepost.traces.events import Name
-from fencepost.traces.kafka_names.topics import STATE_TOPIC
 
 LOAD_TIMER, UNLOAD_TIMER = "transaction_load", "transaction_unload"
 
@@ -28,59 +26,30 @@ class TransactionLoading(PlaceLoading):
     """on_ending: takes each loaded transaction whose end is decided. on_unload: takes the number of each
     partition that goes."""
 
-    TOPIC: ClassVar[str] = STATE_TOPIC
     LOAD_TIMER: ClassVar[str] = LOAD_TIMER
     UNLOAD_TIMER: ClassVar[str] = UNLOAD_TIMER
+    LOADED: ClassVar[Name] = Name.TRANSACTIONS_LOADED
+    UNLOADED: ClassVar[Name] = Name.TRANSACTIONS_UNLOADED
+    LOAD: ClassVar[type[Load]] = TransactionLoad
     table: TransactionTable
     on_ending: list[Callable[[Transaction], None]] = field(factory=list)
     on_unload: list[Callable[[int], None]] = field(factory=list)
 
     @property
-    def pace(self) -> Pace:
-        """Of the transaction coordinators."""
-        options = self.table.options
-        return Pace(
-            buffer_bytes=options.load_buffer_bytes,
-            step_ms=options.load_step_ms,
-            unload_ms=options.unload_ms,
-        )
+    def buffer_bytes(self) -> int:
+        """transaction.state.log.load.buffer.size."""
+        return self.table.options.load_buffer_bytes
 
-    def new_load(self, order: int, start: int, end: int) -> TransactionLoad:
-        """A load that has read nothing.
-
-        Args:
-            order: of its task: twice the leader epoch, one more for an unload.
-            start: the log start.
-            end: the log end.
-        """
-        return TransactionLoad(order, order // 2, start, end)
-
-    def holds_anything(self, place: Place) -> bool:
-        """Transactions that were not unloaded."""
-        return bool(self.table.of_place(place.number))
-
-    def forget(self, place: Place) -> None:
-        """Unload the transactions; nobody here goes on with their ends."""
+    def unload(self, place: Place) -> None:
+        """Drop the transactions; nobody here goes on with their ends."""
         for transaction in self.table.of_place(place.number):
             del self.table.transactions[transaction.transactional_id]
         for callback in self.on_unload:
             callback(place.number)
-        epoch, place.owned_epoch, place.load = place.owned_epoch, NOT_OWNED, None
-        self._tell(Name.TRANSACTIONS_UNLOADED, place, epoch)
 
-    def apply_batch(self, load: TransactionLoad, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch, in the order of the log; a tombstone removes.
-
-        Args:
-            load: what was read so far.
-            data: the bytes that hold the batch.
-            header: of the batch.
-        """
-        try:
-            records = () if header.is_control else read_records(data, header)
-        except CorruptBatchError:
-            records = ()
-        for record in records:
+    def apply_records(self, load: TransactionLoad, header: BatchHeader, records: tuple[Record, ...]) -> None:
+        """As in the base; there are no transactions in this log, and so no markers."""
+        for record in () if header.is_control else records:
             transactional_id = decode_key(record.key)
             value = None if record.value is None else decode_value(record.value)
             if transactional_id is None:
@@ -89,20 +58,14 @@ class TransactionLoading(PlaceLoading):
             if value is not None:
                 load.values[transactional_id] = value
 
-    def take_over(self, place: Place, load: TransactionLoad) -> None:
-        """Serve the transactions; an end that was decided is carried out.
+    def serve(self, place: Place, load: TransactionLoad) -> None:
+        """The transactions, by their last values."""
+        for transactional_id, value in sorted(load.values.items()):
+            self.table.transactions[transactional_id] = self.loaded(transactional_id, place.number, value)
 
-        Args:
-            place: the partition.
-            load: all that was read.
-        """
-        loaded = [
-            self.loaded(transactional_id, place.number, value)
-            for transactional_id, value in sorted(load.values.items())
-        ]
-        for transaction in loaded:
-            self.table.transactions[transaction.transactional_id] = transaction
-        self._tell(Name.TRANSACTIONS_LOADED, place, load.epoch, load.end_offset)
+    def served(self, place: Place, load: TransactionLoad) -> None:
+        """An end that was decided is carried out."""
+        loaded = [self.table.transactions[transactional_id] for transactional_id in sorted(load.values)]
         for transaction in loaded:
             self.table.tell(transaction, "loaded")
         self.go_on_with_ends(loaded)
@@ -124,7 +87,3 @@ class TransactionLoading(PlaceLoading):
             if transaction.phase in ENDING:
                 for callback in self.on_ending:
                     callback(transaction)
-
-    def _tell(self, name: Name, place: Place, epoch: int, offset: int = -1) -> None:
-        key = TopicPartition(STATE_TOPIC, place.number)
-        self.table.broker_context.record(name, key, leader_epoch=epoch, offset=offset)

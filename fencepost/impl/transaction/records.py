@@ -1,4 +1,4 @@
-"""The records of __transaction_state, in Kafka's own formats, and which of its partitions an id belongs to.
+"""The records of __transaction_state, in Kafka's own formats.
 
 Owns the bytes (Kafka's message definitions TransactionLogKey, TransactionLogValue; all numbers big-endian).
 Must not know logs. Written: values of version 0 for the first version of transactions, 1 for the second
@@ -10,7 +10,6 @@ import struct
 
 from attrs import frozen
 
-from fencepost.impl.coordinator.records import partition_of as partition_of
 from fencepost.impl.log.batch.varint import decode_unsigned, encode_unsigned
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.states import NUMBERS, PHASES, TransactionPhase

@@ -4,14 +4,13 @@ Owns the tables that the parts of the coordinator share, and the events that tel
 know requests or rules.
 """
 
-import msgspec
+from typing import ClassVar
+
 from attrs import define, field
 
-from fencepost.impl.coordinator.places import Load, Place
-from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.coordinator.places import Load, PlaceTable
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.replication.partition import Partition
-from fencepost.impl.transaction.records import TransactionValue, partition_of
+from fencepost.impl.transaction.records import TransactionValue
 from fencepost.impl.transaction.transaction import Transaction
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.topics import STATE_TOPIC
@@ -26,14 +25,10 @@ class TransactionLoad(Load):
 
 
 @define
-class TransactionTable:
-    """transactions: by id; those of partitions that this broker coordinates, or has not unloaded yet. places:
-    by number of the partition of __transaction_state."""
+class TransactionTable(PlaceTable[Transaction]):
+    """The transactions of one broker."""
 
-    broker_context: BrokerContext
-    partitions: dict[TopicPartition, Partition]
-    transactions: dict[str, Transaction] = field(factory=dict)
-    places: dict[int, Place] = field(factory=dict)
+    TOPIC: ClassVar[str] = STATE_TOPIC
 
     @property
     def options(self) -> TransactionOptions:
@@ -41,33 +36,18 @@ class TransactionTable:
         return self.broker_context.options.transactions
 
     @property
-    def now_ms(self) -> int:
-        """Host time."""
-        return self.broker_context.now // MILLISECOND
+    def planned_count(self) -> int:
+        """How many partitions __transaction_state has if a broker creates it; 0 without transactions."""
+        return self.options.state_topic_partitions
 
     @property
-    def count(self) -> int:
-        """Partitions of __transaction_state; 0 if there is no such topic."""
-        for topic in self.broker_context.options.topics:
-            if topic.name == STATE_TOPIC:
-                return topic.partitions
-        return self.options.state_topic_partitions
+    def transactions(self) -> dict[str, Transaction]:
+        """By transactional id."""
+        return self.held
 
     def key_of(self, transactional_id: str) -> TopicPartition:
         """The partition of an id."""
-        return TopicPartition(STATE_TOPIC, partition_of(transactional_id, max(1, self.count)))
-
-    def place(self, number: int) -> Place:
-        """What is known of a partition of the topic."""
-        return self.places.setdefault(number, Place(number))
-
-    def epoch_of(self, transaction: Transaction) -> int:
-        """The epoch in which this broker coordinates it."""
-        return self.place(transaction.number).owned_epoch
-
-    def of_place(self, number: int) -> list[Transaction]:
-        """The transactions of one partition, by id."""
-        return [one for _, one in sorted(self.transactions.items()) if one.number == number]
+        return self.key(self.number_of(transactional_id))
 
     def is_current(self, transaction: Transaction, epoch: int) -> bool:
         """Whether this broker still coordinates it, in the same epoch."""
@@ -86,10 +66,4 @@ class TransactionTable:
             "partitions": [str(key) for key in value.partitions],
             "why": why,
         }
-        self.broker_context.record(
-            Name.TRANSACTION_PHASE,
-            TopicPartition(STATE_TOPIC, transaction.number),
-            leader_epoch=self.epoch_of(transaction),
-            cause=transaction.phase.value,
-            detail=msgspec.json.encode(detail).decode(),
-        )
+        self.record(Name.TRANSACTION_PHASE, transaction, transaction.phase.value, detail)

@@ -14,7 +14,6 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.records import encode_key, encode_value
 from fencepost.impl.transaction.table import TransactionTable
 from fencepost.impl.transaction.transaction import Transaction, Transit
-from fencepost.traces.kafka_names.topics import STATE_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Written = Callable[[ErrorCode], None]
@@ -38,12 +37,7 @@ class TransactionLog(DurableAppends):
     def not_coordinator(self, number: int) -> ErrorCode:
         """Protection KIP-98: a broker answers for a transaction only while it leads the partition of its id,
         and in the epoch in which it loaded it."""
-        partition = self.table.partitions.get(TopicPartition(STATE_TOPIC, number))
-        if not self.table.count or partition is None or not partition.is_leader:
-            return ErrorCode.NOT_COORDINATOR
-        if self.table.place(number).owned_epoch != partition.leader_epoch:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return NO_ERROR
+        return self.table.not_coordinator(number)
 
     def store(
         self, transaction: Transaction, transit: Transit, written: Written, *, keep_pending: bool = False
@@ -57,7 +51,7 @@ class TransactionLog(DurableAppends):
             encode_value(transit.value, version=version),
         )
         done = partial(self._stored, transaction, transit, epoch, written, keep_pending)
-        key = TopicPartition(STATE_TOPIC, transaction.number)
+        key = self.table.key(transaction.number)
         self.counts_when_durable(key, epoch, record, done)
 
     def counts_when_durable(self, key: TopicPartition, epoch: int, record: KeyAndValue, done: Done) -> None:
@@ -106,6 +100,6 @@ class TransactionLog(DurableAppends):
             else:
                 transaction.give_up()
 
-        key = TopicPartition(STATE_TOPIC, transaction.number)
+        key = self.table.key(transaction.number)
         tombstone = (encode_key(transaction.transactional_id), None)
         self.write(key, epoch, (tombstone,), removed, self.table.options.append_timeout_ms)

@@ -70,11 +70,6 @@ def read_size(path: str, data_bytes: int) -> Size:
     return MEMBER_BYTES + _text_bytes(path) + _BOOL, MEMBER_BYTES + _INT + data_bytes + STAT_BYTES
 
 
-def watch_size(path: str) -> Size:
-    """The size of one path in a request that sets several watches."""
-    return _text_bytes(path), 0
-
-
 def read_groups(nodes: Mapping[str, int], grouping: Grouping) -> list[list[str]]:
     """`groups` of paths, one multi-read each. nodes: the estimated bytes of each. If a full group of the
     largest nodes fits, as it nearly always does, the others are not looked at."""

@@ -9,7 +9,6 @@ Kafka's name of the error, NONE if it was done: what a campaign asks for may be 
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, TypeVar
 
 from attrs import define, field, frozen
@@ -21,7 +20,6 @@ from fencepost.systems.apache_kafka.jars import Release
 from fencepost.systems.system import System
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.client import Access, Address, Link, look_around
-from fencepost.wire.dialogue import Dialogue
 from fencepost.wire.frames import ProtocolError
 
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
@@ -42,7 +40,6 @@ PATIENCE_S = 60.0
 RETRY_S = 0.2
 DOWN_S = 60.0
 """How long a broker may take to stop; controlled shutdown gives up after three attempts by itself."""
-Make = Callable[[Dialogue], Any]
 Value = TypeVar("Value")
 
 
@@ -73,54 +70,27 @@ class Administration:
     def create_topic(self, topic: TopicOptions) -> str:
         """CreateTopics."""
 
-        def make(to: Dialogue) -> Any:
-            key = CREATE_TOPICS
-            wanted = to.make(
-                key,
-                "CreatableTopic",
-                name=topic.name,
-                num_partitions=-1 if topic.assignment else topic.partitions,
-                replication_factor=-1 if topic.assignment else topic.replication_factor,
-                assignments=tuple(
-                    to.make(key, "CreatableReplicaAssignment", partition_index=number, broker_ids=replicas)
-                    for number, replicas in enumerate(topic.assignment)
-                ),
-                configs=tuple(
-                    to.make(key, "CreatableTopicConfig", name=name, value=value)
-                    for name, value in sorted(topic.settings.items())
-                ),
-            )
-            return to.make(
-                key, "CreateTopicsRequest", topics=(wanted,), timeout=self._timeout, validate_only=False
-            )
-
-        return self._ask(make, lambda answer: answer.topics[0].error_code)
+        wanted = {
+            "name": topic.name,
+            "num_partitions": -1 if topic.assignment else topic.partitions,
+            "replication_factor": -1 if topic.assignment else topic.replication_factor,
+            "assignments": [
+                {"partition_index": number, "broker_ids": replicas}
+                for number, replicas in enumerate(topic.assignment)
+            ],
+            "configs": [{"name": name, "value": value} for name, value in sorted(topic.settings.items())],
+        }
+        return self._ask(CREATE_TOPICS, lambda answer: answer.topics[0].error_code, topics=[wanted])
 
     def delete_topic(self, name: str) -> str:
         """DeleteTopics."""
-        return self._ask(
-            lambda to: to.make(
-                DELETE_TOPICS, "DeleteTopicsRequest", topic_names=(name,), timeout=self._timeout
-            ),
-            lambda answer: answer.responses[0].error_code,
-        )
+        return self._ask(DELETE_TOPICS, lambda answer: answer.responses[0].error_code, topic_names=[name])
 
     def create_partitions(self, name: str, count: int) -> str:
         """CreatePartitions, up to this count."""
 
-        def make(to: Dialogue) -> Any:
-            topic = to.make(
-                CREATE_PARTITIONS, "CreatePartitionsTopic", name=name, count=count, assignments=None
-            )
-            return to.make(
-                CREATE_PARTITIONS,
-                "CreatePartitionsRequest",
-                topics=(topic,),
-                timeout=self._timeout,
-                validate_only=False,
-            )
-
-        return self._ask(make, lambda answer: answer.results[0].error_code)
+        topic = {"name": name, "count": count, "assignments": None}
+        return self._ask(CREATE_PARTITIONS, lambda answer: answer.results[0].error_code, topics=[topic])
 
     def alter_topic_config(self, name: str, changes: Mapping[str, str | None]) -> str:
         """IncrementalAlterConfigs of a topic. changes: None removes an override."""
@@ -134,73 +104,38 @@ class Administration:
     def _alter_config(
         self, kind: int, name: str, changes: Mapping[str, str | None], broker: int | None = None
     ) -> str:
-        def make(to: Dialogue) -> Any:
-            key = INCREMENTAL_ALTER_CONFIGS
-            configs = tuple(
-                to.make(
-                    key,
-                    "AlterableConfig",
-                    name=setting,
-                    config_operation=DELETE if value is None else SET,
-                    value=value,
-                )
-                for setting, value in sorted(changes.items())
-            )
-            resource = to.make(
-                key, "AlterConfigsResource", resource_type=kind, resource_name=name, configs=configs
-            )
-            return to.make(key, "IncrementalAlterConfigsRequest", resources=(resource,), validate_only=False)
-
-        return self._ask(make, lambda answer: answer.responses[0].error_code, broker)
+        configs = [
+            {"name": setting, "config_operation": DELETE if value is None else SET, "value": value}
+            for setting, value in sorted(changes.items())
+        ]
+        return self._ask(
+            INCREMENTAL_ALTER_CONFIGS,
+            lambda answer: answer.responses[0].error_code,
+            broker,
+            resources=[{"resource_type": kind, "resource_name": name, "configs": configs}],
+        )
 
     # ---- replicas and leaders
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int] | None) -> str:
         """AlterPartitionReassignments. replicas: the target; None cancels the one in progress."""
 
-        def make(to: Dialogue) -> Any:
-            key = ALTER_REASSIGNMENTS
-            part = to.make(
-                key,
-                "ReassignablePartition",
-                partition_index=partition,
-                replicas=None if replicas is None else tuple(replicas),
-            )
-            whole = to.make(key, "ReassignableTopic", name=topic, partitions=(part,))
-            return to.make(
-                key,
-                "AlterPartitionReassignmentsRequest",
-                timeout=self._timeout,
-                allow_replication_factor_change=True,
-                topics=(whole,),
-            )
-
         def error(answer: Any) -> Any:
             if answer.error_code.name != "none" or not answer.responses:
                 return answer.error_code
             return answer.responses[0].partitions[0].error_code
 
-        return self._ask(make, error)
+        part = {"partition_index": partition, "replicas": replicas}
+        return self._ask(
+            ALTER_REASSIGNMENTS,
+            error,
+            topics=[{"name": topic, "partitions": [part]}],
+            allow_replication_factor_change=True,
+        )
 
     def elect(self, topic: str, partition: int, *, unclean: bool = False) -> str:
         """ElectLeaders: the preferred replica, or (unclean) any live one if there is no leader. The answer to
         an election that changes nothing is ELECTION_NOT_NEEDED."""
-
-        def make(to: Dialogue) -> Any:
-            part = to.make(
-                ELECT_LEADERS,
-                "TopicPartitions",
-                topic=topic,
-                partitions=(partition,),
-                partition_id=(partition,),
-            )
-            return to.make(
-                ELECT_LEADERS,
-                "ElectLeadersRequest",
-                election_type=UNCLEAN if unclean else PREFERRED,
-                topic_partitions=(part,),
-                timeout=self._timeout,
-            )
 
         def error(answer: Any) -> Any:
             top = getattr(answer, "error_code", None)
@@ -208,7 +143,12 @@ class Administration:
                 return top
             return answer.replica_election_results[0].partition_result[0].error_code
 
-        return self._ask(make, error)
+        return self._ask(
+            ELECT_LEADERS,
+            error,
+            election_type=UNCLEAN if unclean else PREFERRED,
+            topic_partitions=[{"topic": topic, "partitions": [partition], "partition_id": [partition]}],
+        )
 
     # ---- to look at
 
@@ -240,20 +180,18 @@ class Administration:
     # ---- requests
 
     @property
-    def _timeout(self) -> timedelta:
-        return timedelta(seconds=self.request_s)
-
-    @property
     def _addresses(self) -> tuple[Address, ...]:
         return tuple(parse_address(each) for each in self.bootstrap.split(","))
 
-    def _ask(self, make: Make, error: Callable[[Any], Any], broker: int | None = None) -> str:
+    def _ask(
+        self, api_key: int, error: Callable[[Any], Any], broker: int | None = None, **values: Any
+    ) -> str:
         """The name of the error that the controller (or one broker) answers with. Raises EnvironmentError_ if
         nobody answers while the patience lasts."""
         deadline = time.monotonic() + self.patience_s
         while True:
             try:
-                answer = asyncio.run(self._ask_once(make, broker))
+                answer = asyncio.run(self._ask_once(api_key, broker, values))
                 name = str(error(answer).name).upper()
             except (OSError, ProtocolError, TimeoutError, EnvironmentError_) as problem:
                 answer, name = None, str(problem) or type(problem).__name__
@@ -267,7 +205,7 @@ class Administration:
                 )
             time.sleep(RETRY_S)
 
-    async def _ask_once(self, make: Make, broker: int | None) -> Any:
+    async def _ask_once(self, api_key: int, broker: int | None, values: Mapping[str, Any]) -> Any:
         addresses, seen = await look_around(self._addresses, self.access)
         target = seen.controller_id if broker is None else broker
         if target not in addresses:
@@ -280,7 +218,8 @@ class Administration:
         try:
             await link.open()
             async with asyncio.timeout(self.request_s + REQUEST_S):
-                return await link.ask(make(link.dialogue))
+                body = link.dialogue.make(api_key, timeout=self.request_s * 1_000, **values)
+                return await link.ask(body)
         finally:
             await link.close()
 

@@ -19,7 +19,7 @@ from fencepost.impl.messages.admin_api import (
 )
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.admin.sentences import sentence
-from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code
+from fencepost.wire.handling import Call, Handling
 
 RESOURCES: Mapping[int, ResourceKind] = {2: ResourceKind.TOPIC, 4: ResourceKind.BROKER}
 """Kafka's ConfigResource.Type. Loggers (8) and what came with KRaft are not there."""
@@ -76,48 +76,44 @@ def describe_configs(call: Call, request: Any) -> Handling:
         (each.resource_type, each.resource_name): (found.error, found.message, found.entries)
         for each, found in zip(spoken, answer.resources, strict=True)
     }
-    return call.make(
-        "DescribeConfigsResponse",
-        throttle_time=NO_THROTTLE,
-        results=tuple(
-            _described(
-                call,
-                place,
-                outcomes.get(place) or _unsupported(place[0]),
-                synonyms=request.include_synonyms,
-            )
-            for place in ((each.resource_type, each.resource_name) for each in request.resources)
-        ),
+    places = ((each.resource_type, each.resource_name) for each in request.resources)
+    synonyms = request.include_synonyms
+    return call.answer(
+        results=[
+            _resource(place, *(outcomes.get(place) or _unsupported(place[0])), synonyms=synonyms)
+            for place in places
+        ]
     )
 
 
-def _described(call: Call, place: Place, outcome: Outcome, *, synonyms: bool) -> Any:
-    error, message, entries = outcome
-    return call.make(
-        "DescribeConfigsResult",
-        error_code=error_code(error),
-        error_message=sentence(error, message),
-        resource_type=place[0],
-        resource_name=place[1],
-        configs=tuple(_entry(call, entry, entry.synonyms if synonyms else ()) for entry in entries),
-    )
+def _resource(
+    place: Place,
+    error: ErrorCode,
+    message: str,
+    entries: Sequence[ConfigEntry] = (),
+    *,
+    synonyms: bool = False,
+) -> dict[str, Any]:
+    return {
+        "error_code": error,
+        "error_message": sentence(error, message),
+        "resource_type": place[0],
+        "resource_name": place[1],
+        "configs": [_entry(entry, entry.synonyms if synonyms else ()) for entry in entries],
+    }
 
 
-def _entry(call: Call, entry: ConfigEntry, synonyms: Sequence[ConfigSynonym]) -> Any:
-    return call.make(
-        "DescribeConfigsResourceResult",
-        name=entry.name,
-        value=entry.value,
-        read_only=entry.read_only,
-        config_source=SOURCES[entry.source],
-        is_sensitive=False,
-        synonyms=tuple(
-            call.make("DescribeConfigsSynonym", name=each.name, value=each.value, source=SOURCES[each.source])
-            for each in synonyms
-        ),
-        config_type=KINDS[entry.kind],
-        documentation=None,
-    )
+def _entry(entry: ConfigEntry, synonyms: Sequence[ConfigSynonym]) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "read_only": entry.read_only,
+        "config_source": SOURCES[entry.source],
+        "synonyms": [
+            {"name": each.name, "value": each.value, "source": SOURCES[each.source]} for each in synonyms
+        ],
+        "config_type": KINDS[entry.kind],
+    }
 
 
 # ---- alter
@@ -126,22 +122,14 @@ def _entry(call: Call, entry: ConfigEntry, synonyms: Sequence[ConfigSynonym]) ->
 def alter_configs(call: Call, request: Any) -> Handling:
     """Replace all of a resource's settings: overrides that the request does not name are removed. call: the
     request's context; request: kio's class."""
-    return (
-        yield from _altered(
-            call, request, "AlterConfigsResponse", lambda _: Alteration.SET, incremental=False
-        )
-    )
+    return (yield from _altered(call, request, lambda _: Alteration.SET, incremental=False))
 
 
 def incremental_alter_configs(call: Call, request: Any) -> Handling:
     """Change settings one by one. call: the request's context; request: kio's class."""
     return (
         yield from _altered(
-            call,
-            request,
-            "IncrementalAlterConfigsResponse",
-            lambda each: ALTERATIONS.get(each.config_operation),
-            incremental=True,
+            call, request, lambda each: ALTERATIONS.get(each.config_operation), incremental=True
         )
     )
 
@@ -149,7 +137,6 @@ def incremental_alter_configs(call: Call, request: Any) -> Handling:
 def _altered(
     call: Call,
     request: Any,
-    response: str,
     alteration: Callable[[Any], Alteration | None],
     *,
     incremental: bool,
@@ -184,17 +171,5 @@ def _altered(
     ]
     for (place, _), found in zip(spoken, answer.resources, strict=True):
         outcomes[place] = found.error, found.message
-    return call.make(
-        response,
-        throttle_time=NO_THROTTLE,
-        responses=tuple(
-            call.make(
-                "AlterConfigsResourceResponse",
-                error_code=error_code(outcomes[place][0]),
-                error_message=sentence(*outcomes[place]),
-                resource_type=place[0],
-                resource_name=place[1],
-            )
-            for place in ((each.resource_type, each.resource_name) for each in request.resources)
-        ),
-    )
+    places = ((each.resource_type, each.resource_name) for each in request.resources)
+    return call.answer(responses=[_resource(place, *outcomes[place]) for place in places])

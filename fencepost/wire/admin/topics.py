@@ -1,6 +1,6 @@
 """Topics: CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from fencepost.impl.messages.admin_api import (
@@ -22,7 +22,8 @@ from fencepost.impl.messages.broker_api import (
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.admin.sentences import sentence
-from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped, milliseconds
+from fencepost.wire.handling import Call, Handling, milliseconds
+from fencepost.wire.plain import by_topic, keyed
 
 
 def create_topics(call: Call, request: Any) -> Handling:
@@ -30,15 +31,14 @@ def create_topics(call: Call, request: Any) -> Handling:
     class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
-        CreateTopicsRequest(
-            correlation_id=call.next_id(),
+        call.of(
+            CreateTopicsRequest,
+            request,
             topics=tuple(_new_topic(topic) for topic in request.topics),
             timeout_ms=timeout_ms,
-            validate_only=request.validate_only,
         )
     ]
-    topics = _results(call, "CreatableTopicResult", answer.results)
-    return call.make("CreateTopicsResponse", throttle_time=NO_THROTTLE, topics=topics)
+    return call.answer(topics=_results(answer.results))
 
 
 def _new_topic(topic: Any) -> NewTopic:
@@ -54,16 +54,11 @@ def _new_topic(topic: Any) -> NewTopic:
     )
 
 
-def _results(call: Call, kind: str, results: Sequence[Result]) -> tuple[Any, ...]:
-    return tuple(
-        call.make(
-            kind,
-            name=result.name,
-            error_code=error_code(result.error),
-            error_message=sentence(result.error, result.message),
-        )
-        for result in results
-    )
+def _results(results: Iterable[Result]) -> list[dict[str, Any]]:
+    return [
+        {"name": each.name, "error_code": each.error, "error_message": sentence(each.error, each.message)}
+        for each in results
+    ]
 
 
 def delete_topics(call: Call, request: Any) -> Handling:
@@ -74,8 +69,7 @@ def delete_topics(call: Call, request: Any) -> Handling:
             correlation_id=call.next_id(), names=tuple(request.topic_names), timeout_ms=timeout_ms
         )
     ]
-    responses = _results(call, "DeletableTopicResult", answer.results)
-    return call.make("DeleteTopicsResponse", throttle_time=NO_THROTTLE, responses=responses)
+    return call.answer(responses=_results(answer.results))
 
 
 def create_partitions(call: Call, request: Any) -> Handling:
@@ -83,16 +77,15 @@ def create_partitions(call: Call, request: Any) -> Handling:
     class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
-        CreatePartitionsRequest(
-            correlation_id=call.next_id(),
+        call.of(
+            CreatePartitionsRequest,
+            request,
             topics=tuple(_more_partitions(topic) for topic in request.topics),
             timeout_ms=timeout_ms,
-            validate_only=request.validate_only,
         )
     ]
     once = {result.name: result for result in answer.results}  # one that was named twice has one answer
-    results = _results(call, "CreatePartitionsTopicResult", list(once.values()))
-    return call.make("CreatePartitionsResponse", throttle_time=NO_THROTTLE, results=results)
+    return call.answer(results=_results(once.values()))
 
 
 def _more_partitions(topic: Any) -> MorePartitions:
@@ -113,32 +106,14 @@ def delete_records(call: Call, request: Any) -> Handling:
     """This broker must lead each partition; a partition that is not in its metadata is unknown. call: the
     request's context; request: kio's class."""
     call.patience_ms = milliseconds(request.timeout)
-    asked = {
-        TopicPartition(topic.name, each.partition_index): each.offset
-        for topic in request.topics
-        for each in topic.partitions
-    }
+    asked = {key: each.offset for key, each in keyed(request.topics)}
     outcomes = yield from _delete(call, asked)
-    return call.make(
-        "DeleteRecordsResponse",
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            call.make(
-                "DeleteRecordsTopicResult",
-                name=name,
-                partitions=tuple(
-                    call.make(
-                        "DeleteRecordsPartitionResult",
-                        partition_index=key.partition,
-                        low_watermark=outcomes[key][1],
-                        error_code=error_code(outcomes[key][0]),
-                    )
-                    for key in keys
-                ),
-            )
-            for name, keys in grouped((key.topic, key) for key in asked).items()
-        ),
+    rows = (
+        (key.topic, {"partition_index": key.partition, "low_watermark": low, "error_code": error})
+        for key in asked
+        for error, low in (outcomes[key],)
     )
+    return call.answer(topics=by_topic(rows))
 
 
 def _delete(

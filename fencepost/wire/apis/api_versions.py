@@ -8,7 +8,7 @@ from kio.schema.api_versions.v0.response import ApiVersion as FirstApiVersion
 from kio.schema.api_versions.v0.response import ApiVersionsResponse as FirstApiVersionsResponse
 from kio.schema.errors import ErrorCode
 
-from fencepost.wire.handling import NO_THROTTLE, Call, Handling
+from fencepost.wire.handling import Call, Handling
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Names and versions of client software (KIP-511)."""
@@ -32,20 +32,18 @@ def api_versions(call: Call, request: Any) -> Handling:
     features = (
         {
             "finalized_features_epoch": 0,
-            "finalized_features": (call.make("FinalizedFeatureKey", name=FEATURE, **level),),
+            "finalized_features": [{"name": FEATURE, **level}],
         }
         if finalized and call.version >= FIRST_WITH_SOFTWARE
         else {}
     )
-    return call.make(
-        "ApiVersionsResponse",
+    return call.answer(
         **features,
         error_code=error,
-        api_keys=tuple(
-            call.make("ApiVersion", api_key=api.key, min_version=api.lowest, max_version=api.highest)
+        api_keys=[
+            {"api_key": api.key, "min_version": api.lowest, "max_version": api.highest}
             for _, api in sorted(apis.items())
-        ),
-        throttle_time=NO_THROTTLE,
+        ],
     )
 
 

@@ -12,7 +12,8 @@ from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.impl.messages.group_api import FindCoordinatorRequest
 from fencepost.impl.messages.transaction_api import NO_PRODUCER, NO_PRODUCER_EPOCH
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
-from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, milliseconds
+from fencepost.wire.handling import Call, Handling, milliseconds
+from fencepost.wire.plain import error_code
 
 GROUP, TRANSACTION = 0, 1
 """Types of a coordinator's key (KIP-98)."""
@@ -47,15 +48,7 @@ def find_coordinator(call: Call, request: Any) -> Handling:
 def _coordinator(
     call: Call, error: WireError, node: int = -1, host: str = "", port: int = -1, message: str | None = None
 ) -> Any:
-    return call.make(
-        "FindCoordinatorResponse",
-        throttle_time=NO_THROTTLE,
-        error_code=error,
-        error_message=message,
-        node_id=node,
-        host=host,
-        port=port,
-    )
+    return call.answer(error_code=error, error_message=message, node_id=node, host=host, port=port)
 
 
 def init_producer_id(call: Call, request: Any) -> Handling:
@@ -77,9 +70,9 @@ def _transactional(call: Call, request: Any) -> Handling:
         return _producer_id(call, WireError.unsupported_version)
     named = call.version >= FIRST_WITH_EPOCH
     (answer,) = yield [
-        InitProducerIdRequest(
-            correlation_id=call.next_id(),
-            transactional_id=request.transactional_id,
+        call.of(
+            InitProducerIdRequest,
+            request,
             transaction_timeout_ms=milliseconds(request.transaction_timeout),
             producer_id=request.producer_id if named else NO_PRODUCER,
             producer_epoch=request.producer_epoch if named else NO_PRODUCER_EPOCH,
@@ -92,10 +85,4 @@ def _transactional(call: Call, request: Any) -> Handling:
 
 
 def _producer_id(call: Call, error: WireError, producer_id: int = -1, epoch: int = -1) -> Any:
-    return call.make(
-        "InitProducerIdResponse",
-        throttle_time=NO_THROTTLE,
-        error_code=error,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-    )
+    return call.answer(error_code=error, producer_id=producer_id, producer_epoch=epoch)

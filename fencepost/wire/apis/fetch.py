@@ -27,14 +27,12 @@ from fencepost.impl.replication.leader import CLIENT
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.handling import (
     NANOSECONDS_PER_MS,
-    NO_THROTTLE,
     Call,
     Handling,
-    error_code,
-    grouped,
     held_elsewhere,
     milliseconds,
 )
+from fencepost.wire.plain import by_topic, keyed
 
 READ_COMMITTED = 1
 NO_SESSION = 0
@@ -52,13 +50,12 @@ def fetch(call: Call, request: Any) -> Handling:
     committed = request.isolation_level == READ_COMMITTED
     partitions = tuple(
         FetchPartition(
-            partition=TopicPartition(topic.topic, each.partition),
+            partition=key,
             offset=each.fetch_offset,
             leader_epoch=each.current_leader_epoch if call.version >= FIRST_WITH_EPOCH else -1,
             max_bytes=max(1, each.partition_max_bytes),
         )
-        for topic in request.topics
-        for each in topic.partitions
+        for key, each in keyed(request.topics, topic="topic", number="partition")
     )
     if not partitions:
         yield ()
@@ -83,18 +80,8 @@ def fetch(call: Call, request: Any) -> Handling:
         replace(each, error=ErrorCode.NOT_LEADER_OR_FOLLOWER) if each.partition in elsewhere else each
         for each in answer.partitions
     ]
-    topics = grouped((each.partition.topic, each) for each in found)
-    return _response(
-        call,
-        tuple(
-            call.make(
-                "FetchableTopicResponse",
-                topic=name,
-                partitions=tuple(_partition(call, each, committed, nearer) for each in fetched),
-            )
-            for name, fetched in topics.items()
-        ),
-    )
+    rows = ((each.partition.topic, _partition(each, committed, nearer)) for each in found)
+    return _response(call, by_topic(rows, topic="topic"))
 
 
 def _nearer(
@@ -131,32 +118,25 @@ def _wait_ms(call: Call, max_wait: timedelta) -> int:
     return max(0, min(milliseconds(max_wait), call.limits.fetch_wait_ms))
 
 
-def _response(call: Call, topics: tuple[Any, ...], error: WireError = WireError.none) -> Any:
-    return call.make(
-        "FetchResponse",
-        throttle_time=NO_THROTTLE,
-        error_code=error,
-        session_id=NO_SESSION,
-        responses=topics,
-    )
+def _response(call: Call, topics: Sequence[Any], error: WireError = WireError.none) -> Any:
+    return call.answer(error_code=error, session_id=NO_SESSION, responses=topics)
 
 
 def _partition(
-    call: Call, fetched: FetchedPartition, committed: bool, nearer: Mapping[TopicPartition, int]
-) -> Any:
+    fetched: FetchedPartition, committed: bool, nearer: Mapping[TopicPartition, int]
+) -> dict[str, Any]:
     preferred = nearer.get(fetched.partition, -1) if fetched.error is ErrorCode.NONE else -1
-    aborted = tuple(
-        call.make("AbortedTransaction", producer_id=producer_id, first_offset=first_offset)
+    aborted = [
+        {"producer_id": producer_id, "first_offset": first_offset}
         for producer_id, first_offset in fetched.aborted
-    )
-    return call.make(
-        "PartitionData",
-        partition_index=fetched.partition.partition,
-        error_code=error_code(fetched.error),
-        high_watermark=fetched.high_watermark,
-        last_stable_offset=fetched.last_stable_offset,
-        log_start_offset=fetched.log_start_offset,
-        aborted_transactions=aborted if committed else None,
-        preferred_read_replica=preferred,
-        records=b"" if preferred >= 0 else fetched.records,
-    )
+    ]
+    return {
+        "partition_index": fetched.partition.partition,
+        "error_code": fetched.error,
+        "high_watermark": fetched.high_watermark,
+        "last_stable_offset": fetched.last_stable_offset,
+        "log_start_offset": fetched.log_start_offset,
+        "aborted_transactions": aborted if committed else None,
+        "preferred_read_replica": preferred,
+        "records": b"" if preferred >= 0 else fetched.records,
+    }

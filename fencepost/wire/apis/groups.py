@@ -9,7 +9,7 @@ from fencepost.impl.messages.group_api import (
     SyncGroupRequest,
 )
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
-from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, milliseconds
+from fencepost.wire.handling import Call, Handling, milliseconds
 
 FIRST_WITH_REBALANCE_TIMEOUT, FIRST_WITH_REQUIRED_ID, FIRST_WITH_INSTANCES = 1, 4, 5
 FIRST_WITH_INSTANCE_IN_GROUP = 3
@@ -29,16 +29,15 @@ def join_group(call: Call, request: Any) -> Handling:
     member_id = request.member_id
     for _ in range(2):
         (answer,) = yield [
-            JoinGroupRequest(
-                correlation_id=call.next_id(),
-                group_id=request.group_id,
+            call.of(
+                JoinGroupRequest,
+                request,
                 client_id=call.client_id,
                 client_host=call.client_host,
                 session_timeout_ms=session_ms,
                 rebalance_timeout_ms=max(0, milliseconds(request.rebalance_timeout)) if later else session_ms,
                 member_id=member_id,
                 group_instance_id=request.group_instance_id if call.version >= FIRST_WITH_INSTANCES else None,
-                protocol_type=request.protocol_type,
                 protocols=tuple((each.name, each.metadata) for each in request.protocols),
             )
         ]
@@ -46,23 +45,16 @@ def join_group(call: Call, request: Any) -> Handling:
             break
         member_id = answer.member_id
     instances = dict(answer.instances)
-    return call.make(
-        "JoinGroupResponse",
-        throttle_time=NO_THROTTLE,
-        error_code=error_code(answer.error),
+    return call.answer(
+        error_code=answer.error,
         generation_id=answer.generation_id,
         protocol_name=answer.protocol_name,
         leader=answer.leader,
         member_id=answer.member_id,
-        members=tuple(
-            call.make(
-                "JoinGroupResponseMember",
-                member_id=each,
-                group_instance_id=instances.get(each),
-                metadata=subscription,
-            )
+        members=[
+            {"member_id": each, "group_instance_id": instances.get(each), "metadata": subscription}
             for each, subscription in answer.members
-        ),
+        ],
     )
 
 
@@ -76,40 +68,24 @@ def sync_group(call: Call, request: Any) -> Handling:
     class."""
     call.patience_ms = GROUP_PATIENCE_MS
     (answer,) = yield [
-        SyncGroupRequest(
-            correlation_id=call.next_id(),
-            group_id=request.group_id,
-            generation_id=request.generation_id,
-            member_id=request.member_id,
+        call.of(
+            SyncGroupRequest,
+            request,
             group_instance_id=_instance(call, request),
             assignments=tuple((each.member_id, each.assignment) for each in request.assignments),
         )
     ]
-    return call.make(
-        "SyncGroupResponse",
-        throttle_time=NO_THROTTLE,
-        error_code=error_code(answer.error),
-        assignment=answer.assignment,
-    )
+    return call.answer(error_code=answer.error, assignment=answer.assignment)
 
 
 def heartbeat(call: Call, request: Any) -> Handling:
     """Keep a member alive. call: the request's context; request: kio's class."""
     if not request.group_id:  # the core has a group for every name
         yield ()
-        return call.make(
-            "HeartbeatResponse", throttle_time=NO_THROTTLE, error_code=error_code(ErrorCode.INVALID_GROUP_ID)
-        )
-    (answer,) = yield [
-        HeartbeatRequest(
-            correlation_id=call.next_id(),
-            group_id=request.group_id,
-            generation_id=request.generation_id,
-            member_id=request.member_id,
-            group_instance_id=_instance(call, request),
-        )
-    ]
-    return call.make("HeartbeatResponse", throttle_time=NO_THROTTLE, error_code=error_code(answer.error))
+        return call.answer(error_code=ErrorCode.INVALID_GROUP_ID)
+    instance = _instance(call, request)
+    (answer,) = yield [call.of(HeartbeatRequest, request, group_instance_id=instance)]
+    return call.answer(error_code=answer.error)
 
 
 def leave_group(call: Call, request: Any) -> Handling:
@@ -122,34 +98,18 @@ def leave_group(call: Call, request: Any) -> Handling:
         else [(request.member_id, None)]
     )
     answers = yield [
-        LeaveGroupRequest(
-            correlation_id=call.next_id(),
-            group_id=request.group_id,
-            member_id=member_id,
-            group_instance_id=instance,
-        )
+        call.of(LeaveGroupRequest, request, member_id=member_id, group_instance_id=instance)
         for member_id, instance in leaving
     ]
     errors = [answer.error for answer in answers]
     of_group = next((error for error in errors if error in OF_THE_GROUP), NO_ERROR)
     if not several:
         of_group = errors[0]
-    return call.make(
-        "LeaveGroupResponse",
-        throttle_time=NO_THROTTLE,
-        error_code=error_code(of_group),
-        members=tuple(
-            call.make(
-                "MemberResponse",
-                member_id=member_id,
-                group_instance_id=instance,
-                error_code=error_code(error),
-            )
-            for (member_id, instance), error in zip(leaving, errors, strict=True)
-        )
-        if several and of_group is NO_ERROR
-        else (),
-    )
+    members = [
+        {"member_id": member_id, "group_instance_id": instance, "error_code": error}
+        for (member_id, instance), error in zip(leaving, errors, strict=True)
+    ]
+    return call.answer(error_code=of_group, members=members if several and of_group is NO_ERROR else ())
 
 
 OF_THE_GROUP = frozenset(

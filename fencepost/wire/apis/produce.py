@@ -9,20 +9,17 @@ from msgspec.structs import replace
 
 from fencepost.impl.log.batch.header import MAGIC_AT, TRANSACTIONAL
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
-from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.handling import (
     NANOSECONDS_PER_MS,
-    NO_THROTTLE,
     Call,
     CloseConnection,
     Handling,
-    error_code,
-    grouped,
     held_elsewhere,
     milliseconds,
 )
+from fencepost.wire.plain import by_topic, keyed
 
 FIRST_WITH_ABORTABLE, FIRST_THAT_ADDS = 11, 12
 """Of Produce (KIP-890): TRANSACTION_ABORTABLE is known; the leader adds the partition to the transaction."""
@@ -41,11 +38,8 @@ def produce(call: Call, request: Any) -> Handling:
     class."""
     wait_ms = max(0, min(milliseconds(request.timeout), call.limits.produce_wait_ms))
     call.patience_ms = wait_ms
-    given = [
-        (TopicPartition(topic.name, each.index), each.records)
-        for topic in request.topic_data
-        for each in topic.partition_data
-    ]
+    rows = keyed(request.topic_data, "partition_data", number="index")
+    given = [(key, each.records) for key, each in rows]
     refused = [refusal(request, records, call.broker.transactions) for _, records in given]
     answers: list[ProduceResponse] = yield [
         ProduceRequest(
@@ -81,7 +75,8 @@ def produce(call: Call, request: Any) -> Handling:
     elsewhere = yield from held_elsewhere(call, zip(keys, held, strict=True))
     moved = ProduceResponse(correlation_id=0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     results = [moved if key in elsewhere else result for key, result in zip(keys, results, strict=True)]
-    return _response(call, keys, results)
+    parts = ((key.topic, _partition(key.partition, one)) for key, one in zip(keys, results, strict=True))
+    return call.answer(responses=by_topic(parts, "partition_responses"))
 
 
 def refusal(request: Any, records: bytes | None, transactions: bool = False) -> ErrorCode:
@@ -101,31 +96,13 @@ def refusal(request: Any, records: bytes | None, transactions: bool = False) -> 
     return NO_ERROR
 
 
-def _response(call: Call, keys: list[TopicPartition], results: list[ProduceResponse]) -> Any:
-    topics = grouped((key.topic, (key, result)) for key, result in zip(keys, results, strict=True))
-    return call.make(
-        "ProduceResponse",
-        responses=tuple(
-            call.make(
-                "TopicProduceResponse",
-                name=name,
-                partition_responses=tuple(_partition(call, key.partition, result) for key, result in each),
-            )
-            for name, each in topics.items()
-        ),
-        throttle_time=NO_THROTTLE,
-    )
-
-
-def _partition(call: Call, index: int, result: ProduceResponse) -> Any:
+def _partition(index: int, result: ProduceResponse) -> dict[str, Any]:
     """An error after the append keeps the base offset, as Kafka's DelayedProduce does."""
-    return call.make(
-        "PartitionProduceResponse",
-        index=index,
-        error_code=error_code(result.error),
-        base_offset=result.base_offset,
-        log_append_time=None,
-        log_start_offset=result.log_start_offset,
-        record_errors=(),
-        error_message=MESSAGES.get(result.error),
-    )
+    return {
+        "index": index,
+        "error_code": result.error,
+        "base_offset": result.base_offset,
+        "log_append_time": None,
+        "log_start_offset": result.log_start_offset,
+        "error_message": MESSAGES.get(result.error),
+    }

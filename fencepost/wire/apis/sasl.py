@@ -4,7 +4,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from fencepost.wire.handling import NO_THROTTLE, Call, CloseConnection, Handling
+from fencepost.wire.handling import Call, CloseConnection, Handling
 from fencepost.wire.sasl import MECHANISMS
 
 
@@ -19,7 +19,7 @@ def sasl_handshake(call: Call, request: Any) -> Handling:
         error = ErrorCode.unsupported_sasl_mechanism
     else:
         error = ErrorCode.none
-    return call.make("SaslHandshakeResponse", error_code=error, mechanisms=MECHANISMS)
+    return call.answer(error_code=error, mechanisms=MECHANISMS)
 
 
 def sasl_authenticate(call: Call, request: Any) -> Handling:
@@ -27,20 +27,14 @@ def sasl_authenticate(call: Call, request: Any) -> Handling:
     yield ()
     authentication = call.authentication
     if authentication.users is None:
-        return call.make(
-            "SaslAuthenticateResponse",
+        return call.answer(
             error_code=ErrorCode.illegal_sasl_state,
             error_message="SaslAuthenticate on a listener that asks nobody who he is",
-            auth_bytes=b"",
-            session_lifetime=NO_THROTTLE,
         )
     if not authentication.mechanism or authentication.principal:
         raise CloseConnection("SaslAuthenticate without a handshake before it")
     known = authentication.authenticate(request.auth_bytes)
-    return call.make(
-        "SaslAuthenticateResponse",
+    return call.answer(
         error_code=ErrorCode.none if known else ErrorCode.sasl_authentication_failed,
         error_message=None if known else "Authentication failed: Invalid username or password",
-        auth_bytes=b"",
-        session_lifetime=NO_THROTTLE,
     )

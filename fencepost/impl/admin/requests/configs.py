@@ -7,17 +7,18 @@ start and never change while it runs.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from attrs import define
 
 from fencepost.impl.admin.cluster import AdminError
 from fencepost.impl.admin.configuration import change_config, describe_configurations, setting_of
+from fencepost.impl.admin.requests.broker_config import broker_entries
+from fencepost.impl.admin.requests.desk import AdminDesk, Ticket
+from fencepost.impl.admin.requests.topics import persistent
 from fencepost.impl.admin.topics import check_name
-from fencepost.impl.administration.broker_config import broker_entries
-from fencepost.impl.administration.desk import AdminDesk, Ticket
-from fencepost.impl.administration.topics import persistent
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
@@ -64,28 +65,47 @@ class ConfigRequests:
             request: the resources.
         """
 
-        def overdue() -> DescribeConfigsResponse:
-            late = tuple(_no_config(each, ErrorCode.REQUEST_TIMED_OUT) for each in request.resources)
-            return DescribeConfigsResponse(correlation_id=request.correlation_id, resources=late)
+        self._handle(source, request, DescribeConfigsResponse, DescribedConfig, self._describe)
+
+    def _handle(
+        self,
+        source: int,
+        request: DescribeConfigsRequest | AlterConfigsRequest,
+        response: type[DescribeConfigsResponse] | type[AlterConfigsResponse],
+        result: type[DescribedConfig] | type[AlteredConfig],
+        steps: Callable[[Any], ZooKeeperSteps],
+    ) -> None:
+        """Carry out one resource after another; they are independent.
+
+        Args:
+            source: the client.
+            request: names the resources.
+            response: its class.
+            result: the class of what becomes of one resource.
+            steps: of one resource; they return further fields of its result.
+        """
+
+        def of(resource: Any, error: ErrorCode, message: str = "", **fields: Any) -> Any:
+            return result(kind=resource.kind, name=resource.name, error=error, message=message, **fields)
+
+        def whole(results: Iterable[Any]) -> Any:
+            return response(correlation_id=request.correlation_id, resources=tuple(results))
+
+        def all_of_them(ticket: Ticket) -> Procedure:
+            results = []
+            for resource in request.resources:
+                try:
+                    results.append(of(resource, NO_ERROR, **(yield from steps(resource))))
+                except AdminError as refused:
+                    results.append(of(resource, refused.code, str(refused)))
+            self.desk.answer(ticket, whole(results))
+
+        def overdue() -> Any:
+            return whole(of(each, ErrorCode.REQUEST_TIMED_OUT) for each in request.resources)
 
         ticket = self.desk.admit(source, request.correlation_id, overdue, TIMEOUT_MS)
         if ticket is not None:
-            self.procedures.start(self._describe_all(ticket, request))
-
-    def _describe_all(self, ticket: Ticket, request: DescribeConfigsRequest) -> Procedure:
-        described = []
-        for resource in request.resources:
-            try:
-                entries = yield from self._describe(resource)
-                described.append(
-                    DescribedConfig(
-                        kind=resource.kind, name=resource.name, error=NO_ERROR, entries=tuple(entries)
-                    )
-                )
-            except AdminError as refused:
-                described.append(_no_config(resource, refused.code, str(refused)))
-        response = DescribeConfigsResponse(correlation_id=request.correlation_id, resources=tuple(described))
-        self.desk.answer(ticket, response)
+            self.procedures.start(all_of_them(ticket))
 
     def _describe(self, resource: DescribedResource) -> ZooKeeperSteps:
         if resource.kind is ResourceKind.BROKER:
@@ -98,7 +118,8 @@ class ConfigRequests:
             self._exists(resource.name)
             overrides = (yield from describe_configurations((resource.name,))).get(resource.name, {})
             entries = topic_entries(self.broker_context.planned_options(resource.name), overrides)
-        return [entry for entry in entries if resource.keys is None or entry.name in resource.keys]
+        wanted = (entry for entry in entries if resource.keys is None or entry.name in resource.keys)
+        return {"entries": tuple(wanted)}
 
     def _exists(self, topic: str) -> None:
         check_name(topic)
@@ -129,31 +150,15 @@ class ConfigRequests:
             request: the changes.
         """
 
-        def overdue() -> AlterConfigsResponse:
-            late = tuple(_altered(each, ErrorCode.REQUEST_TIMED_OUT) for each in request.resources)
-            return AlterConfigsResponse(correlation_id=request.correlation_id, resources=late)
+        steps = partial(self._alter, request)
+        self._handle(source, request, AlterConfigsResponse, AlteredConfig, steps)
 
-        ticket = self.desk.admit(source, request.correlation_id, overdue, TIMEOUT_MS)
-        if ticket is not None:
-            self.procedures.start(self._alter_all(ticket, request))
-
-    def _alter_all(self, ticket: Ticket, request: AlterConfigsRequest) -> Procedure:
-        altered = []
-        for resource in request.resources:
-            try:
-                yield from self._alter(resource, request)
-                altered.append(_altered(resource, NO_ERROR))
-            except AdminError as refused:
-                altered.append(_altered(resource, refused.code, str(refused)))
-        response = AlterConfigsResponse(correlation_id=request.correlation_id, resources=tuple(altered))
-        self.desk.answer(ticket, response)
-
-    def _alter(self, resource: AlteredResource, request: AlterConfigsRequest) -> ZooKeeperSteps:
+    def _alter(self, request: AlterConfigsRequest, resource: AlteredResource) -> ZooKeeperSteps:
         _check_form(resource)
         if resource.kind is ResourceKind.BROKER:
             self._is_this_broker(resource.name, default=True)
             _nothing_is_set(resource)
-            return
+            return {}
         check_name(resource.name)
         change = partial(
             altered_config,
@@ -165,6 +170,7 @@ class ConfigRequests:
         yield from persistent(
             lambda: change_config(resource.name, change, validate_only=request.validate_only)
         )
+        return {}
 
 
 def _nothing_is_set(resource: AlteredResource) -> None:
@@ -231,14 +237,6 @@ def altered_config(
 
 def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
-
-
-def _altered(resource: AlteredResource, error: ErrorCode, message: str = "") -> AlteredConfig:
-    return AlteredConfig(kind=resource.kind, name=resource.name, error=error, message=message)
-
-
-def _no_config(resource: DescribedResource, error: ErrorCode, message: str = "") -> DescribedConfig:
-    return DescribedConfig(kind=resource.kind, name=resource.name, error=error, message=message)
 
 
 # ---- as Kafka prints them

@@ -11,11 +11,11 @@ from typing import Any
 
 from attrs import define
 
-from fencepost.impl.administration.configs import ConfigRequests
-from fencepost.impl.administration.control import ControlRequests
-from fencepost.impl.administration.desk import ADMIN_TIMER, AdminDesk
-from fencepost.impl.administration.logs import LogRequests
-from fencepost.impl.administration.topics import TopicRequests
+from fencepost.impl.admin.requests.configs import ConfigRequests
+from fencepost.impl.admin.requests.control import ControlRequests
+from fencepost.impl.admin.requests.desk import ADMIN_TIMER, AdminDesk
+from fencepost.impl.admin.requests.logs import LogRequests
+from fencepost.impl.admin.requests.topics import TopicRequests
 from fencepost.impl.controller.controller import Controller
 from fencepost.impl.coordinator.internal_topic import InternalTopic
 from fencepost.impl.core.broker_context import BrokerContext

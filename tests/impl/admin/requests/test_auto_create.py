@@ -4,7 +4,7 @@
 import pytest
 from admin_lab import AdminLab
 
-from fencepost.impl.administration import topics
+from fencepost.impl.admin.requests import topics
 from fencepost.impl.messages.admin_api import NewTopic
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.traces.outcomes import ErrorCode

@@ -3,8 +3,8 @@
 import pytest
 from admin_lab import AdminLab
 
-from fencepost.impl.administration import desk, topics
-from fencepost.impl.administration.topics import TopicRequests
+from fencepost.impl.admin.requests import desk, topics
+from fencepost.impl.admin.requests.topics import TopicRequests
 from fencepost.impl.messages.admin_api import MorePartitions, NewTopic, ReplicasOf
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes

@@ -18,8 +18,8 @@ from functools import partial
 from attrs import define, field
 
 from fencepost.impl.admin.cluster import AdminError, ChangedMeanwhileError
+from fencepost.impl.admin.requests.desk import AdminDesk, Ticket
 from fencepost.impl.admin.topics import Draw, add_partitions, check_name, create_topic, delete_topic
-from fencepost.impl.administration.desk import AdminDesk, Ticket
 from fencepost.impl.controller.controller import Controller
 from fencepost.impl.controller.placement import ReplicationFactorError
 from fencepost.impl.coordinator.internal_topic import InternalTopic

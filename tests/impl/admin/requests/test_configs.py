@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from admin_lab import AdminLab, Asked
 
-from fencepost.impl.administration import topics
+from fencepost.impl.admin.requests import topics
 from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS
 from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.messages.admin_api import Alteration, AlteredSetting, ConfigSource, ResourceKind

@@ -11,7 +11,7 @@ from functools import partial
 
 from attrs import define
 
-from fencepost.impl.administration.desk import AdminDesk, Ticket
+from fencepost.impl.admin.requests.desk import AdminDesk, Ticket
 from fencepost.impl.controller import elections, reassignment
 from fencepost.impl.controller.controller import Controller
 from fencepost.impl.controller.guards import Targets
@@ -55,18 +55,15 @@ class ControlRequests:
         source: int,
         correlation_id: int,
         timeout_ms: int,
-        whole: Callable[[ErrorCode], AdminResponse],
+        whole: Callable[..., AdminResponse],
         steps: Callable[[Ticket, ControllerState], ZooKeeperSteps],
     ) -> None:
-        """Queue a request. whole: makes the response if the request fails as a whole."""
-        overdue = partial(whole, ErrorCode.REQUEST_TIMED_OUT)
+        """Queue a request. whole: makes the response from its error if the request fails as a whole."""
+        overdue = partial(whole, error=ErrorCode.REQUEST_TIMED_OUT)
         ticket = self.desk.admit(source, correlation_id, overdue, max(timeout_ms, LEAST_MS))
         if ticket is not None:
-            refused = partial(self._refuse, ticket, whole)
-            self.controller.ask(partial(steps, ticket), refused)
-
-    def _refuse(self, ticket: Ticket, whole: Callable[[ErrorCode], AdminResponse]) -> None:
-        self.desk.answer(ticket, whole(ErrorCode.NOT_CONTROLLER))
+            refused = whole(error=ErrorCode.NOT_CONTROLLER)
+            self.controller.ask(partial(steps, ticket), partial(self.desk.answer, ticket, refused))
 
     # ---- reassignments
 
@@ -78,10 +75,7 @@ class ControlRequests:
             source: the client.
             request: the reassignments.
         """
-
-        def whole(error: ErrorCode) -> AlterPartitionReassignmentsResponse:
-            return AlterPartitionReassignmentsResponse(correlation_id=request.correlation_id, error=error)
-
+        whole = partial(AlterPartitionReassignmentsResponse, correlation_id=request.correlation_id)
         self._ask(source, request.correlation_id, request.timeout_ms, whole, partial(self._alter, request))
 
     def _alter(
@@ -144,10 +138,7 @@ class ControlRequests:
             source: the client.
             request: the partitions.
         """
-
-        def whole(error: ErrorCode) -> ListPartitionReassignmentsResponse:
-            return ListPartitionReassignmentsResponse(correlation_id=request.correlation_id, error=error)
-
+        whole = partial(ListPartitionReassignmentsResponse, correlation_id=request.correlation_id)
         self._ask(source, request.correlation_id, request.timeout_ms, whole, partial(self._list, request))
 
     def _list(
