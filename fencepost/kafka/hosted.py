@@ -24,11 +24,11 @@ from fencepost.impl.admin.topics import create_topic
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.core.core_interface import Effect
-from fencepost.kafka.client_faults import KINDS
 from fencepost.kafka.recording import ClientRecord
 from fencepost.kafka.request_faults import ClusterFaults
 from fencepost.run.faults.kind import FaultKind
 from fencepost.run.faults.roles import parse_role
+from fencepost.run.faults.table import EMBEDDED_FAULTS
 from fencepost.run.simulated.run import Run, WorkingCluster
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.systems.embedded import Embedded
@@ -66,7 +66,7 @@ time."""
 class HostedCluster(WorkingCluster):
     """The cluster of a run (run/simulated/cluster.py), hosted by a system that outsiders talk to."""
 
-    kinds: ClassVar = KINDS
+    kinds: ClassVar = EMBEDDED_FAULTS
     directory: Path | None = None
     """Where brokers' files are; None: on simulated disks."""
     port: int = 0
