@@ -9,16 +9,19 @@ from attrs import frozen
 
 ANY = "any"
 """In place of an API: every request but those that only open a connection."""
+TAKEN: Mapping[str, str] = {"ERROR": "error", "TIME": "milliseconds", "SHAPE": "shape"}
+"""Words of a form, and the field that each stands for."""
 
 
 @frozen(kw_only=True)
 class Verb:
     """What a fault does."""
 
+    form: str
+    """How it is written: the verb, API, and what it takes out of ERROR, TIME and SHAPE. What is in brackets
+    is left out where every request is hit."""
     says: str
     """For the documentation."""
-    takes: frozenset[str] = frozenset()
-    """Of error, milliseconds and shape: those that it needs."""
     apis: frozenset[str] = frozenset()
     """The only APIs that it makes sense for; empty: all."""
     needs: str = ""
@@ -27,6 +30,11 @@ class Verb:
     """Why no correct broker does it; empty where one may."""
     outlives: bool = False
     """Whether the request may take effect after its client has gone on without it."""
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """Fields that it needs."""
+        return frozenset(name for word, name in TAKEN.items() if word in self.form.split())
 
 
 MOVED_APIS = frozenset({"Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords"})
@@ -42,65 +50,76 @@ MEMBER_APIS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "O
 """Requests of a member of a group."""
 
 VERBS: Mapping[str, Verb] = {
-    "lose answer": Verb(says="the request takes effect, and its connection ends without the answer"),
-    "silence": Verb(says="the request never takes effect, and nothing more is said on its connection"),
-    "silence answer": Verb(says="the request takes effect, and nothing more is said on its connection"),
-    "cut before": Verb(says="the connection ends, and the request never takes effect"),
-    "cut after": Verb(says="the answer arrives, and then the connection ends"),
+    "lose answer": Verb(
+        form="lose answer to API", says="the request takes effect, and its connection ends without the answer"
+    ),
+    "silence": Verb(
+        form="silence API", says="the request never takes effect, and nothing more is said on its connection"
+    ),
+    "silence answer": Verb(
+        form="silence answer to API",
+        says="the request takes effect, and nothing more is said on its connection",
+    ),
+    "cut before": Verb(form="cut before API", says="the connection ends, and the request never takes effect"),
+    "cut after": Verb(form="cut after API", says="the answer arrives, and then the connection ends"),
     "half answer": Verb(
-        says="the request takes effect, half of its answer's bytes arrive, and the connection ends"
+        form="half answer to API",
+        says="the request takes effect, half of its answer's bytes arrive, and the connection ends",
     ),
     "delay": Verb(
+        form="delay API by TIME",
         says="the request takes effect so much later, and what is sent after it on its connection, too",
-        takes=frozenset({"milliseconds"}),
     ),
     "hold": Verb(
+        form="hold API by TIME",
         says="the connection ends at once, and the request takes effect so much later",
-        takes=frozenset({"milliseconds"}),
         outlives=True,
     ),
     "hold connection": Verb(
+        form="hold connection at API by TIME",
         says="what its connection brings from this request on arrives so much later, also if the client has "
         "closed it by then",
-        takes=frozenset({"milliseconds"}),
         outlives=True,
     ),
     "delay answer": Verb(
+        form="delay answer to API by TIME",
         says="the request takes effect now, its answer comes so much later",
-        takes=frozenset({"milliseconds"}),
     ),
-    "answer": Verb(says="this error in place of the answer", takes=frozenset({"error"})),
+    "answer": Verb(form="answer ERROR to API", says="this error in place of the answer"),
     "throttle": Verb(
+        form="throttle API by TIME",
         says="the answer says that the client is to wait, and its connection is not read for so long "
         "(KIP-219)",
-        takes=frozenset({"milliseconds"}),
     ),
     "stale answer": Verb(
+        form="stale answer to API",
         says="the answer that was given to an equal request before, as long as there is one",
         apis=frozenset({"Metadata", "FindCoordinator", "DescribeCluster"}),
     ),
     "move leader": Verb(
+        form="move leader [at API] for TIME",
         says="for so long, the leader of a partition says that it is not, and Metadata names another broker",
-        takes=frozenset({"milliseconds"}),
         apis=MOVED_APIS,
         needs="partition",
     ),
     "move coordinator": Verb(
+        form="move coordinator [at API] for TIME",
         says="for so long, the coordinator of a group says that it is not, and FindCoordinator names another",
-        takes=frozenset({"milliseconds"}),
         apis=GROUP_APIS,
         needs="group",
     ),
     "forget member": Verb(
+        form="forget member [in API]",
         says="the member that asks is unknown from now on, until it joins as a new one",
         apis=MEMBER_APIS,
     ),
     "reshape": Verb(
+        form="reshape API to SHAPE",
         says="the records of a fetch's answer in another shape",
-        takes=frozenset({"shape"}),
         apis=frozenset({"Fetch"}),
     ),
     "skip answer": Verb(
+        form="skip answer to API",
         says="the request takes effect and is never answered, while later ones on its connection are",
         illegal="a broker answers the requests of a connection in their order, or ends it",
     ),
