@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from attrs import define, field
@@ -40,7 +40,7 @@ from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, ho
 from fencepost.systems.apache_kafka.node_files import JVM, NodeFiles, random_id
 from fencepost.systems.apache_kafka.request_proxies import RequestProxies
 from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports, bounds_of
-from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 STATE = "apache-kafka.json"
@@ -81,7 +81,7 @@ class Running:
 
 
 @define(eq=False, kw_only=True, repr=False)
-class ApacheKafka:
+class ApacheKafka(System):
     """systems.system.System over Apache Kafka's own brokers."""
 
     directory: Path
@@ -214,7 +214,7 @@ class ApacheKafka:
         )
         if self.shifted:
             if kraft:
-                raise self._cannot("a version with ZooKeeper: with KRaft no quorum came up under libfaketime")
+                raise self.cannot("a version with ZooKeeper: with KRaft no quorum came up under libfaketime")
             self.clocks = Clocks({broker: self._folder(broker) for broker in self.brokers})
         if self.mounted:
             self.disks = Disks.open(self.directories(), self.seed)
@@ -371,16 +371,16 @@ class ApacheKafka:
         """Its process ends, and what its disk had not synced is lost. Raises UnsupportedError where files are
         ordinary ones."""
         if self.disks is None:
-            raise self._cannot("a system that can lose power")
+            raise self.cannot("a system that can lose power")
         if broker not in self.brokers:
-            raise self._cannot("a broker, which has a disk of ours")
+            raise self.cannot("a broker, which has a disk of ours")
         self.kill(broker)
         self.disks.power_loss([broker])
 
     def power_off_all(self) -> None:
         """All brokers lose power at once. Raises UnsupportedError, as above."""
         if self.disks is None:
-            raise self._cannot("a system that can lose power")
+            raise self.cannot("a system that can lose power")
         for broker in self.brokers:
             send_signal(self._known(broker), signal.SIGKILL)
         for broker in self.brokers:
@@ -390,16 +390,13 @@ class ApacheKafka:
         """Nothing gets over these directed links until `heal(name)`. Raises UnsupportedError where brokers
         are connected directly."""
         if self.network is None:
-            raise self._cannot("a system with links that can be cut")
+            raise self.cannot("a system with links that can be cut")
         self.network.cut(name, pairs)
 
     def heal(self, name: str) -> None:
         """End the cut of this name. Nothing happens if there is none."""
         if self.network is not None:
             self.network.heal(name)
-
-    def _cannot(self, expected: str) -> UnsupportedError:
-        return UnsupportedError(expected=expected, seen="processes of this machine", where=repr(self))
 
     def _registered(self, broker: int) -> bool:
         host, _, port = self.running.zookeeper.partition(":")
@@ -494,8 +491,5 @@ def _importable() -> None:
     """Raises MissingExtraError unless the cluster's health can be asked."""
     import fencepost.wire.client  # noqa: F401
 
-
-if TYPE_CHECKING:
-    _IS_A_SYSTEM: System = ApacheKafka(directory=Path())
 
 assert SESSION_MS / 1000 < GONE_S, "a session must be able to expire while it is waited for"
