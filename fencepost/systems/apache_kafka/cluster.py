@@ -19,7 +19,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, TypeVar
 
-import msgspec
 from attrs import define, field
 
 from fencepost.impl.runtime.cluster_view import view
@@ -40,6 +39,7 @@ from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, ho
 from fencepost.systems.apache_kafka.node_files import JVM, NodeFiles, random_id
 from fencepost.systems.apache_kafka.request_proxies import RequestProxies
 from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports, bounds_of
+from fencepost.systems.state_file import read_state, write_state
 from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
@@ -138,20 +138,7 @@ class ApacheKafka(System):
     @classmethod
     def load(cls, directory: Path) -> "ApacheKafka":
         """The cluster that another process started in this folder. Raises FencepostError."""
-        path = directory / STATE
-        try:
-            running = msgspec.json.decode(path.read_bytes(), type=Running)
-        except FileNotFoundError:
-            raise FencepostError(
-                expected="a cluster that was brought up here",
-                seen=f"no {STATE}",
-                where=str(directory),
-                hint="bring one up: fencepost cluster kafka up",
-            ) from None
-        except msgspec.MsgspecError as error:
-            raise FencepostError(
-                expected="the state of a cluster", seen=str(error), where=str(path)
-            ) from None
+        running = read_state(directory / STATE, Running, "fencepost cluster kafka up")
         home = Path(running.home) if running.home else None
         release = Release(version=running.version, home=home)
         brokers = [node for node, ports in running.ports.items() if ports.client]
@@ -481,10 +468,7 @@ class ApacheKafka(System):
         return said[0][:300] if said else "nothing"
 
     def _save(self) -> None:
-        path = self.directory / STATE
-        draft = path.with_suffix(".draft")
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self.running)))
-        draft.replace(path)
+        write_state(self.directory / STATE, self.running)
 
 
 def _importable() -> None:
