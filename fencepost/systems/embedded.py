@@ -34,12 +34,11 @@ from fencepost.sim.world import World
 from fencepost.sim.zookeeper import Commit
 from fencepost.systems.disk.real_files import RealDisk
 from fencepost.systems.embedded_disks import EmbeddedDisks
-from fencepost.systems.gateway import Gateway
+from fencepost.systems.gateway import Gateway, Tap
 from fencepost.systems.loop_thread import LoopThread
 from fencepost.systems.pace import Pace
 from fencepost.systems.simulation import Simulation
 from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, PowerLost, System, settings_of
-from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_, PlanError, unknown_name
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
 
