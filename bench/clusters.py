@@ -30,8 +30,8 @@ class Cluster:
     """One that runs."""
 
     bootstrap: str
+    # Of its brokers; none where they are in this process.
     processes: tuple[int, ...] = ()
-    """Of its brokers; none where they are in this process."""
 
 
 @contextmanager

@@ -25,14 +25,14 @@ process used is known from the last look."""
 class Cost:
     """What one turn cost."""
 
+    # Seconds of the clock.
     wall_s: float
-    """Seconds of the clock."""
+    # Seconds of processor time, the kernel's part included.
     cpu_s: float
-    """Seconds of processor time, the kernel's part included."""
+    # The most resident memory, in MiB; 0 where nobody looked.
     mib: float = 0.0
-    """The most resident memory, in MiB; 0 where nobody looked."""
+    # Other figures, by name with its unit.
     more: Mapping[str, float | str] = field(factory=dict)
-    """Other figures, by name with its unit."""
 
 
 def here(work: Callable[[], Any]) -> Cost:
@@ -65,10 +65,10 @@ class Used:
 
     java: bool
     parent: int
+    # Seconds of processor time, without those of its children.
     cpu_s: float
-    """Seconds of processor time, without those of its children."""
+    # Resident now.
     mib: float
-    """Resident now."""
 
 
 def tree(root: int) -> dict[int, Used]:

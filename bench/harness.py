@@ -56,22 +56,22 @@ AS_BEFORE = (
 class Case:
     """One row group: the same work by several sides."""
 
+    # What is worked on.
     name: str
-    """What is worked on."""
+    # Work of one turn, by who does it; the first is the subject, the others are its peers.
     sides: Mapping[str, Callable[[], Any]]
-    """Work of one turn, by who does it; the first is the subject, the others are its peers."""
+    # Units of work in a turn.
     per: int = 1
-    """Units of work in a turn."""
+    # One of them.
     unit: str = "turn"
-    """One of them."""
+    # Done before each side's turn, and not counted.
     before: Callable[[], Any] = lambda: None
-    """Done before each side's turn, and not counted."""
+    # How a turn is measured.
     clock: Callable[[Callable[[], Any]], Cost] = here
-    """How a turn is measured."""
+    # How many turns, where the measure must say; 0: as the command says.
     turns: int = 0
-    """How many turns, where the measure must say; 0: as the command says."""
+    # Whether a first turn is left out.
     warm: bool = True
-    """Whether a first turn is left out."""
 
 
 @frozen(kw_only=True)

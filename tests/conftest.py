@@ -50,11 +50,12 @@ gc.disable()
 
 @define(kw_only=True)
 class FolderTimes:
-    """What one test folder took. busy: seconds summed over its tests; first, last: wall clock of its earliest
-    start and latest end."""
+    """What one test folder took."""
 
     tests: int = 0
+    # Seconds summed over its tests.
     busy: float = 0.0
+    # Wall clock of its earliest start and latest end.
     first: float = float("inf")
     last: float = 0.0
 

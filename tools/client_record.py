@@ -53,15 +53,15 @@ class Row:
 
     library: str
     affected: str
+    # The first release that is said to mend it, as far as it can be built; empty: the newest release; OPEN:
+    # none does.
     mended: str = ""
-    """The first release that is said to mend it, as far as it can be built; empty: the newest release; OPEN:
-    none does."""
+    # What the bug shows; empty: every anomaly, over all seeds.
     anomaly: str = ""
-    """What the bug shows; empty: every anomaly, over all seeds."""
+    # The library's own number, or the words of docs.
     known: str = "newest release"
-    """The library's own number, or the words of docs."""
+    # A regular expression that a finding of the bug matches; empty: any finding of the anomaly.
     says: str = ""
-    """A regular expression that a finding of the bug matches; empty: any finding of the anomaly."""
 
     @property
     def name(self) -> str:

@@ -35,14 +35,9 @@ JUDGED = ("campaign", "checkers", "impl", "model", "sim", "traces")
 
 @frozen(kw_only=True)
 class Slice:
-    """Seeds [first, first + runs) of one profile. source: digest of the code; amiss: (seed, what was wrong
-    with its run).
+    """Seeds [first, first + runs) of one profile."""
 
-    exit_code: of its campaign; a run that was too weak to mean anything is no finding. cpu_s: processor time
-    of all workers, wall_s: of the slice. memory: bytes that the workers had together, at even distances from
-    the slice's first runs to its last (empty where the system does not tell).
-    """
-
+    # Digest of the code.
     source: str
     profile: str
     first: int
@@ -50,10 +45,15 @@ class Slice:
     operations: int
     events: int
     rechecked: int
+    # (seed, what was wrong with its run).
     amiss: tuple[tuple[int, str], ...]
+    # Processor time of all workers, wall_s: of the slice.
     cpu_s: float
     wall_s: float
+    # Bytes that the workers had together, at even distances from the slice's first runs to its last (empty
+    # where the system does not tell).
     memory: tuple[int, ...] = ()
+    # Of its campaign; a run that was too weak to mean anything is no finding.
     exit_code: int = ExitCode.NOTHING_FOUND
 
 
@@ -98,10 +98,11 @@ def sum_of(ledger: Ledger[Slice], source: str, profile: str) -> Sum:
 
 @define(kw_only=True)
 class Sweep:
-    """Where slices are run. keep: traces of clean slices are not removed."""
+    """Where slices are run."""
 
     out: Path
     jobs: int
+    # Traces of clean slices are not removed.
     keep: bool
     ledger: Ledger[Slice]
     source: str

@@ -59,10 +59,10 @@ class Histories:
     clients: int
     operations: int
     unknown: float
+    # Judged in one call.
     batch: bool = False
-    """Judged in one call."""
+    # From columns in memory, as Porcupine judges operations in memory.
     ready: bool = False
-    """From columns in memory, as Porcupine judges operations in memory."""
 
     def traces(self) -> list[Trace]:
         """Every other one with a changed answer, if they are no logs."""

@@ -87,11 +87,11 @@ def bytes_of(codec: str, records: int, megabytes: int) -> Bytes:
 
 @frozen
 class Place:
-    """Where one shape is written: by us below `root`, plainly in `root`/plain. offsets: where its reader
-    asks."""
+    """Where one shape is written: by us below `root`, plainly in `root`/plain."""
 
     root: Path
     what: Bytes
+    # Where its reader asks.
     offsets: list[int] = field(factory=list)
 
     def clear(self) -> None:

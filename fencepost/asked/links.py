@@ -18,12 +18,12 @@ from fencepost.wire.frames import ProtocolError
 class Links:
     """Opened when needed."""
 
+    # By broker.
     addresses: dict[int, Address]
-    """By broker."""
     access: Access = field(factory=Access)
     _links: dict[int, Link] = field(factory=dict)
+    # Held while a broker's connection is opened: two questions at once share it.
     _opening: dict[int, asyncio.Lock] = field(factory=dict)
-    """Held while a broker's connection is opened: two questions at once share it."""
 
     async def link(self, broker: int) -> Link:
         """The open connection to a broker. Raises OSError, ProtocolError."""

@@ -62,13 +62,14 @@ class DescribeTopicPartitionsRequest(Struct, frozen=True, kw_only=True):
 
 
 class EligiblePartition(Struct, frozen=True, kw_only=True):
-    """One partition. eligible, last_known: replicas that may lead although they are not in the ISR."""
+    """One partition."""
 
     partition: TopicPartition
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    # Replicas that may lead although they are not in the ISR.
     eligible: tuple[int, ...]
     last_known: tuple[int, ...]
 

@@ -18,9 +18,10 @@ FIELDS = ("leader epoch", "producer", "sequence", "kind", "time", "key", "value"
 
 @define
 class Held:
-    """A record as one replica holds it. content: in the order of FIELDS."""
+    """A record as one replica holds it."""
 
     offset: int
+    # In the order of FIELDS.
     content: tuple[
         int, tuple[int, int], int, tuple[bool, bool], int, bytes | None, bytes | None, tuple[Header, ...]
     ]

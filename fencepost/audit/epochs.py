@@ -27,12 +27,13 @@ MOST_SPANS = 10_000
 
 @define(kw_only=True)
 class Span:
-    """Neighbouring records of one epoch in a replica. first, end: their offsets, the end exclusive;
-    records: how many."""
+    """Neighbouring records of one epoch in a replica."""
 
     epoch: int
+    # Their offsets, the end exclusive.
     first: int
     end: int
+    # How many.
     records: int
 
     def beyond(self, offset: int) -> int:
@@ -58,8 +59,8 @@ class EpochCheck:
     # Whether the checkpoint could be read and is complete.
     usable: bool = True
     # The epochs of the batches so far.
+    # What the batches say, in their order.
     spans: list[Span] = field(factory=list)
-    """What the batches say, in their order."""
 
     def load(self) -> None:
         """Read the checkpoint."""

@@ -42,12 +42,13 @@ IndexEntry = TypeVar("IndexEntry", OffsetEntry, TimeEntry)
 
 @define
 class PackedEntries(Sequence[IndexEntry]):
-    """The entries of an index, unpacked on demand. make: builds an entry from its position in the file and
-    its two numbers. last: the entry unpacked last, with its number."""
+    """The entries of an index, unpacked on demand."""
 
     data: bytes
     form: Struct
+    # Builds an entry from its position in the file and its two numbers.
     make: Callable[[int, int, int], IndexEntry]
+    # The entry unpacked last, with its number.
     last: tuple[int, IndexEntry] | None = None
 
     def __len__(self) -> int:

@@ -25,17 +25,17 @@ class Placement:
 
     topic: str
     partition: int
+    # Its value id.
     value: int
-    """Its value id."""
+    # At which it was acknowledged; -1: the acknowledgement named none.
     offset: int
-    """At which it was acknowledged; -1: the acknowledgement named none."""
     acks: int
+    # Brokers that have it at this offset (or, without one, at any).
     holders: tuple[str, ...]
-    """Brokers that have it at this offset (or, without one, at any)."""
+    # Brokers that have it at another offset, and which.
     elsewhere: tuple[tuple[str, int], ...] = ()
-    """Brokers that have it at another offset, and which."""
+    # Brokers with a replica that does not have it there.
     lacking: tuple[str, ...] = ()
-    """Brokers with a replica that does not have it there."""
 
     @property
     def sentence(self) -> str:
@@ -51,12 +51,14 @@ class Placement:
 
 @define(kw_only=True)
 class Joined:
-    """What was found. acknowledged: records looked for. everywhere: on each replica, where they were
-    acknowledged. more: others than `placements`, which is bounded."""
+    """What was found."""
 
+    # Records looked for.
     acknowledged: int = 0
+    # On each replica, where they were acknowledged.
     everywhere: int = 0
     placements: list[Placement] = field(factory=list)
+    # Others than `placements`, which is bounded.
     more: int = 0
 
     @property

@@ -45,11 +45,12 @@ class ReplicaSeen:
 
 @define(kw_only=True)
 class PartitionAudit:
-    """What was found in one partition. unjudged: records that some replicas of a compacted topic have and
-    others have not, where it was not asked whether compaction might take them."""
+    """What was found in one partition."""
 
     topic: str
     partition: int
+    # Records that some replicas of a compacted topic have and others have not, where it was not asked whether
+    # compaction might take them.
     unjudged: int = 0
     replicas: list[ReplicaSeen]
     findings: Findings

@@ -42,11 +42,12 @@ class Producer:
 
 @define
 class ProducerCheck:
-    """Follows the batches of a replica in order. snapshots: (offset, path), ascending. compacted: batches may
-    be gone."""
+    """Follows the batches of a replica in order."""
 
     findings: Findings
+    # (offset, path), ascending.
     snapshots: list[tuple[int, Place]]
+    # Batches may be gone.
     compacted: bool = False
     producers: dict[int, Producer] = field(factory=dict)
     passed: int = 0

@@ -44,11 +44,12 @@ class AuditRequest:
 
 @define(kw_only=True)
 class Survey:
-    """What is to be audited. findings: of the directories, not of one partition. bytes: of all segments."""
+    """What is to be audited."""
 
     request: AuditRequest
     directories: list[DataDirectory]
     partitions: dict[TopicNumber, tuple[list[ReplicaFiles], Findings]] = field(factory=dict)
+    # Of the directories, not of one partition. bytes: of all segments.
     findings: Findings = field(factory=Findings)
 
     @property

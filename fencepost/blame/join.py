@@ -84,8 +84,8 @@ class _Join:
     trace: Trace
     by_actor: dict[str, list[Line]] = field(factory=lambda: defaultdict(list))
     counts: Counter[str] = field(factory=Counter)
+    # Places that convict the cluster.
     convicted: set[Place] = field(factory=set)
-    """Places that convict the cluster."""
 
     def all(self) -> Joined:
         found = [*self._of_cluster()]

@@ -25,11 +25,12 @@ OTHER_ORDER = "sends with offsets in another order, and the record does not say 
 
 @define(eq=False)
 class Producers:
-    """The rules on one wire. counts: what was matched, or is open. convicted: places that convict the
-    cluster."""
+    """The rules on one wire."""
 
     wire: Wire
+    # What was matched, or is open.
     counts: Counter[str]
+    # Places that convict the cluster.
     convicted: set[Place]
 
     def of(self, lines: list[Line]) -> Iterator[Blame]:

@@ -43,10 +43,11 @@ class Frame:
 
 @frozen
 class Carried:
-    """A record that a request carried. tap_id: what its tap called the send."""
+    """A record that a request carried."""
 
     row: Operation
     index: int
+    # What its tap called the send.
     tap_id: str | None
 
     @property
@@ -87,8 +88,8 @@ class Wire:
     unread: int = 0
     # Requests whose answer the client was sent.
     answered: int = 0
+    # Fetches answered with OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says.
     out_of_range: int = 0
-    """Fetches answered with OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
     fetched_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
 
     @classmethod

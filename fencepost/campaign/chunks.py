@@ -30,12 +30,13 @@ WHERE = "the marker campaign"
 
 @frozen(kw_only=True)
 class Chunk:
-    """Some seeds of a campaign. keeping: where each run is saved before it is judged, and how long a failing
-    plan is shrunk. ran: the run that a test is looking at, none between two of them."""
+    """Some seeds of a campaign."""
 
     job: Job
     seeds: tuple[int, ...]
+    # Where each run is saved before it is judged, and how long a failing plan is shrunk.
     keeping: Keeping = field(factory=lambda: Keeping(folder=Path(), shrink_s=0.0))
+    # The run that a test is looking at, none between two of them.
     ran: list[Trace] = field(factory=list, eq=False)
 
     @property

@@ -52,11 +52,13 @@ class RunFailedError(AssertionError):
 
 @frozen(kw_only=True)
 class Keeping:
-    """How a failure is treated. folder: of its artefacts; shrink_s: time to shrink for, 0 for not at all.
-    test: its name on pytest's command line."""
+    """How a failure is treated."""
 
+    # Of its artefacts.
     folder: Path
+    # Time to shrink for, 0 for not at all.
     shrink_s: float
+    # Its name on pytest's command line.
     test: str = ""
 
 

@@ -58,15 +58,13 @@ class Finding:
 
 @frozen(kw_only=True)
 class Verdict:
-    """The result of one check (or of all checks) on one trace.
-
-    reason: for Unknown and Assumption broken, which limit was reached or what contradicts itself. For
-    Illegal, why more findings may be missing.
-    """
+    """The result of one check (or of all checks) on one trace."""
 
     decision: Decision
     check: str
     findings: tuple[Finding, ...] = ()
+    # For Unknown and Assumption broken, which limit was reached or what contradicts itself. For Illegal, why
+    # more findings may be missing.
     reason: str = ""
     # What was not judged because the trace has no data for it, in one line (checkers/unjudged.py).
     unjudged: str = ""

@@ -44,11 +44,12 @@ MOST_LISTED = 10
 
 @frozen(kw_only=True)
 class ReplayRequest:
-    """What to run again. stored: the recorded run, None if there is no record; command: the command line
-    that asks for it again."""
+    """What to run again."""
 
     plan: Plan
+    # The recorded run, None if there is no record.
     stored: Trace | None
+    # The command line that asks for it again.
     command: str
 
 

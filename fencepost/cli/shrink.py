@@ -39,11 +39,11 @@ TRACES = ".jsonl"
 
 @frozen
 class ShrinkRequest:
-    """The plan to shrink, and its name in messages. expected: the anomaly of the recorded run, "" if there is
-    no record."""
+    """The plan to shrink, and its name in messages."""
 
     plan: Plan
     where: str
+    # The anomaly of the recorded run, "" if there is no record.
     expected: str = ""
 
 

@@ -35,8 +35,8 @@ class Rec:
     # Bytes after its last field; its length includes them.
     extra: bytes = b""
     # The length to write; None: the true one.
+    # Instead of the true one.
     length: int | None = None
-    """Instead of the true one."""
 
     def encoded(self) -> bytes:
         """Its bytes."""
@@ -77,8 +77,8 @@ class Batch:
     records: Sequence[Rec] = (Rec(),)
     # Name of the compression codec.
     codec: str = "none"
+    # More bits than the codec's.
     attributes: int = 0
-    """More bits than the codec's."""
     # Header fields, as written.
     base_offset: int = 0
     leader_epoch: int = -1
@@ -90,14 +90,14 @@ class Batch:
     # Milliseconds since 1970.
     first_time: int = TIME_MS
     max_time: int | None = None
+    # Producer id, its epoch, first sequence.
     producer: tuple[int, int, int] = (-1, -1, -1)
-    """Producer id, its epoch, first sequence."""
+    # Added to the length that the header names.
     length_more: int = 0
-    """Added to the length that the header names."""
     # Whether the checksum does not fit the batch.
     wrong_checksum: bool = False
+    # Instead of the records, as they would be on the wire.
     body: bytes | None = None
-    """Instead of the records, as they would be on the wire."""
 
     def encoded(self) -> bytes:
         """Its bytes."""

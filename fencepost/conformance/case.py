@@ -22,11 +22,11 @@ Ask = Callable[["Lab"], Awaitable[Facts]]
 class Case:
     """One question."""
 
+    # API or subject, a dot, and what is the case: `produce.acks_2_is_refused`. Never reused for another
+    # question.
     name: str
-    """API or subject, a dot, and what is the case: `produce.acks_2_is_refused`. Never reused for another
-    question."""
+    # One sentence: what is sent.
     asked: str
-    """One sentence: what is sent."""
     ask: Ask
 
 

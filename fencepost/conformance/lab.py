@@ -68,22 +68,22 @@ class Run:
     bootstrap: tuple[Address, ...]
     # How to connect: TLS and SASL.
     access: Access = field(factory=Access)
+    # Begins every name that is made.
     name: str = "conformance"
-    """Begins every name that is made."""
     # Address of each broker, by node id.
     brokers: dict[int, Address] = field(factory=dict)
     # Node id of the controller; -1: unknown.
     controller: int = -1
     # None: the broker names none.
     cluster_id: str | None = None
+    # Versions that the broker advertises, by API key.
     ranges: dict[int, tuple[int, int]] = field(factory=dict)
-    """Versions that the broker advertises, by API key."""
     # Topics that the cases have made.
     topics: set[str] = field(factory=set)
     # Groups that the cases have made.
     groups: set[str] = field(factory=set)
+    # Held by a case that looks at the group of no characters, or makes it: it has no fresh name.
     nameless: asyncio.Lock = field(factory=asyncio.Lock)
-    """Held by a case that looks at the group of no characters, or makes it: it has no fresh name."""
     # Numbers for fresh names.
     numbers: "itertools.count[int]" = field(factory=lambda: itertools.count(1))
 
@@ -133,8 +133,8 @@ class Lab:
     run: Run
     _links: list[Link] = field(factory=list)
     _writers: list[asyncio.StreamWriter] = field(factory=list)
+    # What replaces a name of this run in the facts.
     _shown: dict[str, str] = field(factory=dict)
-    """What replaces a name of this run in the facts."""
 
     # ---- connections
 

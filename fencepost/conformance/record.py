@@ -25,12 +25,13 @@ LARGEST_FILE = 16 << 20
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """One release. cases: name -> facts; a case that was skipped is not there."""
+    """One release."""
 
     date: str
     brokers: int
+    # Versions that it advertises, by API key.
     ranges: dict[int, tuple[int, int]]
-    """Versions that it advertises, by API key."""
+    # Name -> facts; a case that was skipped is not there.
     cases: dict[str, Any]
 
 
@@ -58,8 +59,8 @@ class Compared:
     result: Result
     status: Status
     expected: Facts = None
+    # Why the facts differ or the case was skipped; or the other release.
     reason: str = ""
-    """Why the facts differ or the case was skipped; or the other release."""
 
 
 @cache

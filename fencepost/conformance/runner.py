@@ -31,10 +31,10 @@ class Result:
     """The result of a case."""
 
     case: Case
+    # What the broker answered, as JSON; None if the case was skipped.
     facts: Facts = None
-    """What the broker answered, as JSON; None if the case was skipped."""
+    # Why it could not be asked: a version that the broker does not advertise, too few brokers.
     skipped: str = ""
-    """Why it could not be asked: a version that the broker does not advertise, too few brokers."""
     seconds: float = 0.0
 
 

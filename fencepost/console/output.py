@@ -56,8 +56,9 @@ def _console(*, stderr: bool) -> Console:
 
 @define
 class Output:
-    """The output of a command. json: whether --json was given."""
+    """The output of a command."""
 
+    # Whether --json was given.
     json: bool = False
     errors: Console = field(factory=lambda: _console(stderr=True), init=False)
     _results: Console = field(factory=lambda: _console(stderr=False), init=False)
@@ -151,11 +152,10 @@ def _plain_json(text: str) -> str:
 class Said:
     """What this process has printed."""
 
+    # JSON objects of --json. If there are none at the exit, one with the reason is printed (cli/__init__.py).
     objects: int = 0
-    """JSON objects of --json. If there are none at the exit, one with the reason is printed
-    (cli/__init__.py)."""
+    # Visible progress bars; each reports by itself.
     bars: int = 0
-    """Visible progress bars; each reports by itself."""
 
 
 said = Said()

@@ -258,10 +258,11 @@ def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judge
 
 @define
 class _Task:
-    """What a task gathers in addition to verdicts. triage: None if it is not wanted."""
+    """What a task gathers in addition to verdicts."""
 
     writer: ResultWriter
     counts: Counts
+    # None if it is not wanted.
     triage: TaskTriage | None
 
     def tell(self, source: str, tables: Tables, judged: Sequence[Judged]) -> None:

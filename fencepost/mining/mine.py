@@ -139,10 +139,11 @@ def key_of_giant(giant: Giant) -> str:
 
 @define
 class _Mining:
-    """One mining in progress. prepared: its work, in which `judge` regroups cut traces;
-    files: further input."""
+    """One mining in progress."""
 
+    # Its work, in which `judge` regroups cut traces.
     prepared: Prepared
+    # Further input.
     files: tuple[HistoryFile, ...]
     work: Work
     settings: Settings

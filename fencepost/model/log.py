@@ -33,10 +33,11 @@ class ListOffsets:
 
 @frozen
 class Page:
-    """The result of a poll. values: contiguous from the requested offset. end_offset: the claimed end, or
-    None if the read is weak."""
+    """The result of a poll."""
 
+    # Contiguous from the requested offset.
     values: tuple[int, ...]
+    # The claimed end, or None if the read is weak.
     end_offset: int | None = None
 
 

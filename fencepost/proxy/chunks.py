@@ -18,14 +18,14 @@ _LENGTH = struct.Struct(">i")
 class Chunks:
     """One direction of a connection."""
 
+    # Bytes of one frame, without its length.
     maximum: int
-    """Bytes of one frame, without its length."""
+    # What has arrived of the next frame.
     _parts: list[bytes] = field(factory=list)
-    """What has arrived of the next frame."""
+    # Bytes of those.
     size: int = 0
-    """Bytes of those."""
+    # Bytes from the start of the next frame with which something can be cut.
     _needed: int = LENGTH_SIZE
-    """Bytes from the start of the next frame with which something can be cut."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that these bytes complete. Raises ProtocolError for a length that no frame has."""

@@ -23,8 +23,9 @@ Address = tuple[str, int]
 
 @frozen
 class Upstream:
-    """A listener of a broker, as the broker calls it. node: -1 until a broker has said who is there."""
+    """A listener of a broker, as the broker calls it."""
 
+    # -1 until a broker has said who is there.
     node: int
     host: str
     port: int
@@ -35,12 +36,12 @@ class Cluster:
     """bind(upstream) opens a local listener for a broker's and returns its address."""
 
     bind: Callable[[Upstream], Address]
+    # The local address of each broker's listener, in the order of first sight.
     local: dict[Upstream, Address] = field(factory=dict)
-    """The local address of each broker's listener, in the order of first sight."""
+    # Who is at an address, as brokers said last.
     nodes: dict[Address, int] = field(factory=dict)
-    """Who is at an address, as brokers said last."""
+    # The names of topic ids.
     topics: dict[UUID, str] = field(factory=dict)
-    """The names of topic ids."""
 
     def assign(self, node: int, host: str, port: int) -> Address:
         """The address that clients are given for a listener of a broker.

@@ -27,19 +27,22 @@ class ToClient:
 
 @frozen
 class Wait:
-    """Call `woken(side)` after so many milliseconds. side: requests or answers."""
+    """Call `woken(side)` after so many milliseconds."""
 
     milliseconds: int
+    # Requests or answers.
     side: str
 
 
 @frozen
 class Close:
-    """End both connections. reason: for the log; hostile: who sent what nobody can read, "" for nobody.
-    abrupt: what was written and has not left does not leave any more."""
+    """End both connections."""
 
+    # For the log.
     reason: str
+    # Who sent what nobody can read, "" for nobody.
     hostile: str = ""
+    # What was written and has not left does not leave any more.
     abrupt: bool = False
 
 
@@ -58,32 +61,32 @@ Action = ToBroker | ToClient | Wait | Close
 class Exchange:
     """A request, until its answer has left."""
 
+    # None for a token of SASL.
     header: RequestHeader | None
-    """None for a token of SASL."""
+    # When the request arrived whole.
     time: int
-    """When the request arrived whole."""
+    # As kio's class, as the client sent it; None if nobody wanted to know.
     body: Any = None
-    """As kio's class, as the client sent it; None if nobody wanted to know."""
+    # What leaves for the broker in place of `body`; None: `body`.
     carried: Any = None
-    """What leaves for the broker in place of `body`; None: `body`."""
+    # Whether the watcher has heard of the request.
     watched: bool = False
-    """Whether the watcher has heard of the request."""
+    # Whatever the watcher has put there.
     note: Any = None
-    """Whatever the watcher has put there."""
+    # Whether its answer can be read.
     readable: bool = True
-    """Whether its answer can be read."""
+    # What goes to the client, once it is known.
     answer: bytes | None = None
-    """What goes to the client, once it is known."""
+    # The broker's answer; None if there is none, or nobody could read it.
     broker_said: Any = None
-    """The broker's answer; None if there is none, or nobody could read it."""
+    # The answer as it goes to the client; the broker's own unless a hook made another.
     said: Any = None
-    """The answer as it goes to the client; the broker's own unless a hook made another."""
+    # Whether `answer` is all of it.
     whole: bool = True
-    """Whether `answer` is all of it."""
+    # How long the answer waits.
     delay_ms: int = 0
-    """How long the answer waits."""
+    # Why the connection ends after the answer.
     last: str = ""
-    """Why the connection ends after the answer."""
 
     @property
     def has_answer(self) -> bool:

@@ -70,8 +70,8 @@ NANOSECONDS = 1_000_000
 class Watcher(Protocol):
     """Sees what passes. Called in the order of each connection; time in nanoseconds."""
 
+    # APIs with requests and answers that it wants to read.
     wanted: frozenset[int]
-    """APIs with requests and answers that it wants to read."""
 
     def asked(self, pipe: "Pipe", exchange: Exchange) -> None:
         """A request has come, and nothing of it has left for the broker.
@@ -114,40 +114,40 @@ class Watcher(Protocol):
 class Pipe:
     """What a connection knows."""
 
+    # Of the connection, never used again.
     number: int
-    """Of the connection, never used again."""
     cluster: Cluster
+    # Where its broker is.
     broker: tuple[str, int]
-    """Where its broker is."""
+    # Who has connected, for people.
     client: str
-    """Who has connected, for people."""
     now: Callable[[], int]
     watcher: Watcher | None = None
     hook: Hook | None = None
+    # Whether requests that nobody here can read go to the broker all the same.
     pass_unknown: bool = False
-    """Whether requests that nobody here can read go to the broker all the same."""
+    # Called for each of those.
     on_unread: Callable[["Pipe", RequestHeader], None] | None = None
-    """Called for each of those."""
     closed: bool = False
+    # Whether a hook wants nothing more to be carried out or said.
     silent: bool = False
-    """Whether a hook wants nothing more to be carried out or said."""
+    # As its last request said.
     client_id: str | None = None
-    """As its last request said."""
     requests: Chunks = field(init=False, factory=lambda: Chunks(REQUEST_BYTES))
     answers: Chunks = field(init=False, factory=lambda: Chunks(ANSWER_BYTES))
+    # In the order of their requests; what has its answer leaves when it is the oldest.
     pending: deque[Exchange] = field(init=False, factory=deque)
-    """In the order of their requests; what has its answer leaves when it is the oldest."""
+    # Requests that wait because one before them is delayed.
     _held: deque[bytes] = field(init=False, factory=deque)
-    """Requests that wait because one before them is delayed."""
+    # The delayed request, with its frame in `answer`.
     _delayed: Exchange | None = field(init=False, default=None)
-    """The delayed request, with its frame in `answer`."""
+    # When the delayed request leaves, also if its client has gone by then; 0: not without its client.
     _due: int = field(init=False, default=0)
-    """When the delayed request leaves, also if its client has gone by then; 0: not without its client."""
     _answer_waits: bool = field(init=False, default=False)
+    # Answers that are reported to the watcher once they have left, and when they did.
     _unreported: list[tuple[Exchange, int]] = field(init=False, factory=list)
-    """Answers that are reported to the watcher once they have left, and when they did."""
+    # Frames of the client that are tokens, not requests.
     _tokens: int = field(init=False, default=0)
-    """Frames of the client that are tokens, not requests."""
 
     # ---- what the host calls; each returns what to do, in order; then `settle`
 

@@ -142,14 +142,16 @@ class ObservedPartition:
 @define
 class ObservedLoss:
     """A replica that had lost exposed offsets [start, end) was in the ISR: the only kind of loss that the
-    protocol allows. cause: in words. rewritten: they stood inside of the log, where a compaction had written
-    them anew while the disk lied; else the log was cut at `start`."""
+    protocol allows."""
 
     key: Key
     node: int
     start: int
     end: int
+    # In words.
     cause: str = POWER_LOSS
+    # They stood inside of the log, where a compaction had written them anew while the disk lied; else the log
+    # was cut at `start`.
     rewritten: bool = False
 
 

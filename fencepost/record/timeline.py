@@ -134,10 +134,11 @@ class Disturbance:
 
 @frozen
 class Calm:
-    """A stretch without a disturbance of a subject. before: the last disturbance; None: there was none."""
+    """A stretch without a disturbance of a subject."""
 
     begin: int
     end: int
+    # The last disturbance; None: there was none.
     before: Disturbance | None
 
 

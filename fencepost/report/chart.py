@@ -21,10 +21,11 @@ MILLISECOND = 1_000_000
 
 @frozen
 class Panel:
-    """One measurement. data: Plotly's traces without their axes, times in seconds."""
+    """One measurement."""
 
     title: str
     unit: str
+    # Plotly's traces without their axes, times in seconds.
     data: tuple[Values, ...]
 
 

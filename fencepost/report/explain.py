@@ -33,15 +33,16 @@ DIAGNOSIS = "What stood when the wait was given up"
 
 @frozen(kw_only=True)
 class Explanation:
-    """A finding in words. proof: one line per convicting operation or event; lines: the timeline with those
-    marked."""
+    """A finding in words."""
 
     headline: str
     facts: tuple[tuple[str, str], ...]
+    # One line per convicting operation or event.
     proof: tuple[str, ...]
+    # The timeline with those marked.
     lines: tuple[Line, ...]
+    # Of a failure of progress: what stood in the end, and what of it contradicts what.
     state: tuple[str, ...] = ()
-    """Of a failure of progress: what stood in the end, and what of it contradicts what."""
 
     def plain(self) -> str:
         """Without colours."""

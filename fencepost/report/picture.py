@@ -86,8 +86,9 @@ class Bar:
 
 @frozen
 class Mark:
-    """A convicting event on its broker's lane. time: in nanoseconds."""
+    """A convicting event on its broker's lane."""
 
+    # In nanoseconds.
     time: int
     lane: int
     title: str
@@ -156,9 +157,10 @@ def _window(trace: Trace, operations: list[Operation], events: list[Event]) -> _
 
 @define
 class _Drawing:
-    """The bars, gathered lane by lane. brokers, clients: number of the lane of each."""
+    """The bars, gathered lane by lane."""
 
     window: _Window
+    # Number of the lane of each.
     brokers: dict[int, int] = Factory(dict)
     clients: dict[int, int] = Factory(dict)
     # The lane of faults that hit no broker; drawn only if there are any.

@@ -36,19 +36,19 @@ LEFT_OUT = "audit_left_out"
 class FilesAtEnd:
     """Whose files are read, and what is asked of them."""
 
+    # The directories. Brokers are named by their numbers.
     request: AuditRequest
-    """The directories. Brokers are named by their numbers."""
+    # The topic in the trace by the directories' name; None: they have the same names.
     names: Mapping[str, str] | None = None
-    """The topic in the trace by the directories' name; None: they have the same names."""
+    # Whether what is wrong in the files is reported; no for a run in which something never came.
     judged: bool
-    """Whether what is wrong in the files is reported; no for a run in which something never came."""
+    # Whether replicas are compared here, and with the history. No where the trace has each step of each
+    # replica: its judges know better what may differ, and which records may be gone.
     compared: bool
-    """Whether replicas are compared here, and with the history. No where the trace has each step of each
-    replica: its judges know better what may differ, and which records may be gone."""
+    # What brokers recorded of their high watermarks and log starts; None: it is not known.
     recorded: Recorded | None = None
-    """What brokers recorded of their high watermarks and log starts; None: it is not known."""
+    # Beyond it nothing is read.
     most_bytes: int = MOST_BYTES
-    """Beyond it nothing is read."""
 
     def events(self, operations: Iterable[Operation], time: int) -> tuple[Event, ...]:
         """The replicas' logs, what is wrong in the files, and which acknowledged records are not everywhere.

@@ -111,9 +111,10 @@ class OpenFile:
 
 @frozen(kw_only=True)
 class RottenBit:
-    """The bit that flipped. position: byte in the file."""
+    """The bit that flipped."""
 
     path: str
+    # Byte in the file.
     position: int
     bit: int
 
@@ -150,8 +151,8 @@ class Disk:
     _faults: DiskFaults | None = None
     # Paths whose names changed, or that were cut, in the step that is under way.
     _changed: dict[str, None] = field(init=False, factory=dict)
+    # Faults that drew a random number so far: part of the cause of the next draw.
     _struck: int = 0
-    """Faults that drew a random number so far: part of the cause of the next draw."""
 
     def __attrs_post_init__(self) -> None:
         self.write_cost = self.options.write_us * MICROSECOND

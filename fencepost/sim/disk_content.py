@@ -23,15 +23,15 @@ Write = bytes | int | LostWrite
 
 @define(eq=False)
 class FileContent:
-    """A file without its name.
+    """A file without its name."""
 
-    content: as a process sees it. durable: what is certainly on the disk. unsynced: the writes since then, in
-    order. content = durable with all of unsynced applied, unless some are lost. syncs: that were called.
-    """
-
+    # As a process sees it.
     content: bytearray = Factory(bytearray)
+    # What is certainly on the disk.
     durable: bytearray = Factory(bytearray)
+    # The writes since then, in order. content = durable with all of unsynced applied, unless some are lost.
     unsynced: list[Write] = Factory(list)
+    # That were called.
     syncs: Syncs = Factory(Syncs)
 
     def shown(self) -> bytes:

@@ -32,15 +32,14 @@ def no_space_error(path: str) -> OSError:
 
 @define(kw_only=True)
 class ArmedError:
-    """EIO for calls of one kind.
-
-    nth: the first matching call from now that fails. times: how many fail in a row; None: all from then on.
-    path: the path of the file at its opening, or of the name or directory; empty: any.
-    """
+    """EIO for calls of one kind."""
 
     call: DiskCall
+    # The path of the file at its opening, or of the name or directory; empty: any.
     path: str
+    # The first matching call from now that fails.
     nth: int
+    # How many fail in a row; None: all from then on.
     times: int | None
 
     def strikes(self, call: DiskCall, path: str) -> bool:

@@ -70,18 +70,20 @@ class LogOnDisk:
 
 @frozen
 class _Segment:
-    """One file of batches. batches: (base offset, last offset) of the whole ones. whole: they are all that
-    there is of the file, and may be there after a power loss."""
+    """One file of batches."""
 
     base: int
+    # (base offset, last offset) of the whole ones.
     batches: tuple[tuple[int, int], ...]
+    # They are all that there is of the file, and may be there after a power loss.
     whole: bool
 
 
 @define(eq=False)
 class _Reader:
-    """Reads each file once. cache: by what was read."""
+    """Reads each file once."""
 
+    # By what was read.
     cache: dict[bytes, tuple[tuple[int, int, int], ...]] = field(factory=dict)
 
     def batches(self, data: bytes) -> tuple[tuple[int, int, int], ...]:

@@ -16,12 +16,13 @@ class PowerLoss(BaseException):
 
 @frozen(kw_only=True)
 class FileLoss:
-    """The effect of a power loss on one file. kept: how many bytes at its beginning are unchanged;
-    size_after: 0 if it is gone."""
+    """The effect of a power loss on one file."""
 
     path: str
     size_before: int
+    # 0 if it is gone.
     size_after: int
+    # How many bytes at its beginning are unchanged.
     kept: int
 
     @property

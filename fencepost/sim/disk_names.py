@@ -21,17 +21,18 @@ class Directory:
     made_as: str
     names: dict[str, object] = Factory(dict)
     durable: dict[str, object] = Factory(dict)
+    # Inside `Names.settle` only: how many more steps survive.
     allowance: int = 0
-    """Inside `Names.settle` only: how many more steps survive."""
 
 
 @define(eq=False)
 class Step:
-    """One atomic change: in each of these directories, a name gets an object or (None) is removed. taken: the
-    moment of the disk. refused: a process asked to sync it, and the disk lied or failed."""
+    """One atomic change: in each of these directories, a name gets an object or (None) is removed."""
 
     changes: tuple[tuple[Directory, str, object | None], ...]
+    # The moment of the disk.
     taken: int = 0
+    # A process asked to sync it, and the disk lied or failed.
     refused: bool = False
 
     def touches(self, directories: list[Directory]) -> bool:

@@ -50,8 +50,9 @@ Pair = tuple[int, int]
 
 
 class Endpoint(Protocol):
-    """A receiver of messages. incarnation: changes when its process dies."""
+    """A receiver of messages."""
 
+    # Changes when its process dies.
     incarnation: int
 
     def receive(self, source: int, message: Any) -> None:

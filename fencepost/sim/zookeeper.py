@@ -60,11 +60,11 @@ class Connect(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ask(Struct, frozen=True, kw_only=True, gc=False):
-    """One request. cause: keys the network's randomness for it and for its answer; None: both take the
-    shortest time."""
+    """One request."""
 
     request_id: int
     request: ZooKeeperRequest
+    # Keys the network's randomness for it and for its answer; None: both take the shortest time.
     cause: tuple[int, ...] | None
 
 
@@ -118,12 +118,13 @@ FRAMES: Mapping[type, str] = {
 
 
 class Commit(Struct, frozen=True, kw_only=True, gc=False):
-    """A commit. node: the owner of the session that wrote it (ADMIN_NODE: the harness). by_expiry: ephemerals
-    of a session that ended."""
+    """A commit."""
 
     time: int
+    # The owner of the session that wrote it (ADMIN_NODE: the harness).
     node: int
     changes: tuple[Change, ...]
+    # Ephemerals of a session that ended.
     by_expiry: bool = False
 
 

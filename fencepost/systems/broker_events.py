@@ -28,9 +28,10 @@ _DECODER = msgspec.json.Decoder(Event)
 
 @define
 class EventFile:
-    """Trace events as JSON lines. written: bytes so far, of earlier processes too."""
+    """Trace events as JSON lines."""
 
     stream: BinaryIO
+    # Bytes so far, of earlier processes too.
     written: int = 0
 
     @classmethod

@@ -102,49 +102,49 @@ class Embedded(System):
     those with `_` only in the loop's."""
 
     options: ClusterOptions = field(factory=quick_options)
+    # What brokers are assembled from; a planted bug swaps one.
     parts: Parts = field(factory=Parts)
-    """What brokers are assembled from; a planted bug swaps one."""
+    # Gets every event of the hosts, in the loop's thread.
     observer: Observer = field(factory=Observer)
-    """Gets every event of the hosts, in the loop's thread."""
+    # Called at every commit of ZooKeeper, in the loop's thread.
     on_commit: Callable[[Commit], None] | None = None
-    """Called at every commit of ZooKeeper, in the loop's thread."""
+    # Gets every request and answer of a connection, in the loop's thread.
     tap: Tap = field(factory=Tap)
-    """Gets every request and answer of a connection, in the loop's thread."""
+    # Returns a broker's hook between requests and answers, or None; called when sockets are opened.
     hooks: "Callable[[int], Hook | None]" = lambda broker: None
-    """Returns a broker's hook between requests and answers, or None; called when sockets are opened."""
     network: NetworkOptions = NEAR
     disk: DiskOptions = FREE
+    # Seed of the world's random decisions: how long a reconnection waits, what a power loss leaves.
     seed: int = 0
-    """Seed of the world's random decisions: how long a reconnection waits, what a power loss leaves."""
+    # Where the brokers' files are, each broker's in an empty folder of its own; None: in memory, on simulated
+    # disks.
     directory: Path | None = None
-    """Where the brokers' files are, each broker's in an empty folder of its own; None: in memory,
-    on simulated disks."""
+    # Port of the first broker's listener, the others follow; 0: any free ports.
     port: int = 0
-    """Port of the first broker's listener, the others follow; 0: any free ports."""
+    # Whether sockets are opened.
     listen: bool = True
-    """Whether sockets are opened."""
+    # The wall clock, nanoseconds; it must never go back.
     wall: Callable[[], int] = time.monotonic_ns
-    """The wall clock, nanoseconds; it must never go back."""
     world: World = field(init=False)
+    # Its brokers, in virtual time; to be used in the loop's thread.
     simulation: Simulation = field(init=False)
-    """Its brokers, in virtual time; to be used in the loop's thread."""
     gateway: Gateway = field(init=False)
     pace: Pace = field(init=False)
     thread: LoopThread = field(factory=partial(LoopThread, "fencepost cluster"), init=False)
+    # The sockets, once they are open.
     listeners: "Listeners | None" = field(default=None, init=False)
-    """The sockets, once they are open."""
+    # Why the world has stopped, empty while it has not: a mistake in fencepost itself.
     failure: str = field(default="", init=False)
-    """Why the world has stopped, empty while it has not: a mistake in fencepost itself."""
+    # Incarnation of each broker's process at the last housekeeping.
     _incarnations: dict[int, int] = field(factory=dict, init=False)
-    """Incarnation of each broker's process at the last housekeeping."""
+    # Virtual time of the next housekeeping.
     _next_look: int = field(default=0, init=False)
-    """Virtual time of the next housekeeping."""
+    # Rounds of housekeeping so far.
     _looks: int = field(default=0, init=False)
-    """Rounds of housekeeping so far."""
+    # Whether the simulated disks have met their bound.
     _full: bool = field(default=False, init=False)
-    """Whether the simulated disks have met their bound."""
+    # Every power loss so far.
     _power_lost: list[PowerLost] = field(factory=list, init=False)
-    """Every power loss so far."""
 
     def __attrs_post_init__(self) -> None:
         self._refuse_used_directory()

@@ -23,11 +23,11 @@ class EmbeddedDisks(FaultyDisks):
     """The disks of all brokers. A simulated disk lies as a whole, and fails in one call."""
 
     world: "World"
+    # Calls something in the thread of the world.
     do: Callable[..., Any]
-    """Calls something in the thread of the world."""
     brokers: tuple[int, ...]
+    # Grows with each power loss.
     lost: Sequence[PowerLost]
-    """Grows with each power loss."""
 
     def lie(self, broker: int, below: str = "") -> None:
         """Syncs of a broker return and make nothing durable. below: of no account: of the whole disk."""

@@ -44,14 +44,14 @@ TOGETHER = {"pause": "resume", "cut": "heal"}
 class External(System):
     """systems.system.System over somebody else's cluster."""
 
+    # Bootstrap servers: HOST:PORT, with commas.
     bootstrap: str
-    """Bootstrap servers: HOST:PORT, with commas."""
+    # The program that breaks it.
     script: Path
-    """The program that breaks it."""
+    # Longest call of the script.
     call_s: float = CALL_S
-    """Longest call of the script."""
+    # Of all brokers, by id; known once it has started.
     addresses: "dict[int, Address]" = field(factory=dict, init=False)
-    """Of all brokers, by id; known once it has started."""
     _can: frozenset[str] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:

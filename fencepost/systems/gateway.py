@@ -31,8 +31,9 @@ Answer = Callable[[int, Response], None]
 
 @define(eq=False)
 class _Streams:
-    """The streams between the clients and one broker's process. to_broker, to_clients: the two directions."""
+    """The streams between the clients and one broker's process."""
 
+    # The two directions.
     to_broker: Channel
     to_clients: Channel
 
@@ -42,8 +43,8 @@ class Gateway:
     """A host's sender (sim/host.py) that takes answers to connections out of the world."""
 
     network: Network
+    # The receiver of a broker's answers, by broker. Without one, they are lost.
     answers: dict[int, Answer] = field(factory=dict)
-    """The receiver of a broker's answers, by broker. Without one, they are lost."""
     _hosts: dict[int, Host] = field(factory=dict)
     _streams: dict[int, _Streams] = field(factory=dict)
 

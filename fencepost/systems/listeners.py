@@ -28,22 +28,22 @@ HERE = "127.0.0.1"
 class Listeners:
     """One for each broker, between `open` and `close`."""
 
+    # The brokers.
     hosts: Mapping[int, Host]
-    """The brokers."""
     gateway: Gateway
     pace: Pace
+    # Gets every request and answer.
     tap: Tap = field(factory=Tap)
-    """Gets every request and answer."""
+    # What comes between the requests of a broker and their answers, such as faults.
     hooks: Callable[[int], Hook | None] = lambda broker: None
-    """What comes between the requests of a broker and their answers, such as faults."""
+    # Whether the cluster has them.
     transactions: bool = False
-    """Whether the cluster has them."""
+    # The feature transaction.version.
     transaction_version: int = 1
-    """The feature transaction.version."""
+    # Bound, by broker.
     ports: dict[int, int] = field(factory=dict, init=False)
-    """Bound, by broker."""
+    # Whether requests are accepted; False before the last phases of a run.
     serving: bool = field(default=True, init=False)
-    """Whether requests are accepted; False before the last phases of a run."""
     _servers: dict[int, Server] = field(factory=dict, init=False)
 
     async def open(self, port: int) -> None:

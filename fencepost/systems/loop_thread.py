@@ -22,8 +22,8 @@ Answer = TypeVar("Answer")
 class LoopThread:
     """A running loop until `close`."""
 
+    # Name of the thread.
     name: str
-    """Name of the thread."""
     loop: asyncio.AbstractEventLoop = field(factory=asyncio.new_event_loop)
     _thread: threading.Thread | None = None
 

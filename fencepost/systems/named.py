@@ -29,8 +29,8 @@ class Kind:
     """A row."""
 
     says: str
+    # Makes a system of the part of its name after the colon, the folder of its files and the options.
     make: Callable[[str, Path, Options], System]
-    """Makes a system of the part of its name after the colon, the folder of its files and the options."""
 
 
 def _reference() -> ClusterOptions:

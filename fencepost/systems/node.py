@@ -80,14 +80,15 @@ def _no_front(
 
 @define
 class Node:
-    """The parts of a running broker process. reason: why it halted, empty while it did not. stopping: whether
-    it was asked to stop."""
+    """The parts of a running broker process."""
 
     options: NodeOptions
     front: Front = _no_front
+    # What the broker is made of; a test swaps one.
     parts: Parts = field(factory=Parts)
-    """What the broker is made of; a test swaps one."""
+    # Why it halted, empty while it did not.
     reason: str = ""
+    # Whether it was asked to stop.
     stopping: bool = False
     _ended: asyncio.Event = field(factory=asyncio.Event)
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class OneProcess(System):
     """What such systems share."""
 
+    # How many brokers.
     size: int = 3
-    """How many brokers."""
+    # Of all brokers, by id; known once it has started.
     addresses: "dict[int, Address]" = field(factory=dict, init=False)
-    """Of all brokers, by id; known once it has started."""
     _process: "subprocess.Popen[str] | None" = field(default=None, init=False)
 
     @property

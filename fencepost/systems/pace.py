@@ -39,25 +39,24 @@ class Pace:
 
     scheduler: Scheduler
     loop: asyncio.AbstractEventLoop
+    # A monotonic clock, nanoseconds.
     wall: Callable[[], int]
-    """A monotonic clock, nanoseconds."""
+    # Called at the end of every turn.
     after_turn: Callable[[], None]
-    """Called at the end of every turn."""
+    # Called once with an exception that an event raised; the pace has stopped then.
     on_error: Callable[[Exception], None]
-    """Called once with an exception that an event raised; the pace has stopped then."""
+    # Nanoseconds of wall time that did not count so far.
     stalled: int = 0
-    """Nanoseconds of wall time that did not count so far."""
+    # So far.
     turns: int = 0
-    """So far."""
+    # Where virtual time should be. Invariant: after a turn it is at most LEAD below the scheduler's time.
     _due: int = field(init=False)
-    """Where virtual time should be. Invariant: after a turn it is at most LEAD below the scheduler's
-    time."""
+    # The wall clock at the last turn.
     _last: int = field(init=False)
-    """The wall clock at the last turn."""
     _handle: asyncio.Handle | None = None
     _in_turn: bool = False
+    # Whether virtual time passes.
     running: bool = False
-    """Whether virtual time passes."""
 
     def __attrs_post_init__(self) -> None:
         self._due, self._last = self.scheduler.now, self.wall()

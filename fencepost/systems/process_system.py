@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 class Processes(System):
     """systems.system.System over operating-system processes: a ZooKeeper server and the brokers."""
 
+    # Where everything is.
     directory: Path
-    """Where everything is."""
+    # Options of the brokers.
     options: ClusterOptions = field(factory=ClusterOptions)
-    """Options of the brokers."""
+    # How the brokers listen for clients of Kafka's protocol; None: they do not.
     listeners: "ListenerOptions | None" = None
-    """How the brokers listen for clients of Kafka's protocol; None: they do not."""
+    # The processes.
     cluster: ProcessCluster = field(init=False)
-    """The processes."""
 
     def __attrs_post_init__(self) -> None:
         self.cluster = ProcessCluster(self.directory)

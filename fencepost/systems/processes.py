@@ -49,21 +49,21 @@ class ListenerOptions:
     """How the brokers listen for clients of Kafka's protocol: what listeners.json holds, which only its owner
     may read."""
 
+    # The address to bind and to advertise.
     host: str = HOST
-    """The address to bind and to advertise."""
+    # Port of each broker's listener, by broker id.
     ports: dict[int, int] = field(factory=dict)
-    """Port of each broker's listener, by broker id."""
+    # File of a TLS certificate chain, PEM; empty: no TLS.
     certificate: str = ""
-    """File of a TLS certificate chain, PEM; empty: no TLS."""
+    # File of its private key, PEM.
     key: str = ""
-    """File of its private key, PEM."""
+    # Name -> password of SASL/PLAIN; None: no login.
     users: dict[str, str] | None = field(default=None, repr=False)
-    """Name -> password of SASL/PLAIN; None: no login."""
+    # Faults of requests (docs/reference/request-faults.md) that each broker process arms when it starts; each
+    # hit is a line in its log.
     request_faults: tuple[str, ...] = ()
-    """Faults of requests (docs/reference/request-faults.md) that each broker process arms when it starts;
-    each hit is a line in its log."""
+    # Seed of the probabilities of these faults.
     fault_seed: int = 0
-    """Seed of the probabilities of these faults."""
 
     @property
     def security_protocol(self) -> str:
@@ -73,14 +73,14 @@ class ListenerOptions:
 
 @define
 class BrokerProcess:
-    """A broker's ports, and its process: the last one, whether it still runs or not. kafka: HOST:PORT for
-    clients of Kafka's protocol, empty if it does not speak it."""
+    """A broker's ports, and its process: the last one, whether it still runs or not."""
 
+    # Where clients come.
     port: int
-    """Where clients come."""
     process: ProcessId
+    # Where only brokers of this cluster come.
     inter_broker_port: int
-    """Where only brokers of this cluster come."""
+    # HOST:PORT for clients of Kafka's protocol, empty if it does not speak it.
     kafka: str = ""
 
 
@@ -130,8 +130,8 @@ class ClusterStatus:
     partitions: int
     leaderless: int
     brokers: tuple[BrokerStatus, ...]
+    # How clients talk to the Kafka listeners; empty if there are none.
     security_protocol: str = ""
-    """How clients talk to the Kafka listeners; empty if there are none."""
 
     @property
     def bootstrap_servers(self) -> str:

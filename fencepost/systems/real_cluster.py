@@ -70,10 +70,10 @@ class RealCluster:
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     # Number of operations so far.
     _begun: int = field(default=0, init=False)
+    # Monotonic time that the trace counts from.
     _first: int
-    """Monotonic time that the trace counts from."""
+    # Whether the directory has events of a run before this one.
     _earlier: bool
-    """Whether the directory has events of a run before this one."""
 
     @classmethod
     @contextmanager

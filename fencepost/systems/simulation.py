@@ -39,12 +39,12 @@ STEP_MS = 5
 class Simulation(System):
     """systems.system.System over a simulated world. One thread; time passes as the caller says."""
 
+    # Where the hosts are.
     world: World
-    """Where the hosts are."""
+    # Options of the brokers.
     options: ClusterOptions
-    """Options of the brokers."""
+    # What brokers are assembled from; a planted bug swaps one.
     parts: Parts = field(factory=Parts)
-    """What brokers are assembled from; a planted bug swaps one."""
 
     def __repr__(self) -> str:
         return f"<Simulation of {self.options.brokers} brokers>"

@@ -42,23 +42,22 @@ class UnsupportedError(FencepostError, NotImplementedError):
 class Inside:
     """What a system consists of, for reports and for choosing what to break."""
 
+    # The name and version of the brokers' software.
     software: str
-    """The name and version of the brokers' software."""
+    # Whether its brokers' protocol events are recorded, so that invariants and conformance can judge a run.
     records_events: bool
-    """Whether its brokers' protocol events are recorded, so that invariants and conformance can judge a
-    run."""
+    # Whether each broker is an operating-system process.
     real_processes: bool
-    """Whether each broker is an operating-system process."""
+    # Whether the brokers' files are files of the operating system.
     real_files: bool
-    """Whether the brokers' files are files of the operating system."""
+    # Verbs of the interface that it carries out: kill, pause, stop, cut, power_off; `administration` if it
+    # takes the requests of operators (elections, reassignments) over the wire; `transactions` if it has them;
+    # `links` if `links_of_system` has them, `disks` if `disks_of_system` does, `requests` if
+    # `requests_of_system` does.
     can: frozenset[str] = PROCESS_VERBS
-    """Verbs of the interface that it carries out: kill, pause, stop, cut, power_off; `administration` if
-    it takes the requests of operators (elections, reassignments) over the wire; `transactions` if it has
-    them; `links` if `links_of_system` has them, `disks` if `disks_of_system` does, `requests` if
-    `requests_of_system` does."""
+    # What bounds follow from, as a plan's fields `cluster` and `real` have it (record/settings.py); None: it
+    # is not known.
     settings: Mapping[str, Mapping[str, Any]] | None = None
-    """What bounds follow from, as a plan's fields `cluster` and `real` have it (record/settings.py); None: it
-    is not known."""
 
 
 START_MS, SLACK_MS = 20_000, 1_000
@@ -117,10 +116,12 @@ class Requests(Protocol):
 
 @frozen(kw_only=True)
 class PowerLost:
-    """A broker's host lost power. time: nanoseconds of the wall clock; logs: what its disk surely held."""
+    """A broker's host lost power."""
 
+    # Nanoseconds of the wall clock.
     time: int
     broker: int
+    # What its disk surely held.
     logs: tuple[LogOnDisk, ...]
 
 

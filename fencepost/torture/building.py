@@ -42,16 +42,16 @@ OFFLINE = (
 class Toolchain:
     """How drivers of one language are built and run. In words of a command {build} is the folder."""
 
+    # What must be on the path.
     programs: tuple[str, ...]
-    """What must be on the path."""
+    # Commands, one after another, in the build's folder.
     steps: tuple[tuple[str, ...], ...]
-    """Commands, one after another, in the build's folder."""
+    # The command of a driver that names none.
     run: tuple[str, ...]
-    """The command of a driver that names none."""
+    # Environment variables of the driver's process.
     environment: Mapping[str, str] = field(factory=dict)
-    """Environment variables of the driver's process."""
+    # What to install where a program is missing.
     hint: str = ""
-    """What to install where a program is missing."""
 
 
 TOOLCHAINS: Mapping[str, Toolchain] = {
@@ -113,8 +113,8 @@ class Built:
     wanted: Wanted
     folder: Path
     command: tuple[str, ...]
+    # Environment variables of its process, in addition to ours.
     environment: Mapping[str, str]
-    """Environment variables of its process, in addition to ours."""
 
 
 def cache_folder() -> Path:

@@ -53,8 +53,8 @@ STUCK = frozenset({"stuck_consumer", "stuck_append"})
 class Job:
     """What every worker does."""
 
+    # NAME@VERSION.
     library: str
-    """NAME@VERSION."""
     out: str
     idempotence: bool | None = None
     faults: bool = True

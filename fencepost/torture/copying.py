@@ -65,30 +65,30 @@ class Copier:
     driver: Driver
     # HOST:PORT,... of the brokers.
     bootstrap: str
+    # In the order in which they were begun.
     transactions: list[Transaction] = field(factory=list, init=False)
-    """In the order in which they were begun."""
+    # Clients that were replaced.
     closed: set[str] = field(factory=set, init=False)
-    """Clients that were replaced."""
+    # In order.
     polls: list[Command] = field(factory=list, init=False)
-    """In order."""
+    # Records of transactions that the library reported as committed.
     copied: set[Source] = field(factory=set, init=False)
-    """Records of transactions that the library reported as committed."""
+    # Whether the copier may begin again as often as it can.
     healed: bool = field(default=False, init=False)
-    """Whether the copier may begin again as often as it can."""
     _producer: str = field(default="", init=False)
+    # The same as the producer in a session.
     _consumer: str = field(default="", init=False)
-    """The same as the producer in a session."""
+    # What must succeed before the first poll.
     _opening: list[Command] = field(factory=list, init=False)
-    """What must succeed before the first poll."""
+    # How often it has begun.
     _begun: int = field(default=0, init=False)
-    """How often it has begun."""
+    # The poll under way.
     _poll: Command | None = field(default=None, init=False)
-    """The poll under way."""
     _current: Transaction | None = field(default=None, init=False)
+    # Records of the current transaction.
     _sources: tuple[Source, ...] = field(default=(), init=False)
-    """Records of the current transaction."""
+    # The current transaction's `send_offsets`.
     _offsets: Command | None = field(default=None, init=False)
-    """The current transaction's `send_offsets`."""
 
     @property
     def _session(self) -> bool:

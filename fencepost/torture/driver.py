@@ -75,18 +75,18 @@ def ended_from_outside(code: int | None) -> str:
 class Command:
     """One command and its answer."""
 
+    # Its id on the line.
     number: int
-    """Its id on the line."""
     name: str
     client: str
+    # As on the line.
     fields: Mapping[str, Any]
-    """As on the line."""
+    # Read before the line was written.
     sent_ns: int
-    """Read before the line was written."""
+    # The `done` or `refused`; None while there is none.
     answer: dict[str, Any] | None = None
-    """The `done` or `refused`; None while there is none."""
+    # Read after the answer was.
     answered_ns: int | None = None
-    """Read after the answer was."""
 
     @property
     def ok(self) -> bool:
@@ -103,8 +103,8 @@ class Command:
 class Event:
     """What a driver said unasked."""
 
+    # Read after the event was.
     at_ns: int
-    """Read after the event was."""
     fields: dict[str, Any]
 
 
@@ -112,22 +112,22 @@ class Event:
 class Driver:
     """A driver that runs. Use as a context manager; commands may be sent from any thread."""
 
+    # library@version, for messages.
     name: str
-    """library@version, for messages."""
     # The process of the driver.
     process: "subprocess.Popen[bytes]"
     # What its first line says.
     ready: Ready = field(init=False)
+    # All that were sent since `forget`, in order.
     commands: list[Command] = field(factory=list, init=False)
-    """All that were sent since `forget`, in order."""
     # The latest events.
     events: "deque[Event]" = field(factory=lambda: deque(maxlen=MOST_TROUBLES), init=False)
+    # Why it cannot be used any more; empty while it can.
     failure: str = field(default="", init=False)
-    """Why it cannot be used any more; empty while it can."""
     # Whether we have killed it.
     _killed: bool = field(default=False, init=False)
+    # Commands so far; the next one's id.
     _sent: int = field(default=0, init=False)
-    """Commands so far; the next one's id."""
     # Its first line as it came; None before.
     _first: dict[str, Any] | None = field(default=None, init=False)
     # Commands without an answer, by id.

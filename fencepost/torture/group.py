@@ -50,29 +50,29 @@ class Group:
     driver: Driver
     # HOST:PORT,... of the brokers.
     bootstrap: str
+    # Members that should be active.
     members: list[str] = field(factory=list, init=False)
-    """Members that should be active."""
+    # Polls of each member, also of members that have left.
     polls: dict[str, list[Command]] = field(factory=dict, init=False)
-    """Polls of each member, also of members that have left."""
     # Explicit commits, in order.
     commits: list[Command] = field(factory=list, init=False)
     # Seeks, in order.
     seeks: list[Command] = field(factory=list, init=False)
+    # Partition and offset of every delivered record.
     handed: set[tuple[str, int]] = field(factory=set, init=False)
-    """Partition and offset of every delivered record."""
     _highest: dict[str, int] = field(factory=dict, init=False)
+    # Members so far, for fresh names.
     _joined: int = field(default=0, init=False)
-    """Members so far, for fresh names."""
+    # `open` and `subscribe` of each member.
     _beginning: dict[str, tuple[Command, Command]] = field(factory=dict, init=False)
-    """`open` and `subscribe` of each member."""
+    # Polls of a member that were looked at.
     _read: dict[str, int] = field(factory=dict, init=False)
-    """Polls of a member that were looked at."""
+    # Polls of a member that failed one after another.
     _failed: dict[str, int] = field(factory=dict, init=False)
-    """Polls of a member that failed one after another."""
+    # Until when the application does not poll.
     _resting: float = field(default=0.0, init=False)
-    """Until when the application does not poll."""
+    # Who was handed the last record of a partition.
     _owner: dict[str, str] = field(factory=dict, init=False)
-    """Who was handed the last record of a partition."""
 
     def join(self) -> Command:
         """A new member; answers its `open`."""

@@ -32,44 +32,44 @@ MOST_BYTES = 1 << 20
 class When:
     """What is different in some versions of a library."""
 
+    # Versions below this one; empty: no bound.
     below: str = ""
-    """Versions below this one; empty: no bound."""
+    # Texts that are replaced in sources and manifest.
     replace: Mapping[str, str] = field(factory=dict)
-    """Texts that are replaced in sources and manifest."""
+    # Files in place of those of the same name.
     manifest: Mapping[str, str] = field(factory=dict)
-    """Files in place of those of the same name."""
+    # Sources in place of others, by the name that they get in the build's folder.
     sources: Mapping[str, str] = field(factory=dict)
-    """Sources in place of others, by the name that they get in the build's folder."""
 
 
 @frozen(kw_only=True)
 class Library:
     """A client library that has a driver."""
 
+    # Its name on the command line.
     name: str
-    """Its name on the command line."""
+    # Its name in texts.
     title: str
-    """Its name in texts."""
+    # One of TOOLCHAINS.
     toolchain: str
-    """One of TOOLCHAINS."""
+    # The default version; the newest release when the row was written.
     newest: str
-    """The default version; the newest release when the row was written."""
+    # Files of the driver, relative to its folder.
     sources: tuple[str, ...]
-    """Files of the driver, relative to its folder."""
+    # The command; empty: the toolchain's own.
     run: tuple[str, ...] = ()
-    """The command; empty: the toolchain's own."""
+    # Files that pin exact versions, by name; {version} in them is replaced.
     manifest: Mapping[str, str] = field(factory=dict)
-    """Files that pin exact versions, by name; {version} in them is replaced."""
+    # Exceptions; all that apply are taken, in order.
     when: tuple[When, ...] = ()
-    """Exceptions; all that apply are taken, in order."""
+    # Its own settings by role, and the values that a seed may give them (drawing.py).
     draw: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(factory=dict)
-    """Its own settings by role, and the values that a seed may give them (drawing.py)."""
+    # Where the library's bugs are reported.
     issues: str = ""
-    """Where the library's bugs are reported."""
+    # What the library's documentation promises, by the anomaly that breaks it (judges.py).
     promises: Mapping[str, str] = field(factory=dict)
-    """What the library's documentation promises, by the anomaly that breaks it (judges.py)."""
+    # Where the row was read.
     folder: Path
-    """Where the row was read."""
 
 
 @frozen

@@ -40,12 +40,12 @@ class Transaction:
 
     begun: Command
     appends: tuple[Command, ...]
+    # What the application wanted; False: to abort.
     commit: bool
-    """What the application wanted; False: to abort."""
+    # Its commit or abort; None while records are waited for.
     end: Command | None = None
-    """Its commit or abort; None while records are waited for."""
+    # The abort after an end that failed.
     undone: Command | None = None
-    """The abort after an end that failed."""
 
     @property
     def ended(self) -> str:
@@ -81,18 +81,18 @@ class Producers:
     driver: Driver
     # HOST:PORT,... of the brokers.
     bootstrap: str
+    # In the order in which they were sent.
     appends: list[Command] = field(factory=list, init=False)
-    """In the order in which they were sent."""
+    # Those that were sent after the heal, by round.
     after: list[list[Command]] = field(factory=list, init=False)
-    """Those that were sent after the heal, by round."""
+    # Clients that were replaced: what they had under way may never be answered.
     closed: set[str] = field(factory=set, init=False)
-    """Clients that were replaced: what they had under way may never be answered."""
+    # In the order in which they were begun.
     transactions: list[Transaction] = field(factory=list, init=False)
-    """In the order in which they were begun."""
+    # In order.
     flushes: list[Command] = field(factory=list, init=False)
-    """In order."""
+    # Whether the first topic has one more partition.
     grown: bool = field(default=False, init=False)
-    """Whether the first topic has one more partition."""
     _producers: list[_Producer] = field(factory=list, init=False)
     _opened: int = field(default=0, init=False)
 

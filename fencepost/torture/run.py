@@ -100,42 +100,42 @@ class Outcome:
     """Everything that the judges look at."""
 
     scenario: Scenario
+    # In the order in which they were sent.
     appends: tuple[Command, ...]
-    """In the order in which they were sent."""
+    # Those with an answer, by consumer.
     polls: Mapping[str, tuple[Command, ...]]
-    """Those with an answer, by consumer."""
     commits: tuple[Command, ...]
     seeks: tuple[Command, ...] = ()
     flushes: tuple[Command, ...] = ()
+    # Appends that were sent to the healed cluster, by round; also among the appends.
     after: tuple[tuple[Command, ...], ...] = ()
-    """Appends that were sent to the healed cluster, by round; also among the appends."""
+    # In the order in which they were begun.
     transactions: tuple[Transaction, ...] = ()
-    """In the order in which they were begun."""
+    # Producers that the application closed with appends under way.
     closed: frozenset[str] = frozenset()
-    """Producers that the application closed with appends under way."""
     events: tuple[Event, ...]
     log: Log
+    # The log of the copies.
     copies: Log = field(factory=dict)
-    """The log of the copies."""
+    # Whether every committed record has a copy that was reported as committed, or there is no copier.
     copied: bool = True
-    """Whether every committed record has a copy that was reported as committed, or there is no copier."""
+    # Whether every record was delivered to the group, or there is none.
     drained: bool
-    """Whether every record was delivered to the group, or there is none."""
+    # Committed offset at the end, by partition; partitions without one are left out.
     committed: Mapping[str, int]
-    """Committed offset at the end, by partition; partitions without one are left out."""
+    # What clients sent that no broker can read, as the brokers say it.
     unreadable: tuple[str, ...] = ()
-    """What clients sent that no broker can read, as the brokers say it."""
+    # Since when a topic keeps what is acknowledged, monotonic, in nanoseconds: it was deleted, or lost the
+    # end of a log. Other topics always do.
     renewed: Mapping[str, int] = field(factory=dict)
-    """Since when a topic keeps what is acknowledged, monotonic, in nanoseconds: it was deleted, or lost the
-    end of a log. Other topics always do."""
+    # Why brokers may have lost acknowledged records, by their own record; empty: they may not.
     loss: str = ""
-    """Why brokers may have lost acknowledged records, by their own record; empty: they may not."""
+    # Why the driver could not be used any more; empty if it could.
     trouble: str = ""
-    """Why the driver could not be used any more; empty if it could."""
+    # Faults that happened, in words.
     hit: tuple[str, ...] = ()
-    """Faults that happened, in words."""
+    # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Mapping[str, int] = field(factory=dict)
-    """How often each kind of fault struck each request, as `lose answer|Produce`."""
 
     def visible(self, entry: Entry) -> bool:
         """Whether a consumer of this run is to see the record."""

@@ -75,9 +75,9 @@ class BrokerFault:
     verb: str
     at_ms: int
     for_ms: int
+    # Leader of this partition of t; of `rebalance` and `move_coordinator` the group's coordinator; of
+    # `move_transactions` the leader of this partition of __transaction_state.
     target: int
-    """Leader of this partition of t; of `rebalance` and `move_coordinator` the group's coordinator; of
-    `move_transactions` the leader of this partition of __transaction_state."""
 
     def __str__(self) -> str:
         words = self.verb.replace("_", " ")
@@ -89,8 +89,8 @@ class BrokerFault:
 class Step:
     """What the application does at a moment."""
 
+    # One of STEPS.
     verb: str
-    """One of STEPS."""
     at_ms: int
 
     def __str__(self) -> str:
@@ -102,50 +102,49 @@ class Scenario:
     """Everything in a run except the timing of the client and the machine."""
 
     seed: int
+    # Settings of `open`.
     producer: Mapping[str, Any] = field(factory=dict)
-    """Settings of `open`."""
+    # Settings of `open`.
     consumer: Mapping[str, Any] = field(factory=dict)
-    """Settings of `open`."""
     producers: int = 1
+    # Consumers of the group; 0: no group.
     members: int = 0
-    """Consumers of the group; 0: no group."""
+    # Settings of the producer of an application that copies records with their offsets in transactions
+    # (copying.py); empty: there is none.
     copier: Mapping[str, Any] = field(factory=dict)
-    """Settings of the producer of an application that copies records with their offsets in transactions
-    (copying.py); empty: there is none."""
+    # Number of topics; at most as many as TOPICS has.
     topics: int = 1
-    """Number of topics; at most as many as TOPICS has."""
+    # Partitions of each topic.
     partitions: int = 3
-    """Partitions of each topic."""
+    # Over which the bursts are spread.
     duration_ms: int = DURATION_MS
-    """Over which the bursts are spread."""
+    # Bursts of appends of each producer, over the run.
     bursts: int = 10
-    """Bursts of appends of each producer, over the run."""
+    # Appends that are sent at once.
     burst: int = 10
-    """Appends that are sent at once."""
+    # Whether each burst is a transaction; one of four is aborted.
     transactional: bool = False
-    """Whether each burst is a transaction; one of four is aborted."""
+    # Whether a transaction ends only after each of its appends was answered; else as soon as they were sent.
     waits: bool = True
-    """Whether a transaction ends only after each of its appends was answered; else as soon as they were
-    sent."""
+    # Shapes of records that are not plain (records.py).
     shapes: tuple[str, ...] = ()
-    """Shapes of records that are not plain (records.py)."""
+    # Records of one poll at most: few make many polls, and commits between them.
     polled: int = 500
-    """Records of one poll at most: few make many polls, and commits between them."""
+    # Whether members seek to the beginning of each partition that they are given, in their listener.
     rewinds: bool = False
-    """Whether members seek to the beginning of each partition that they are given, in their listener."""
+    # sync, async, or auto.
     commit_mode: str = "sync"
-    """sync, async, or auto."""
     steps: tuple[Step, ...] = ()
     request_faults: tuple[RequestFault, ...] = ()
     broker_faults: tuple[BrokerFault, ...] = ()
+    # Whether brokers' sockets take few bytes that were not read, so that clients write in parts.
     narrow: bool = False
-    """Whether brokers' sockets take few bytes that were not read, so that clients write in parts."""
+    # Idle time after which brokers close a connection (connections.max.idle.ms); 0: ten minutes.
     idle_ms: int = 0
-    """Idle time after which brokers close a connection (connections.max.idle.ms); 0: ten minutes."""
+    # One of LOGS; empty: logs keep everything.
     logs: str = ""
-    """One of LOGS; empty: logs keep everything."""
+    # Seed of the swarm's faults of brokers (`kafka.chaos`), in addition; 0: none.
     chaos: int = 0
-    """Seed of the swarm's faults of brokers (`kafka.chaos`), in addition; 0: none."""
 
     @property
     def recreates(self) -> bool:

@@ -47,14 +47,14 @@ class Entry:
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp_ms: int
     leader_epoch: int
+    # Compression of its batch.
     codec: str
-    """Compression of its batch."""
+    # -1 without idempotence.
     producer_id: int
-    """-1 without idempotence."""
     producer_epoch: int
     sequence: int
+    # Of its transaction: committed, aborted, or open as long as no marker is there; empty: it is in none.
     outcome: str = ""
-    """Of its transaction: committed, aborted, or open as long as no marker is there; empty: it is in none."""
 
 
 Log = Mapping[int, tuple[Entry, ...]]

@@ -14,120 +14,120 @@ from fencepost.traces.decoding import from_json
 class BrokerSeen:
     """One broker."""
 
+    # Its id.
     broker: int
-    """Its id."""
+    # up, paused or down.
     process: str
-    """up, paused or down."""
+    # Of its registration in ZooKeeper; -1 while it has none.
     broker_epoch: int = -1
-    """Of its registration in ZooKeeper; -1 while it has none."""
+    # The brokers that are alive, as it has heard.
     knows: tuple[int, ...] = ()
-    """The brokers that are alive, as it has heard."""
 
 
 @frozen(kw_only=True)
 class Belief:
     """What a broker believes of its replica. Without a process or a replica there is none."""
 
+    # Who.
     broker: int
-    """Who."""
+    # Whom it takes for the leader; -1 for nobody.
     leader: int
-    """Whom it takes for the leader; -1 for nobody."""
+    # Of the last LeaderAndIsr that it obeyed.
     leader_epoch: int
-    """Of the last LeaderAndIsr that it obeyed."""
+    # As it was last heard, or written by itself.
     isr: tuple[int, ...]
-    """As it was last heard, or written by itself."""
+    # Of the state from which a leader would change the ISR.
     zk_version: int
-    """Of the state from which a leader would change the ISR."""
+    # What a leader has proposed, and no answer came yet.
     pending_isr: tuple[int, ...] | None
-    """What a leader has proposed, and no answer came yet."""
+    # Below the log end.
     high_watermark: int
-    """Below the log end."""
+    # Of its log.
     log_end_offset: int
-    """Of its log."""
 
 
 @frozen(kw_only=True)
 class PartitionSeen:
     """One partition, as ZooKeeper has it and as its brokers believe."""
 
+    # Its topic.
     topic: str
-    """Its topic."""
+    # Its number.
     partition: int
-    """Its number."""
+    # Assigned.
     replicas: tuple[int, ...]
-    """Assigned."""
+    # In ZooKeeper; -1 for nobody.
     leader: int
-    """In ZooKeeper; -1 for nobody."""
+    # In ZooKeeper.
     leader_epoch: int
-    """In ZooKeeper."""
+    # In ZooKeeper.
     isr: tuple[int, ...]
-    """In ZooKeeper."""
+    # Of the state node.
     zk_version: int
-    """Of the state node."""
+    # The broker that wrote this state; -1 where that is not known.
     written_by: int
-    """The broker that wrote this state; -1 where that is not known."""
+    # By broker.
     beliefs: tuple[Belief, ...]
-    """By broker."""
 
 
 @frozen(kw_only=True)
 class Refusal:
     """Refusals of one kind by one broker."""
 
+    # Who refused, or was refused.
     broker: int
-    """Who refused, or was refused."""
+    # What, in words.
     says: str
-    """What, in words."""
+    # Time of the last one, nanoseconds.
     last: int
-    """Time of the last one, nanoseconds."""
+    # How many there were.
     count: int
-    """How many there were."""
 
 
 @frozen(kw_only=True)
 class WaitingOperation:
     """The oldest operation that has no answer."""
 
+    # Its id.
     op_id: int
-    """Its id."""
+    # Its client's.
     process: int
-    """Its client's."""
+    # append, poll, ...
     function: str
-    """append, poll, ..."""
+    # Its partition's topic.
     topic: str
-    """Its partition's topic."""
+    # Its partition.
     partition: int
-    """Its partition."""
+    # When it was invoked, nanoseconds.
     since: int
-    """When it was invoked, nanoseconds."""
+    # The broker that was asked last; -1 for none, or where the client does not say.
     asked: int = -1
-    """The broker that was asked last; -1 for none, or where the client does not say."""
+    # The answer to its last attempt.
     error: str = ""
-    """The answer to its last attempt."""
 
 
 @frozen(kw_only=True)
 class Diagnosis:
     """The whole."""
 
+    # Those that something is the matter with.
     partitions: tuple[PartitionSeen, ...]
-    """Those that something is the matter with."""
+    # Further ones.
     left_out: int = 0
-    """Further ones."""
+    # All of them.
     brokers: tuple[BrokerSeen, ...]
-    """All of them."""
+    # As /controller names it; -1 for nobody.
     controller: int
-    """As /controller names it; -1 for nobody."""
+    # Of /controller_epoch.
     controller_epoch: int
-    """Of /controller_epoch."""
+    # The brokers that act as controller.
     acting: tuple[int, ...]
-    """The brokers that act as controller."""
+    # Groups and transactions that are in the middle of something, a sentence each.
     waiting: tuple[str, ...] = ()
-    """Groups and transactions that are in the middle of something, a sentence each."""
+    # Since the faults ended, the latest last.
     refusals: tuple[Refusal, ...] = ()
-    """Since the faults ended, the latest last."""
+    # None while no operation waits.
     oldest: WaitingOperation | None = None
-    """None while no operation waits."""
 
 
 def diagnosis_of(detail: str) -> Diagnosis | None:

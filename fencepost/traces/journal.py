@@ -86,23 +86,27 @@ _LIST = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 @frozen(kw_only=True)
 class Frame:
-    """Where a run lies in a journal. offset: of the payload; length: of the payload; raw_length:
-    decompressed."""
+    """Where a run lies in a journal."""
 
     trace_id: int
+    # Of the payload.
     offset: int
+    # Of the payload.
     length: int
+    # decompressed.
     raw_length: int
 
 
 @frozen(kw_only=True)
 class Scan:
-    """What a journal holds. end: where the last good frame ends; torn_bytes: how many follow it; damaged:
-    offsets of frames before the end that fail their checksum."""
+    """What a journal holds."""
 
     frames: tuple[Frame, ...]
+    # Where the last good frame ends.
     end: int
+    # How many follow it.
     torn_bytes: int
+    # Offsets of frames before the end that fail their checksum.
     damaged: tuple[int, ...]
 
 
@@ -275,15 +279,14 @@ def lock(descriptor: int) -> bool:
 
 @define
 class JournalWriter:
-    """Appends finished runs to a new journal.
-
-    descriptor: open and locked until `close`; -1 after it. end: where the next frame goes, the end of the
-    last whole one. synced: how much of that an fsync has covered.
-    """
+    """Appends finished runs to a new journal."""
 
     path: Path
+    # Open and locked until `close`; -1 after it.
     descriptor: int
+    # Where the next frame goes, the end of the last whole one.
     end: int
+    # How much of that an fsync has covered.
     synced: int
 
     @classmethod

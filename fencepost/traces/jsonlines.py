@@ -74,10 +74,10 @@ class Run(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
 
     topic: str
     partition: Int64
+    # Of the first record. -1: the client was not given any.
     offset: Int64
-    """Of the first record. -1: the client was not given any."""
+    # The value ids, in offset order.
     values: list[Int64]
-    """The value ids, in offset order."""
     leader_epoch: Int64 = -1
 
 
@@ -185,9 +185,9 @@ class _Open:
     trace: Trace
     operations: list[Operation]
     events: list[Event]
+    # The position of each operation, by op id, to find its invocation; empty for a trace with a digest, which
+    # is complete.
     places: dict[int, int] = field(factory=dict)
-    """The position of each operation, by op id, to find its invocation; empty for a trace with a
-    digest, which is complete."""
 
     def add(self, operation: Operation) -> None:
         """Add the next operation, or complete the one with its invocation."""

@@ -59,15 +59,13 @@ ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
 
 @frozen(kw_only=True, weakref_slot=False)
 class Record:
-    """One record of a log as a client wrote or saw it.
-
-    value: a 64-bit id, unique within a trace unless the trace says otherwise; offset and
-    leader_epoch are -1 if the client does not know them.
-    """
+    """One record of a log as a client wrote or saw it."""
 
     topic: str
     partition: int
     offset: int
+    # A 64-bit id, unique within a trace unless the trace says otherwise; offset and leader_epoch are -1 if
+    # the client does not know them.
     value: int
     leader_epoch: int = -1
 

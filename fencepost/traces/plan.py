@@ -86,28 +86,28 @@ class TopicOptions:
     replication_factor: int = _bounded(1, 16, 3)
     min_insync_replicas: int = _bounded(1, 16, 1)
     unclean_leader_election: bool = False
+    # fsync after so many messages; 0 = no fsync per message, as Kafka's default.
     flush_messages: int = _bounded(0, MILLION, 0)
-    """fsync after so many messages; 0 = no fsync per message, as Kafka's default."""
     # A segment is rolled when it would become larger than this.
     segment_bytes: int = _bounded(1, GIBIBYTE, GIBIBYTE)
+    # A segment is rolled when the new batch is so much later than its first one.
     segment_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
-    """A segment is rolled when the new batch is so much later than its first one."""
     # Segments older than this are deleted; -1: never.
     retention_ms: int = _bounded(UNLIMITED, CENTURY_MS, 7 * DAY_MS)
     # The oldest segments are deleted while the log is larger than this; -1: never.
     retention_bytes: int = _bounded(UNLIMITED, PEBIBYTE, UNLIMITED)
     # cleanup.policy.
     cleanup_policy: str = field(default="delete", validator=in_(("delete", "compact", "compact,delete")))
+    # How long a compacted topic keeps a tombstone.
     delete_retention_ms: int = _bounded(0, CENTURY_MS, DAY_MS)
-    """How long a compacted topic keeps a tombstone."""
+    # min.cleanable.dirty.ratio, per million.
     min_cleanable_dirty_ppm: int = _bounded(0, MILLION, 500_000)
-    """min.cleanable.dirty.ratio, per million."""
+    # index.interval.bytes: an index has an entry for about so many bytes.
     index_interval_bytes: int = _bounded(0, GIBIBYTE, 4_096, LATER)
-    """index.interval.bytes: an index has an entry for about so many bytes."""
+    # Whether a create_topic fault of the plan creates the topic, instead of the set-up of the cluster.
     created_later: bool = False
-    """Whether a create_topic fault of the plan creates the topic, instead of the set-up of the cluster."""
+    # Whether a create_topic fault of the plan may create a topic of this name again once it was deleted.
     used_again: bool = field(default=False, metadata=LATER)
-    """Whether a create_topic fault of the plan may create a topic of this name again once it was deleted."""
 
 
 @frozen(kw_only=True)
@@ -115,9 +115,9 @@ class GroupOptions:
     """The group coordinators. Consumer groups exist where a topic __consumer_offsets does, or may be
     created."""
 
+    # Partitions of __consumer_offsets if it must be created when a client first looks for a coordinator; 0:
+    # never.
     offsets_topic_partitions: int = _bounded(0, 64, 0)
-    """Partitions of __consumer_offsets if it must be created when a client first looks for a coordinator; 0:
-    never."""
     # A member with a session timeout outside these two bounds is refused.
     min_session_timeout_ms: int = _bounded(1, MILLION, 100)
     max_session_timeout_ms: int = _bounded(1, 10 * MILLION, 1_800_000)
@@ -129,14 +129,14 @@ class GroupOptions:
     offsets_retention_check_ms: int = _bounded(1, 10 * MILLION, 600_000)
     # How long an append to __consumer_offsets waits for the other replicas.
     offsets_commit_timeout_ms: int = _bounded(1, MILLION, 5_000)
+    # Bytes per read while groups are loaded.
     offsets_load_buffer_bytes: int = _bounded(1, GIBIBYTE, 5_242_880)
-    """Bytes per read while groups are loaded."""
+    # Duration of each step of a load.
     load_step_ms: int = _bounded(0, 60_000, 0)
-    """Duration of each step of a load."""
+    # How long an unload waits for its turn.
     unload_ms: int = _bounded(0, 60_000, 0)
-    """How long an unload waits for its turn."""
+    # Replicas of __consumer_offsets; fewer if fewer brokers are alive when it is created.
     offsets_topic_replication_factor: int = _bounded(1, 16, 3, LATER)
-    """Replicas of __consumer_offsets; fewer if fewer brokers are alive when it is created."""
 
 
 @frozen(kw_only=True)
@@ -144,27 +144,27 @@ class TransactionOptions:
     """The transaction coordinators. Transactions exist where a topic __transaction_state does, or may be
     created. Defaults are Kafka's but for the number of partitions."""
 
+    # Of __transaction_state if it must be created when somebody first looks for a coordinator; 0: never.
     state_topic_partitions: int = _bounded(0, 64, 0)
-    """Of __transaction_state if it must be created when somebody first looks for a coordinator; 0: never."""
     state_topic_replication_factor: int = _bounded(1, 16, 3)
+    # transaction.version: 2 bumps the epoch of a producer with every transaction (KIP-890).
     version: int = _bounded(1, 2, 1)
-    """transaction.version: 2 bumps the epoch of a producer with every transaction (KIP-890)."""
+    # transaction.partition.verification.enable: a leader asks the coordinator whether its partition is part
+    # of the transaction before it writes the first batch (KIP-890).
     verification: bool = True
-    """transaction.partition.verification.enable: a leader asks the coordinator whether its partition is part
-    of the transaction before it writes the first batch (KIP-890)."""
     max_timeout_ms: int = _bounded(1, 100 * MILLION, 900_000)
+    # How often open transactions are looked through for those whose time is over.
     abort_check_ms: int = _bounded(1, 10 * MILLION, 10_000)
-    """How often open transactions are looked through for those whose time is over."""
+    # Of a transactional id that is not used.
     expiration_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
-    """Of a transactional id that is not used."""
     expiration_check_ms: int = _bounded(1, 100 * MILLION, 3_600_000)
+    # The producer epoch of a transactional id's first producer. Kafka begins with 0. Near the largest one,
+    # 32,766, the epochs are soon used up, as they are of an id that was used 32,766 times.
     first_epoch: int = _bounded(0, (1 << 15) - 2, 0)
-    """The producer epoch of a transactional id's first producer. Kafka begins with 0. Near the largest one,
-    32,766, the epochs are soon used up, as they are of an id that was used 32,766 times."""
+    # How long a record of a coordinator, or a marker, may wait for its replicas.
     append_timeout_ms: int = _bounded(1, MILLION, 5_000)
-    """How long a record of a coordinator, or a marker, may wait for its replicas."""
+    # Before a marker is sent again.
     marker_backoff_ms: int = _bounded(1, 60_000, 100)
-    """Before a marker is sent again."""
     load_buffer_bytes: int = _bounded(1, GIBIBYTE, 5_242_880)
     load_step_ms: int = _bounded(0, 60_000, 0)
     unload_ms: int = _bounded(0, 60_000, 0)
@@ -183,7 +183,7 @@ def _check_topics(_: Any, __: Any, topics: Any) -> None:
 
 @frozen(kw_only=True)
 class ClusterOptions:
-    """The cluster under test. Broker ids are 1..brokers. bugs: planted bugs, by id (bugs)."""
+    """The cluster under test. Broker ids are 1..brokers."""
 
     # Number of brokers.
     brokers: int = _bounded(1, 16, 3)
@@ -204,26 +204,27 @@ class ClusterOptions:
     controller_request_timeout_ms: int = _bounded(10, MILLION, 1_000)
     # How long a leader collects ISR changes before it notifies the controller.
     isr_change_propagation_ms: int = _bounded(1, MILLION, 2_500)
+    # Time of the first preferred leader balance after an election; 0 switches it off.
     leader_imbalance_check_ms: int = _bounded(0, MILLION, 5_000)
-    """Time of the first preferred leader balance after an election; 0 switches it off."""
+    # Time between later balances.
     leader_imbalance_interval_ms: int = _bounded(1, MILLION, 300_000)
-    """Time between later balances."""
     # Time between two searches for segments to delete.
     log_retention_check_interval_ms: int = _bounded(1, 10 * MILLION, 300_000)
+    # How long the cleaner pauses when no log is dirty enough.
     log_cleaner_backoff_ms: int = _bounded(1, 10 * MILLION, 15_000)
-    """How long the cleaner pauses when no log is dirty enough."""
+    # Time between a broker's requests for a controlled shutdown.
     controlled_shutdown_retry_backoff_ms: int = _bounded(1, MILLION, 5_000)
-    """Time between a broker's requests for a controlled shutdown."""
     # Options of the group coordinators.
     groups: GroupOptions = GroupOptions()
+    # Planted bugs, by id (bugs).
     bugs: tuple[str, ...] = ()
+    # Whether a request for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol
+    # send one.
     auto_create_topics_enable: bool = field(default=True, metadata=LATER)
-    """Whether a request for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol
-    send one."""
+    # Partitions of a topic that is created without a number of partitions.
     num_partitions: int = _bounded(1, 10_000, 1, LATER)
-    """Partitions of a topic that is created without a number of partitions."""
+    # Of a topic whose creator names none, or as many as brokers are alive. Kafka's own default is 1.
     default_replication_factor: int = _bounded(1, 16, 3, LATER)
-    """Of a topic whose creator names none, or as many as brokers are alive. Kafka's own default is 1."""
     transactions: TransactionOptions = field(default=TransactionOptions(), metadata=LATER)
 
     @property
@@ -246,11 +247,11 @@ class NetworkOptions:
     latency_max_us: int = _bounded(1, 60 * MILLION, 50_000)
     loss_ppm: int = _bounded(0, MILLION, 0)
     duplicate_ppm: int = _bounded(0, MILLION, 0)
+    # Messages that are delayed until later ones of the same link have passed.
     reorder_ppm: int = _bounded(0, MILLION, 0)
-    """Messages that are delayed until later ones of the same link have passed."""
+    # Messages that come up to `late_max_us` later, mostly when their sender has given them up. Requests that
+    # version 1 of transactions assumes to come in time are never late.
     late_ppm: int = _bounded(0, MILLION, 0, LATER)
-    """Messages that come up to `late_max_us` later, mostly when their sender has given them up. Requests that
-    version 1 of transactions assumes to come in time are never late."""
     late_max_us: int = _bounded(0, 60 * MILLION, 0, LATER)
 
 
@@ -260,8 +261,8 @@ class DiskOptions:
 
     write_us: int = _bounded(0, MILLION, 20)
     fsync_us: int = _bounded(0, 10 * MILLION, 1_000)
+    # The last unsynced write of a file may be cut anywhere inside.
     torn_write: bool = True
-    """The last unsynced write of a file may be cut anywhere inside."""
 
 
 @frozen(kw_only=True)
@@ -269,17 +270,17 @@ class ProducerOptions:
     """How clients append. Without `pipelined` each append is one batch and its process waits for it;
     the other options are for pipelined ones."""
 
+    # Appends wait in an accumulator for others of their partition, and several batches are in flight.
     pipelined: bool = False
-    """Appends wait in an accumulator for others of their partition, and several batches are in flight."""
+    # Batches carry a producer id and a sequence: a retry is no duplicate, and retries are free. Only appends
+    # with acks=all.
     idempotent: bool = False
-    """Batches carry a producer id and a sequence: a retry is no duplicate, and retries are free. Only appends
-    with acks=all."""
     linger_ms: int = _bounded(0, 60_000, 0)
     batch_bytes: int = _bounded(1, 10 * MILLION, 16_384)
+    # Batches in flight to one broker (max.in.flight.requests.per.connection).
     max_in_flight: int = _bounded(1, 5, 5)
-    """Batches in flight to one broker (max.in.flight.requests.per.connection)."""
+    # How the partition is chosen; empty: by the plan.
     partitioner: str = field(default="", validator=in_(("", "key_hash", "sticky", "round_robin", "random")))
-    """How the partition is chosen; empty: by the plan."""
     compression: str = field(default="none", validator=in_(("none", "gzip", "snappy", "lz4", "zstd")))
 
 
@@ -293,15 +294,15 @@ class ClientOptions:
     delivery_timeout_ms: int = _bounded(10, MILLION, 6_000)
     # How long a client waits before a retry.
     retry_backoff_ms: int = _bounded(1, MILLION, 100)
+    # Retry an append of unknown outcome. Not idempotent: a record may then be in the log twice, and the
+    # claims say so.
     retry_unknown: bool = False
-    """Retry an append of unknown outcome. Not idempotent: a record may then be in the log twice, and the
-    claims say so."""
     # How long a leader holds a fetch that has no new records.
     fetch_wait_max_ms: int = _bounded(0, MILLION, 100)
     # Most records of one poll.
     max_poll_records: int = _bounded(1, 10_000, 50)
+    # Where a client continues if its position is out of range.
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest")))
-    """Where a client continues if its position is out of range."""
     producer: ProducerOptions = Factory(ProducerOptions)
 
 
@@ -317,15 +318,15 @@ class ConsumerOptions:
     max_poll_interval_ms: int = _bounded(10, 10 * MILLION, 300_000)
     # How a group's leader divides the partitions.
     assignor: str = field(default="range", validator=in_(("range", "round_robin", "sticky")))
+    # Each process names a group.instance.id (KIP-345).
     static_members: bool = False
-    """Each process names a group.instance.id (KIP-345)."""
+    # auto: every auto_commit_interval_ms; sync, async: after processing what a poll returned; before:
+    # synchronously, before processing.
     commit: str = field(default="auto", validator=in_(("auto", "sync", "async", "before", "none")))
-    """auto: every auto_commit_interval_ms; sync, async: after processing what a poll returned; before:
-    synchronously, before processing."""
     # Time between two commits of `auto`.
     auto_commit_interval_ms: int = _bounded(1, MILLION, 5_000)
+    # How long a consumer processes the records of a poll.
     processing_ms: int = _bounded(0, MILLION, 50)
-    """How long a consumer processes the records of a poll."""
     # Most records of one poll.
     max_poll_records: int = _bounded(1, 10_000, 500)
     # How long one poll waits for records.
@@ -334,8 +335,8 @@ class ConsumerOptions:
     request_timeout_ms: int = _bounded(10, MILLION, 1_500)
     # How long a consumer waits before a retry.
     retry_backoff_ms: int = _bounded(1, MILLION, 100)
+    # Attempts of one commitSync.
     commit_attempts: int = _bounded(1, 1_000, 20)
-    """Attempts of one commitSync."""
     # Where a consumer begins without a committed offset, or if its position is out of range.
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest", "none")))
     isolation: str = field(
@@ -349,15 +350,15 @@ class ConsumerOptions:
 class TransformOptions:
     """Processes that consume, transform and produce, one transaction for each poll (KIP-447)."""
 
+    # The topic that they write to.
     output: str = "out"
-    """The topic that they write to."""
     transaction_timeout_ms: int = _bounded(1, 100 * MILLION, 60_000)
+    # Of transactions that the application itself aborts.
     aborts_ppm: int = _bounded(0, MILLION, 0)
-    """Of transactions that the application itself aborts."""
+    # Requests of one batch, or of one TxnOffsetCommit; then the transaction is aborted.
     attempts: int = _bounded(1, 1_000, 20, LATER)
-    """Requests of one batch, or of one TxnOffsetCommit; then the transaction is aborted."""
+    # How long the application works on a transaction before it ends it.
     pause_ms: int = _bounded(0, MILLION, 0)
-    """How long the application works on a transaction before it ends it."""
 
 
 ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time")
@@ -442,13 +443,13 @@ class BudgetOptions:
     """What the faults may cost at most. A fault outside the budget is skipped, or allowed and recorded, as
     `outside` says."""
 
+    # Most brokers that are crashed or paused at once.
     brokers_down: int = _bounded(0, 16, 2)
-    """Most brokers that are crashed or paused at once."""
+    # Most ISR members of one partition that may lose unsynced data at once.
     isr_disks_lost: int = _bounded(0, 16, 0)
-    """Most ISR members of one partition that may lose unsynced data at once."""
+    # Whether no fault may cost a record that was acknowledged with acks=all (run/faults/keeping.py); then it,
+    # and not `isr_disks_lost`, decides about lost data.
     keep_acknowledged: bool = field(default=False, metadata=LATER)
-    """Whether no fault may cost a record that was acknowledged with acks=all (run/faults/keeping.py);
-    then it, and not `isr_disks_lost`, decides about lost data."""
     outside: str = field(default="skip", validator=in_(("skip", "allow")))
 
 
@@ -463,11 +464,10 @@ class Plan:
     profile: str = "default"
     # Virtual time of the part with operations and faults, before the cluster is healed.
     safety_ms: int = _bounded(1, LONGEST_PHASE_MS, 60_000)
+    # Bound on the virtual time that the healed cluster gets for progress and for the final reads.
     liveness_ms: int = _bounded(1, LONGEST_PHASE_MS, 60_000)
-    """Bound on the virtual time that the healed cluster gets for progress and for the final reads."""
+    # When a client of the run's own asks brokers about state that no other client sees (fencepost/asked).
     asking: str = field(default=ASK_ALWAYS, validator=in_(ASKING), metadata=LATER)
-    """When a client of the run's own asks brokers about state that no other client sees
-    (fencepost/asked)."""
     cluster: ClusterOptions = Factory(ClusterOptions)
     network: NetworkOptions = Factory(NetworkOptions)
     disk: DiskOptions = Factory(DiskOptions)

@@ -23,10 +23,12 @@ _KINDS: dict[type, str] = {int: "an integer", bool: "true or false", str: "a str
 
 @attrs.frozen(kw_only=True)
 class Bounds:
-    """What a field allows. low, high: inclusive, None where open; options: the only values, () for any."""
+    """What a field allows."""
 
+    # Inclusive, None where open.
     low: int | None = None
     high: int | None = None
+    # The only values, () for any.
     options: tuple[Any, ...] = ()
 
     def expectation(self, value: Any) -> str | None:

@@ -11,12 +11,14 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Protection:
-    """A guard of the protocol. name: Kafka-style words, used as the model's parameter; breaks: the invariant
-    that breaks without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of docs/spec/cluster.md
-    (P3) if no release is known without it."""
+    """A guard of the protocol."""
 
+    # Kafka-style words, used as the model's parameter.
     name: str
+    # The zoo's id (a KIP or KAFKA number), or the rule of docs/spec/cluster.md (P3) if no release is known
+    # without it.
     bug: str
+    # The invariant that breaks without it.
     breaks: str
     says: str
 

@@ -68,13 +68,10 @@ class SealingFiles:
 
 @frozen(kw_only=True)
 class Sizes:
-    """part_bytes: target of a part's three files together, large enough for a scan, small enough to be a
-    task.
+    """A row group ends with the trace that reaches `group_operations` or `group_events`, so a reader's memory
+    is bounded by them and one trace."""
 
-    A row group ends with the trace that reaches `group_operations` or `group_events`, so a reader's memory is
-    bounded by them and one trace.
-    """
-
+    # Target of a part's three files together, large enough for a scan, small enough to be a task.
     part_bytes: int = 32 * 1024 * 1024
     group_operations: int = 65_536
     group_events: int = 262_144
@@ -102,10 +99,11 @@ class Sealed:
 
 @define
 class _Group:
-    """Whole traces on their way into a row group. rows: not yet columns; tables: columns so far; counts: of
-    both."""
+    """Whole traces on their way into a row group."""
 
+    # Not yet columns.
     rows: list[Rows] = field(factory=list)
+    # Columns so far; counts: of both.
     tables: list[Tables] = field(factory=list)
     chunk_rows: int = 0
     operations: int = 0
@@ -136,13 +134,14 @@ class _Group:
 
 @define
 class _Sealer:
-    """One sealing of one store. sealed: digest by trace id of every run in a part, kept up as parts are made;
-    repeated: runs that were met again."""
+    """One sealing of one store."""
 
     store: TraceStore
     files: SealingFiles
     sizes: Sizes
+    # Digest by trace id of every run in a part, kept up as parts are made.
     sealed: dict[int, str] = field(factory=dict)
+    # Runs that were met again.
     repeated: int = 0
 
     def clean(self) -> None:

@@ -70,13 +70,12 @@ class InJournal:
 
 @define
 class TraceStore:
-    """A folder of traces.
+    """A folder of traces."""
 
-    path: the folder. _places: the place of each finished run, found on first use. `refresh` drops it, which
-    is needed only if another process writes to the folder.
-    """
-
+    # The folder.
     path: Path
+    # The place of each finished run, found on first use. `refresh` drops it, which is needed only if another
+    # process writes to the folder.
     _places: dict[int, InGroup | InJournal] | None = field(default=None, init=False)
 
     @classmethod

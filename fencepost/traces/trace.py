@@ -46,8 +46,8 @@ class Claims:
     # tombstone at any time (keys and tombstones of records: docs/reference/traces.md).
     compacted: tuple[str, ...] = ()
     # A record that only its leader acknowledged may be lost.
+    # A record that only its leader acknowledged may be lost. Runs with a plan need not say so.
     acks_1_may_lose: bool = False
-    """A record that only its leader acknowledged may be lost. Runs with a plan need not say so."""
 
 
 @frozen(kw_only=True)

@@ -37,13 +37,11 @@ class Known:
 
 @define
 class ClientLogs:
-    """known: per partition, by (offset, value, acknowledged), the first time that a client learned it. facts:
-    tracks by (partition, name).
+    """Names: shown_end, the high watermark that the last answer claimed; last_stable_offset; log_start."""
 
-    Names: shown_end, the high watermark that the last answer claimed; last_stable_offset; log_start.
-    """
-
+    # Per partition, by (offset, value, acknowledged), the first time that a client learned it.
     known: dict[Partition, dict[tuple[int, int, bool], Known]] = field(factory=dict)
+    # Tracks by (partition, name).
     facts: Tracks[tuple[Partition, str]] = field(factory=Tracks)
     _first: dict[tuple[Partition, int], int] = field(factory=dict)
 
@@ -103,14 +101,13 @@ class ClientLogs:
 
 @define
 class Groups:
-    """facts: tracks by (subject, name). A group: its name is the subject of `phase`, and of `committed t-0`
-    for each partition.
+    """A consumer's process number, as a text, is the subject of `member` (group, generation, partitions) and
+    of `position t-0`."""
 
-    A consumer's process number, as a text, is the subject of `member` (group, generation, partitions) and of
-    `position t-0`. names: of the groups, in order of appearance.
-    """
-
+    # Tracks by (subject, name). A group: its name is the subject of `phase`, and of `committed t-0` for each
+    # partition.
     facts: Tracks[tuple[str, str]] = field(factory=Tracks)
+    # Of the groups, in order of appearance.
     names: list[str] = field(factory=list)
     consumers: dict[int, str] = field(factory=dict)
 

@@ -64,9 +64,11 @@ class Block:
 
 @define
 class BlockLog:
-    """One replica's blocks. alive: in offset order; dead: in the order in which they went."""
+    """One replica's blocks."""
 
+    # In offset order.
     alive: list[Block] = field(factory=list)
+    # In the order in which they went.
     dead: list[Block] = field(factory=list)
     end_offset: int = 0
     log_start_offset: int = 0

@@ -41,11 +41,13 @@ LONGEST_STATE = 200
 
 @frozen(kw_only=True)
 class _Order:
-    """The longest order of a part. order: numbers of operations; states: after each; culprit: the number of
-    the one that fits nowhere, None if all fit."""
+    """The longest order of a part."""
 
+    # Numbers of operations.
     order: list[int]
+    # After each.
     states: list[int]
+    # The number of the one that fits nowhere, None if all fit.
     culprit: int | None
     longest: bool
 

@@ -53,14 +53,15 @@ INVOKE, ANSWER = "invoke", "answer"
 
 @frozen(kw_only=True)
 class Shown:
-    """What a page is to show of one trace. name: of the view, where a page has several, such as healthy and
-    broken. replay: the command that shows it again, "" if there is none. sequential: the picture of
-    viewer/sequential.py."""
+    """What a page is to show of one trace."""
 
     trace: Trace
     verdicts: tuple[Verdict, ...] = ()
+    # Of the view, where a page has several, such as healthy and broken.
     name: str = ""
+    # The command that shows it again, "" if there is none.
     replay: str = ""
+    # The picture of viewer/sequential.py.
     sequential: Mapping[str, Any] | None = None
 
     @property

@@ -37,9 +37,11 @@ Address = tuple[str, int]
 
 @frozen(kw_only=True)
 class Access:
-    """How to come in. tls: None for plain TCP. user, password: of SASL/PLAIN; no user, no SASL."""
+    """How to come in."""
 
+    # None for plain TCP.
     tls: ssl.SSLContext | None = None
+    # Of SASL/PLAIN; no user, no SASL.
     user: str = ""
     password: str = field(default="", repr=False)
 
@@ -220,16 +222,18 @@ class Lane:
 @define(eq=False)
 class KafkaNetwork:
     """What impl/runtime's network is to our own brokers, this is to any Kafka: `send` to a broker by its id.
-    receive(broker, message) takes the answers. addresses: of the brokers, moved by each answer about
-    metadata. caps: the highest version of an API that is spoken, by key. patience_s: seconds until a request
-    without an answer ends its connection, as in Kafka's clients, by lane; in the others it is waited for.
-    client_id: sent with every request."""
+    receive(broker, message) takes the answers."""
 
+    # Of the brokers, moved by each answer about metadata.
     addresses: dict[int, Address]
     receive: Callable[[int, Message], None]
     access: Access = field(factory=Access)
+    # The highest version of an API that is spoken, by key.
     caps: Mapping[int, int] = field(factory=dict)
+    # Seconds until a request without an answer ends its connection, as in Kafka's clients, by lane; in the
+    # others it is waited for.
     patience_s: Mapping[str, float] = field(factory=dict)
+    # Sent with every request.
     client_id: str = CLIENT_ID
     _lanes: dict[tuple[int, str], Lane] = field(factory=dict)
     _tasks: "list[asyncio.Task[None]]" = field(factory=list)

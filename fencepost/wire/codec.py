@@ -28,12 +28,13 @@ FLEXIBLE_REQUEST_HEADER, FLEXIBLE_RESPONSE_HEADER = 2, 1
 
 @frozen(kw_only=True)
 class RequestHeader:
-    """What every request begins with. body: where the rest begins, tagged fields of the header included."""
+    """What every request begins with."""
 
     api_key: int
     version: int
     correlation_id: int
     client_id: str | None
+    # Where the rest begins, tagged fields of the header included.
     body: int
 
 

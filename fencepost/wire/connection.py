@@ -77,10 +77,11 @@ class HangUp:
 
 @frozen
 class Close:
-    """End the connection; what was written still goes out. reason: for the log. hostile: the client is to
-    blame."""
+    """End the connection; what was written still goes out."""
 
+    # For the log.
     reason: str
+    # The client is to blame.
     hostile: bool = False
 
 
@@ -134,8 +135,8 @@ class Connection:
     _delayed: Callable[[list[Action]], None] | None = field(default=None, init=False)
     # The last correlation id given to a request to the core.
     _last_number: int = field(default=0, init=False)
+    # Time without progress: since bytes came, a request began or an answer went.
     _silent_ms: int = field(default=0, init=False)
-    """Time without progress: since bytes came, a request began or an answer went."""
 
     def __attrs_post_init__(self) -> None:
         self.buffer = FrameBuffer(self.limits.request_bytes)

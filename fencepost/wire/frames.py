@@ -28,12 +28,12 @@ def framed(body: bytes) -> bytes:
 class FrameBuffer:
     """What arrived on a connection and is not taken yet."""
 
+    # Bytes of one frame, without its length.
     maximum: int
-    """Bytes of one frame, without its length."""
     _data: bytearray = field(factory=bytearray)
+    # Where the next frame begins. Taken bytes go when data arrives, all at once: one at a time they would
+    # cost a copy for each frame.
     _start: int = 0
-    """Where the next frame begins. Taken bytes go when data arrives, all at once: one at a time they would
-    cost a copy for each frame."""
 
     def __len__(self) -> int:
         return len(self._data) - self._start

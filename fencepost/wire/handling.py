@@ -41,18 +41,18 @@ class CloseConnection(Exception):  # noqa: N818  (a way to end a request, as Sto
 class BrokerView:
     """What a connection knows about its broker in addition to the core's messages."""
 
+    # Its id.
     node: int
-    """Its id."""
+    # The advertised host and port of each broker of the cluster, whether it lives or not; the core says which
+    # do.
     addresses: Callable[[], Mapping[int, tuple[str, int]]]
-    """The advertised host and port of each broker of the cluster, whether it lives or not; the core says
-    which do."""
     cluster_id: str = "fencepost"
+    # Whether the cluster has a topic __transaction_state, or may create it.
     transactions: bool = False
-    """Whether the cluster has a topic __transaction_state, or may create it."""
+    # Whether each broker is in a rack of its own, and consumers of that rack read from it (KIP-392).
     racks: bool = False
-    """Whether each broker is in a rack of its own, and consumers of that rack read from it (KIP-392)."""
+    # The feature transaction.version (KIP-890).
     transaction_version: int = 1
-    """The feature transaction.version (KIP-890)."""
 
 
 @define(eq=False, kw_only=True)
@@ -62,14 +62,14 @@ class Call:
     header: RequestHeader
     broker: BrokerView
     limits: Limits
+    # The next correlation id of this connection.
     numbers: Callable[[], int]
-    """The next correlation id of this connection."""
     authentication: Authentication
+    # The table of versions.py, for the answer that lists it.
     apis: Mapping[int, Any]
-    """The table of versions.py, for the answer that lists it."""
     client_host: str = ""
+    # How long the request itself lets its answer wait; set by its handler before it yields.
     patience_ms: int = field(default=0, init=False)
-    """How long the request itself lets its answer wait; set by its handler before it yields."""
 
     def rack(self, node: int) -> str | None:
         """The rack of a broker, if brokers have any."""

@@ -34,8 +34,8 @@ class Delay:
     """Continue after this time; later messages on the connection wait, too."""
 
     milliseconds: int
+    # Continue with this body instead, as Replace does; None: unchanged.
     body: Any = None
-    """Continue with this body instead, as Replace does; None: unchanged."""
 
 
 @frozen
@@ -44,8 +44,8 @@ class Hold:
     also if the connection has ended by then."""
 
     milliseconds: int
+    # Whether the client's side of the connection ends now.
     ends: bool = False
-    """Whether the client's side of the connection ends now."""
 
 
 @frozen
@@ -59,8 +59,8 @@ class Half:
     connection."""
 
     per_mille: int
+    # The body to send instead of the answer's; None: the answer's own.
     body: Any = None
-    """The body to send instead of the answer's; None: the answer's own."""
 
 
 @frozen

@@ -43,8 +43,8 @@ class ListOffsetsPartition(_Request0):
 
     partition_index: i32 = field(metadata={"kafka_type": "int32"})
     timestamp: i64 = field(metadata={"kafka_type": "int64"})
+    # Offsets of the answer at most.
     max_num_offsets: i32 = field(metadata={"kafka_type": "int32"}, default=i32(1))
-    """Offsets of the answer at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +70,8 @@ class ListOffsetsPartitionResponse(_Response0):
 
     partition_index: i32 = field(metadata={"kafka_type": "int32"})
     error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
+    # Empty in error.
     old_style_offsets: tuple[i64, ...] = field(metadata={"kafka_type": "int64"})
-    """Empty in error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

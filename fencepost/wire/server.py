@@ -50,13 +50,12 @@ class Server:
 
     # The broker that owns the listener.
     broker: BrokerView
+    # submit(source, request): the core gets it as a message from client `source`.
     submit: Callable[[int, Request], None]
-    """submit(source, request): the core gets it as a message from client `source`."""
+    # Whether the core serves requests now. While it does not, connections are closed and new ones refused.
     ready: Callable[[], bool] = lambda: True
-    """Whether the core serves requests now. While it does not, connections are closed and new ones
-    refused."""
+    # Ids of connections, never reused. Listeners of one simulated world share one iterator.
     sources: Iterator[int] = field(factory=lambda: itertools.count(FIRST_WIRE_CLIENT))
-    """Ids of connections, never reused. Listeners of one simulated world share one iterator."""
     # What the listener accepts and keeps.
     limits: Limits = field(factory=Limits)
     # TLS and SASL.
@@ -65,12 +64,12 @@ class Server:
     hook: Hook | None = None
     # Request kinds that are answered, by API key.
     apis: Mapping[int, Api] = APIS
+    # Bytes of requests that have arrived and have not begun, over all connections.
     buffered: int = field(default=0, init=False)
-    """Bytes of requests that have arrived and have not begun, over all connections."""
+    # Bytes of answers that clients do not read, over all connections.
     unread: int = field(default=0, init=False)
-    """Bytes of answers that clients do not read, over all connections."""
+    # Peers that do not read, and their unread bytes when they stopped; the longest ago first.
     _stalled: dict["Peer", int] = field(factory=dict, init=False)
-    """Peers that do not read, and their unread bytes when they stopped; the longest ago first."""
     # Open connections, by id.
     _peers: dict[int, "Peer"] = field(factory=dict, init=False)
     # The socket; None while it is closed.

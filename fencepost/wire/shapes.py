@@ -40,15 +40,15 @@ class Field:
     """One field of a class of kio."""
 
     name: str
+    # Its type, without None.
     kind: Any
-    """Its type, without None."""
     nullable: bool
+    # The class of its rows, or of itself; None for plain values.
     entity: Any
-    """The class of its rows, or of itself; None for plain values."""
+    # The type of an array's elements; None for a field that is not an array.
     element: Any
-    """The type of an array's elements; None for a field that is not an array."""
+    # dataclasses.MISSING where it has none.
     default: Any
-    """dataclasses.MISSING where it has none."""
 
     @property
     def rows(self) -> bool:

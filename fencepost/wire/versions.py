@@ -44,8 +44,8 @@ class Api:
     lowest: int
     highest: int
     handler: Handler
+    # If it is above `lowest`: versions below it are advertised and not spoken.
     lowest_decoded: int = -1
-    """If it is above `lowest`: versions below it are advertised and not spoken."""
 
     def speaks(self, version: int) -> bool:
         """Whether a request of this version is read."""

@@ -18,31 +18,35 @@ Log = tuple[str, int]
 
 @define(kw_only=True)
 class Slot:
-    """A record that stands. value: None for a gap; hidden: a read_committed reader is not shown it."""
+    """A record that stands."""
 
+    # None for a gap.
     value: int | None
     epoch: int
+    # A read_committed reader is not shown it.
     hidden: bool = False
 
 
 @define
 class World:
-    """What is there, and what clients saw of it. own: the first value of the transaction that goes on; owner:
-    of each log in this generation; free: when each process may begin its next operation; at: where each
-    consumer goes on."""
+    """What is there, and what clients saw of it."""
 
     random: Random
     now: int = 10
     value: int = 100
     epoch: int = 0
     generation: int = 1
+    # The first value of the transaction that goes on.
     own: int = 1 << 30
+    # Of each log in this generation.
     owner: dict[Log, int] = field(factory=dict)
     slots: dict[Log, list[Slot]] = field(factory=lambda: {log: [] for log in LOGS})
     starts: dict[Log, int] = field(factory=lambda: dict.fromkeys(LOGS, 0))
     committed: dict[Log, int] = field(factory=lambda: dict.fromkeys(LOGS, -1))
+    # When each process may begin its next operation.
     free: dict[int, int] = field(factory=dict)
     session: dict[int, int] = field(factory=dict)
+    # Where each consumer goes on.
     at: dict[tuple[int, Log], int] = field(factory=dict)
     operations: list[Operation] = field(factory=list)
     features: frozenset[str] = frozenset()

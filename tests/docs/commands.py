@@ -30,12 +30,12 @@ class Shown:
     """A command of a page."""
 
     page: Path
+    # Where it begins, from 1.
     line: int
-    """Where it begins, from 1."""
+    # The program and its arguments; what the shell does before and after it is left out.
     words: tuple[str, ...]
-    """The program and its arguments; what the shell does before and after it is left out."""
+    # Whether it is in a block and ready to be typed; else a part of a sentence, or a form.
     whole: bool
-    """Whether it is in a block and ready to be typed; else a part of a sentence, or a form."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(TOP)}:{self.line}: {shlex.join(self.words)}"

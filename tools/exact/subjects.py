@@ -16,11 +16,12 @@ from tools.ledger import TOP
 
 @frozen(kw_only=True)
 class Counted:
-    """What a stretch of seeds gave. wrong: histories on which the two differ; illegal: histories that are
-    illegal, None where the comparison does not count them."""
+    """What a stretch of seeds gave."""
 
     histories: int
+    # Histories on which the two differ.
     wrong: int
+    # Histories that are illegal, None where the comparison does not count them.
     illegal: int | None
 
 

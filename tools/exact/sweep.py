@@ -16,8 +16,9 @@ _warm: set[str] = set()
 
 @frozen(kw_only=True)
 class Stretch:
-    """Seeds [seed, seed + histories) of a subject, compared. source: digest of the code that was compared."""
+    """Seeds [seed, seed + histories) of a subject, compared."""
 
+    # Digest of the code that was compared.
     source: str
     seed: int
     histories: int

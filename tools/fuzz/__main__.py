@@ -23,10 +23,12 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @frozen(kw_only=True)
 class Done:
-    """A case. sent: messages by kind; refused: frames."""
+    """A case."""
 
     case: int
+    # Messages by kind.
     sent: dict[str, int]
+    # frames.
     refused: int
     cpu_s: float
     finding: Finding | None = None

@@ -37,13 +37,14 @@ WAYS = ("client", "broker", "network")
 
 @define
 class Finding:
-    """What went wrong. last: the messages before (a broker whose disk is busy takes them later); trace: the
-    exception, or the halts."""
+    """What went wrong."""
 
     case: int
     way: str
     number: int
+    # The messages before (a broker whose disk is busy takes them later).
     last: str
+    # The exception, or the halts.
     trace: str
 
 

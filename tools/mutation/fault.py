@@ -10,19 +10,21 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Fault:
-    """`after` instead of `before` at bytes [start, end) of `file`. scope: the function or class, "" outside
-    of any; occurrence: of the same replacement there, from 0; lines: first and last of the statement, whose
-    tests are asked; at_import: it runs when the module is imported."""
+    """`after` instead of `before` at bytes [start, end) of `file`."""
 
     file: str
+    # The function or class, "" outside of any.
     scope: str
     kind: str
     before: str
     after: str
     start: int
     end: int
+    # First and last of the statement, whose tests are asked.
     lines: tuple[int, int]
+    # It runs when the module is imported.
     at_import: bool
+    # Of the same replacement there, from 0.
     occurrence: int = 0
 
     @property

@@ -65,18 +65,20 @@ def _is_words(node: ast.AST) -> bool:
 
 @define(eq=False)
 class Finder(ast.NodeVisitor):
-    """A walk over a source. scopes: names of the functions and classes around; lines: of the statement
-    around; depth: functions around; known: names and attributes of the file, and builtins: only those are
-    swapped in, as others would fail at once."""
+    """A walk over a source."""
 
     file: str
     text: str
     found: list[Fault] = field(factory=list)
+    # Names of the functions and classes around.
     scopes: list[str] = field(factory=list)
+    # Of the statement around.
     lines: tuple[int, int] = (1, 1)
+    # Functions around.
     depth: int = 0
     source: bytes = field(init=False)
     starts: list[int] = field(init=False)
+    # Names and attributes of the file, and builtins: only those are swapped in, as others would fail at once.
     known: frozenset[str] = frozenset()
 
     def __attrs_post_init__(self) -> None:

@@ -31,11 +31,13 @@ Call = Callable[[], Any]
 
 @frozen(kw_only=True)
 class Ended:
-    """What became of a process. answer: what its call returned, None if it died; died: "time", the signal, or
-    "no answer"; seconds: of wall clock."""
+    """What became of a process."""
 
+    # What its call returned, None if it died.
     answer: Any
+    # "time", the signal, or "no answer".
     died: str = ""
+    # Of wall clock.
     seconds: float = 0.0
 
 

@@ -52,10 +52,12 @@ END_S = READY_S = 120
 
 @frozen(kw_only=True)
 class Result:
-    """A case. outcome: ok, failed or absent. worked: what the application said of itself."""
+    """A case."""
 
     case: str
+    # Ok, failed or absent.
     outcome: str
+    # What the application said of itself.
     worked: str = ""
     records: int = 0
     commits: int = 0

@@ -21,15 +21,15 @@ LYING = "lying-fsync"
 class Row:
     """A campaign."""
 
+    # As `--system` has it.
     system: str
-    """As `--system` has it."""
     runs: int
+    # Of the swarm for real systems.
     profile: str = STRONG_PROFILE
-    """Of the swarm for real systems."""
+    # What has to be found; empty: nothing may be.
     control: str = ""
-    """What has to be found; empty: nothing may be."""
+    # `links`, `disks`.
     extra: frozenset[str] = field(factory=frozenset)
-    """`links`, `disks`."""
 
     @property
     def name(self) -> str:

@@ -31,14 +31,16 @@ def adjusted_rand(one: Sequence[object], other: Sequence[object]) -> float:
 
 @frozen(kw_only=True)
 class OfBug:
-    """What became of a planted bug. groups: number -> its traces in that group; own: whether it is the
-    majority of any group, so that it is not lost in another; told: the first feature, of the first FIRST of
-    the largest such group, that is the protection's own step ("" for none)."""
+    """What became of a planted bug."""
 
     bug: str
     traces: int
+    # Number -> its traces in that group.
     groups: dict[int, int]
+    # Whether it is the majority of any group, so that it is not lost in another.
     own: bool
+    # The first feature, of the first FIRST of the largest such group, that is the protection's own step (""
+    # for none).
     told: str
 
 

@@ -34,15 +34,19 @@ NICE = 15
 
 @frozen(kw_only=True)
 class Wanted:
-    """Runs to find. key: the folder's name; bugs: planted; profiles: of the swarm, by turns; own: each of
-    these sets of anomalies must be among what a run shows, so that a run with two bugs shows both; runs: how
-    many; seeds: to try at most."""
+    """Runs to find."""
 
+    # The folder's name.
     key: str
+    # planted.
     bugs: tuple[str, ...]
+    # Of the swarm, by turns.
     profiles: tuple[str, ...]
+    # Each of these sets of anomalies must be among what a run shows, so that a run with two bugs shows both.
     own: tuple[frozenset[str], ...]
+    # How many.
     runs: int
+    # To try at most.
     seeds: int
 
 
@@ -90,10 +94,11 @@ def _tried(wanted: Wanted, seeds: range) -> tuple[list[Rows], int]:
 
 @frozen(kw_only=True)
 class Chunk:
-    """Seeds [first, first + tried); kept: runs of them that are what is wanted."""
+    """Seeds [first, first + tried)."""
 
     first: int
     tried: int
+    # Runs of them that are what is wanted.
     kept: int
 
 
@@ -110,10 +115,11 @@ def kept_of(ledger: Ledger[Chunk]) -> int:
 
 @define(eq=False)
 class _Harvest:
-    """Of one key. given: seeds from the first on that are tried, or under way."""
+    """Of one key."""
 
     wanted: Wanted
     ledger: Ledger[Chunk]
+    # Seeds from the first on that are tried, or under way.
     given: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:

@@ -48,12 +48,14 @@ class Passing:
 
 @frozen(kw_only=True)
 class Cause:
-    """What is known of a finding's cause. passing: the closest first; tried: neighbours that were run;
-    failing: the run that they are held against."""
+    """What is known of a finding's cause."""
 
     plan: Plan
+    # The run that they are held against.
     failing: Trace
+    # The closest first.
     passing: tuple[Passing, ...]
+    # Neighbours that were run.
     tried: int
 
     @property

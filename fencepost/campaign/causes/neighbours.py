@@ -17,10 +17,11 @@ MOST_OPERATIONS = 40
 
 @frozen(kw_only=True)
 class Neighbour:
-    """A plan near a failing one. kind: protection, fault, operation or delay; says: what is different, after
-    "with" or "without"."""
+    """A plan near a failing one."""
 
+    # Protection, fault, operation or delay.
     kind: str
+    # What is different, after "with" or "without".
     says: str
     plan: Plan
 

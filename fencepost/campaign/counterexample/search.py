@@ -46,10 +46,11 @@ class Reproduction:
 
 @frozen(kw_only=True)
 class Fruitless:
-    """No draft was one. near: how many showed the bug, but something without it too."""
+    """No draft was one."""
 
     drafts: int
     runs: int
+    # How many showed the bug, but something without it too.
     near: int
 
 

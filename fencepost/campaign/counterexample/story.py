@@ -27,11 +27,13 @@ FOLLOWING = ("fetch", "truncate", "out_of_range")
 
 @frozen(kw_only=True)
 class StoryStep:
-    """One step. before, after: the states around it. era: the leader epoch that it belongs to."""
+    """One step."""
 
     action: tuple[Any, ...]
+    # The states around it.
     before: ReplicationState
     after: ReplicationState
+    # The leader epoch that it belongs to.
     era: int
 
     @property

@@ -36,11 +36,13 @@ RECHECK_ONE_IN = 50
 
 @frozen(kw_only=True)
 class CampaignProgress:
-    """How far a campaign is. findings: runs with a finding so far; result: the run that was just counted."""
+    """How far a campaign is."""
 
     done: int
     total: int
+    # Runs with a finding so far.
     findings: int
+    # The run that was just counted.
     result: RunResult
 
 
@@ -50,20 +52,18 @@ def _ignore(progress: CampaignProgress) -> None:
 
 @frozen(kw_only=True)
 class Campaign:
-    """A campaign to be driven. out: the folder of traces and verdicts, None to keep nothing (then every
-    failing seed can be run again).
-
-    until: a result for which it is true ends the search: seeds above it are not begun, those below it are
-    finished, so that the lowest such seed is known. recheck_one_in: size of the sample that is run twice; 0
-    for none.
-    """
+    """A campaign to be driven."""
 
     seeds: range
     job: Job = field(factory=Job)
     jobs: int = 1
+    # The folder of traces and verdicts, None to keep nothing (then every failing seed can be run again).
     out: Path | None = None
     resume: bool = False
+    # A result for which it is true ends the search: seeds above it are not begun, those below it are
+    # finished, so that the lowest such seed is known.
     until: Callable[[RunResult], bool] | None = None
+    # Size of the sample that is run twice; 0 for none.
     recheck_one_in: int = RECHECK_ONE_IN
     command: tuple[str, ...] = COMMAND
     task_limit_s: float = TASK_LIMIT_S

@@ -129,10 +129,12 @@ def _read(path: Path) -> tuple[dict[int, RunResult], int]:
 
 @define
 class Ledger:
-    """The verdicts of a campaign. earlier: those of previous sittings, by seed; file: open for appending."""
+    """The verdicts of a campaign."""
 
     path: Path
+    # Those of previous sittings, by seed.
     earlier: dict[int, RunResult]
+    # Open for appending.
     file: BinaryIO
 
     @classmethod

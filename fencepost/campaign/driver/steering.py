@@ -44,8 +44,8 @@ class Steering:
     reached: dict[int, set[str]] = field(factory=dict)
     ended: dict[int, set[int]] = field(factory=dict)
     marks: dict[int, tuple[str, ...]] = field(factory=dict)
+    # The profile of each round that has begun.
     _names: dict[int, str] = field(factory=dict, init=False)
-    """The profile of each round that has begun."""
 
     def __attrs_post_init__(self) -> None:
         job = self.job

@@ -17,12 +17,12 @@ UNENDED = 1 << 62
 
 @frozen
 class Span:
-    """A fault at a broker, from its onset to its end, in nanoseconds of the trace. epochs: the leader epochs
-    of the partitions that the broker had a replica of when it began."""
+    """A fault at a broker, from its onset to its end, in nanoseconds of the trace."""
 
     node: int
     begin: int
     end: int
+    # The leader epochs of the partitions that the broker had a replica of when it began.
     epochs: dict[Key, int]
 
 

@@ -30,11 +30,12 @@ class OutOfTimeError(Exception):
 
 @frozen(kw_only=True)
 class Target:
-    """What must remain. checks: judges to ask, the one that found it first. among: it is enough that the
-    anomaly is among the findings; otherwise it has to be the name of the trace."""
+    """What must remain."""
 
     anomaly: str
+    # Judges to ask, the one that found it first.
     checks: tuple[str, ...] = DEFAULT_CHECKS
+    # It is enough that the anomaly is among the findings; otherwise it has to be the name of the trace.
     among: bool = False
 
     def shown_by(self, trace: Trace) -> bool:
@@ -113,9 +114,10 @@ def _seen(verdict: Verdict) -> str:
 
 
 class Oracle(Protocol):
-    """Answers for many candidates at once. runs: candidates that were run and judged."""
+    """Answers for many candidates at once."""
 
     target: Target
+    # Candidates that were run and judged.
     runs: int
 
     def first(self, candidates: Sequence[Plan]) -> int | None:
@@ -131,12 +133,13 @@ def key_of(plan: Plan) -> bytes:
 
 @define(eq=False, kw_only=True)
 class InProcess:
-    """Runs candidates here, one after another. seconds: from now on, None for no limit. known: answers so
-    far."""
+    """Runs candidates here, one after another."""
 
     target: Target
+    # From now on, None for no limit.
     seconds: float | None = None
     runs: int = field(default=0, init=False)
+    # Answers so far.
     known: dict[bytes, bool] = field(factory=dict, init=False)
     started: float = field(factory=time.monotonic, init=False)
 

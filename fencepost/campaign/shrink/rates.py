@@ -52,10 +52,10 @@ class Rate:
     """What repetitions came to."""
 
     runs: int
+    # How many runs showed each.
     anomalies: dict[str, int]
-    """How many runs showed each."""
+    # Runs that were too weak, or that a judge could not decide.
     undecided: int
-    """Runs that were too weak, or that a judge could not decide."""
     results: tuple[RunResult, ...] = ()
 
     def words(self) -> str:
@@ -67,10 +67,10 @@ class Rate:
 
 @define(eq=False)
 class Repeater:
-    """Runs plans again and again in one cluster at a time; a context manager. folder: of the cluster's
-    files, which are removed with it."""
+    """Runs plans again and again in one cluster at a time; a context manager."""
 
     job: Job
+    # Of the cluster's files, which are removed with it.
     folder: Path
     worker: RealWorker = field(init=False)
 
@@ -172,17 +172,17 @@ class RateOracle:
     """shrink/oracle.py's Oracle over repetitions."""
 
     target: Target
+    # Of the plan that is shrunk: how often its runs show the target, as rate_of has it.
     rate: float
-    """Of the plan that is shrunk: how often its runs show the target, as rate_of has it."""
+    # Runs a plan, as Repeater.once.
     once: Callable[[Plan], RunResult]
-    """Runs a plan, as Repeater.once."""
+    # Longest time of the shrink; None: none but `most`.
     seconds: float | None = None
-    """Longest time of the shrink; None: none but `most`."""
+    # Runs after which it ends.
     most: int = MOST_RUNS
-    """Runs after which it ends."""
     runs: int = 0
+    # Runs that showed it and runs so far, by plan.
     rates: dict[bytes, tuple[int, int]] = field(factory=dict)
-    """Runs that showed it and runs so far, by plan."""
     _started: float = field(factory=time.monotonic, init=False)
 
     def first(self, candidates: Sequence[Plan]) -> int | None:

@@ -30,27 +30,29 @@ MOST_ROUNDS = 30
 
 @frozen(kw_only=True)
 class ShrinkProgress:
-    """How far it is. operations, faults: of the best plan so far; runs: candidates judged."""
+    """How far it is."""
 
+    # Of the best plan so far.
     operations: int
     faults: int
+    # Candidates judged.
     runs: int
 
 
 @frozen(kw_only=True)
 class Shrunk:
-    """What shrinking came to. original, plan: before and after. runs: candidates run and judged; rounds: of
-    all passes, the last one without a change.
+    """What shrinking came to."""
 
-    finished: nothing more can be removed; false where a limit of time or a Ctrl-C (interrupted) ended it.
-    """
-
+    # Before and after.
     original: Plan
     plan: Plan
     anomaly: str
+    # Candidates run and judged.
     runs: int
+    # Of all passes, the last one without a change.
     rounds: int
     wall_s: float
+    # Nothing more can be removed; false where a limit of time or a Ctrl-C (interrupted) ended it.
     finished: bool
     interrupted: bool = False
 
@@ -65,9 +67,9 @@ def _ignore_plan(plan: Plan) -> None:
 
 @define(eq=False, kw_only=True)
 class Shrinker:
-    """A plan under way. plan: the best so far; it always shows the anomaly. on_better hears of each that
-    replaces it."""
+    """A plan under way."""
 
+    # The best so far; it always shows the anomaly. on_better hears of each that replaces it.
     plan: Plan
     oracle: Oracle
     on_better: Callable[[Plan], None] = _ignore_plan

@@ -38,23 +38,24 @@ PATIENCE_S = 0.5
 
 @frozen(kw_only=True)
 class Candidate(Task):
-    """What a worker judges next. seed: a number of the driver's. plan: JSON."""
+    """What a worker judges next. seed: a number of the driver's."""
 
+    # JSON.
     plan: str = ""
 
 
 @define(eq=False, kw_only=True)
 class Workers:
-    """Runs candidates in worker processes; see shrink_oracle.Oracle. seconds: from now on, None for no limit.
-
-    known: answers so far, by key. asked: candidates in hand, by their number.
-    """
+    """Runs candidates in worker processes; see shrink_oracle.Oracle."""
 
     target: Target
     jobs: int
+    # From now on, None for no limit.
     seconds: float | None = None
     runs: int = field(default=0, init=False)
+    # Answers so far, by key.
     known: dict[bytes, bool] = field(factory=dict, init=False)
+    # Candidates in hand, by their number.
     asked: dict[int, bytes] = field(factory=dict, init=False)
     started: float = field(factory=time.monotonic, init=False)
     _numbers: int = field(default=0, init=False)

@@ -79,56 +79,53 @@ class Profile:
     # operators who ask again and again.
     stormy: int = 0
     restless: int = 0
+    # Plans in a hundred whose clients append as pipelined producers, mostly idempotent ones.
     producers: int = 0
-    """Plans in a hundred whose clients append as pipelined producers, mostly idempotent ones."""
+    # Plans in a hundred in which leadership moves faster than replicas can follow.
     quick: int = 0
-    """Plans in a hundred in which leadership moves faster than replicas can follow."""
+    # Plans in a hundred with consumers in groups.
     groups: int = 0
-    """Plans in a hundred with consumers in groups."""
+    # Plans in a hundred with processes that consume, transform and produce in transactions.
     transactions: int = 0
-    """Plans in a hundred with processes that consume, transform and produce in transactions."""
+    # Plans in a hundred whose topic lets a broker outside the ISR lead when nobody inside can.
     unclean: int = 0
-    """Plans in a hundred whose topic lets a broker outside the ISR lead when nobody inside can."""
+    # Of the faults of quick elections, how many in a hundred follow a step of the protocol.
     followed: int = 0
-    """Of the faults of quick elections, how many in a hundred follow a step of the protocol."""
+    # Plans in a hundred in which several leaders in a row go as soon as they have written.
     relayed: int = 0
-    """Plans in a hundred in which several leaders in a row go as soon as they have written."""
+    # Plans in a hundred in which brokers fall silent before their sessions end.
     silenced: int = 0
-    """Plans in a hundred in which brokers fall silent before their sessions end."""
+    # Plans in a hundred in which disks fail for a moment while producers go on sending what was not answered.
     retried: int = 0
-    """Plans in a hundred in which disks fail for a moment while producers go on sending what was not
-    answered."""
 
+    # Plans in a hundred in which operators ask for the next thing while the last one is being carried out.
     hasty: int = 0
-    """Plans in a hundred in which operators ask for the next thing while the last one is being carried
-    out."""
+    # Of a hundred plans that delete a topic: how many create it again under the same name.
     names_again: int = 0
-    """Of a hundred plans that delete a topic: how many create it again under the same name."""
+    # Of a hundred plans with groups: how many have consumers that only come and leave, with time between.
+    # What a group does then has no excuse.
     gentle: int = 0
-    """Of a hundred plans with groups: how many have consumers that only come and leave, with time between.
-    What a group does then has no excuse."""
+    # Of a hundred plans with groups: how many have names of any length and script, and one to five partitions
+    # of __consumer_offsets, so that their hash matters.
     named: int = 0
-    """Of a hundred plans with groups: how many have names of any length and script, and one to five
-    partitions of __consumer_offsets, so that their hash matters."""
+    # Of a hundred plans with groups: how many have consumers that work for longer than a session between two
+    # polls, so that others wait as long for them to join.
     busy: int = 0
-    """Of a hundred plans with groups: how many have consumers that work for longer than a session between two
-    polls, so that others wait as long for them to join."""
+    # Plans in a hundred in which each fault comes when the cluster has got over the last one.
     lone: int = 0
-    """Plans in a hundred in which each fault comes when the cluster has got over the last one."""
+    # Plans in a hundred with stretches of calm between bursts of faults, or without any fault.
     rests: int = 0
-    """Plans in a hundred with stretches of calm between bursts of faults, or without any fault."""
+    # Plans in a hundred without faults, of a profile that is mixed.
     calm: int = 0
-    """Plans in a hundred without faults, of a profile that is mixed."""
+    # Of a hundred requests for an offset: how many ask for that of a time, or for the log start.
     other_ends: int = 0
-    """Of a hundred requests for an offset: how many ask for that of a time, or for the log start."""
+    # Plans in a hundred with an index entry for about every other batch; else one segment has a few at most.
     indexed: int = 0
-    """Plans in a hundred with an index entry for about every other batch; else one segment has a few at
-    most."""
+    # Of a real system: orders of the steps of a targeted schedule (schedules.py), to draw from.
     orders: tuple[str, ...] = ()
-    """Of a real system: orders of the steps of a targeted schedule (schedules.py), to draw from."""
+    # Whether each plan draws its own part of these features first (subset.py): a percentage is then the
+    # chance that a plan has the feature.
     mixed: bool = False
-    """Whether each plan draws its own part of these features first (subset.py): a percentage is then the
-    chance that a plan has the feature."""
 
 
 PERCENTAGES = tuple(attribute.name for attribute in fields(Profile) if attribute.type is int)

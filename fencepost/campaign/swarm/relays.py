@@ -39,13 +39,14 @@ def with_relays(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
 
 @frozen(kw_only=True)
 class Reigns:
-    """What a profile of short reigns draws from. label: of its draws; latency_us: of its network, slowest_us:
-    more on its slowest links; balanced: clusters in a hundred that look for preferred leaders, every
-    balance_ms."""
+    """What a profile of short reigns draws from."""
 
+    # Of its draws.
     label: str
+    # Of its network, slowest_us: more on its slowest links.
     latency_us: int
     slowest_us: int
+    # Clusters in a hundred that look for preferred leaders, every balance_ms.
     balanced: int
     balance_ms: tuple[int, int]
 

@@ -49,9 +49,11 @@ SHORT = 30
 
 @frozen(kw_only=True)
 class Schedule:
-    """What is drawn of one. order: a name of ORDERS; dark: whether the leader loses power."""
+    """What is drawn of one."""
 
+    # A name of ORDERS.
     order: str
+    # Whether the leader loses power.
     dark: bool = False
 
 

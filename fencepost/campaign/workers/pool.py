@@ -34,11 +34,13 @@ _LINE_MAX = 1 << 20
 
 @frozen(kw_only=True)
 class WorkerAnswer:
-    """What a process said. result: None if it died instead; why: how it died."""
+    """What a process said."""
 
     process: int
     task: Task
+    # None if it died instead.
     result: RunResult | None
+    # How it died.
     why: str = ""
 
 
@@ -78,14 +80,15 @@ class Process:
 
 @define
 class Pool:
-    """Processes by slot. orders: builds the first line for a slot; started: how many processes there ever
-    were."""
+    """Processes by slot."""
 
     jobs: int
+    # Builds the first line for a slot.
     orders: Callable[[int], bytes]
     command: tuple[str, ...] = COMMAND
     task_limit_s: float = TASK_LIMIT_S
     processes: dict[int, Process] = field(factory=dict, init=False)
+    # How many processes there ever were.
     started: int = field(default=0, init=False)
     _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector, init=False)
 

@@ -51,14 +51,14 @@ class Clusters:
     """One cluster at a time."""
 
     orders: Orders
+    # Where the folders of the clusters are.
     folder: Path
-    """Where the folders of the clusters are."""
+    # The one that runs; None: the next run starts one.
     system: System | None = None
-    """The one that runs; None: the next run starts one."""
+    # Of this cluster.
     runs: int = 0
-    """Of this cluster."""
+    # Clusters so far.
     started: int = 0
-    """Clusters so far."""
     _place: Path = field(factory=Path)
 
     def take(self) -> System:
@@ -98,12 +98,12 @@ class Clusters:
 class RealWorker(Worker):
     """Runs each seed's plan in its cluster."""
 
+    # Whether a cluster that is whole again after a finding goes on: for repetitions, of which most have one,
+    # and nobody looks at it afterwards. A new one takes as long as a run.
     keeps_clusters: bool = False
-    """Whether a cluster that is whole again after a finding goes on: for repetitions, of which most have
-    one, and nobody looks at it afterwards. A new one takes as long as a run."""
     clusters: Clusters = field(init=False)
+    # The last one.
     run: RealRun | None = field(default=None, init=False)
-    """The last one."""
 
     def __attrs_post_init__(self) -> None:
         self.clusters = Clusters(orders=self.orders, folder=Path(self.orders.out or ".") / CLUSTERS)

@@ -22,31 +22,30 @@ MOST_SEEDS_NAMED = 1_000
 
 @frozen(kw_only=True)
 class Job:
-    """What all runs of a campaign share. plan: JSON of a plan that every seed runs ("": the swarm makes one
-    per seed).
-
-    faults: kinds that the swarm draws from, () for all of the profile's. bugs: planted in every run. checks:
-    judges by name, None for the default ones. steer_from: the first seed of a campaign that is steered
-    (driver/steering.py), -1 for one that is not.
-    """
+    """What all runs of a campaign share."""
 
     profile: str = "default"
+    # Planted in every run.
     bugs: tuple[str, ...] = ()
+    # JSON of a plan that every seed runs ("": the swarm makes one per seed).
     plan: str = ""
+    # Judges by name, None for the default ones.
     checks: tuple[str, ...] | None = None
+    # Kinds that the swarm draws from, () for all of the profile's.
     faults: tuple[str, ...] = ()
+    # The first seed of a campaign that is steered (driver/steering.py), -1 for one that is not.
     steer_from: int = -1
+    # What is broken (systems/named.py). In another system than the simulation a seed determines the plan, but
+    # not the run.
     system: str = SIMULATION
-    """What is broken (systems/named.py). In another system than the simulation a seed determines the plan,
-    but not the run."""
+    # Options of a system, by the names of systems/named.py.
     system_options: dict[str, str] = Factory(dict)
-    """Options of a system, by the names of systems/named.py."""
+    # Of a real system: what the campaign has to find (swarm/real_systems.py: CONTROLS).
     control: str = ""
-    """Of a real system: what the campaign has to find (swarm/real_systems.py: CONTROLS)."""
+    # Whether runs ask their brokers about state that no client sees (plan.asking).
     asking: bool = True
-    """Whether runs ask their brokers about state that no client sees (plan.asking)."""
+    # Of a real system: runs before it is started anew. A finding does that, too.
     runs_per_cluster: int = 25
-    """Of a real system: runs before it is started anew. A finding does that, too."""
 
     @property
     def real(self) -> bool:
@@ -56,45 +55,47 @@ class Job:
 
 @frozen(kw_only=True)
 class Orders:
-    """The first line that a worker reads: what it needs to know once. out: the folder of traces, "" keeps
-    none; name: of its journal."""
+    """The first line that a worker reads: what it needs to know once."""
 
     job: Job
+    # The folder of traces, "" keeps none.
     out: str
+    # Of its journal.
     name: str
 
 
 @frozen(kw_only=True)
 class Task:
-    """What a worker does next. kind: run (and keep and judge), recheck (run again, digest only), judge (a
-    stored run). profile: of its plan, "": the job's."""
+    """What a worker does next."""
 
     seed: int
+    # Run (and keep and judge), recheck (run again, digest only), judge (a stored run).
     kind: str = field(default="run", validator=in_(("run", "recheck", "judge")))
+    # Of its plan, "": the job's.
     profile: str = ""
 
 
 @frozen(kw_only=True)
 class RunResult:
-    """What one task came to. crash: the exception of a run that did not end ("" if it did); wall_ms: real
-    time it took.
-
-    decision: None for a recheck or a crash. marks: what the run reached (marks/marks.py). rotated: the worker
-    began a new journal, the old one may be sealed.
-    """
+    """What one task came to."""
 
     seed: int
     kind: str = "run"
     digest: str = ""
+    # None for a recheck or a crash.
     decision: Decision | None = None
     anomaly: str | None = None
     findings: tuple[Finding, ...] = ()
     reason: str = ""
+    # The exception of a run that did not end ("" if it did).
     crash: str = ""
     operations: int = 0
     events: int = 0
+    # Real time it took.
     wall_ms: int = 0
+    # What the run reached (marks/marks.py).
     marks: tuple[str, ...] = ()
+    # The worker began a new journal, the old one may be sealed.
     rotated: bool = False
 
     @property

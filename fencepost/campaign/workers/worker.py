@@ -43,12 +43,13 @@ MOST_FINDINGS = 20
 
 @define(kw_only=True)
 class Worker:
-    """One worker. journal: open from the first run that is kept; rotations: how many journals were closed
-    before it."""
+    """One worker."""
 
     orders: Orders
     rotate_bytes: int = ROTATE_BYTES
+    # Open from the first run that is kept.
     journal: JournalWriter | None = field(default=None, init=False)
+    # How many journals were closed before it.
     rotations: int = field(default=0, init=False)
 
     def do(self, task: Task) -> RunResult:

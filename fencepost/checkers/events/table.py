@@ -27,10 +27,11 @@ from fencepost.traces.trace import Trace
 
 @define(kw_only=True)
 class EventTables:
-    """Whole traces of one row group. headers: the traces without operations and events. operations: at least
-    SHOWN_COLUMNS, where the invariants are asked."""
+    """Whole traces of one row group."""
 
     tables: Tables
+    # The traces without operations and events. operations: at least SHOWN_COLUMNS, where the invariants are
+    # asked.
     headers: Sequence[Trace]
     _traces: list[Trace] | None = field(default=None, init=False)
 

@@ -71,9 +71,9 @@ class Commit:
     who: tuple[int, int] = (0, 0)
     # How often the client had sent it by then.
     attempts: int = 1
+    # auto, sync, async: the client commits what its polls returned. before: it commits before processing. ""
+    # if the history does not say.
     mode: str = ""
-    """auto, sync, async: the client commits what its polls returned. before: it commits before processing. ""
-    if the history does not say."""
 
 
 @frozen(kw_only=True)
@@ -91,8 +91,8 @@ class Fetch:
     # The epoch in which the coordinator answered. A coordinator that does not know its successor may return
     # what was correct in its own epoch; Kafka accepts that.
     epoch: int = NO_EPOCH
+    # Process and session of the client.
     who: tuple[int, int] = (0, 0)
-    """Process and session of the client."""
 
 
 @frozen(kw_only=True)
@@ -119,8 +119,9 @@ class Got:
 
 @frozen(kw_only=True)
 class Began:
-    """A poll that read from this offset. who: process and session of the client."""
+    """A poll that read from this offset."""
 
+    # Process and session of the client.
     who: tuple[int, int]
     generation: int
     completion: int
@@ -145,8 +146,8 @@ class GroupOperations:
     fetches: dict[Partition, list[Fetch]] = field(factory=dict)
     # The records that polls returned, by partition, in the order of invocation.
     got: dict[Partition, list[Got]] = field(factory=dict)
+    # The start offsets of polls by partition, with or without records.
     begun: dict[Partition, list["Began"]] = field(factory=dict)
-    """The start offsets of polls by partition, with or without records."""
 
     @property
     def partitions(self) -> list[Partition]:

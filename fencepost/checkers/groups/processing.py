@@ -68,8 +68,9 @@ class Tally:
 
 @frozen(kw_only=True)
 class Processed:
-    """The result for one partition. findings: at most one for each anomaly."""
+    """The result for one partition."""
 
+    # At most one for each anomaly.
     findings: tuple[Finding, ...]
     facts: tuple[GroupFact, ...]
 

@@ -60,16 +60,14 @@ class Committed:
 
 @define
 class CommitSafe:
-    """The state of the invariant.
-
-    keys: the keys of the records of compacted topics, and whether each is a tombstone, by value id.
-    partitions: what was exposed in each.
-    """
+    """The state of the invariant."""
 
     replicas: Replicas
     findings: Findings
     loss: tuple[LossRange, ...]
+    # The keys of the records of compacted topics, and whether each is a tombstone, by value id.
     keys: Mapping[int, tuple[str, bool]] = field(factory=dict)
+    # What was exposed in each.
     partitions: dict[Key, Committed] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

@@ -18,12 +18,14 @@ NEVER_ENDED = "every deletion of a topic has ended"
 
 @define
 class Deletion:
-    """The state of the invariant, by topic. requested: position of the request; replicas: the brokers of each
-    partition; gone: position at which the topic's node was removed."""
+    """The state of the invariant, by topic."""
 
     findings: Findings
+    # Position of the request.
     requested: dict[str, int] = field(factory=dict)
+    # The brokers of each partition.
     replicas: dict[str, dict[int, tuple[int, ...]]] = field(factory=dict)
+    # Position at which the topic's node was removed.
     gone: dict[str, int] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

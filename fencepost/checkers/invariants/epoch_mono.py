@@ -20,15 +20,14 @@ DELETED = "replica_deleted"
 
 @define
 class EpochMono:
-    """The state of the invariant.
-
-    states: ZooKeeper's last (leader epoch, leader, position). led: (broker, position) by leader epoch. known:
-    a broker's last (leader epoch, position) per partition, in this incarnation.
-    """
+    """The state of the invariant."""
 
     findings: Findings
+    # ZooKeeper's last (leader epoch, leader, position).
     states: dict[Key, tuple[int, int, int]] = field(factory=dict)
+    # (broker, position) by leader epoch.
     led: dict[Key, dict[int, tuple[int, int]]] = field(factory=dict)
+    # A broker's last (leader epoch, position) per partition, in this incarnation.
     known: dict[int, dict[Key, tuple[int, int]]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

@@ -17,10 +17,10 @@ from fencepost.traces.events import Event, Name
 
 @define
 class HighWatermarkBounds:
-    """The state of the invariant. starts: for each replica (log start offset, position of the event that
-    reported it)."""
+    """The state of the invariant."""
 
     findings: Findings
+    # For each replica (log start offset, position of the event that reported it).
     starts: dict[tuple[Key, int], tuple[int, int]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

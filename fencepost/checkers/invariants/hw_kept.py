@@ -27,14 +27,13 @@ LIES, POWER_LOSS = "lying_fsync", "power_loss"
 
 @define
 class HighWatermarkKept:
-    """The state of the invariant.
-
-    least: by broker and replica, the lowest high watermark since its last start, and the position of the
-    event that reported it. lied: brokers with a disk that has lied since its last power loss.
-    """
+    """The state of the invariant."""
 
     findings: Findings
+    # By broker and replica, the lowest high watermark since its last start, and the position of the event
+    # that reported it.
     least: dict[int, dict[Key, tuple[int, int]]] = field(factory=dict)
+    # Brokers with a disk that has lied since its last power loss.
     lied: set[int] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

@@ -68,14 +68,13 @@ LISTED = Function.LIST_OFFSETS
 
 @define
 class HighWatermarkMono:
-    """The state of the invariant, by partition.
-
-    led: leader epochs that began. led_again: the times at which an epoch's leader took over again, ascending.
-    """
+    """The state of the invariant, by partition."""
 
     findings: Findings
     claims: Claims
+    # Leader epochs that began.
     led: set[tuple[Key, int]] = field(factory=set)
+    # The times at which an epoch's leader took over again, ascending.
     led_again: dict[tuple[Key, int], list[int]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

@@ -24,13 +24,13 @@ committed; or the ISR's last member was killed, and nobody else may lead."""
 
 @define
 class InSyncState:
-    """ZooKeeper's state of a partition, written at `position`. versions: its ISR by version of the node, in
-    this leader epoch."""
+    """ZooKeeper's state of a partition, written at `position`."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
     position: int
+    # Its ISR by version of the node, in this leader epoch.
     versions: dict[int, tuple[int, ...]] = field(factory=dict)
 
 

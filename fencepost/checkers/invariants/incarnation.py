@@ -34,10 +34,10 @@ def known_broker_epoch(detail: str) -> int:
 
 @define
 class Incarnation:
-    """The state of the invariant. registered: the broker epoch of each broker, with the position of its
-    registration."""
+    """The state of the invariant."""
 
     findings: Findings
+    # The broker epoch of each broker, with the position of its registration.
     registered: dict[int, tuple[int, int]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

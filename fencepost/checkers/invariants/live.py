@@ -19,10 +19,10 @@ MOST_REASONS = 3
 
 @define
 class Live:
-    """The state of the rule. healed: the position of the phase that began when the faults had ended; -1
-    before."""
+    """The state of the rule."""
 
     findings: Findings
+    # The position of the phase that began when the faults had ended; -1 before.
     healed: int = -1
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

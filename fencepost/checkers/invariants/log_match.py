@@ -22,10 +22,11 @@ from fencepost.traces.trace import LossRange
 
 @define
 class Names:
-    """The records of one partition. batches: (leader epoch, base offset) -> values, as first appended.
-    records: leader epoch -> offset -> value."""
+    """The records of one partition."""
 
+    # (leader epoch, base offset) -> values, as first appended.
     batches: dict[tuple[int, int], tuple[int, ...]] = field(factory=dict)
+    # Leader epoch -> offset -> value.
     records: dict[int, dict[int, int]] = field(factory=dict)
 
 

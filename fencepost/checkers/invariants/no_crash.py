@@ -18,14 +18,14 @@ from fencepost.traces.events import Event, Name
 class ErrorDetail:
     """What an implementation_error says in its detail."""
 
+    # The exception's message.
     says: str = ""
-    """The exception's message."""
+    # What was being stepped: the kind of input.
     during: str = ""
-    """What was being stepped: the kind of input."""
+    # The innermost frames, the one that raised first.
     at: tuple[str, ...] = ()
-    """The innermost frames, the one that raised first."""
+    # Of a client; -1 for a broker.
     process: int = -1
-    """Of a client; -1 for a broker."""
 
 
 @define

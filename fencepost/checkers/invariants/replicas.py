@@ -17,16 +17,16 @@ Key = tuple[str | None, int]
 
 @define
 class FinalLog:
-    """A replica's log as dumped at the end. rows: the positions of its REPLICA_LOG events, with the base
-    offset of each."""
+    """A replica's log as dumped at the end."""
 
     log: ReplicaLog = field(factory=ReplicaLog)
     high_watermark: int = 0
     log_start_offset: int = 0
+    # The positions of its REPLICA_LOG events, with the base offset of each.
     rows: list[tuple[int, int]] = field(factory=list)
+    # Whether the broker has opened the log since its disk last lost something. Before that, what it has to
+    # take from others again is not there.
     opened: bool = True
-    """Whether the broker has opened the log since its disk last lost something. Before that, what it has to
-    take from others again is not there."""
 
     def position_of(self, offset: int) -> int:
         """The position of the row that holds `offset`, or of the last row."""
@@ -35,17 +35,17 @@ class FinalLog:
 
 @define
 class Replicas:
-    """The replicas of a trace.
+    """The replicas of a trace."""
 
-    logs: by partition and node, at the current event. starts: the log start offset of each replica, if it is
-    not 0; records below it no longer exist. lost: at which position the disk of a node last lost something;
-    opened: at which each log was last opened. final: the dumps.
-    """
-
+    # By partition and node, at the current event.
     logs: dict[Key, dict[int, ReplicaLog]] = field(factory=dict)
+    # The log start offset of each replica, if it is not 0; records below it no longer exist.
     starts: dict[tuple[Key, int], int] = field(factory=dict)
+    # At which position the disk of a node last lost something.
     lost: dict[int, int] = field(factory=dict)
+    # At which each log was last opened.
     opened: dict[tuple[Key, int], int] = field(factory=dict)
+    # The dumps.
     final: dict[Key, dict[int, FinalLog]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

@@ -57,8 +57,9 @@ class Sent:
 
 @frozen(kw_only=True, eq=False)
 class ShownRecords:
-    """One row per record that an answered poll returned, in the order of operations. row: its operation."""
+    """One row per record that an answered poll returned, in the order of operations."""
 
+    # Its operation.
     row: Array
     log: Array
     offset: Array

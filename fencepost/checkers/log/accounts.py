@@ -68,12 +68,12 @@ class LostRecord:
 
 @frozen(kw_only=True)
 class Totals:
-    """Totals of one history: its appends, the acknowledged ones, its answered reads. asked: whether any
-    operation is about logs."""
+    """Totals of one history: its appends, the acknowledged ones, its answered reads."""
 
     appends: int
     acknowledged: int
     reads: int
+    # Whether any operation is about logs.
     asked: bool
 
 
@@ -115,8 +115,8 @@ class _Records:
     lost: Array
     # Whether it may be missing by the claims.
     excused: Array
+    # Whether a trusted read began after the acknowledgement.
     covered: Array
-    """Whether a trusted read began after the acknowledgement."""
 
 
 def counts_of(columns: LogColumns) -> dict[int, LogCounts]:
@@ -160,16 +160,15 @@ def counts_of_trace(trace: Trace) -> LogCounts | None:
 
 @frozen(kw_only=True, eq=False)
 class _Shown:
-    """What reads show of the records of all logs.
+    """What reads show of the records of all logs."""
 
-    of_append: the log of each append. in_question: the logs that may have an acknowledged record without a
-    read. duplicated: the log of each value that is at several offsets. unknown_present: the log of each
-    record that was read although its append has an unknown outcome.
-    """
-
+    # The log of each append.
     of_append: Array
+    # The logs that may have an acknowledged record without a read.
     in_question: Array
+    # The log of each value that is at several offsets.
     duplicated: Array
+    # The log of each record that was read although its append has an unknown outcome.
     unknown_present: Array
 
 

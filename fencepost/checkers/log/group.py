@@ -47,29 +47,28 @@ class PartitionLog:
     appends: Appends
     # The reads, one group.
     reads: Reads
+    # The extras of this group. Per append and per read, with default values if the log is not special.
     extras: Extras
-    """The extras of this group. Per append and per read, with default values if the log is not special."""
     # Time bounds on the ends of transactions.
     ends: Ends
+    # For each sent value (flat), its append row.
     append_of_value: Array = field(init=False)
-    """For each sent value (flat), its append row."""
+    # For each record read (flat), its read row.
     read_of_record: Array = field(init=False)
-    """For each record read (flat), its read row."""
+    # Which appends may be in the log: those that did not fail, and those that failed with their transaction.
     standing: Array = field(init=False)
-    """Which appends may be in the log: those that did not fail, and those that failed with their
-    transaction."""
+    # Which reads' claims may be trusted, if they make any.
     trusted: Array = field(init=False)
-    """Which reads' claims may be trusted, if they make any."""
+    # Which reads claim an end that may be trusted.
     strong: Array = field(init=False)
-    """Which reads claim an end that may be trusted."""
+    # Which reads are read_committed.
     committed: Array = field(init=False)
-    """Which reads are read_committed."""
+    # For each read, the trusted log start that it claims; -1 if there is none.
     log_start: Array = field(init=False)
-    """For each read, the trusted log start that it claims; -1 if there is none."""
+    # For each read, the trusted last stable offset that it claims; -1 if there is none.
     stable: Array = field(init=False)
-    """For each read, the trusted last stable offset that it claims; -1 if there is none."""
+    # For each read, the offset below which retention explains missing records.
     licence: Array = field()
-    """For each read, the offset below which retention explains missing records."""
 
     @append_of_value.default
     def _append_of_value(self) -> Array:

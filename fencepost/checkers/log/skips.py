@@ -26,11 +26,12 @@ INFINITE = float("inf")
 
 @frozen(kw_only=True, eq=False)
 class Occupied:
-    """Offsets that hold a record where no loss is allowed, in order. by: an operation that proves it; append:
-    the append that sent it (-1: not known)."""
+    """Offsets that hold a record where no loss is allowed, in order."""
 
     offset: Array
+    # An operation that proves it.
     by: Array
+    # The append that sent it (-1: not known).
     append: Array
 
 

@@ -75,11 +75,12 @@ class _Rows:
 
 @frozen(kw_only=True, eq=False)
 class _Moves:
-    """How far each group is moved. span: values of group g are moved by g times this."""
+    """How far each group is moved."""
 
     base: Array
     later: Array
     epoch: Array
+    # Values of group g are moved by g times this.
     span: int
 
 

@@ -51,41 +51,38 @@ class Fate(IntEnum):
 
 class Ends(NamedTuple):
     """Lower bounds on the times at which the ends of committed transactions were requested, one per
-    transaction and clock.
+    transaction and clock."""
 
-    of: for each append its transaction (-1: none that committed). start: transaction t has the bounds
-    [start[t], start[t + 1]) of `time` and `clock`.
-    """
-
+    # For each append its transaction (-1: none that committed).
     of: Array
+    # Transaction t has the bounds [start[t], start[t + 1]) of `time` and `clock`.
     start: Array
     time: Array
     clock: Array
 
 
 class Transactions(NamedTuple):
-    """The transactions by operation.
+    """The transactions by operation."""
 
-    of: the row of its transaction (-1: none). committed: for rows of transactions, whether it is known to
-    have committed. proven: for rows of transactions, whether the acknowledged offsets of its appends count
-    although its outcome is unknown.
-    """
-
+    # The row of its transaction (-1: none).
     of: Array
+    # For rows of transactions, whether it is known to have committed.
     committed: Array
+    # For rows of transactions, whether the acknowledged offsets of its appends count although its outcome is
+    # unknown.
     proven: Array
 
 
 class Fates(NamedTuple):
-    """The fates by append.
+    """The fates by append."""
 
-    fate: a Fate. transaction: op id of the txn row (-1 none). ended: a time before which its end was not
-    requested (known for committed ones only). ends: the same, by clock.
-    """
-
+    # A Fate.
     fate: Array
+    # Op id of the txn row (-1 none).
     transaction: Array
+    # A time before which its end was not requested (known for committed ones only).
     ended: Array
+    # The same, by clock.
     ends: Ends
 
 

@@ -32,16 +32,15 @@ from fencepost.checkers.transactions.suspects import clock_errors, may_be_cyclic
 
 @frozen(kw_only=True, eq=False)
 class Edges:
-    """Edges as two arrays of nodes, with the record or position of each.
+    """Edges as two arrays of nodes, with the record or position of each."""
 
-    source, target: nodes. log, offset: where the two meet (-1 for time). part: the row of the poll that read
-    (wr, rw), of the append that came second (ww), -1 for time.
-    """
-
+    # nodes.
     source: Array
     target: Array
+    # Where the two meet (-1 for time).
     log: Array
     offset: Array
+    # The row of the poll that read (wr, rw), of the append that came second (ww), -1 for time.
     part: Array
 
     def __len__(self) -> int:
@@ -145,10 +144,11 @@ def awaiting(graph: Graph, undecided: Array) -> Array:
 
 @frozen(kw_only=True, eq=False)
 class _Writers:
-    """Records with a known offset that may count, in the order of log and offset. row: of their appends."""
+    """Records with a known offset that may count, in the order of log and offset."""
 
     log: Array
     offset: Array
+    # Of their appends.
     row: Array
 
 

@@ -35,14 +35,12 @@ READS, IN_PROCESS, IN_REAL_TIME = "circular_reads", "circular_reads_in_process",
 
 @frozen(kw_only=True)
 class Cycles:
-    """The number of groups of transactions in a cycle in one trace, with Adya's and Elle's names.
+    """The number of groups of transactions in a cycle in one trace, with Adya's and Elle's names."""
 
-    found: name -> components. G0: of writes alone. G1c: of writes and reads. G-single: with one
-    anti-dependency (rw). G2-item: with more. -process and -realtime: with the order of a process, or of time,
-    as further edges; components that are cyclic without them are counted there as well. Only circular reads
-    are violations; the other cycles are legal in Kafka.
-    """
-
+    # Name -> components. G0: of writes alone. G1c: of writes and reads. G-single: with one anti-dependency
+    # (rw). G2-item: with more. -process and -realtime: with the order of a process, or of time, as further
+    # edges; components that are cyclic without them are counted there as well. Only circular reads are
+    # violations; the other cycles are legal in Kafka.
     found: dict[str, int]
 
 

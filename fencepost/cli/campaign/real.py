@@ -110,18 +110,18 @@ def refuse_for_real(**given: bool) -> None:
 class Asked:
     """What a campaign was asked for by options that the simulation and real systems have."""
 
+    # Planted ones; real systems take none.
     bugs: tuple[str, ...] = ()
-    """Planted ones; real systems take none."""
+    # Of the swarm; "default" means for real systems the mixed one.
     profile: str = "default"
-    """Of the swarm; "default" means for real systems the mixed one."""
+    # Kinds to draw from; None: all of the profile, or that the system can carry out.
     faults: tuple[str, ...] | None = None
-    """Kinds to draw from; None: all of the profile, or that the system can carry out."""
+    # A plan instead of the swarm's; None: none.
     plan_file: Path | None = None
-    """A plan instead of the swarm's; None: none."""
+    # Judges by name; None: the default ones.
     checks: tuple[str, ...] | None = None
-    """Judges by name; None: the default ones."""
+    # The first seed of a campaign that is steered; -1: it is not.
     steer_from: int = -1
-    """The first seed of a campaign that is steered; -1: it is not."""
 
 
 def real_job(given: dict[str, Any], asked: Asked, output: Output) -> "Job":

@@ -24,10 +24,10 @@ from fencepost.traces.errors import FencepostError
 
 @frozen(kw_only=True)
 class Orders:
-    """The first line. path: Python's module path of the caller, so that the caller's model is found here
-    too."""
+    """The first line."""
 
     question: Question
+    # Python's module path of the caller, so that the caller's model is found here too.
     path: tuple[str, ...]
 
 

@@ -40,8 +40,8 @@ class History:
     """What was acknowledged to clients, to be looked for in the files."""
 
     operations: tuple[Operation, ...]
+    # The topic in the history by the directories' name, where they differ.
     names: Mapping[str, str]
-    """The topic in the history by the directories' name, where they differ."""
 
 
 def names_of(arguments: tuple[str, ...]) -> dict[str, str]:

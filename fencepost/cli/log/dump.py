@@ -55,10 +55,11 @@ BLOCK = 200
 
 @frozen(kw_only=True)
 class DumpRequest:
-    """The command line. alone: it is about one file, not a directory."""
+    """The command line."""
 
     deep: bool = False
     verify_index: bool = False
+    # It is about one file, not a directory.
     alone: bool = False
 
 

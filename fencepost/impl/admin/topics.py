@@ -40,11 +40,11 @@ Draw = Callable[[int], int]
 
 @frozen(kw_only=True)
 class PartitionDescription:
-    """One partition in ZooKeeper. state: None before its first leader. adding, removing: brokers, during a
-    reassignment."""
+    """One partition in ZooKeeper."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
+    # None before its first leader. adding, removing: brokers, during a reassignment.
     state: LeaderAndIsr | None
     target: tuple[int, ...] | None
     deleting: bool

@@ -19,10 +19,10 @@ class BrokerSetting:
     """A setting that is an option of the cluster."""
 
     kind: Kind
+    # Its value here.
     value: Callable[[ClusterOptions], object]
-    """Its value here."""
+    # Kafka's default.
     default: str
-    """Kafka's default."""
 
 
 def _fixed(kind: Kind, value: object, default: str | None = None) -> BrokerSetting:

@@ -22,17 +22,17 @@ Respond = Callable[[], AdminResponse]
 class Ticket:
     """A waiting request."""
 
+    # The number of the ticket in this process; it increases.
     number: int
-    """The number of the ticket in this process; it increases."""
+    # The sender.
     source: int
-    """The sender."""
+    # That of the request.
     correlation_id: int
-    """That of the request."""
+    # Makes the response if the time is up first.
     overdue: Respond
-    """Makes the response if the time is up first."""
+    # Returns the response once the request has taken effect, None before. Not set while the request is being
+    # carried out.
     done: Callable[[], AdminResponse | None] | None = None
-    """Returns the response once the request has taken effect, None before. Not set while the request is being
-    carried out."""
 
 
 @define
@@ -40,10 +40,10 @@ class AdminDesk:
     """The waiting requests of one broker."""
 
     broker_context: BrokerContext
+    # Tickets without a response.
     open: dict[int, Ticket] = field(factory=dict)
-    """Tickets without a response."""
+    # Those of them with `done`.
     looking: dict[int, Ticket] = field(factory=dict)
-    """Those of them with `done`."""
     _last: int = 0
 
     def admit(

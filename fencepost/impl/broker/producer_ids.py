@@ -31,8 +31,7 @@ FIRST_EPOCH = 0
 
 @define
 class ProducerIds:
-    """next_id to end: ids that are left of this broker's block (next_id > end: none). waiting:
-    who gets the next ids, in order of arrival. claiming: a procedure claims a block now."""
+    """next_id to end: ids that are left of this broker's block (next_id > end: none)."""
 
     # The context that all parts share.
     broker_context: BrokerContext
@@ -42,7 +41,9 @@ class ProducerIds:
     next_id: int = 0
     # The last id of this broker's block; next_id > end means that none is left.
     end: int = -1
+    # Who gets the next ids, in order of arrival.
     waiting: deque[Callable[[int], None]] = field(factory=deque)
+    # A procedure claims a block now.
     claiming: bool = False
 
     def init_producer_id(self, source: int, request: InitProducerIdRequest) -> None:

@@ -36,10 +36,12 @@ def partition_of_key(key: bytes, partitions: int) -> int:
 
 @frozen(kw_only=True)
 class TopicView:
-    """A topic in the metadata. partitions: all of them, ascending; available: those with a leader."""
+    """A topic in the metadata."""
 
     topic: str
+    # All of them, ascending.
     partitions: tuple[int, ...]
+    # Those with a leader.
     available: tuple[int, ...]
 
     @property
@@ -90,8 +92,9 @@ class KeyedRandom:
 
 @define
 class RoundRobin:
-    """Each append goes to the next available partition. turns: the number of appends so far, by topic."""
+    """Each append goes to the next available partition."""
 
+    # The number of appends so far, by topic.
     turns: dict[str, int] = field(factory=dict)
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
@@ -130,9 +133,10 @@ class Random:
 @define
 class Sticky:
     """Appends go to one partition until its batch is full, then to another one: fewer, larger batches
-    (KIP-480). current: the partition by topic."""
+    (KIP-480)."""
 
     random: KeyedRandom
+    # The partition by topic.
     current: dict[str, int] = field(factory=dict)
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:

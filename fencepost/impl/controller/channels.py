@@ -32,27 +32,27 @@ _NO_STATE = LeaderAndIsr(leader=-1, leader_epoch=-1, controller_epoch=-1, isr=()
 
 @define
 class Channel:
-    """The channel to one incarnation of one broker. queue: the first request is in flight if `in_flight` is
-    not 0."""
+    """The channel to one incarnation of one broker."""
 
     broker: int
     broker_epoch: int
+    # The first request is in flight if `in_flight` is not 0.
     queue: deque[ControlRequest] = field(factory=deque)
     in_flight: int = 0
 
 
 @define
 class Channels:
-    """The channels and the batch under construction.
-
-    channels: by broker id. leader_and_isr: partitions by broker. metadata: for all brokers. stop_replicas:
-    per broker, the leader epoch and whether to delete.
-    """
+    """The channels and the batch under construction."""
 
     broker_context: BrokerContext
+    # By broker id.
     channels: dict[int, Channel] = field(factory=dict)
+    # Partitions by broker.
     leader_and_isr: dict[int, dict[TopicPartition, None]] = field(factory=dict)
+    # For all brokers.
     metadata: dict[TopicPartition, None] = field(factory=dict)
+    # Per broker, the leader epoch and whether to delete.
     stop_replicas: dict[int, dict[TopicPartition, tuple[int, bool]]] = field(factory=dict)
 
     # ---- brokers come and go

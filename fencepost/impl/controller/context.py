@@ -38,8 +38,8 @@ class ControllerContext:
     states: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     # The target of each incomplete reassignment.
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
+    # The replicas at the beginning of each reassignment, if they are known.
     origins: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
-    """The replicas at the beginning of each reassignment, if they are known."""
     # For each reassigned partition the brokers with an old replica that is not deleted yet.
     stopping: dict[TopicPartition, dict[int, None]] = field(factory=dict)
     # Topics to be deleted.

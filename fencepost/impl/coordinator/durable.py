@@ -43,8 +43,8 @@ class Pending:
 class DurableAppends:
     """pending: by id, in order of appending."""
 
+    # First word of the timers of these appends; each kind of them has its own.
     TIMER: ClassVar[str]
-    """First word of the timers of these appends; each kind of them has its own."""
     leader: LeaderRole
     pending: dict[int, Pending] = field(factory=dict)
     _last_id: int = 0

@@ -32,9 +32,9 @@ LONGEST_TIMEOUT_MS = (1 << 31) - 1
 
 @define
 class GroupMembership(Rebalances):
-    """Membership of all groups of this broker. last_member: the number of ids that this process has
-    assigned."""
+    """Membership of all groups of this broker."""
 
+    # The number of ids that this process has assigned.
     last_member: int = 0
 
     # ---- JoinGroup

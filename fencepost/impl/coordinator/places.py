@@ -43,24 +43,27 @@ class Load:
 
 @define
 class Place:
-    """One partition of the coordinator's topic. seen: (leads, leader epoch) that was acted upon last; latest:
-    order of the task that ran last; owned_epoch: the coordinator epoch, NOT_OWNED while this broker does not
-    coordinate what belongs there."""
+    """One partition of the coordinator's topic."""
 
     number: int
+    # (leads, leader epoch) that was acted upon last.
     seen: tuple[bool, int] = (False, -1)
+    # Order of the task that ran last.
     latest: int = -1
+    # The coordinator epoch, NOT_OWNED while this broker does not coordinate what belongs there.
     owned_epoch: int = NOT_OWNED
     load: Any = None
 
 
 @define(frozen=True, kw_only=True)
 class Pace:
-    """How loads go. buffer_bytes: read at once; step_ms: how long each step takes; unload_ms: how long an
-    unload waits for its turn."""
+    """How loads go."""
 
+    # Read at once.
     buffer_bytes: int
+    # How long each step takes.
     step_ms: int
+    # How long an unload waits for its turn.
     unload_ms: int
 
 

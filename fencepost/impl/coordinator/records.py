@@ -42,13 +42,13 @@ class GroupKey:
 
 @frozen(kw_only=True)
 class OffsetValue:
-    """A committed offset and the time of the commit (host time, ms). expires_at_ms: in values of version 1
-    only."""
+    """A committed offset and the time of the commit (host time, ms)."""
 
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
     commit_timestamp_ms: int = -1
+    # In values of version 1 only.
     expires_at_ms: int = NO_EXPIRY
 
 

@@ -27,8 +27,9 @@ class Started(Struct, frozen=True, gc=False):
 
 
 class MessageArrived(Struct, frozen=True, gc=False):
-    """A message from another host. source: node id (brokers from 1, clients from 1000)."""
+    """A message from another host."""
 
+    # Node id (brokers from 1, clients from 1000).
     source: int
     message: Message
 
@@ -53,10 +54,10 @@ class ZooKeeperWatchFired(Struct, frozen=True, gc=False):
 
 
 class ZooKeeperConnected(Struct, frozen=True, gc=False):
-    """A session is usable. new: it is not the previous session (all ephemeral nodes and watches of that one
-    are gone)."""
+    """A session is usable."""
 
     session_id: int
+    # It is not the previous session (all ephemeral nodes and watches of that one are gone).
     new: bool
 
 
@@ -117,11 +118,12 @@ Input = (
 
 
 class Send(Struct, frozen=True, gc=False):
-    """Send a message to a node. cause: what caused it, as small integers. It keys the network's randomness
-    for this message, so it must not contain running numbers."""
+    """Send a message to a node."""
 
     target: int
     message: Message
+    # What caused it, as small integers. It keys the network's randomness for this message, so it must not
+    # contain running numbers.
     cause: tuple[int, ...] = ()
 
 
@@ -146,12 +148,12 @@ class AskZooKeeper(Struct, frozen=True, gc=False):
 
 
 class RecordEvent(Struct, frozen=True, gc=False):
-    """A trace event, without what only the world knows: when it was, and at which node. on_disk: it tells
-    what the step's file calls have made of the files, which stays true if the process dies before the step's
-    effects leave the host."""
+    """A trace event, without what only the world knows: when it was, and at which node."""
 
     name: Name
     columns: EventColumns
+    # It tells what the step's file calls have made of the files, which stays true if the process dies before
+    # the step's effects leave the host.
     on_disk: bool = False
 
     def at(self, time: int, node: int) -> Event:
@@ -165,10 +167,10 @@ class RecordEvent(Struct, frozen=True, gc=False):
 
 
 class Begin(Struct, frozen=True, gc=False):
-    """A client core begins an operation that nobody planned. operation: as it will be if nothing more is
-    heard; times are the world's to fill in. Of one that has begun: its answer has come, and only its
-    transaction decides what becomes of it; it is complete at this moment."""
+    """A client core begins an operation that nobody planned."""
 
+    # As it will be if nothing more is heard; times are the world's to fill in. Of one that has begun: its
+    # answer has come, and only its transaction decides what becomes of it; it is complete at this moment.
     operation: Operation
 
 
@@ -179,8 +181,9 @@ class Complete(Struct, frozen=True, gc=False):
 
 
 class Halt(Struct, frozen=True, gc=False):
-    """The process ends itself. reason: one sentence for the log."""
+    """The process ends itself."""
 
+    # One sentence for the log.
     reason: str
 
 

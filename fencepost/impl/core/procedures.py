@@ -26,15 +26,13 @@ def _as_it_is(reply: Reply) -> Any:
 @frozen
 class Pipelined:
     """Requests of which at most `window` are in flight. They are executed in order, unless the connection is
-    lost meanwhile.
-
-    kept: a pure function that selects what the procedure gets of each reply. It runs when the reply comes,
-    while ZooKeeper works on the next requests. So a large read is decoded as it arrives, and its bytes are
-    not kept until the end.
-    """
+    lost meanwhile."""
 
     requests: tuple[ZooKeeperRequest, ...]
     window: int
+    # A pure function that selects what the procedure gets of each reply. It runs when the reply comes, while
+    # ZooKeeper works on the next requests. So a large read is decoded as it arrives, and its bytes are not
+    # kept until the end.
     kept: Callable[[Reply], Any] = _as_it_is
 
 
@@ -65,10 +63,10 @@ class _Waiting:
 
 @define
 class Procedures:
-    """Runs procedures concurrently. connected: whether requests can be sent. lost: requests to send again, in
-    order."""
+    """Runs procedures concurrently."""
 
     broker_context: BrokerContext
+    # Whether requests can be sent. lost: requests to send again, in order.
     connected: bool = False
     _waiting: dict[int, tuple[_Waiting, int]] = field(factory=dict)
     _lost: list[tuple[_Waiting, int]] = field(factory=list)

@@ -34,19 +34,19 @@ class Kind(StrEnum):
 class Setting:
     """What is known about one setting."""
 
+    # The field of TopicOptions; empty if the setting has no effect here.
     field: str
-    """The field of TopicOptions; empty if the setting has no effect here."""
+    # Parses the value. Raises ValueError for an invalid text.
     read: Callable[[str], int | bool | str]
-    """Parses the value. Raises ValueError for an invalid text."""
+    # The valid values, in words.
     expected: str
-    """The valid values, in words."""
     kind: Kind = Kind.LONG
+    # The broker's setting that is its default, if Kafka has one with a default.
     synonym: str = ""
-    """The broker's setting that is its default, if Kafka has one with a default."""
+    # Kafka's default. For a setting without effect here, also its value unless it is changed.
     default: str = ""
-    """Kafka's default. For a setting without effect here, also its value unless it is changed."""
+    # Formats the field's value as Kafka prints it.
     write: Callable[[Any], str] = str
-    """Formats the field's value as Kafka prints it."""
 
 
 def _number(

@@ -55,8 +55,9 @@ waits for the next pass."""
 
 @frozen(kw_only=True)
 class Cleaned:
-    """The result of a pass. first_dirty_offset: where the next one begins."""
+    """The result of a pass."""
 
+    # Where the next one begins.
     first_dirty_offset: int
     records_dropped: int = 0
     bytes_before: int = 0
@@ -65,10 +66,10 @@ class Cleaned:
 
 @define
 class Transactions:
-    """What the markers say about transactional records. aborted: (producer id, first, last offset) of aborted
-    transactions."""
+    """What the markers say about transactional records."""
 
     open_since: dict[int, int] = field(factory=dict)
+    # (producer id, first, last offset) of aborted transactions.
     aborted: list[tuple[int, int, int]] = field(factory=list)
 
     def see(self, header: BatchHeader, data: bytes) -> None:

@@ -9,12 +9,13 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Flaw:
-    """A flaw of a file. position: the first byte or entry concerned, None if it is the whole file. file: the
-    file's name if it is not the one being dumped."""
+    """A flaw of a file."""
 
+    # The first byte or entry concerned, None if it is the whole file.
     position: int | None
     expected: str
     seen: str
+    # The file's name if it is not the one being dumped.
     file: str = ""
 
     @property

@@ -44,11 +44,12 @@ def doomed_directory(replica: str, number: int) -> str:
 
 @frozen(kw_only=True)
 class SegmentName:
-    """A name of the form `<20 digits><kind><suffix>`. kind: LOG, INDEX, ...; suffix: "" or one of CLEANED,
-    SWAP, DELETED."""
+    """A name of the form `<20 digits><kind><suffix>`."""
 
     offset: int
+    # LOG, INDEX, ...
     kind: str
+    # "" or one of CLEANED, SWAP, DELETED.
     suffix: str = ""
 
     def __str__(self) -> str:

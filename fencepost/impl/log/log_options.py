@@ -41,8 +41,8 @@ class LogOptions:
     contiguous: bool = False
     # delete.retention.ms: how long tombstones stay.
     delete_retention_ms: int = _at_least(0, DAY_MS)
+    # max.message.bytes: the largest batch that a client may produce, header included. Kafka's default.
     max_message_bytes: int = _at_least(1, MEBIBYTE + 12)
-    """max.message.bytes: the largest batch that a client may produce, header included. Kafka's default."""
     # message.timestamp.type is LogAppendTime.
     log_append_time: bool = False
     # producer.id.expiration.ms: a producer that is silent for longer is forgotten.

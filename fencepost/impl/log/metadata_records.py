@@ -138,12 +138,14 @@ SECRET = frozenset({"salt", "stored_key", "server_key"})
 
 @frozen(kw_only=True)
 class MetadataRecord:
-    """One record. name: of its type, or `type 99`. fields: by name, in order, without missing tagged ones.
-    wrong: why they could not be read; empty if they could."""
+    """One record."""
 
+    # Of its type, or `type 99`.
     name: str
     version: int
+    # By name, in order, without missing tagged ones.
     fields: dict[str, Any]
+    # Why they could not be read; empty if they could.
     wrong: str = ""
 
 

@@ -150,9 +150,10 @@ def offline_error(directory: str, what: str, why: object) -> LogOfflineError:
 @define
 class InService:
     """A context for one piece of work of a log in service. It is a class, because every read and append
-    enters one. what: the work, for the error."""
+    enters one."""
 
     log: ReadableLog
+    # The work, for the error.
     what: str
 
     def __enter__(self) -> None:

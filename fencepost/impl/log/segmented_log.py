@@ -58,12 +58,13 @@ class UnexpectedOffsetError(FencepostError):
 
 @frozen(kw_only=True)
 class Appended:
-    """The place of a produced batch. duplicate: it was there before and nothing was written. leader_epoch: of
-    the batch in the log (-1: no longer known)."""
+    """The place of a produced batch."""
 
     base_offset: int
     last_offset: int
+    # Of the batch in the log (-1: no longer known).
     leader_epoch: int
+    # It was there before and nothing was written.
     duplicate: bool = False
 
 

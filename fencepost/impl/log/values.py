@@ -87,12 +87,12 @@ def values_of(data: bytes, header: BatchHeader) -> tuple[int, ...]:
 class Contents:
     """The cached content of a batch's records."""
 
+    # Value ids, in order.
     values: tuple[int, ...]
-    """Value ids, in order."""
+    # The key of each record; empty if no record has one.
     keys: tuple[bytes | None, ...]
-    """The key of each record; empty if no record has one."""
+    # Indices of records without a value.
     tombstones: frozenset[int]
-    """Indices of records without a value."""
 
     def key(self, place: int) -> bytes | None:
         """The key of one record."""

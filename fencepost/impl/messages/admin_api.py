@@ -18,8 +18,9 @@ BROKERS_CHOICE = -1
 
 
 class Result(Struct, frozen=True, kw_only=True, gc=False):
-    """The result for one topic, group or resource of a request. name: as in the request."""
+    """The result for one topic, group or resource of a request."""
 
+    # As in the request.
     name: str
     error: ErrorCode
     message: str = ""
@@ -44,25 +45,24 @@ class ReplicasOf(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class NewTopic(Struct, frozen=True, kw_only=True, gc=False):
-    """A topic to create.
-
-    partitions, replication_factor: BROKERS_CHOICE for the default, or if `assignment` gives them. config: a
-    value of None counts as no value.
-    """
+    """A topic to create."""
 
     name: str
+    # BROKERS_CHOICE for the default, or if `assignment` gives them.
     partitions: int = BROKERS_CHOICE
     replication_factor: int = BROKERS_CHOICE
     assignment: tuple[ReplicasOf, ...] = ()
+    # A value of None counts as no value.
     config: tuple[tuple[str, str | None], ...] = ()
 
 
 class CreateTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Answered when each partition has a leader. validate_only: nothing is created."""
+    """Answered when each partition has a leader."""
 
     correlation_id: int
     topics: tuple[NewTopic, ...]
     timeout_ms: int
+    # Nothing is created.
     validate_only: bool = False
 
 
@@ -89,23 +89,22 @@ class DeleteTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MorePartitions(Struct, frozen=True, kw_only=True, gc=False):
-    """More partitions for a topic.
-
-    count: the number of partitions after the request. assignment: the replicas of each new partition; None:
-    the broker places them.
-    """
+    """More partitions for a topic."""
 
     name: str
+    # The number of partitions after the request.
     count: int
+    # The replicas of each new partition; None: the broker places them.
     assignment: tuple[tuple[int, ...], ...] | None = None
 
 
 class CreatePartitionsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Answered when each partition has a leader. validate_only: nothing is created."""
+    """Answered when each partition has a leader."""
 
     correlation_id: int
     topics: tuple[MorePartitions, ...]
     timeout_ms: int
+    # Nothing is created.
     validate_only: bool = False
 
 
@@ -201,10 +200,11 @@ class Alteration(StrEnum):
 
 
 class AlteredSetting(Struct, frozen=True, kw_only=True, gc=False):
-    """A change of one setting. value: None only for DELETE."""
+    """A change of one setting."""
 
     name: str
     alteration: Alteration
+    # None only for DELETE.
     value: str | None
 
 
@@ -217,11 +217,12 @@ class AlteredResource(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AlterConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Change configurations. incremental: settings that are not named stay (IncrementalAlterConfigs).
-    Otherwise they are removed (AlterConfigs), and every alteration is SET."""
+    """Change configurations."""
 
     correlation_id: int
     resources: tuple[AlteredResource, ...]
+    # Settings that are not named stay (IncrementalAlterConfigs). Otherwise they are removed (AlterConfigs),
+    # and every alteration is SET.
     incremental: bool
     validate_only: bool = False
 
@@ -246,9 +247,10 @@ class AlterConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Reassigned(Struct, frozen=True, kw_only=True, gc=False):
-    """A partition to reassign. replicas: the target; None: cancel the reassignment."""
+    """A partition to reassign."""
 
     partition: TopicPartition
+    # The target; None: cancel the reassignment.
     replicas: tuple[int, ...] | None
 
 
@@ -278,11 +280,12 @@ class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=Fa
 
 
 class OngoingReassignment(Struct, frozen=True, kw_only=True, gc=False):
-    """A reassignment in progress. replicas: all current replicas. adding, removing: the replicas that it adds
-    and removes."""
+    """A reassignment in progress."""
 
     partition: TopicPartition
+    # All current replicas.
     replicas: tuple[int, ...]
+    # The replicas that it adds and removes.
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
@@ -296,15 +299,14 @@ class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=F
 
 
 class ElectLeadersRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Answered when the brokers' metadata shows the new leaders.
-
-    partitions: None for all. unclean: if no in-sync replica is alive, any live replica may lead, which loses
-    data (KIP-460); otherwise the preferred replica becomes leader.
-    """
+    """Answered when the brokers' metadata shows the new leaders."""
 
     correlation_id: int
+    # None for all.
     partitions: tuple[TopicPartition, ...] | None
     timeout_ms: int
+    # If no in-sync replica is alive, any live replica may lead, which loses data (KIP-460); otherwise the
+    # preferred replica becomes leader.
     unclean: bool = False
 
 
@@ -328,11 +330,12 @@ class DescribeLogDirsRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DescribedLog(Struct, frozen=True, kw_only=True, gc=False):
-    """A replica's log. size: bytes of all its segments. offset_lag: how many offsets the log end is below the
-    high watermark; almost always 0."""
+    """A replica's log."""
 
     partition: TopicPartition
+    # Bytes of all its segments.
     size: int
+    # How many offsets the log end is below the high watermark; almost always 0.
     offset_lag: int
 
 

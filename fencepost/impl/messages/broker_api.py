@@ -34,17 +34,18 @@ broker has obeyed (KIP-570)."""
 
 
 class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Append a batch. records: one batch, with offsets that count from 0. timeout: how long acks=all may
-    wait, in nanoseconds."""
+    """Append a batch."""
 
     correlation_id: int
     partition: TopicPartition
     acks: int
+    # One batch, with offsets that count from 0.
     records: bytes
+    # How long acks=all may wait, in nanoseconds.
     timeout: int
     transactional_id: str | None = None
+    # The leader adds the partition to the transaction (KIP-890, second version).
     adds_partition: bool = False
-    """The leader adds the partition to the transaction (KIP-890, second version)."""
 
 
 class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -58,14 +59,15 @@ class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
-    """One partition of a fetch. leader_epoch: the epoch that the fetcher knows (-1: not sent)."""
+    """One partition of a fetch."""
 
     partition: TopicPartition
     offset: int
+    # The epoch that the fetcher knows (-1: not sent).
     leader_epoch: int = NO_EPOCH
     log_start_offset: int = 0
+    # Bound for this partition in bytes; 0: the request's max_bytes.
     max_bytes: int = 0
-    """Bound for this partition in bytes; 0: the request's max_bytes."""
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -81,15 +83,15 @@ class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     max_bytes: int
     # The partitions to read.
     partitions: tuple[FetchPartition, ...]
+    # fetch.min.bytes: with fewer bytes of records over all partitions, the response waits until max_wait.
     min_bytes: int = 1
-    """fetch.min.bytes: with fewer bytes of records over all partitions, the response waits until max_wait."""
+    # Bound in bytes over all partitions; the first batch is returned whole even if it is larger (KIP-74). 0:
+    # no bound.
     total_max_bytes: int = 0
-    """Bound in bytes over all partitions; the first batch is returned whole even if it is larger (KIP-74). 0:
-    no bound."""
+    # Return nothing at or after the last stable offset, and list the aborted transactions (KIP-98).
     read_committed: bool = False
-    """Return nothing at or after the last stable offset, and list the aborted transactions (KIP-98)."""
+    # Whether a follower may answer this client, up to the high watermark that it knows (KIP-392).
     from_follower: bool = False
-    """Whether a follower may answer this client, up to the high watermark that it knows (KIP-392)."""
 
 
 class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
@@ -107,11 +109,10 @@ class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
     log_start_offset: int = -1
     # Batches in the log's format, from the batch that contains the requested offset.
     records: bytes = b""
+    # Every transaction below it is decided; at most the high watermark. Only in a response to a client.
     last_stable_offset: int = -1
-    """Every transaction below it is decided; at most the high watermark. Only in a response to a client."""
+    # (producer id, first offset) of the aborted transactions in `records`, if read_committed was requested.
     aborted: tuple[tuple[int, int], ...] = ()
-    """(producer id, first offset) of the aborted transactions in `records`, if read_committed was
-    requested."""
 
 
 class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -135,8 +136,8 @@ class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
     timestamp: int = LATEST
     # The follower, -1 for a client, DEBUGGER for one that asks about this replica.
     replica_id: int = -1
+    # LATEST means the last stable offset, and records at or after it are not found.
     read_committed: bool = False
-    """LATEST means the last stable offset, and records at or after it are not found."""
 
 
 class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -147,8 +148,8 @@ class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
     error: ErrorCode
     offset: int = -1
     leader_epoch: int = NO_EPOCH
+    # The timestamp of the record found in milliseconds; -1 for an end of the log.
     timestamp: int = -1
-    """The timestamp of the record found in milliseconds; -1 for an end of the log."""
 
 
 class DeleteRecordsRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -168,9 +169,10 @@ class DeleteRecordsResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class EpochQuery(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask where `asked_epoch` ends in the leader's log. current_leader_epoch: fences the request."""
+    """Ask where `asked_epoch` ends in the leader's log."""
 
     partition: TopicPartition
+    # Fences the request.
     current_leader_epoch: int
     asked_epoch: int
 
@@ -204,10 +206,10 @@ class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Ask any broker for the leaders of partitions."""
 
     correlation_id: int
+    # The topics; None: all.
     topics: tuple[str, ...] | None = None
-    """The topics; None: all."""
+    # Whether unknown topics may be created.
     allow_auto_topic_creation: bool = False
-    """Whether unknown topics may be created."""
 
 
 class PartitionMetadata(Struct, frozen=True, kw_only=True, gc=False):
@@ -226,10 +228,10 @@ class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
     correlation_id: int
     partitions: tuple[PartitionMetadata, ...]
     live_brokers: tuple[int, ...]
+    # The controller that sent the last applied UpdateMetadata; -1 before the first.
     controller_id: int = -1
-    """The controller that sent the last applied UpdateMetadata; -1 before the first."""
+    # Topics that were requested by name and are unknown here.
     errors: tuple[tuple[str, ErrorCode], ...] = ()
-    """Topics that were requested by name and are unknown here."""
 
 
 # ---- control plane
@@ -302,25 +304,24 @@ class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """The response to the three requests above.
-
-    kind: the request's class name. controller_epoch: the highest that the broker has seen. partition_errors:
-    for StopReplica, the error of each partition.
-    """
+    """The response to the three requests above."""
 
     correlation_id: int
+    # The request's class name.
     kind: str
     error: ErrorCode
+    # The highest that the broker has seen.
     controller_epoch: int = NO_EPOCH
+    # For StopReplica, the error of each partition.
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
 
 class ControlledShutdownRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """A stopping broker asks the controller to move its leaders. broker_epoch: the incarnation of the sender
-    (KIP-380)."""
+    """A stopping broker asks the controller to move its leaders."""
 
     correlation_id: int
     broker_id: int
+    # The incarnation of the sender (KIP-380).
     broker_epoch: int
 
 

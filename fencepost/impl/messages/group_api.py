@@ -22,8 +22,8 @@ class FindCoordinatorRequest(Struct, frozen=True, kw_only=True, gc=False):
 
     correlation_id: int
     group_id: str
+    # group_id is a transactional id.
     transactional: bool = False
-    """group_id is a transactional id."""
 
 
 class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -76,8 +76,8 @@ class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str = ""
     # (member id, subscription) of all members; only in the leader's response.
     members: tuple[tuple[str, bytes], ...] = ()
+    # (member id, group.instance.id) of the static members in `members`.
     instances: tuple[tuple[str, str], ...] = ()
-    """(member id, group.instance.id) of the static members in `members`."""
 
 
 class SyncGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -140,11 +140,11 @@ class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
-    """The next offset to process of one partition, -1 for none. leader_epoch: of the last record before it
-    (-1: not known)."""
+    """The next offset to process of one partition, -1 for none."""
 
     partition: TopicPartition
     offset: int
+    # Of the last record before it (-1: not known).
     leader_epoch: int = -1
     metadata: str = ""
 
@@ -182,17 +182,17 @@ class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     correlation_id: int
     group_id: str
     partitions: tuple[TopicPartition, ...] = ()
+    # Refuse while a transaction that has not ended commits one of them (KIP-447).
     require_stable: bool = False
-    """Refuse while a transaction that has not ended commits one of them (KIP-447)."""
 
 
 class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One result per requested partition, in the same order. coordinator_epoch: as in
-    OffsetCommitResponse."""
+    """One result per requested partition, in the same order."""
 
     correlation_id: int
     error: ErrorCode
     offsets: tuple[CommittedOffset, ...] = ()
+    # As in OffsetCommitResponse.
     coordinator_epoch: int = -1
 
 

@@ -15,12 +15,12 @@ NO_PRODUCER, NO_PRODUCER_EPOCH = -1, -1
 
 class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
     """A producer asks for its id: an idempotent one any broker, for one that nobody else has; a transactional
-    one the coordinator, which ends what is open and fences the process that had the id before (KIP-98).
-    producer_id, producer_epoch: those that it has and wants to go on with after an error (KIP-360), or -1."""
+    one the coordinator, which ends what is open and fences the process that had the id before (KIP-98)."""
 
     correlation_id: int
     transactional_id: str | None = None
     transaction_timeout_ms: int = 0
+    # Those that it has and wants to go on with after an error (KIP-360), or -1.
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER_EPOCH
 
@@ -35,14 +35,14 @@ class InitProducerIdResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AddPartitionsToTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """These partitions become part of the transaction, which begins with its first one. verify_only: a leader
-    asks whether they are (KIP-890). A leader asks in place of the producer in the second version."""
+    """These partitions become part of the transaction, which begins with its first one."""
 
     correlation_id: int
     transactional_id: str
     producer_id: int
     producer_epoch: int
     partitions: tuple[TopicPartition, ...]
+    # A leader asks whether they are (KIP-890). A leader asks in place of the producer in the second version.
     verify_only: bool = False
 
 
@@ -71,8 +71,7 @@ class AddOffsetsToTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TxnOffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Offsets that count when the transaction commits. generation_id, member_id, group_instance_id: of the
-    consumer that read them (KIP-447), or none."""
+    """Offsets that count when the transaction commits."""
 
     correlation_id: int
     transactional_id: str
@@ -80,11 +79,12 @@ class TxnOffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
     producer_epoch: int
     group_id: str
     offsets: tuple[CommittedOffset, ...]
+    # Of the consumer that read them (KIP-447), or none.
     generation_id: int = NO_GENERATION
     member_id: str = NO_MEMBER
     group_instance_id: str | None = None
+    # The group's coordinator adds its partition to the transaction (KIP-890, second version).
     adds_partition: bool = False
-    """The group's coordinator adds its partition to the transaction (KIP-890, second version)."""
 
 
 class TxnOffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -96,34 +96,36 @@ class TxnOffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class EndTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Commit or abort. version: 2: the producer takes a new epoch from the answer (KIP-890)."""
+    """Commit or abort."""
 
     correlation_id: int
     transactional_id: str
     producer_id: int
     producer_epoch: int
     commit: bool
+    # 2: the producer takes a new epoch from the answer (KIP-890).
     version: int = 1
 
 
 class EndTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """The end is decided; markers follow. producer_id, producer_epoch: of the next transaction, in the second
-    version."""
+    """The end is decided; markers follow."""
 
     correlation_id: int
     error: ErrorCode
+    # Of the next transaction, in the second version.
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
 class TxnMarker(Struct, frozen=True, kw_only=True, gc=False):
-    """The end of a transaction in some partitions. version: of the transaction (KIP-1228)."""
+    """The end of a transaction in some partitions."""
 
     producer_id: int
     producer_epoch: int
     commit: bool
     coordinator_epoch: int
     partitions: tuple[TopicPartition, ...]
+    # Of the transaction (KIP-1228).
     version: int = 1
 
 
@@ -163,12 +165,13 @@ class DescribeTransactionResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ListTransactionsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask a broker which transactional ids it coordinates (KIP-664). states, producer_ids: only these, if
-    there are any. longer_than_ms: only transactions that began before so long (KIP-994); -1: all."""
+    """Ask a broker which transactional ids it coordinates (KIP-664)."""
 
     correlation_id: int
+    # Only these, if there are any.
     states: tuple[str, ...] = ()
     producer_ids: tuple[int, ...] = ()
+    # Only transactions that began before so long (KIP-994); -1: all.
     longer_than_ms: int = -1
 
 

@@ -85,18 +85,17 @@ class Conversation:
 
 @define
 class ReplicaFetcher:
-    """The fetcher of one broker.
-
-    conversations: by broker id of the leader. max_wait: how long a leader may hold a fetch, in nanoseconds.
-    patience: how long the response may take, in nanoseconds. backoff: how long a partition waits after an
-    error, in nanoseconds.
-    """
+    """The fetcher of one broker."""
 
     broker_context: BrokerContext
     truncation: FollowerTruncation
+    # By broker id of the leader.
     conversations: dict[int, Conversation] = field(factory=dict)
+    # How long a leader may hold a fetch, in nanoseconds.
     max_wait: int = field(init=False)
+    # How long the response may take, in nanoseconds.
     patience: int = field(init=False)
+    # How long a partition waits after an error, in nanoseconds.
     backoff: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:

@@ -67,10 +67,10 @@ class RealFile:
 
 @frozen
 class RealFiles:
-    """impl.files.FileSystem below `root`. read_only: never open for writing, create, rename or remove
-    anything."""
+    """impl.files.FileSystem below `root`."""
 
     root: Path = field(converter=Path)
+    # Never open for writing, create, rename or remove anything.
     read_only: bool = False
 
     def open(self, path: str, *, create: bool = True) -> RealFile:

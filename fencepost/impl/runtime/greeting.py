@@ -75,10 +75,10 @@ NO_REPLICA = -1
 class Credentials:
     """The credentials that make a process a broker of this cluster."""
 
+    # 22 characters, drawn when the cluster is created. A broker of another cluster is recognised by it.
     cluster_id: str
-    """22 characters, drawn when the cluster is created. A broker of another cluster is recognised by it."""
+    # 64 hexadecimal digits; never logged.
     secret: str = field(repr=False)
-    """64 hexadecimal digits; never logged."""
 
 
 def make_credentials(folder: Path) -> Credentials:

@@ -33,23 +33,23 @@ most)."""
 class Unfinished:
     """The incomplete frame of a connection."""
 
+    # Closes the connection.
     close: Callable[[], None]
-    """Closes the connection."""
+    # The bytes of the current frame; empty between frames.
     data: bytearray = field(factory=bytearray)
-    """The bytes of the current frame; empty between frames."""
 
 
 @define(eq=False)
 class Intake:
     """The incomplete frames of a group of connections."""
 
+    # The largest frame in bytes.
     maximum_frame: int
-    """The largest frame in bytes."""
+    # The most bytes of all incomplete frames together.
     most_unfinished: int
-    """The most bytes of all incomplete frames together."""
     unfinished: dict[Unfinished, None] = field(factory=dict)
+    # Bytes of all `unfinished`; at most most_unfinished plus one piece.
     total: int = 0
-    """Bytes of all `unfinished`; at most most_unfinished plus one piece."""
 
     async def frame(self, reader: asyncio.StreamReader, close: Callable[[], None]) -> bytearray | None:
         """Read the next frame of a connection.

@@ -142,8 +142,8 @@ class Network:
     receive: Callable[[int, Message], None]
     # Those of the cluster; without them no broker talks to another.
     credentials: Credentials | None = None
+    # Called with (node id, message) for messages to connections of Kafka's protocol.
     answer_wire: Callable[[int, Message], None] | None = None
-    """Called with (node id, message) for messages to connections of Kafka's protocol."""
     # Connections closed because of a malformed frame or an illegal sender.
     refused: int = 0
     # The bounds on clients' frames.

@@ -31,10 +31,11 @@ NONE_OF_MINE = frozenset(
 
 @define
 class Marking:
-    """A request under way. errors: of the partitions that are done."""
+    """A request under way."""
 
     source: int
     request: WriteTxnMarkersRequest
+    # Of the partitions that are done.
     errors: dict[TopicPartition, ErrorCode] = field(factory=dict)
 
 

@@ -38,19 +38,21 @@ is a minute, as long as a controller may take to tell a broker everything."""
 
 @define
 class Ending:
-    """A transaction whose end is decided. waiting: partitions whose marker must be sent; asked: those on
-    their way, by correlation id. unknown: how often nobody knew the partition. version: of the client that
-    ended it."""
+    """A transaction whose end is decided."""
 
     transaction: Transaction
     epoch: int
     commit: bool
     producer_id: int
     producer_epoch: int
+    # Of the client that ended it.
     version: int
     transit: Transit
+    # Partitions whose marker must be sent.
     waiting: set[TopicPartition]
+    # Those on their way, by correlation id.
     asked: dict[int, tuple[TopicPartition, ...]] = field(factory=dict)
+    # How often nobody knew the partition.
     unknown: dict[TopicPartition, int] = field(factory=dict)
 
 

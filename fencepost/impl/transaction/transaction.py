@@ -21,9 +21,10 @@ _T = TransactionPhase
 
 @define
 class Transit:
-    """A transition that was prepared. last_epoch: what `Transaction.last_epoch` will be."""
+    """A transition that was prepared."""
 
     value: TransactionValue
+    # What `Transaction.last_epoch` will be.
     last_epoch: int
 
 

@@ -40,8 +40,8 @@ class Subject:
     transactional_id: str
     producer_id: int
     producer_epoch: int
+    # Make it part of the transaction.
     adds: bool
-    """Make it part of the transaction."""
 
 
 @define

@@ -32,15 +32,14 @@ Size = tuple[int, int]
 
 @frozen(kw_only=True)
 class Grouping:
-    """members: the most operations in a group. window: requests in flight. maximum_bytes: of a request or its
-    response, the server's jute.maxbuffer.
+    """A group of 500 is near the highest throughput of a server (docs/explanation/scale.md) and delays other
+    clients by a few milliseconds only."""
 
-    A group of 500 is near the highest throughput of a server (docs/explanation/scale.md) and delays other
-    clients by a few milliseconds only.
-    """
-
+    # The most operations in a group.
     members: int = 500
+    # Requests in flight.
     window: int = 10
+    # Of a request or its response, the server's jute.maxbuffer.
     maximum_bytes: int = JUTE_MAXBUFFER
 
 

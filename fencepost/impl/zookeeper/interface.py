@@ -52,10 +52,11 @@ class Create(Struct, frozen=True, gc=False):
 
 
 class SetData(Struct, frozen=True, gc=False):
-    """Replace the data. version: the expected one, or ANY_VERSION. Reply: Done with the new stat."""
+    """Replace the data."""
 
     path: str
     data: bytes
+    # The expected one, or ANY_VERSION. Reply: Done with the new stat.
     version: int = ANY_VERSION
 
 
@@ -74,26 +75,26 @@ class Check(Struct, frozen=True, gc=False):
 
 
 class GetData(Struct, frozen=True, gc=False):
-    """Read a node. Reply: Data. watch: fire once on change or deletion (not set if the node does not
-    exist)."""
+    """Read a node. Reply: Data."""
 
     path: str
+    # Fire once on change or deletion (not set if the node does not exist).
     watch: bool = False
 
 
 class Exists(Struct, frozen=True, gc=False):
-    """Check whether a node exists. Reply: Done with the stat, or Failed(NO_NODE). watch: fire once on
-    creation, change or deletion."""
+    """Check whether a node exists. Reply: Done with the stat, or Failed(NO_NODE)."""
 
     path: str
+    # Fire once on creation, change or deletion.
     watch: bool = False
 
 
 class GetChildren(Struct, frozen=True, gc=False):
-    """List the children of a node. Reply: Children, names sorted. watch: fire once when a child is created or
-    deleted, or the node is deleted."""
+    """List the children of a node. Reply: Children, names sorted."""
 
     path: str
+    # Fire once when a child is created or deleted, or the node is deleted.
     watch: bool = False
 
 
@@ -115,11 +116,11 @@ class MultiRead(Struct, frozen=True, gc=False):
 
 
 class SetWatches(Struct, frozen=True, gc=False):
-    """Watch the data of several nodes at once, as GetData does. seen: a transaction. A node that was changed
-    or deleted after it (or does not exist) fires at once, before the reply. With the transaction of an
-    earlier read, no change in between is missed. Reply: Done."""
+    """Watch the data of several nodes at once, as GetData does."""
 
     paths: tuple[str, ...]
+    # A transaction. A node that was changed or deleted after it (or does not exist) fires at once, before the
+    # reply. With the transaction of an earlier read, no change in between is missed. Reply: Done.
     seen: int
 
 
@@ -147,9 +148,11 @@ class Stat(Struct, frozen=True, gc=False):
 
 
 class Created(Struct, frozen=True, gc=False):
-    """A node was created. path: the actual path; czxid: the transaction."""
+    """A node was created."""
 
+    # The actual path.
     path: str
+    # The transaction.
     czxid: int
 
 
@@ -189,10 +192,10 @@ class MultiDone(Struct, frozen=True, gc=False):
 
 
 class MultiReadDone(Struct, frozen=True, gc=False):
-    """Data, or Failed(NO_NODE), for each path, in order. zxid: the last transaction of the server at the time
-    of the reply."""
+    """Data, or Failed(NO_NODE), for each path, in order."""
 
     replies: tuple[Data | Failed, ...]
+    # The last transaction of the server at the time of the reply.
     zxid: int
 
 

@@ -479,12 +479,13 @@ def encode_reassignments(
 
 
 class _Reassignment(msgspec.Struct):
-    """An entry of /admin/reassign_partitions. replicas: checked by the controller, which refuses one target
-    for itself. origin: the replicas that the partition had before, where they are known."""
+    """An entry of /admin/reassign_partitions."""
 
     topic: str
     partition: Number
+    # Checked by the controller, which refuses one target for itself.
     replicas: tuple[Number, ...]
+    # The replicas that the partition had before, where they are known.
     origin: tuple[Number, ...] | None = None
 
 

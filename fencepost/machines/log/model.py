@@ -9,17 +9,18 @@ from attrs import define, evolve, field, frozen
 
 @frozen(kw_only=True)
 class Known:
-    """A record that was appended. first, last: offsets of its batch. sequence: of the first record of its
-    batch."""
+    """A record that was appended."""
 
     offset: int
     key: bytes
     value: bytes | None
     timestamp_ms: int
+    # Offsets of its batch.
     first: int
     last: int
     producer_id: int = -1
     producer_epoch: int = -1
+    # Of the first record of its batch.
     sequence: int = -1
 
     @property

@@ -38,18 +38,21 @@ MOST_ATTEMPTS = 2
 
 @frozen(kw_only=True)
 class Chunk:
-    """Some seeds, one Spark task. number: of its part and its files."""
+    """Some seeds, one Spark task."""
 
+    # Of its part and its files.
     number: int
     tasks: tuple[Task, ...]
 
 
 @frozen(kw_only=True)
 class ChunkOrders:
-    """The settings of every task. out: the campaign's folder; sitting: names the driver."""
+    """The settings of every task."""
 
     job: Job
+    # The campaign's folder.
     out: Path
+    # Names the driver.
     sitting: str
 
     @property

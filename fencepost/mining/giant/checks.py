@@ -149,12 +149,13 @@ def _columns(checks: Sequence[str]) -> list[str]:
 
 @frozen(kw_only=True)
 class Whole:
-    """Ask checks of the history at once. header: without operations and events; bearing: of the operations
-    only those that bear on the check."""
+    """Ask checks of the history at once."""
 
     giant: Giant
+    # Without operations and events.
     header: Trace
     profile: str | None
+    # Of the operations only those that bear on the check.
     bearing: bool = False
 
     def __call__(self, asked: tuple[Check, ...]) -> tuple[Verdict, ...]:

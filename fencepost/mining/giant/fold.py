@@ -104,9 +104,10 @@ def _save(path: Path, array: Array) -> None:
 
 @frozen(kw_only=True)
 class Fold:
-    """The first step, over one row group after another. header: the trace without operations."""
+    """The first step, over one row group after another."""
 
     giant: Giant
+    # The trace without operations.
     header: Trace
     folder: Path
     width: int = RANGE_SLOTS

@@ -82,10 +82,11 @@ def _undecided(giant: Giant, reasons: dict[LogKey, tuple[str, ...]], open_: Sequ
 
 @frozen(kw_only=True)
 class Judging:
-    """How giants are judged. closer: operations up to which a history is taken as a whole."""
+    """How giants are judged."""
 
     settings: Settings
     spread: Spread
+    # Operations up to which a history is taken as a whole.
     closer: int = WHOLE_OPERATIONS
 
     def __call__(self, giant: Giant) -> Judged | Unreadable:

@@ -34,8 +34,8 @@ class HistoryFile:
     format: str
     # Empty; a file has neither.
     frames: tuple[()] = ()
+    # A split has some of both; they name tasks (results/checkpoint.py).
     repeated: tuple[()] = ()
-    """A split has some of both; they name tasks (results/checkpoint.py)."""
 
     def read(self) -> Iterator[list[Trace] | Unreadable]:
         """Its histories, few at a time, and why the rest cannot be read. Raises nothing for bad input."""

@@ -70,8 +70,8 @@ def each_part(path: Path, read: Callable[[int, int], None] = lambda done, parts:
 class Joined:
     """Operations once each, whichever part they end in."""
 
+    # Without an outcome so far, by op id.
     open: dict[int, Operation] = field(factory=dict)
-    """Without an outcome so far, by op id."""
 
     def of(self, rows: Iterable[Operation]) -> Iterator[Operation]:
         """Those with a known outcome by now."""
@@ -93,10 +93,10 @@ class Sent:
     """What the first walk finds."""
 
     header: Trace
+    # Value ids of all records that were sent and not refused, ascending.
     values: IntArray
-    """Value ids of all records that were sent and not refused, ascending."""
+    # Op ids of appends from before the proxy that were sent in the recording after all.
     doubled: frozenset[int]
-    """Op ids of appends from before the proxy that were sent in the recording after all."""
     unique: bool
     retried: bool
 

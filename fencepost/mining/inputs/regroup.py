@@ -33,12 +33,14 @@ GROUP_OPERATIONS = 65_536
 
 @frozen(kw_only=True)
 class Scatter:
-    """Take the small traces of one part's row groups apart. buckets: trace id -> where it is gathered;
-    number: of the part, in order; folder: of this source."""
+    """Take the small traces of one part's row groups apart."""
 
     loose: UngroupedPart
+    # Trace id -> where it is gathered.
     buckets: dict[int, int]
+    # Of the part, in order.
     number: int
+    # Of this source.
     folder: Path
 
     def __call__(self) -> list[tuple[Unreadable, int, int]]:
@@ -75,13 +77,14 @@ class Scatter:
 
 @frozen(kw_only=True)
 class Gather:
-    """Bring one bucket's traces together as a part of a folder of traces. scattered: where Scatter wrote;
-    store: the folder to write to; without: traces that are left out, because some of their rows may be
-    missing."""
+    """Bring one bucket's traces together as a part of a folder of traces."""
 
     bucket: int
+    # Where Scatter wrote.
     scattered: Path
+    # The folder to write to.
     store: Path
+    # Traces that are left out, because some of their rows may be missing.
     without: tuple[int, ...] = ()
 
     def __call__(self) -> list[Unreadable]:

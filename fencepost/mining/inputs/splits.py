@@ -46,12 +46,12 @@ class Split:
 
 @frozen(kw_only=True)
 class Unreadable:
-    """A piece of the input that could not be read. trace_id: the run, -1 where a whole file or row group is
-    meant."""
+    """A piece of the input that could not be read."""
 
     source: str
     place: str
     reason: str
+    # The run, -1 where a whole file or row group is meant.
     trace_id: int = -1
 
 

@@ -42,14 +42,15 @@ class Quarantined:
 
 @frozen(kw_only=True)
 class Found:
-    """A trace and the path, as named by the caller, that it came from. stored: it can be replayed from there;
-    foreign: an importer made it, and its trace id means nothing; taken: how it was read where it can be read
-    in two ways, in sentences."""
+    """A trace and the path, as named by the caller, that it came from."""
 
     source: str
     trace: Trace
+    # It can be replayed from there.
     stored: bool
+    # An importer made it, and its trace id means nothing.
     foreign: bool = False
+    # How it was read where it can be read in two ways, in sentences.
     taken: tuple[str, ...] = ()
 
 
@@ -105,12 +106,15 @@ def _is_jepsen(source: Path) -> bool:
 
 @frozen(kw_only=True)
 class Piece:
-    """A part of the input that is read separately: a file, or one split of a folder of traces. source: the
-    path as the caller named it; size_bytes: on disk; format: of a file; conventions: of a foreign history."""
+    """A part of the input that is read separately: a file, or one split of a folder of traces."""
 
+    # The path as the caller named it.
     source: str
+    # On disk.
     size_bytes: int
+    # Of a file.
     format: str = OURS
+    # Of a foreign history.
     conventions: Conventions = DEFAULT
     split: Split | None = None
 

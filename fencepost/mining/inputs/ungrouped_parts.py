@@ -39,12 +39,13 @@ CUT = "some of its rows may be in a row group that cannot be read"
 
 @frozen(kw_only=True)
 class UngroupedPart:
-    """Row groups of a part in which a trace may be cut, or too large to be read at once. groups: by table;
-    repeated: trace ids that are in an earlier row group of whole traces, and are left out."""
+    """Row groups of a part in which a trace may be cut, or too large to be read at once."""
 
     source: str
     part: TablePart
+    # By table.
     groups: dict[Table, tuple[int, ...]]
+    # Trace ids that are in an earlier row group of whole traces, and are left out.
     repeated: tuple[int, ...] = ()
 
 
@@ -58,14 +59,15 @@ class Place:
 
 @frozen(kw_only=True)
 class Giant:
-    """One giant history. places: row groups that hold its operations, in order; loose: where its row of
-    traces and its events are."""
+    """One giant history."""
 
     source: str
     trace_id: int
     operations: int
     records: int
+    # Row groups that hold its operations, in order.
     places: tuple[Place, ...]
+    # Where its row of traces and its events are.
     loose: tuple[UngroupedPart, ...]
 
     @property
@@ -81,12 +83,13 @@ class Giant:
 
 @frozen(kw_only=True)
 class Prepared:
-    """The work after giants and cut traces are separated. found: what can be judged by row group; small:
-    traces that must be regrouped, with their operations, by source."""
+    """The work after giants and cut traces are separated."""
 
+    # What can be judged by row group.
     found: Found
     giants: tuple[Giant, ...] = ()
     loose: tuple[UngroupedPart, ...] = ()
+    # Traces that must be regrouped, with their operations, by source.
     small: dict[str, dict[int, int]] = {}  # noqa: RUF008 (frozen, never written)
 
     @property

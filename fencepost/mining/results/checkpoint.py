@@ -35,9 +35,10 @@ MOST_TRIES = 10
 
 @frozen(kw_only=True)
 class TaskResult:
-    """What a task answers. files: that it wrote, relative to the folder."""
+    """What a task answers."""
 
     counts: Counts
+    # That it wrote, relative to the folder.
     files: tuple[str, ...]
 
 
@@ -142,8 +143,9 @@ def _is_whole(path: Path) -> bool:
 
 @frozen(kw_only=True)
 class Work:
-    """The folder of work of one mining. out: of its results."""
+    """The folder of work of one mining."""
 
+    # Of its results.
     out: Path
 
     @property

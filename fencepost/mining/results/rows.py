@@ -275,13 +275,11 @@ def statistics_rows(counts: Counts) -> list[tuple[Any, ...]]:
 
 @define
 class ResultWriter:
-    """One task's files, one per result that has rows, under names that no other attempt uses.
-
-    rows: not yet written, by result; files: names written so far, relative to the folder.
-    """
+    """One task's files, one per result that has rows, under names that no other attempt uses."""
 
     folder: Path
     name: str
+    # Not yet written, by result; files: names written so far, relative to the folder.
     rows: dict[Result, list[tuple[Any, ...]]] = field(factory=lambda: {result: [] for result in RESULTS})
     writers: dict[Result, pq.ParquetWriter] = field(factory=dict)
 

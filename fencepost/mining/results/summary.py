@@ -55,16 +55,16 @@ class Summary:
     unfinished: int = 0
     # Histories that were judged by slot ranges.
     giants: int = 0
+    # Which histories are too large for their records to be counted: input and trace id.
     uncounted: tuple[str, ...] = ()
-    """Which histories are too large for their records to be counted: input and trace id."""
     # Traces that were brought together first.
     regrouped: int = 0
     # What became of the records of logs, in all histories but giants; None: the log check did not run.
     records: LogTotals | None = None
+    # What the bad traces come to (docs/how-to/triage.md).
     bugs: Bugs = Factory(Bugs)
-    """What the bad traces come to (docs/how-to/triage.md)."""
+    # How the bugs compare with those of an earlier mining, where one was named.
     since: Since | None = None
-    """How the bugs compare with those of an earlier mining, where one was named."""
 
     @property
     def shapes(self) -> str:

@@ -58,12 +58,13 @@ def _report(progress: TaskProgress, total: int, completed: int) -> None:
 
 @define
 class Engine:
-    """A Spark session on first use. spark: one that the caller has; otherwise one on `master`, stopped at the
-    end. jobs: begun so far."""
+    """A Spark session on first use."""
 
     master: str | None
+    # One that the caller has; otherwise one on `master`, stopped at the end.
     spark: Any = None
     name: str = "fencepost mine"
+    # Begun so far.
     jobs: int = 0
     stack: ExitStack = field(factory=ExitStack)
 

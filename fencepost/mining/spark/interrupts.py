@@ -43,10 +43,10 @@ def _talks(frame: FrameType | None) -> bool:
 class Patience:
     """When an interrupt is raised."""
 
+    # Not at present: something has to come to its end first.
     held: bool = False
-    """Not at present: something has to come to its end first."""
+    # One is on its way, from a timer.
     waiting: bool = False
-    """One is on its way, from a timer."""
 
     def interrupt(self, signum: int, frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt, now or as soon as it interrupts no call to the JVM. signum, frame:

@@ -56,20 +56,23 @@ if __name__ == "__main__":
 
 @frozen(kw_only=True)
 class Packaged:
-    """What was written. libraries: distributions in the archive in addition to Fencepost; kernels: compiled
-    ones in it; size_bytes: of the archive."""
+    """What was written."""
 
     archive: Path
     entry: Path
+    # Distributions in the archive in addition to Fencepost.
     libraries: tuple[str, ...]
+    # Compiled ones in it.
     kernels: int
+    # Of the archive.
     size_bytes: int
 
 
 @frozen(kw_only=True)
 class _File:
-    """A file of the archive. name: relative to the libraries."""
+    """A file of the archive."""
 
+    # Relative to the libraries.
     name: str
     path: Path
 

@@ -67,9 +67,11 @@ class Convicting:
 
 @frozen(kw_only=True, eq=False)
 class _Named:
-    """An event of NAMED. at: its row; home: its partition's number in Steps."""
+    """An event of NAMED."""
 
+    # Its row.
     at: int
+    # Its partition's number in Steps.
     home: int
     detail: Detail
 

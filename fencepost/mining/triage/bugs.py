@@ -49,12 +49,13 @@ def _percent(share: float) -> str:
 
 @frozen(kw_only=True)
 class Example:
-    """A trace of a bug. operations: how many it has; replay: the command that runs it again, empty for a
-    foreign one."""
+    """A trace of a bug."""
 
     source: str
     trace_id: int
+    # How many it has.
     operations: int
+    # The command that runs it again, empty for a foreign one.
     replay: str = ""
 
 

@@ -71,11 +71,13 @@ def canonical(text: str, names: Iterable[str] = ()) -> str:
 
 @frozen(kw_only=True)
 class Evidence:
-    """The evidence of one bad trace. trace: its number in the row group; anomaly: the one that names it;
-    items: sorted, without repetitions."""
+    """The evidence of one bad trace."""
 
+    # Its number in the row group.
     trace: int
+    # The one that names it.
     anomaly: str
+    # Sorted, without repetitions.
     items: tuple[str, ...]
 
 

@@ -50,10 +50,11 @@ OPERATION_COLUMNS = (
 
 @frozen(kw_only=True, eq=False)
 class Features:
-    """Which trace has which features. trace: number within the row group; code: into `words`; each pair once,
-    in order."""
+    """Which trace has which features."""
 
+    # Number within the row group.
     trace: Ints
+    # Into `words`; each pair once, in order.
     code: Ints
     words: tuple[str, ...]
 

@@ -37,11 +37,12 @@ class Moved:
 
 @frozen(kw_only=True)
 class Since:
-    """How this mining's bugs compare with those of an earlier one. new: names of bugs only here; gone: only
-    there."""
+    """How this mining's bugs compare with those of an earlier one."""
 
     earlier: str
+    # Names of bugs only here.
     new: tuple[str, ...]
+    # Only there.
     gone: tuple[str, ...]
     both: tuple[Moved, ...]
 

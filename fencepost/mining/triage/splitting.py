@@ -49,11 +49,13 @@ Numbers = npt.NDArray[np.float64]
 
 @frozen(kw_only=True, eq=False)
 class Items:
-    """The items of signatures. present: signatures by items; names: of items; common: the share of comparable
-    healthy traces that have each item's step."""
+    """The items of signatures."""
 
+    # Signatures by items.
     present: npt.NDArray[np.bool_]
+    # Of items.
     names: tuple[str, ...]
+    # The share of comparable healthy traces that have each item's step.
     common: Numbers
 
     @property

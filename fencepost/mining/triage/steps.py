@@ -141,10 +141,11 @@ def ranked(numbers: Ints) -> tuple[Ints, Ints]:
 
 @frozen(eq=False)
 class _Key:
-    """What rows are about. order: the rows sorted by it, in their own order within; values: of the key, in
-    that order."""
+    """What rows are about."""
 
+    # The rows sorted by it, in their own order within.
     order: Ints
+    # Of the key, in that order.
     values: Ints
 
     @classmethod
@@ -156,11 +157,11 @@ class _Key:
 
 @define(eq=False)
 class _Reading:
-    """The columns of a row group and what is known at each row. flags: word -> rows that say it, in the order
-    in which words are added."""
+    """The columns of a row group and what is known at each row."""
 
     events: pa.Table
     trace_ids: Ints
+    # Word -> rows that say it, in the order in which words are added.
     flags: list[tuple[str, Flags]] = field(factory=list)
     left: list[tuple[int, str]] = field(factory=list)
     columns: dict[str, Ints] = field(factory=dict)

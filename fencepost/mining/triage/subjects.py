@@ -95,12 +95,13 @@ class _Producer:
 
 @define
 class _End:
-    """The end of a producer's transaction, from its decision on. partitions: that need a marker; written:
-    that have one."""
+    """The end of a producer's transaction, from its decision on."""
 
     epoch: int
     commit: bool
+    # That need a marker.
     partitions: frozenset[str]
+    # That have one.
     written: set[str] = field(factory=set)
 
 

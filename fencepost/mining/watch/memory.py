@@ -40,8 +40,7 @@ class _Log(msgspec.Struct, array_like=True):
 
 
 class _Memory(msgspec.Struct, array_like=True):
-    """A Shard's fields in plain values. held: (row, which of its two moments wait); transactions: rows of the
-    open ones."""
+    """A Shard's fields in plain values."""
 
     version: int
     trace: list[Any]
@@ -55,8 +54,10 @@ class _Memory(msgspec.Struct, array_like=True):
     end_after: int | None
     released: int
     newest: int
+    # (row, which of its two moments wait).
     held: list[tuple[list[Any], bool]]
     begun: list[tuple[int, int]]
+    # Rows of the open ones.
     transactions: list[list[Any]]
     logs: list[_Log]
     # The memory of the checks of transactions; b"": there is none.

@@ -96,10 +96,10 @@ class Chunk(msgspec.Struct, array_like=True):
 
 @frozen(kw_only=True)
 class Addressed:
-    """A chunk and its group. part: for a whole trace the name of its file; "" for one under
-    way, so that its parts meet."""
+    """A chunk and its group."""
 
     trace_id: int
+    # For a whole trace the name of its file; "" for one under way, so that its parts meet.
     part: str
     shard: int
     chunk: Chunk

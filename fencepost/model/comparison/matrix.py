@@ -23,9 +23,10 @@ def headings(model: Model) -> tuple[str, ...]:
 
 @define
 class Sheet:
-    """The table so far. rows: in the order of completion, one cell per heading."""
+    """The table so far."""
 
     headings: tuple[str, ...]
+    # In the order of completion, one cell per heading.
     rows: list[tuple[str, ...]] = field(factory=list)
 
     @classmethod

@@ -34,10 +34,11 @@ _TOLD = re.compile(
 
 @frozen(kw_only=True)
 class ReplayAnswer:
-    """TLC's answer for one run. step: the index of its first step that no action explains, or -1; guard: the
-    guard that forbids it, in words."""
+    """TLC's answer for one run."""
 
+    # The index of its first step that no action explains, or -1.
     step: int = -1
+    # The guard that forbids it, in words.
     guard: str = ""
 
     @property

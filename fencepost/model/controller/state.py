@@ -41,11 +41,13 @@ NONE = -1
 
 
 class Host(NamedTuple):
-    """A broker's process. running: whether it runs. incarnation: the broker epoch of its last registration.
-    born: the broker epoch at the process's start (NONE: not running)."""
+    """A broker's process."""
 
+    # Whether it runs.
     running: bool
+    # The broker epoch of its last registration.
     incarnation: int
+    # The broker epoch at the process's start (NONE: not running).
     born: int
 
 
@@ -103,11 +105,13 @@ class Context(NamedTuple):
 
 
 class Control(NamedTuple):
-    """A broker as a controller. epoch: the controller epoch that it believes to have, or NONE. context: what
-    it has loaded, else (). kept: the target that survived a resignation, which reset_on_resign prevents."""
+    """A broker as a controller."""
 
+    # The controller epoch that it believes to have, or NONE.
     epoch: int
+    # What it has loaded, else ().
     context: Context | tuple[()]
+    # The target that survived a resignation, which reset_on_resign prevents.
     kept: int
 
 
@@ -150,17 +154,16 @@ class RequestBatch(NamedTuple):
 
 
 class Admin(NamedTuple):
-    """ZooKeeper's assignment (empty: the topic's node is removed) and the requests of admins.
-
-    target: the entry of /admin/reassign_partitions, or empty. asked: reassignments so far. deleting: whether
-    the topic is in /admin/delete_topics. completed: a ghost variable, the target of the last completed
-    reassignment.
-    """
+    """ZooKeeper's assignment (empty: the topic's node is removed) and the requests of admins."""
 
     assignment: int
+    # The entry of /admin/reassign_partitions, or empty.
     target: int
+    # A ghost variable, the target of the last completed reassignment.
     completed: int
+    # Reassignments so far.
     asked: int
+    # Whether the topic is in /admin/delete_topics.
     deleting: bool = False
 
 

@@ -45,14 +45,14 @@ from fencepost.model.explore.system import Action, Eventually, Part, Rule, Symme
 
 @frozen(eq=False, slots=False)
 class Controller(SlottedSystem[ControllerState]):
-    """The transition system for some constants (explore/slotted.py documents the methods). checks: the
-    invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; the requests
     so far; the leaders so far; crashes; ZooKeeper's assignment; the requests to stop.
     """
 
     constants: Constants
+    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.NAMES))
 
     @cached_property

@@ -178,16 +178,16 @@ def _look_up(
 
 @define
 class Outcomes:
-    """The answers of rules. An answer is a range: first[combination], with `Chains.answer` as its length.
-
-    actions: by outcome. written: numbers of the written values. name: the number of the action's name.
-    broken: the violated step invariant, -1 for none.
-    """
+    """The answers of rules. An answer is a range: first[combination], with `Chains.answer` as its length."""
 
     first: Numbers
+    # By outcome.
     actions: list[Action]
+    # Numbers of the written values.
     written: Numbers
+    # The number of the action's name.
     name: Numbers
+    # The violated step invariant, -1 for none.
     broken: Numbers
 
     @classmethod

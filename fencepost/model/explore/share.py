@@ -53,10 +53,12 @@ def _hashes(rows: Any, of_value: Any, places: Any, renamed: Any, found: Any) -> 
 @frozen
 class Parcel:
     """Successors that another worker owns. kinds, values: numbered by the sender since its last parcel to any
-    worker, in order. rows: in the sender's numbers; parents: the sender's states that they come from."""
+    worker, in order."""
 
     values: tuple[tuple[int, Value], ...]
+    # In the sender's numbers.
     rows: Numbers
+    # The sender's states that they come from.
     parents: Numbers
 
 

@@ -110,9 +110,10 @@ def _first_false(found: Any, answer: Any) -> Any:
 
 @define
 class Judge:
-    """Statements of several parts each. owner: the statement of each part."""
+    """Statements of several parts each."""
 
     names: tuple[str, ...]
+    # The statement of each part.
     owner: tuple[int, ...]
     statements: Statements
 

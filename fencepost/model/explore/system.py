@@ -99,19 +99,21 @@ class Rule:
 
 @frozen
 class Symmetry:
-    """A renaming that maps runs to runs, for example of replicas. places: the slot that each slot's value
-    moves to; rename: maps (slot, value) to the renamed value."""
+    """A renaming that maps runs to runs, for example of replicas."""
 
+    # The slot that each slot's value moves to.
     places: tuple[int, ...]
+    # Maps (slot, value) to the renamed value.
     rename: Callable[[int, Value], Value]
 
 
 @frozen
 class Eventually:
-    """A property that must stay possible (eventually.py). good: a state is good if any of these holds.
-    faults: names of actions that are not relied on, although they may have happened before."""
+    """A property that must stay possible (eventually.py)."""
 
+    # A state is good if any of these holds.
     good: tuple[Part, ...]
+    # Names of actions that are not relied on, although they may have happened before.
     faults: frozenset[str]
 
 

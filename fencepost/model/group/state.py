@@ -81,40 +81,38 @@ class ModelGroup(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """One broker and the group.
+    """One broker and the group."""
 
-    epoch, leads: the leader epoch of the offsets partition that it knows, and whether it leads in it. tasks:
-    epochs with a load or unload that has not run, as a bit set. loaded: the coordinator epoch, that of the
-    task that ran last. group: () if it is not the coordinator.
-    """
-
+    # The leader epoch of the offsets partition that it knows, and whether it leads in it.
     epoch: int
     leads: bool
+    # Epochs with a load or unload that has not run, as a bit set.
     tasks: int
+    # The coordinator epoch, that of the task that ran last.
     loaded: int
+    # () if it is not the coordinator.
     group: ModelGroup | tuple[()]
 
 
 class Member(NamedTuple):
-    """One consumer.
+    """One consumer."""
 
-    state: index into MEMBER_STATES. generation, assigned: from its responses; assigned is a bit set of
-    partitions. coordinator: the broker that it waits for while it joins. sent: its commits in flight, oldest
-    first: (generation, partition, number).
-    """
-
+    # Index into MEMBER_STATES.
     state: int
+    # From its responses; assigned is a bit set of partitions.
     generation: int
     assigned: int
+    # The broker that it waits for while it joins.
     coordinator: int
+    # Its commits in flight, oldest first: (generation, partition, number).
     sent: tuple[tuple[int, int, int], ...]
 
 
 class OffsetsLog(NamedTuple):
-    """The leader's log of the offsets partition. durable: the number of records below its high watermark; no
-    clean election loses these."""
+    """The leader's log of the offsets partition."""
 
     records: tuple[OffsetsRecord, ...]
+    # The number of records below its high watermark; no clean election loses these.
     durable: int
 
 

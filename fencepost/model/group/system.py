@@ -52,14 +52,14 @@ def _has_sent(member: Member) -> bool:
 
 @frozen(eq=False, slots=False)
 class Groups(SlottedSystem[GroupState]):
-    """The transition system for some constants (explore/slotted.py documents the methods). checks: the
-    invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: each broker, each member, the leaders by epoch, the log, the acknowledged commits, the used part of
     the bounds.
     """
 
     constants: Constants
+    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     @property

@@ -23,12 +23,14 @@ SIMULATED = "simulated"
 
 @frozen
 class Lived:
-    """A trace with a name for each topic and group. changed: whether it is another one than was given; added:
-    op ids that its operations did not have; of: for those that stand for one of the trace's, which."""
+    """A trace with a name for each topic and group."""
 
     trace: Trace
+    # Whether it is another one than was given.
     changed: bool = False
+    # Op ids that its operations did not have.
     added: frozenset[int] = frozenset()
+    # For those that stand for one of the trace's, which.
     of: Mapping[int, int] = {}
 
     def is_known(self, op_id: int) -> bool:

@@ -97,8 +97,8 @@ class Endings:
     groups: dict[str, list[Ending]] = Factory(dict)
     offsets: list[OffsetDeleted] = Factory(list)
     _by_name: dict[str, _Topic] = Factory(dict)
+    # When a group began to be removed.
     _dying: dict[str, int] = Factory(dict)
-    """When a group began to be removed."""
 
     def take(self, event: Event) -> int:
         """Which topic of its name the event is about: 0 for the first."""

@@ -36,11 +36,11 @@ class Mismatch:
 
 @define
 class QuorumState:
-    """ZooKeeper's state of one leader epoch: the leader, and each ISR in this epoch, the last one current.
-    position: of its first event."""
+    """ZooKeeper's state of one leader epoch: the leader, and each ISR in this epoch, the last one current."""
 
     leader: int
     isrs: list[tuple[int, ...]]
+    # Of its first event.
     position: int
 
 
@@ -61,8 +61,8 @@ class Term:
     logs: list[ReplicaLog]
     # The highest start that its log had.
     log_start_offset: int = 0
+    # The known log ends of followers from earlier epochs that the same broker led without a break.
     reaches: dict[int, int] = field(factory=dict)
-    """The known log ends of followers from earlier epochs that the same broker led without a break."""
 
 
 @define
@@ -87,10 +87,11 @@ class ReplicaView:
 
 @define
 class Reach:
-    """The log ends that a follower's fetches may have reported in one leader epoch. settled: before its last
-    restart; now: its log end since it follows, after the truncation that precedes each first fetch."""
+    """The log ends that a follower's fetches may have reported in one leader epoch."""
 
+    # Before its last restart.
     settled: int = -1
+    # Its log end since it follows, after the truncation that precedes each first fetch.
     now: int = -1
 
     @property
@@ -119,8 +120,8 @@ class PartitionState:
     terms: dict[int, Term] = field(factory=dict)
     # The replicas, by broker.
     replicas: dict[int, ReplicaView] = field(factory=dict)
+    # By leader epoch and follower: the reported log ends.
     reaches: dict[int, dict[int, Reach]] = field(factory=dict)
-    """By leader epoch and follower: the reported log ends."""
 
     def replica(self, node: int) -> ReplicaView:
         """The replica at `node`; an empty one if nothing was recorded about it."""

@@ -21,11 +21,11 @@ bytes had reached the file."""
 
 @define
 class ReplicaLog:
-    """epochs[o], values[o]: the record at offset o; UNKNOWN_EPOCH and 0 if the trace does not name it.
-    unknown: the number of such records. It changes by append at its end, truncation, and recovery."""
+    """epochs[o], values[o]: the record at offset o; UNKNOWN_EPOCH and 0 if the trace does not name it."""
 
     epochs: list[int] = field(factory=list)
     values: list[int] = field(factory=list)
+    # The number of such records. It changes by append at its end, truncation, and recovery.
     unknown: int = 0
 
     @property

@@ -48,14 +48,14 @@ ACTIONS = (
 
 @frozen(eq=False, slots=False)
 class Replication(SlottedSystem[ReplicationState]):
-    """The transition system for some constants (explore/slotted.py documents the methods). checks: the
-    invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: each replica, ZooKeeper's quorum, the committed records, the used part of the bounds, and the
     answers to ListOffsets if they are enabled.
     """
 
     constants: Constants
+    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     @property

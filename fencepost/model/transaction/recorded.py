@@ -118,8 +118,9 @@ def follows(before: RecordedValue, after: RecordedValue) -> bool:
 
 @define
 class MarkersSeen:
-    """Of one partition and producer id: the last marker. leader_epoch: of the partition."""
+    """Of one partition and producer id: the last marker."""
 
+    # Of the partition.
     leader_epoch: int
     producer_epoch: int
     coordinator_epoch: int

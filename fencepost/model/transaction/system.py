@@ -50,13 +50,13 @@ def _asks(producer: Producer, held: Value) -> bool:
 
 @frozen(eq=False, slots=False)
 class Transactions(SlottedSystem[TransactionState]):
-    """The transition system for some constants (explore/slotted.py documents the methods). checks: the
-    invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: the journal, each coordinator, each producer, each partition, the markers, the ghost.
     """
 
     constants: Constants
+    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     @property

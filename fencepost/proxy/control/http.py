@@ -41,8 +41,8 @@ class HttpConnection:
 
     verbs: Collection[str]
     token: str
+    # Nothing more is read; what was answered still goes out.
     closed: bool = field(default=False, init=False)
-    """Nothing more is read; what was answered still goes out."""
     _http: h11.Connection = field(
         factory=lambda: h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEADERS), init=False
     )

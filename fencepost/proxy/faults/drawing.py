@@ -35,27 +35,27 @@ ATTEMPTS = 50
 class Features:
     """What there is to be broken."""
 
+    # Requests that clients send.
     apis: frozenset[str] = PRODUCING | CONSUMING | GROUPS
-    """Requests that clients send."""
+    # Partitions of each topic; empty: faults name no topic.
     topics: Mapping[str, int] = field(factory=dict)
-    """Partitions of each topic; empty: faults name no topic."""
+    # Consumer groups; empty: faults name none.
     groups: tuple[str, ...] = ()
-    """Consumer groups; empty: faults name none."""
+    # How long the run lasts; 0: faults have no times.
     for_ms: int = 0
-    """How long the run lasts; 0: faults have no times."""
+    # Delays; one beyond a client's time-out makes it give up.
     slow_ms: tuple[int, ...] = DELAYS_MS
-    """Delays; one beyond a client's time-out makes it give up."""
+    # Hits of one fault: a client must be able to get through in the end.
     most: int = 20
-    """Hits of one fault: a client must be able to get through in the end."""
+    # Verbs that are drawn more often, once more for each time they are here: one with many errors needs more
+    # scripts than one without.
     often: tuple[str, ...] = ()
-    """Verbs that are drawn more often, once more for each time they are here: one with many errors needs more
-    scripts than one without."""
+    # One of so many errors is one that may answer any request; 0: no more often than others.
     unknown_one_in: int = 0
-    """One of so many errors is one that may answer any request; 0: no more often than others."""
+    # Whether requests may take effect after their client has gone on without them.
     holds: bool = False
-    """Whether requests may take effect after their client has gone on without them."""
+    # Whether connections may fall silent: clients wait for their time-out then, often half a minute.
     silences: bool = False
-    """Whether connections may fall silent: clients wait for their time-out then, often half a minute."""
 
 
 def draw(seed: int, features: Features | None = None) -> tuple[RequestFault, ...]:

@@ -42,53 +42,55 @@ OPENING = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 class Struck:
     """A fault hit a request."""
 
+    # Of the fault.
     number: int
-    """Of the fault."""
     fault: RequestFault
+    # When, nanoseconds.
     time: int
-    """When, nanoseconds."""
+    # When it is over: of delays, moves and throttles later than `time`.
     until: int
-    """When it is over: of delays, moves and throttles later than `time`."""
+    # Where the request was.
     broker: int
-    """Where the request was."""
+    # Its connection.
     source: int
-    """Its connection."""
+    # Its client id.
     client: str
-    """Its client id."""
+    # Of the request.
     api: str
-    """Of the request."""
+    # That were hit; empty for requests without any.
     partitions: tuple[TopicPartition, ...]
-    """That were hit; empty for requests without any."""
+    # Of the request, empty without one.
     group: str
-    """Of the request, empty without one."""
 
 
 @define(eq=False, kw_only=True)
 class _Armed:
     fault: RequestFault
+    # When it was armed.
     since: int
-    """When it was armed."""
+    # Requests, or answers, that it could have hit.
     fitted: int = 0
-    """Requests, or answers, that it could have hit."""
+    # That it hits: a request counts when it is chosen, and no more if its answer turns out to have nothing to
+    # be hit. Invariant: at most fault.most.
     struck: int = 0
-    """That it hits: a request counts when it is chosen, and no more if its answer turns out to have nothing
-    to be hit. Invariant: at most fault.most."""
 
 
 @define(eq=False, kw_only=True)
 class RequestFaults:
-    """All faults of one cluster. seed: of their chance. record: called for each hit."""
+    """All faults of one cluster."""
 
+    # Of their chance.
     seed: int = 0
+    # Called for each hit.
     record: Callable[[Struck], None] = lambda struck: None
+    # That were looked at.
     requests: int = field(default=0, init=False)
-    """That were looked at."""
+    # Hits of all faults so far, of those that have ended, too.
     struck: int = field(default=0, init=False)
-    """Hits of all faults so far, of those that have ended, too."""
     _armed: dict[int, _Armed] = field(factory=dict, init=False)
     _last_number: int = field(default=0, init=False)
+    # What happens to an answer, by connection and correlation id; with the fault's number.
     _plans: dict[tuple[int, int], tuple[int, Plan]] = field(factory=dict, init=False)
-    """What happens to an answer, by connection and correlation id; with the fault's number."""
     _lasting: Lasting = field(factory=Lasting, init=False)
     _seen: Seen = field(factory=Seen, init=False)
 

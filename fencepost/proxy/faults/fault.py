@@ -76,38 +76,38 @@ class RequestFault:
     sense; `checked` turns that into a sentence."""
 
     verb: str = field(validator=_of_verb)
+    # Kafka's name of the request, or ANY.
     api: str = ANY
-    """Kafka's name of the request, or ANY."""
+    # Kafka's name; of the verb `answer`.
     error: str = ""
-    """Kafka's name; of the verb `answer`."""
+    # Of the verb `answer`: the request takes effect first.
     after_effect: bool = False
-    """Of the verb `answer`: the request takes effect first."""
+    # Of a delay, a throttle or a move: how long.
     milliseconds: int = field(default=0, validator=_between(0, LONGEST_MS))
-    """Of a delay, a throttle or a move: how long."""
+    # Of the verb `reshape`.
     shape: str = ""
-    """Of the verb `reshape`."""
+    # Only requests that name it; empty: all.
     topic: str = field(default="", validator=_topic)
-    """Only requests that name it; empty: all."""
+    # Only this partition of the topic; -1: all.
     partition: int = field(default=-1, validator=_between(-1, 2**31 - 1))
-    """Only this partition of the topic; -1: all."""
+    # Only requests of this consumer group; empty: all.
     group: str = field(default="", validator=_name)
-    """Only requests of this consumer group; empty: all."""
+    # Only clients of this id, or, if it ends in *, those that begin so; empty: all.
     client: str = field(default="", validator=_name)
-    """Only clients of this id, or, if it ends in *, those that begin so; empty: all."""
+    # Only at this broker; -1: all.
     broker: int = field(default=-1, validator=_between(-1, 2**31 - 1))
-    """Only at this broker; -1: all."""
+    # Each request that fits is hit with a chance of one in so many.
     one_in: int = field(default=1, validator=_between(1, LARGEST_COUNT))
-    """Each request that fits is hit with a chance of one in so many."""
+    # Only this one of the requests that fit, counted from 1; 0: all.
     nth: int = field(default=0, validator=_between(0, LARGEST_COUNT))
-    """Only this one of the requests that fit, counted from 1; 0: all."""
+    # At most so many requests are hit; 0: no bound.
     most: int = field(default=0, validator=_between(0, LARGEST_COUNT))
-    """At most so many requests are hit; 0: no bound."""
+    # Only requests from so long after the fault was armed.
     from_ms: int = field(default=0, validator=_between(0, LARGEST_COUNT))
-    """Only requests from so long after the fault was armed."""
+    # Only requests until so long after; 0: no bound. Above from_ms.
     until_ms: int = field(default=0, validator=_between(0, LARGEST_COUNT))
-    """Only requests until so long after; 0: no bound. Above from_ms."""
+    # False: it may be something that no correct broker does.
     legal: bool = True
-    """False: it may be something that no correct broker does."""
 
     def __attrs_post_init__(self) -> None:
         verb = VERBS[self.verb]

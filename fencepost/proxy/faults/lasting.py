@@ -36,14 +36,14 @@ NOBODY = -1
 class Lasting:
     """What lasts now."""
 
+    # Until when the leader of a partition has moved, and by which fault.
     _leaders: dict[TopicPartition, tuple[int, RequestFault]] = field(factory=dict)
-    """Until when the leader of a partition has moved, and by which fault."""
+    # The same for groups.
     _coordinators: dict[str, tuple[int, RequestFault]] = field(factory=dict)
-    """The same for groups."""
+    # By group and member.
     _forgotten: dict[tuple[str, str], RequestFault] = field(factory=dict)
-    """By group and member."""
+    # Until when, by connection.
     _muted: dict[int, int] = field(factory=dict)
-    """Until when, by connection."""
 
     # ---- what begins
 

@@ -25,14 +25,14 @@ COMMIT_MARKER = (b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x00")
 class Fetched:
     """What came of one partition."""
 
+    # Not empty.
     records: bytes
-    """Not empty."""
+    # Of its whole batches; at least one.
     headers: tuple[BatchHeader, ...]
-    """Of its whole batches; at least one."""
+    # That was asked for.
     offset: int
-    """That was asked for."""
+    # The batch that ends where these begin, if it is known; else empty.
     before: bytes
-    """The batch that ends where these begin, if it is known; else empty."""
 
 
 def fetched(records: bytes, offset: int, before: bytes) -> Fetched | None:

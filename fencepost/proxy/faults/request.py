@@ -22,8 +22,8 @@ class Asked:
 
     header: RequestHeader
     body: Any
+    # Kafka's name.
     api: str = field(init=False)
-    """Kafka's name."""
     _partitions: tuple[TopicPartition, ...] | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -79,10 +79,10 @@ class Plan:
     """What happens to the answer of a request."""
 
     fault: RequestFault
+    # Rows that are put into the answer: those of partitions that were taken out of the request.
     extra: Any = None
-    """Rows that are put into the answer: those of partitions that were taken out of the request."""
+    # Whether the fault strikes with the answer; otherwise it has struck with the request.
     counts: bool = False
-    """Whether the fault strikes with the answer; otherwise it has struck with the request."""
 
 
 @frozen(kw_only=True)
@@ -90,16 +90,16 @@ class Carried:
     """What a fault makes of a request or an answer."""
 
     verdict: Verdict = PASS
+    # Of the fault.
     number: int = 0
-    """Of the fault."""
+    # For the answer.
     plan: Plan | None = None
-    """For the answer."""
+    # How long it lasts from now.
     lasts_ms: int = 0
-    """How long it lasts from now."""
+    # What starts to last when it strikes.
     begin: Callable[[], None] | None = None
-    """What starts to last when it strikes."""
+    # How long the connection is not read from now.
     mute_ms: int = 0
-    """How long the connection is not read from now."""
 
     def after(self, milliseconds: int) -> Verdict:
         """The verdict on a request that waits first."""

@@ -31,10 +31,10 @@ MOST_BATCHES = 1_000
 class Seen:
     """The memory of one engine."""
 
+    # Host and port of each broker that the last Metadata listed.
     brokers: dict[int, tuple[str, int]] = field(factory=dict)
-    """Host and port of each broker that the last Metadata listed."""
+    # Different answers to a request, the oldest first.
     _answers: dict[tuple[Any, ...], list[Any]] = field(factory=dict)
-    """Different answers to a request, the oldest first."""
     _batches: dict[TopicPartition, bytes] = field(factory=dict)
 
     def look(self, asked: Asked, answer: Any) -> None:

@@ -17,21 +17,21 @@ TAKEN: Mapping[str, str] = {"ERROR": "error", "TIME": "milliseconds", "SHAPE": "
 class Verb:
     """What a fault does."""
 
+    # How it is written: the verb, API, and what it takes out of ERROR, TIME and SHAPE. What is in brackets is
+    # left out where every request is hit.
     form: str
-    """How it is written: the verb, API, and what it takes out of ERROR, TIME and SHAPE. What is in brackets
-    is left out where every request is hit."""
+    # For the documentation.
     says: str
-    """For the documentation."""
+    # Its hits in words: one, and many.
     struck: tuple[str, str]
-    """Its hits in words: one, and many."""
+    # The only APIs that it makes sense for; empty: all.
     apis: frozenset[str] = frozenset()
-    """The only APIs that it makes sense for; empty: all."""
+    # A field that must say whom it hits: partition or group.
     needs: str = ""
-    """A field that must say whom it hits: partition or group."""
+    # Why no correct broker does it; empty where one may.
     illegal: str = ""
-    """Why no correct broker does it; empty where one may."""
+    # Whether the request may take effect after its client has gone on without it.
     outlives: bool = False
-    """Whether the request may take effect after its client has gone on without it."""
 
     @property
     def takes(self) -> frozenset[str]:

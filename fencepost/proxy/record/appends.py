@@ -52,15 +52,15 @@ class Append:
     values: Sequence[int]
     acks: int
     header: BatchHeader
+    # Its first record's place in the batch.
     first: int
-    """Its first record's place in the batch."""
     key: str | None
     node: int
     attempts: int = 1
+    # Whether some attempt had no answer, or one that leaves open what happened.
     in_doubt: bool = False
-    """Whether some attempt had no answer, or one that leaves open what happened."""
+    # What the last attempt proved, if it proved that nothing was written.
     refused: ErrorCode | None = None
-    """What the last attempt proved, if it proved that nothing was written."""
     refused_time: int = 0
     done: bool = False
 
@@ -93,14 +93,14 @@ class Appends:
     """lines: where rows go."""
 
     lines: Lines
+    # Whether a plain producer tried again after an attempt of unknown fate.
     repeated: bool = False
-    """Whether a plain producer tried again after an attempt of unknown fate."""
+    # Records that a broker has acknowledged.
     acknowledged: int = 0
-    """Records that a broker has acknowledged."""
+    # By identity of their batch; an empty list: acknowledged.
     _open: "OrderedDict[Identity, list[Append]]" = field(factory=OrderedDict)
-    """By identity of their batch; an empty list: acknowledged."""
+    # By op id, in the order in which they were refused.
     _refused: "OrderedDict[int, Append]" = field(factory=OrderedDict)
-    """By op id, in the order in which they were refused."""
 
     @property
     def unknown(self) -> int:

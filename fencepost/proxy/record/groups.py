@@ -31,10 +31,10 @@ class Groups:
     lines: Lines
     committed: dict[tuple[str, str, int], int]
     began: int = 0
+    # (group, member id) -> when it asked to join, the generation, and what it is called in rows.
     _joined: "OrderedDict[tuple[str, str], tuple[int, int, str]]" = field(factory=OrderedDict)
-    """(group, member id) -> when it asked to join, the generation, and what it is called in rows."""
+    # Where a commit is known of: what was committed before the proxy is one row.
     _known: "OrderedDict[tuple[str, str, int], None]" = field(factory=OrderedDict)
-    """Where a commit is known of: what was committed before the proxy is one row."""
 
     def answered(
         self, key: int, exchange: Exchange, body: Any, time: int, process: int, node: int, name_of: NameOf

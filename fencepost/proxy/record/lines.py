@@ -21,8 +21,8 @@ class Lines:
     """emit: takes each line, with its line feed."""
 
     emit: Callable[[bytes], None]
+    # Rows of operations so far.
     operations: int = 0
-    """Rows of operations so far."""
     events: int = 0
     _numbers: "count[int]" = field(factory=lambda: count(1))
 

@@ -56,13 +56,13 @@ class Polls:
     earlier: Earlier
     compacted: frozenset[str]
     keep: Callable[[int, bytes | None, bytes], None] | None
+    # That brokers have handed out so far.
     records: int = field(default=0, init=False)
-    """That brokers have handed out so far."""
+    # By (topic, partition), as an answer said last.
     high_watermarks: dict[tuple[str, int], int] = field(factory=dict, init=False)
-    """By (topic, partition), as an answer said last."""
     _sessions: Sessions = field(factory=Sessions, init=False)
+    # The ends that a connection was shown last, by partition.
     _shown: "OrderedDict[tuple[int, str, int], tuple[int, ...]]" = field(factory=OrderedDict, init=False)
-    """The ends that a connection was shown last, by partition."""
 
     def asked(self, pipe: Pipe, exchange: Exchange, note: Note) -> None:
         """A fetch is about to leave.

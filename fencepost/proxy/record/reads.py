@@ -84,11 +84,11 @@ class Run:
 
 @frozen
 class Shown:
-    """What a consumer makes of the records in an answer. trouble: why the rest cannot be read, "" if it can
-    be."""
+    """What a consumer makes of the records in an answer."""
 
     runs: list[Run]
     batches: list[tuple[BatchHeader, list[int]]]
+    # Why the rest cannot be read, "" if it can be.
     trouble: str = ""
 
 

@@ -46,23 +46,25 @@ CLIENT_ID_CHARACTERS = 200
 
 @define(eq=False, kw_only=True)
 class Recorder:
-    """A watcher of pipes. values: what is kept of records; compacted: topics of which keys are kept, others:
-    topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept.
-    began: when the record began, nanoseconds; nothing in it is earlier."""
+    """A watcher of pipes."""
 
     lines: Lines
+    # What is kept of records.
     values: Values
+    # Topics of which keys are kept, others: topics that somebody writes to without the proxy.
     compacted: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
+    # Takes records in full, if they are to be kept.
     keep: Callable[[int, bytes | None, bytes], None] | None = None
+    # When the record began, nanoseconds; nothing in it is earlier.
     began: int = 0
     wanted: frozenset[int] = frozenset(
         {PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP}
         | {SYNC_GROUP, INIT_PRODUCER_ID, EPOCH_END, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_COMMIT}
         | {GROUP_HEARTBEAT, DELETE_TOPICS, DELETE_GROUPS, OFFSET_DELETE}
     )
+    # Whether nothing is recorded any more.
     stopped: bool = False
-    """Whether nothing is recorded any more."""
     requests: int = 0
     records_in: int = 0
     appends: Appends = field(init=False)
@@ -70,13 +72,13 @@ class Recorder:
     transactions: Transactions = field(init=False)
     earlier: Earlier = field(init=False)
     polls: Polls = field(init=False)
+    # (group, topic, partition) -> the last committed offset.
     committed: dict[tuple[str, str, int], int] = field(factory=dict, init=False)
-    """(group, topic, partition) -> the last committed offset."""
     _producers: "OrderedDict[int, int]" = field(factory=OrderedDict, init=False)
     _processes: dict[int, int] = field(factory=dict, init=False)
     _last_process: int = field(default=NOBODY, init=False)
+    # Requests without an answer, in the order of their times.
     _open: dict[Exchange, None] = field(factory=dict, init=False)
-    """Requests without an answer, in the order of their times."""
 
     def __attrs_post_init__(self) -> None:
         self.appends = Appends(self.lines)

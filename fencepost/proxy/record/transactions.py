@@ -25,16 +25,16 @@ Number = Callable[[int], int]
 
 @define(eq=False, kw_only=True)
 class Transaction:
-    """One that has begun. offsets: (group, topic, partition, offset) that it commits, and when that was
-    asked."""
+    """One that has begun."""
 
     op_id: int
     process: int
     session: int
     time: int
+    # (group, topic, partition, offset) that it commits, and when that was asked.
     offsets: list[tuple[int, str, str, int, int]] = field(factory=list)
+    # Whether its end was asked for.
     ending: bool = False
-    """Whether its end was asked for."""
 
 
 @define(eq=False)
@@ -42,8 +42,8 @@ class Transactions:
     """lines: where rows go. ended: how many have, by outcome."""
 
     lines: Lines
+    # By producer id.
     open: dict[int, Transaction] = field(factory=dict)
-    """By producer id."""
     ended: dict[str, int] = field(factory=dict)
 
     @property

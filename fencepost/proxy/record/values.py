@@ -48,8 +48,8 @@ class Content:
 
     value_id: int
     key: bytes | None
+    # Value and headers, as they are in the batch.
     rest: bytes
-    """Value and headers, as they are in the batch."""
 
 
 @frozen(kw_only=True)

@@ -105,19 +105,20 @@ def _size_of(folder: Path) -> int:
 
 @define(eq=False, kw_only=True)
 class RecordFiles:
-    """A run's files. now: nanoseconds of the trace; low_watermark(now): up to when everything is written;
-    on_full: called once, with the reason, when there is no room."""
+    """A run's files."""
 
     folder: Path
     claims: Claims
     kept: str
+    # Nanoseconds of the trace; low_watermark(now): up to when everything is written.
     now: Callable[[], int]
     low_watermark: Callable[[int], int]
+    # Called once, with the reason, when there is no room.
     on_full: Callable[[str], None]
     bounds: Bounds = field(factory=Bounds)
     run: Path = field(init=False)
+    # Of the part that is being written.
     number: int = field(default=0, init=False)
-    """Of the part that is being written."""
     bytes_written: int = field(default=0, init=False)
     full: bool = field(default=False, init=False)
     _trace: bytes = field(default=b"", init=False)
@@ -126,14 +127,14 @@ class RecordFiles:
     _descriptor: int = field(default=-1, init=False)
     _size: int = field(default=0, init=False)
     _began: int = field(default=0, init=False)
+    # Bytes of the folder when the run began.
     _before: int = field(default=0, init=False)
-    """Bytes of the folder when the run began."""
     _contents: list[bytes] = field(factory=list, init=False)
+    # One thread: parts are sealed in their order, and no request waits for the disk.
     _sealer: ThreadPoolExecutor | None = field(default=None, init=False)
-    """One thread: parts are sealed in their order, and no request waits for the disk."""
     _sealing: "deque[Future[None]]" = field(factory=deque, init=False)
+    # Lines of the part, but for the trace's own.
     _lines: int = field(default=0, init=False)
-    """Lines of the part, but for the trace's own."""
 
     def open(self) -> None:
         """Make the run's folder, and whole what a killed run has left. Raises EnvironmentError_."""

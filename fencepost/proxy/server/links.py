@@ -42,10 +42,11 @@ class Way(StrEnum):
 
 @frozen
 class Pair:
-    """A link's name. listener: which one of the target's."""
+    """A link's name."""
 
     source: str
     target: str
+    # Which one of the target's.
     listener: str = ""
 
     def __str__(self) -> str:
@@ -62,8 +63,8 @@ class Stream:
     way: Way
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    # (when it leaves, bytes); no bytes: the end.
     waiting: "deque[tuple[float, bytes]]" = field(factory=deque)
-    """(when it leaves, bytes); no bytes: the end."""
     held: int = 0
     _changed: asyncio.Event = field(factory=asyncio.Event)
 
@@ -112,19 +113,20 @@ class Stream:
 
 @define(eq=False)
 class Link:
-    """From a listener of ours to a target. open: whether bytes pass, by way."""
+    """From a listener of ours to a target."""
 
     pair: Pair
     target: Address
     address: Address = ("", 0)
+    # Whether bytes pass, by way.
     open: dict[Way, asyncio.Event] = field(factory=dict)
     delays_ms: dict[Way, int] = field(factory=dict)
     connections: int = 0
     bytes_passed: int = 0
     _server: asyncio.Server | None = None
     _tasks: "set[asyncio.Task[None]]" = field(factory=set)
+    # Whether `close` has begun: a connection that it cancels ends in silence.
     _closing: bool = False
-    """Whether `close` has begun: a connection that it cancels ends in silence."""
 
     async def listen(self, address: Address) -> None:
         """Raises EnvironmentError_ for an address that is taken."""

@@ -56,22 +56,22 @@ class Proxy:
     first_port: int = 0
     sides: Sides = field(factory=Sides)
     watcher: Watcher | None = None
+    # hook_for(node): the hook of a broker's connections; -1 for the connections that clients begin with.
     hook_for: Callable[[int], Hook] | None = None
-    """hook_for(node): the hook of a broker's connections; -1 for the connections that clients begin with."""
     pass_unknown: bool = False
     on_unread: Callable[[Pipe, RequestHeader], None] | None = None
+    # Called before requests leave: what was written ahead has to be with the system by then.
     before_sending: Callable[[], None] = lambda: None
-    """Called before requests leave: what was written ahead has to be with the system by then."""
+    # Why no traffic may pass now; "" if it may.
     refuses: Callable[[], str] = lambda: ""
-    """Why no traffic may pass now; "" if it may."""
+    # Port of each "node host:port" of a run before, so that clients find their brokers where they were.
     kept_ports: dict[str, int] = field(factory=dict)
-    """Port of each "node host:port" of a run before, so that clients find their brokers where they were."""
     cluster: Cluster = field(init=False)
     upstreams: Upstreams = field(init=False)
+    # Of clients, so far.
     bytes_in: int = field(default=0, init=False)
-    """Of clients, so far."""
+    # Of brokers, so far.
     bytes_out: int = field(default=0, init=False)
-    """Of brokers, so far."""
     connections: dict[int, "ClientSide"] = field(factory=dict, init=False)
     buffered: int = field(default=0, init=False)
     _numbers: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)
@@ -80,8 +80,8 @@ class Proxy:
     _next_port: int = field(default=0, init=False)
     _hooks: dict[int, Hook] = field(factory=dict, init=False)
     _closing: bool = field(default=False, init=False)
+    # Connections of brokers on which something is still to be sent although their client has gone.
     _late: "set[asyncio.Transport]" = field(factory=set, init=False)
-    """Connections of brokers on which something is still to be sent although their client has gone."""
 
     def __attrs_post_init__(self) -> None:
         self.cluster = Cluster(self._bind)

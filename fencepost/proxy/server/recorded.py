@@ -34,12 +34,13 @@ class WhenFull(StrEnum):
 
 @frozen(kw_only=True)
 class Recording:
-    """What is recorded where. compacted, others: topics (record/recorder.py)."""
+    """What is recorded where."""
 
     folder: Path
     kept: Kept = Kept.HASH
     bounds: Bounds = field(factory=Bounds)
     when_full: WhenFull = WhenFull.STOP_RECORDING
+    # Topics (record/recorder.py).
     compacted: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
 
@@ -52,8 +53,8 @@ class Record:
     recording: Recording
     recorder: Recorder = field(init=False)
     files: RecordFiles = field(init=False)
+    # Why nothing is recorded any more; "" while it is.
     stopped: str = field(default="", init=False)
-    """Why nothing is recorded any more; "" while it is."""
     _repeated: bool = field(default=False, init=False)
     _ticking: asyncio.TimerHandle | None = field(default=None, init=False)
 

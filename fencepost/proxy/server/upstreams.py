@@ -26,11 +26,13 @@ LOG_S = 60.0
 
 @frozen(kw_only=True)
 class Sides:
-    """How both sides talk. listener: TLS towards clients; upstream: towards brokers; None: plain TCP.
-    server_name: to ask a broker's certificate for; "" for the host that the broker is called by."""
+    """How both sides talk."""
 
+    # TLS towards clients.
     listener: ssl.SSLContext | None = None
+    # Towards brokers; None: plain TCP.
     upstream: ssl.SSLContext | None = None
+    # To ask a broker's certificate for; "" for the host that the broker is called by.
     server_name: str = ""
 
 

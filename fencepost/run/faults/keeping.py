@@ -53,17 +53,17 @@ class Keeping:
     nanoseconds."""
 
     options: ClusterOptions
+    # Hosts that lose data now, or have and were not started since; with the time at which each was last in an
+    # ISR, as far as was looked.
     at_risk: dict[int, int] = field(factory=dict)
-    """Hosts that lose data now, or have and were not started since; with the time at which each was last in
-    an ISR, as far as was looked."""
+    # Those at risk that the budget keeps down until they are out of every ISR.
     held: set[int] = field(factory=set)
-    """Those at risk that the budget keeps down until they are out of every ISR."""
+    # Hosts of which a disk had a fault.
     doubtful: set[int] = field(factory=set)
-    """Hosts of which a disk had a fault."""
+    # Brokers that a fault under way reaches, by its id.
     _reached: dict[int, frozenset[int]] = field(factory=dict)
-    """Brokers that a fault under way reaches, by its id."""
+    # When what a fault did to a broker is over.
     _calm_at: dict[int, int] = field(factory=dict)
-    """When what a fault did to a broker is over."""
 
     @property
     def calm(self) -> int:

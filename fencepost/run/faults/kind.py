@@ -262,8 +262,8 @@ class FaultKind:
     # What its target names, "broker", "partition", "topic" or "request"; "cluster": everybody is hit, and the
     # target names nothing.
     on: str = "broker"
+    # Of whom the budget says that nobody can rely on them meanwhile (keeping.py).
     reach: Reach = Reach.TARGET
-    """Of whom the budget says that nobody can rely on them meanwhile (keeping.py)."""
 
     @property
     def simulated(self) -> bool:

@@ -34,12 +34,12 @@ PAUSE_S = 0.05
 class View:
     """What one broker says of some topics."""
 
+    # Who says it.
     broker: int
-    """Who says it."""
+    # -1: it names none.
     controller: int
-    """-1: it names none."""
+    # The brokers that it knows to be alive.
     live: tuple[int, ...]
-    """The brokers that it knows to be alive."""
     partitions: tuple[PartitionMetadata, ...]
 
 

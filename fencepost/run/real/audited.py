@@ -20,12 +20,12 @@ from fencepost.traces.operations import Operation
 class Audit:
     """Whose files are read, and what their topics are called."""
 
+    # The log directory of each broker; none: nothing is said.
     directories: Mapping[int, Path]
-    """The log directory of each broker; none: nothing is said."""
+    # The folder that gets the copies.
     copies: Path
-    """The folder that gets the copies."""
+    # The topic in the trace by the directories' name. Others are not read.
     names: Mapping[str, str]
-    """The topic in the trace by the directories' name. Others are not read."""
 
     def events(self, operations: Iterable[Operation], time: int, *, judged: bool) -> tuple[Event, ...]:
         """What the copies say (FilesAtEnd.events).

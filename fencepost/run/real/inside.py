@@ -21,10 +21,10 @@ class Inside:
     """What is known of the inside of a run."""
 
     events: tuple[Event, ...] = ()
+    # Every change of a leader; None: only those that were seen from outside are known.
     elections: tuple[Election, ...] | None = None
-    """Every change of a leader; None: only those that were seen from outside are known."""
+    # Why nothing is known; empty: it is, or the system has no such record.
     missing: str = ""
-    """Why nothing is known; empty: it is, or the system has no such record."""
 
 
 def inside_of(system: System, since: int, topics: Mapping[str, str]) -> Inside:

@@ -53,8 +53,8 @@ class Process:
     """One that runs."""
 
     client: RunningClient
+    # Ends it.
     stack: AsyncExitStack
-    """Ends it."""
 
 
 @define(eq=False, kw_only=True)

@@ -33,12 +33,12 @@ class SeenElection:
     key: Key
     leader: int
     leader_epoch: int
+    # Whether the new leader was in the ISR that was seen last, no epoch between was missed, and the ISR did
+    # not grow with it. An election from the eligible leader replicas (KIP-966) does not count as clean: the
+    # metadata of a topic do not name them.
     clean: bool
-    """Whether the new leader was in the ISR that was seen last, no epoch between was missed, and the ISR did
-    not grow with it. An election from the eligible leader replicas (KIP-966) does not count as clean: the
-    metadata of a topic do not name them."""
+    # Where the epoch began is not seen from outside.
     start_offset: int = -1
-    """Where the epoch began is not seen from outside."""
 
 
 @define(eq=False, kw_only=True)
@@ -47,14 +47,14 @@ class Observer:
 
     asking: Asking
     brokers: tuple[int, ...]
+    # The trace's name of each topic, by the cluster's.
     names: Mapping[str, str]
-    """The trace's name of each topic, by the cluster's."""
+    # Nanoseconds of the trace.
     now: Callable[[], int]
-    """Nanoseconds of the trace."""
+    # Gets every change that was seen.
     record: Callable[[Event], None]
-    """Gets every change that was seen."""
+    # What was seen last: roles are resolved by it.
     state: ObservedState = field(factory=ObservedState)
-    """What was seen last: roles are resolved by it."""
     elections: list[SeenElection] = field(factory=list)
     live: tuple[int, ...] = ()
     _turn: int = 0

@@ -70,40 +70,40 @@ class RealRun(Story):
     """A run. What it made can be asked for after `go`, also if that raised."""
 
     system: System
+    # Of the cluster: fresh, where the plan says `t`. Other topics have their names after it.
     topic: str
-    """Of the cluster: fresh, where the plan says `t`. Other topics have their names after it."""
+    # The name of the system, for the trace.
     target: str
-    """The name of the system, for the trace."""
+    # Of swarm/real_systems.py: CONTROLS.
     control: str = ""
-    """Of swarm/real_systems.py: CONTROLS."""
+    # The file that is written ahead; None: none.
     ahead: Path | None = None
-    """The file that is written ahead; None: none."""
+    # Where the brokers' directories are copied to at the end, to be compared with the history; None: they are
+    # not.
     copies: Path | None = None
-    """Where the brokers' directories are copied to at the end, to be compared with the history; None: they
-    are not."""
+    # Kinds of fault that the system cannot carry out.
     left_out: tuple[str, ...] = ()
-    """Kinds of fault that the system cannot carry out."""
     record: RealRecord = field(init=False)
     observer: Observer = field(init=False)
     rounds: RealRounds = field(init=False)
+    # Seconds of each phase.
     timings: dict[str, float] = field(factory=dict, init=False)
-    """Seconds of each phase."""
     _first: int = field(factory=time.monotonic_ns, init=False)
+    # The same moment of the wall clock.
     _began: int = field(factory=time.time_ns, init=False)
-    """The same moment of the wall clock."""
     _addresses: dict[int, Address] = field(factory=dict, init=False)
     _clients: dict[int, RunningClient] = field(factory=dict, init=False)
+    # How much the clock of each process is ahead of the trace's, nanoseconds.
     _ahead: dict[int, int] = field(factory=dict, init=False)
-    """How much the clock of each process is ahead of the trace's, nanoseconds."""
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
+    # Carries out the faults, once the topic is there.
     _striker: Striker | None = field(default=None, init=False)
-    """Carries out the faults, once the topic is there."""
+    # When the machine stood still, nanoseconds of the trace.
     _stretches: list[tuple[int, int]] = field(factory=list, init=False)
-    """When the machine stood still, nanoseconds of the trace."""
+    # The cluster's name of each topic, by the plan's.
     _names: dict[str, str] = field(factory=dict, init=False)
-    """The cluster's name of each topic, by the plan's."""
+    # The same as `members`.
     _members: RealMembers | None = field(default=None, init=False)
-    """The same as `members`."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()

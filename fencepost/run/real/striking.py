@@ -45,10 +45,12 @@ Note = Callable[..., None]
 
 @define(eq=False)
 class _Waiting:
-    """A fault that follows an append. since: when it began to wait; came: done once it may begin."""
+    """A fault that follows an append."""
 
     fault: Fault
+    # When it began to wait.
     since: int
+    # Done once it may begin.
     came: "asyncio.Future[None]"
 
 
@@ -58,31 +60,31 @@ class Striker:
 
     plan: Plan
     system: System
+    # Roles are resolved by it.
     state: ObservedState
-    """Roles are resolved by it."""
     note: Note
+    # Of the run, in the cluster.
     topic: str = ""
-    """Of the run, in the cluster."""
+    # The cluster's name of each topic, by the plan's.
     names: Mapping[str, str] = field(factory=dict)
-    """The cluster's name of each topic, by the plan's."""
+    # Of the run's partitions, in each broker's log directory.
     folders: tuple[str, ...] = ()
-    """Of the run's partitions, in each broker's log directory."""
+    # Brokers that a fault has stopped, and which one.
     _held: dict[int, Fault] = field(factory=dict, init=False)
-    """Brokers that a fault has stopped, and which one."""
+    # Faults that hold no broker and have begun, by id.
     _lasting: dict[int, RealHit] = field(factory=dict, init=False)
-    """Faults that hold no broker and have begun, by id."""
+    # Brokers that may have ended their process because of a fault, or in the start after it.
     _struck: set[int] = field(factory=set, init=False)
-    """Brokers that may have ended their process because of a fault, or in the start after it."""
+    # How often each was started because it had ended by itself.
     _again: dict[int, int] = field(factory=dict, init=False)
-    """How often each was started because it had ended by itself."""
+    # Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread goes
+    # on: without the lock the broker would be started twice.
     _ending: threading.Lock = field(factory=threading.Lock, init=False)
-    """Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread
-    goes on: without the lock the broker would be started twice."""
     _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
+    # Faults that are due and have not begun yet.
     _beginning: int = field(default=0, init=False)
-    """Faults that are due and have not begun yet."""
+    # Faults that follow an append.
     _waiting: list[_Waiting] = field(factory=list, init=False)
-    """Faults that follow an append."""
 
     @property
     def calm(self) -> bool:

@@ -72,10 +72,10 @@ class FaultyCluster(Recorder):
     # Faults that wait for an event.
     following: list[Fault] = field(factory=list)
     healing: bool = False
+    # Who may have lost data, and who can be relied on.
     keeping: Keeping = field(
         init=False, default=Factory(lambda self: Keeping(options=self.plan.cluster), takes_self=True)
     )
-    """Who may have lost data, and who can be relied on."""
 
     def __attrs_pre_init__(self) -> None:
         Recorder.__init__(self)

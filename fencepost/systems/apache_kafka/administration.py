@@ -48,19 +48,21 @@ Value = TypeVar("Value")
 
 @frozen(kw_only=True)
 class TopicOptions:
-    """A new topic. assignment: replicas by partition, which then say how many there are of both."""
+    """A new topic."""
 
     name: str
     partitions: int = 1
     replication_factor: int = 3
+    # Replicas by partition, which then say how many there are of both.
     assignment: tuple[tuple[int, ...], ...] = ()
     settings: Mapping[str, str] = field(factory=dict)
 
 
 @define(eq=False)
 class Administration:
-    """The admin client of one cluster. bootstrap: HOST:PORT, separated by commas."""
+    """The admin client of one cluster."""
 
+    # HOST:PORT, separated by commas.
     bootstrap: str
     access: Access = field(factory=Access)
     patience_s: float = PATIENCE_S

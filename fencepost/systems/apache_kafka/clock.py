@@ -40,11 +40,12 @@ def missing() -> str:
 
 @define(eq=False)
 class Clocks:
-    """The clocks of a cluster. folders: of each broker."""
+    """The clocks of a cluster."""
 
+    # Of each broker.
     folders: dict[int, Path]
+    # Seconds by which each clock is ahead; brokers with a right one are absent.
     offsets_s: dict[int, int] = field(factory=dict)
-    """Seconds by which each clock is ahead; brokers with a right one are absent."""
 
     def environment(self, broker: int) -> list[str]:
         """What comes before the command of a broker's process. Raises EnvironmentError_ without the

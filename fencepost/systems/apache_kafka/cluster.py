@@ -72,56 +72,55 @@ class Running:
     version: str = ""
     home: str = ""
     cluster_id: str = ""
+    # HOST:PORT; empty with KRaft.
     zookeeper: str = ""
-    """HOST:PORT; empty with KRaft."""
     zookeeper_process: ProcessId | None = None
     ports: dict[int, Ports] = field(factory=dict)
+    # The last one of each broker, whether it still runs or not.
     processes: dict[int, ProcessId] = field(factory=dict)
-    """The last one of each broker, whether it still runs or not."""
 
 
 @define(eq=False, kw_only=True, repr=False)
 class ApacheKafka(System):
     """systems.system.System over Apache Kafka's own brokers."""
 
+    # Where everything is.
     directory: Path
-    """Where everything is."""
+    # Which version.
     release: Release = field(factory=Release)
-    """Which version."""
+    # How many brokers.
     size: int = 3
-    """How many brokers."""
+    # Settings of server.properties, written before those of settings.py.
     settings: Mapping[str, str] = field(factory=dict)
-    """Settings of server.properties, written before those of settings.py."""
+    # With the controllers SEPARATE, how many processes are controllers only; 0: CONTROLLERS.
     separate: int = 0
-    """With the controllers SEPARATE, how many processes are controllers only; 0: CONTROLLERS."""
+    # Size of each broker's Java heap; 0: by version.
     heap_mb: int = 0
-    """Size of each broker's Java heap; 0: by version."""
+    # More flags of each broker's Java.
     jvm: tuple[str, ...] = ()
-    """More flags of each broker's Java."""
+    # Whether the processes continue when this one ends; otherwise the kernel kills them with it (Linux).
     outlives_us: bool = False
-    """Whether the processes continue when this one ends; otherwise the kernel kills them with it (Linux)."""
+    # Whether every connection passes a proxy of this process, so that links can be cut.
     proxied: bool = False
-    """Whether every connection passes a proxy of this process, so that links can be cut."""
+    # Whether each log directory is a disk that can lose power (disk.py).
     mounted: bool = False
-    """Whether each log directory is a disk that can lose power (disk.py)."""
+    # Whether the wall clock of each broker can be set wrong (clock.py).
     shifted: bool = False
-    """Whether the wall clock of each broker can be set wrong (clock.py)."""
+    # Of what such a disk loses.
     seed: int = 0
-    """Of what such a disk loses."""
+    # Brokers that run another version than `release`, as in a rolling upgrade.
     releases: dict[int, Release] = field(factory=dict)
-    """Brokers that run another version than `release`, as in a rolling upgrade."""
     running: Running = field(factory=Running)
+    # The proxies, from the start to `close`; None if connections are direct.
     network: Network | None = field(default=None, init=False)
-    """The proxies, from the start to `close`; None if connections are direct."""
+    # What clients pass before the network, from the start to `close`; None if connections are direct.
     requests: RequestProxies | None = field(default=None, init=False)
-    """What clients pass before the network, from the start to `close`; None if connections are direct."""
+    # The disks, from the start to `close`; None if files are ordinary ones.
     disks: Disks | None = field(default=None, init=False)
-    """The disks, from the start to `close`; None if files are ordinary ones."""
+    # The clocks, from the start on; None if they are right.
     clocks: Clocks | None = field(default=None, init=False)
-    """The clocks, from the start on; None if they are right."""
+    # One thread, from the first process to `close`: the kernel ends a process with the thread that began it.
     _starter: ThreadPoolExecutor | None = field(default=None, init=False)
-    """One thread, from the first process to `close`: the kernel ends a process with the thread that began
-    it."""
 
     def __repr__(self) -> str:
         return f"<Apache Kafka {self.release.version}, {self.size} brokers in {self.directory}>"

@@ -59,10 +59,10 @@ class Release:
     """A version of Apache Kafka, and where its jars are."""
 
     version: str = field(default=KRAFT, validator=_checked)
+    # An unpacked release, with the folder libs; None: Maven fetches the jars.
     home: Path | None = None
-    """An unpacked release, with the folder libs; None: Maven fetches the jars."""
+    # One of CONTROLLERS.
     controllers: str = ""
-    """One of CONTROLLERS."""
 
     def __attrs_post_init__(self) -> None:
         major, minor = (int(part) for part in self.version.split(".")[:2])

@@ -60,10 +60,11 @@ class Listener:
 
 @frozen
 class Cut:
-    """What one name of `cut` or `delay` does to some pairs until its heal. delay_ms: 0 if nothing passes."""
+    """What one name of `cut` or `delay` does to some pairs until its heal."""
 
     pairs: tuple[Pair, ...]
     listener: str
+    # 0 if nothing passes.
     delay_ms: int = 0
 
 
@@ -94,8 +95,8 @@ class Network:
     """The proxies of all pairs. Calls may come from any thread."""
 
     listeners: tuple[Listener, ...]
+    # What was cut or delayed and not healed, by name.
     cuts: dict[str, Cut] = field(factory=dict, init=False)
-    """What was cut or delayed and not healed, by name."""
     _links: Links = field(factory=Links, init=False)
     _loop: asyncio.AbstractEventLoop = field(factory=asyncio.new_event_loop, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)

@@ -32,14 +32,14 @@ class NodeFiles:
     """The files of all nodes of a cluster."""
 
     directory: Path
+    # Of each node.
     ports: Mapping[int, Ports]
-    """Of each node."""
     release: Release
     names: Names
+    # HOST:PORT as brokers reach it; empty with KRaft.
     zookeeper: str = ""
-    """HOST:PORT as brokers reach it; empty with KRaft."""
+    # Settings that win.
     more: Mapping[str, str]
-    """Settings that win."""
 
     def folder(self, node: int) -> Path:
         """Of one node."""

@@ -19,10 +19,10 @@ from fencepost.systems.loop_thread import LoopThread
 class RequestProxies:
     """systems.system.Requests. Calls may come from any thread."""
 
+    # Where clients reach each broker, as the brokers say themselves.
     brokers: Mapping[int, Address]
-    """Where clients reach each broker, as the brokers say themselves."""
+    # Where they reach each broker through us.
     local: Mapping[int, Address] = field(factory=dict, init=False)
-    """Where they reach each broker through us."""
     _engine: RequestFaults = field(init=False)
     _proxy: Proxy = field(init=False)
     _struck: list[Struck] = field(factory=list, init=False)

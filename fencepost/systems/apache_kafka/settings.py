@@ -61,10 +61,10 @@ class Ports:
 class Names:
     """The hosts that brokers advertise; `{}` is the broker's number."""
 
+    # To clients.
     clients: str = HOST
-    """To clients."""
+    # To each other, and as controllers.
     brokers: str = HOST
-    """To each other, and as controllers."""
 
 
 DIRECT = Names()

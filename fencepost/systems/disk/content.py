@@ -18,9 +18,10 @@ Write = tuple[int, bytes] | int
 
 @define(eq=False)
 class Pages:
-    """Bytes with holes, which read as zeros. pages: by number, each PAGE long."""
+    """Bytes with holes, which read as zeros."""
 
     size: int = 0
+    # By number, each PAGE long.
     pages: dict[int, bytearray] = Factory(dict)
 
     def read(self, position: int, size: int) -> bytes:
@@ -70,16 +71,16 @@ class Pages:
 
 @define(eq=False)
 class StoredFile:
-    """A file without its name.
+    """A file without its name."""
 
-    content: as processes see it. durable: what is certainly on the disk. unsynced: the writes since then, in
-    order. content = durable with all of unsynced applied, unless a failed sync lost some. syncs: that were
-    called.
-    """
-
+    # As processes see it.
     content: Pages = Factory(Pages)
+    # What is certainly on the disk.
     durable: Pages = Factory(Pages)
+    # The writes since then, in order. content = durable with all of unsynced applied, unless a failed sync
+    # lost some.
     unsynced: list[Write] = Factory(list)
+    # That were called.
     syncs: Syncs = Factory(Syncs)
     mtime_ns: int = 0
     mode: int = 0o644

@@ -39,8 +39,8 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
     """The calls of the kernel. Paths begin with "/"."""
 
     volume: Volume
+    # Calls and lines come in different threads.
     _guard: threading.Lock = field(factory=threading.Lock)
-    """Calls and lines come in different threads."""
     _open: dict[int, StoredFile] = field(factory=dict)
     _next: int = 1
     use_ns = True

@@ -63,8 +63,8 @@ class RealOpenFile(OpenFile):
 class RealDisk(Disk):
     """impl.files.FileSystem of one host, below `root`."""
 
+    # The folder; it is made if it is absent.
     root: Path
-    """The folder; it is made if it is absent."""
     _files: RealFiles = field(init=False)
 
     def __attrs_post_init__(self) -> None:

@@ -29,12 +29,13 @@ kernel does with dirty pages are too many (vm.dirty_ratio), unless syncs lie."""
 
 @frozen(kw_only=True)
 class Lost:
-    """What a power loss took from one file. kept: writes since its last sync that survived."""
+    """What a power loss took from one file."""
 
     path: str
     size_before: int
     size_after: int
     writes: int
+    # Writes since its last sync that survived.
     kept: int
 
 
@@ -42,28 +43,28 @@ class Lost:
 class Loss:
     """What a power loss took."""
 
+    # Those with unsynced writes that did not all survive, and those whose name is gone.
     files: tuple[Lost, ...] = ()
-    """Those with unsynced writes that did not all survive, and those whose name is gone."""
+    # Creations, renames and removals of names that were undone.
     steps: int = 0
-    """Creations, renames and removals of names that were undone."""
+    # What no power loss could have taken.
     logs: tuple[LogOnDisk, ...] = ()
-    """What no power loss could have taken."""
 
 
 @define(eq=False, kw_only=True)
 class Volume:
     """A disk."""
 
+    # The host; part of the cause of its randomness.
     node: int
-    """The host; part of the cause of its randomness."""
     randomness: Randomness
+    # Whether the last write that survives may be torn.
     torn_writes: bool = True
-    """Whether the last write that survives may be torn."""
+    # Waits in slow syncs.
     sleep: Callable[[float], None] = time.sleep
-    """Waits in slow syncs."""
     faults: DiskFaults = field(init=False, factory=DiskFaults)
+    # The parts of the tree about which syncs lie.
     lies_below: tuple[str, ...] = ()
-    """The parts of the tree about which syncs lie."""
     _names: Names[StoredFile] = field(init=False, factory=lambda: Names(StoredFile))
     _dirty: int = field(init=False, default=0)
     _losses: int = field(init=False, default=0)

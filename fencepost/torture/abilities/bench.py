@@ -37,8 +37,8 @@ class Bench:
 
     driver: Driver
     bootstrap_servers: str
+    # Makes a topic of PARTITIONS partitions that clients find.
     create_topic: Callable[[str], None]
-    """Makes a topic of PARTITIONS partitions that clients find."""
 
     def topic(self) -> str:
         """A fresh one."""

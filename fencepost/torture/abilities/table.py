@@ -23,12 +23,12 @@ ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 class Ability:
     """One cell of a row."""
 
+    # The column.
     name: str
-    """The column."""
+    # Raises WrongError, or DriverError.
     check: Callable[[Bench], None]
-    """Raises WrongError, or DriverError."""
+    # Whether the library says that it has it.
     needs: Callable[[Driver], bool]
-    """Whether the library says that it has it."""
 
 
 def _has(command: str) -> Callable[[Driver], bool]:
@@ -95,8 +95,8 @@ class Cell:
     """What came of one check."""
 
     ability: str
+    # ok, failed, or absent: the library has nothing of the kind.
     outcome: str
-    """ok, failed, or absent: the library has nothing of the kind."""
     why: str = ""
 
 

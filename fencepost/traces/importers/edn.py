@@ -33,9 +33,11 @@ class Keyword:
 
 @frozen
 class Opaque:
-    """What has no JSON value. text: its beginning, for messages; expected: what would have one."""
+    """What has no JSON value."""
 
+    # Its beginning, for messages.
     text: str
+    # What would have one.
     expected: str
 
 
@@ -73,9 +75,10 @@ _WORDS: dict[str, Any] = {"nil": None, "true": True, "false": False}
 
 @define
 class EdnReader:
-    """Values out of a text, one after another. position: where the next token begins in the window."""
+    """Values out of a text, one after another."""
 
     window: Window
+    # Where the next token begins in the window.
     position: int = 0
 
     def refuse(self, expected: str, seen: str, position: int) -> TraceError:

@@ -72,16 +72,17 @@ def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 @frozen(kw_only=True)
 class Format:
-    """One format. entries: of a text, as a stream; failed_cas_observes: a failed cas is an observation, not
-    an operation without effect. operations: instead of entries, for a workload with entries that mean more
-    than one operation each."""
+    """One format."""
 
     name: str
     says: str
+    # Of a text, as a stream.
     entries: Callable[[Window, Tell], Iterator[HistoryEntry]] | None = None
+    # A failed cas is an observation, not an operation without effect.
     failed_cas_observes: bool = False
     # Whether operations of one process may overlap.
     overlaps: bool = False
+    # Instead of entries, for a workload with entries that mean more than one operation each.
     operations: Callable[[Window, Conventions, Tell], tuple[Operation, ...]] | None = None
 
 

@@ -28,9 +28,10 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 @define(eq=False)
 class JsonReader:
-    """The values of a text, one after another. line: of the value under way."""
+    """The values of a text, one after another."""
 
     window: Window
+    # Of the value under way.
     line: int = 1
     decoder: json.JSONDecoder = field(init=False)
 

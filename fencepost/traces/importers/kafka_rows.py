@@ -53,11 +53,12 @@ class Asked:
 
 @define
 class Expansion:
-    """One entry of the history as rows of ours. where: the file's name; timed: whether the rows bear times or
-    positions."""
+    """One entry of the history as rows of ours."""
 
     asked: Asked
+    # The file's name.
     where: str
+    # Whether the rows bear times or positions.
     timed: bool
 
     def refuse(self, expected: str, seen: str) -> TraceError:

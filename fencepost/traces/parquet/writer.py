@@ -87,13 +87,11 @@ class FileWriter:
 
 @define
 class PartWriter:
-    """Writes whole traces into the three open files of a part.
+    """Writes whole traces into the three open files of a part."""
 
-    writers: by table; every `write` adds one row group to each, so that the same index means the same traces.
-    rows: of each row group so far.
-    """
-
+    # By table; every `write` adds one row group to each, so that the same index means the same traces.
     writers: dict[Table, FileWriter]
+    # Of each row group so far.
     rows: dict[Table, list[int]] = Factory(lambda: {table: [] for table in TABLES})
 
     @classmethod

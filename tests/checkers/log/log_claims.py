@@ -18,8 +18,8 @@ class ReadClaims:
     end: int | None
     log_start: int | None
     stable: int | None
+    # End, log start and last stable offset as said, trusted or not.
     said: tuple[int | None, int | None, int | None]
-    """End, log start and last stable offset as said, trusted or not."""
     committed: bool
 
 

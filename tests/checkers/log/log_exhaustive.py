@@ -36,13 +36,14 @@ Reads = list[tuple[Operation, ReadClaims]]
 
 @frozen(kw_only=True)
 class History:
-    """A trace taken apart. fate: of each append, by op id; licence: below it retention explains what a read
-    does not show."""
+    """A trace taken apart."""
 
     trace: Trace
     appends: list[Operation]
     reads: Reads
+    # Of each append, by op id.
     fate: dict[int, str | None]
+    # Below it retention explains what a read does not show.
     licence: int
 
 

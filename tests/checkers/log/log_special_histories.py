@@ -15,30 +15,30 @@ KEYS = ("a", "a", "b", None)
 
 @define(kw_only=True)
 class Slot:
-    """A record that stands: its offset, value, append, the moment it entered; ended: when its transaction
-    ended (None: never); aborted."""
+    """A record that stands: its offset, value, append, the moment it entered."""
 
     offset: int
     value: int
     append: Operation
     moment: int
+    # When its transaction ended (None: never); aborted.
     ended: int | None = 0
     aborted: bool = False
 
 
 @define
 class World:
-    """A log as it really lived. starts: (moment, log start), rising."""
+    """A log as it really lived."""
 
     rng: Random
     features: frozenset[str]
     dense: bool
     operations: list[Operation] = field(factory=list)
     slots: list[Slot] = field(factory=list)
+    # (moment, log start), rising.
     starts: list[tuple[int, int]] = field(factory=list)
+    # The place among the operations of a transaction that the next append may be part of; -1: there is none.
     open: int = -1
-    """The place among the operations of a transaction that the next append may be part of; -1: there is
-    none."""
     end: int = 0
     moment: int = 0
 

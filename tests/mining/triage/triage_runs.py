@@ -19,13 +19,14 @@ HEALTHY = range(100, 124)
 
 @frozen
 class Mined:
-    """A mining: of which folder, where, and its summary. runs: those of the folder; bug_of: what is planted
-    in each bad one."""
+    """A mining: of which folder, where, and its summary."""
 
     folder: Path
     out: Path
     summary: Summary
+    # Those of the folder.
     runs: list[Trace]
+    # What is planted in each bad one.
     bug_of: dict[int, str]
 
 

@@ -37,8 +37,8 @@ class Philosophers(SlottedSystem):
     philosophers, then forks."""
 
     count: int = 3
+    # The first one takes the forks in the other order, so that nobody waits for ever.
     careful: bool = False
-    """The first one takes the forks in the other order, so that nobody waits for ever."""
     forbids: str = "STUCK"
 
     kinds = property(lambda self: (0,) * self.count + (1,) * self.count)

@@ -42,11 +42,13 @@ SHOWN = 300
 
 @frozen(kw_only=True)
 class Watched:
-    """What a checker's tests do without a fault. test: the first that failed; reach: file, line, test."""
+    """What a checker's tests do without a fault."""
 
     code: int
+    # The first that failed.
     test: str
     said: str
+    # File, line, test.
     reach: tuple[tuple[str, int, str], ...] = ()
     times: dict[str, float] = field(factory=dict)
 

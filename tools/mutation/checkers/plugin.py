@@ -36,15 +36,17 @@ several times what they do."""
 
 @define(eq=False)
 class Reach:
-    """Watches the lines of some files. lines: (file, line) -> tests that reached it; seconds: what each test
-    took; failed: those that did."""
+    """Watches the lines of some files."""
 
     top: Path
     files: frozenset[str]
     watch: bool = True
     test: str = AT_IMPORT
+    # (file, line) -> tests that reached it.
     lines: dict[tuple[str, int], set[str]] = field(factory=lambda: defaultdict(set))
+    # What each test took.
     seconds: dict[str, float] = field(factory=dict)
+    # Those that did.
     failed: list[str] = field(factory=list)
     _known: dict[str, str] = field(factory=dict)
     _calls: Counter[CodeType] = field(factory=Counter)
@@ -94,10 +96,12 @@ class Reach:
 
 @define(eq=False)
 class Choice:
-    """Runs only some tests, in their order; one that takes longer than its processor time ends the process.
-    order: place and seconds; failed: the first that did."""
+    """Runs only some tests, in their order; one that takes longer than its processor time ends the
+    process."""
 
+    # Place and seconds.
     order: dict[str, tuple[int, float]]
+    # The first that did.
     failed: str = ""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -47,10 +47,11 @@ PURE_METHODS = frozenset(
 
 @frozen
 class Probe:
-    """One fault that is an expression. condition: only whether the value is true matters."""
+    """One fault that is an expression."""
 
     number: int
     after: ast.expr
+    # Only whether the value is true matters.
     condition: bool
 
 

@@ -90,14 +90,17 @@ def marked(source: str, probes: Mapping[Place, list[Probe]] = {}) -> tuple[ast.M
 
 @frozen
 class MarkedSources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads these modules with marks. files: by module; hits, statements: by file, filled as they are
-    imported; early: the marks of what ran during the import; probes: by file; differs: a byte for each
-    probed fault."""
+    """Loads these modules with marks."""
 
+    # By module.
     files: dict[str, str]
+    # By file.
     probes: dict[str, dict[Place, list[Probe]]] = field(factory=dict)
+    # A byte for each probed fault.
     differs: bytearray = field(factory=bytearray)
+    # The marks of what ran during the import.
     early: dict[str, bytes] = field(factory=dict)
+    # By file, filled as they are imported.
     hits: dict[str, bytearray] = field(factory=dict)
     statements: dict[str, Statements] = field(factory=dict)
 
@@ -133,10 +136,10 @@ class Reached:
     digests: list[str] = field(factory=list)
     events: list[int] = field(factory=list)
     reached: dict[str, list[tuple[int, int]]] = field(factory=dict)
+    # By the name of each probed fault: a bit for each run in which it gives another value.
     differs: dict[str, int] = field(factory=dict)
-    """By the name of each probed fault: a bit for each run in which it gives another value."""
+    # By file: first lines of statements that run while modules are imported.
     early: dict[str, list[int]] = field(factory=dict)
-    """By file: first lines of statements that run while modules are imported."""
 
     def of_fault(self, fault: Fault) -> list[int]:
         """The runs that the fault can change, the short ones first."""

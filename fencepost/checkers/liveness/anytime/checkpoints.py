@@ -41,16 +41,16 @@ class Checkpoints:
     options: Settings
     # By broker, topic and partition: (time, high watermark, position), since the log was opened.
     past: dict[tuple[int, str | None, int], list[tuple[int, int, int]]] = field(factory=dict)
+    # When the process of a broker ended, until it runs again.
     ends: dict[int, int] = field(factory=dict)
-    """When the process of a broker ended, until it runs again."""
+    # Since when a broker has no fault.
     well: dict[int, int] = field(factory=dict)
-    """Since when a broker has no fault."""
     # Faults that are active, by broker.
     active: dict[int, set[str]] = field(factory=dict)
     # Brokers with a wrong clock or a lying disk in this run; the rule does not apply to them.
     odd: set[int] = field(factory=set)
+    # Nanoseconds after which a high watermark is in the file.
     interval: int = field(init=False)
-    """Nanoseconds after which a high watermark is in the file."""
 
     @interval.default
     def _interval(self) -> int:

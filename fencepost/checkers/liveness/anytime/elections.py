@@ -29,13 +29,14 @@ SHUT_DOWN = "controlled_shutdown"
 
 @define
 class Known:
-    """ZooKeeper's state of a partition. position: the event that wrote it; elected: the event that began the
-    leader epoch."""
+    """ZooKeeper's state of a partition."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
+    # The event that wrote it.
     position: int
+    # The event that began the leader epoch.
     elected: int
 
 
@@ -49,27 +50,27 @@ class Elections:
     unclean: set[str]
     # The state of each partition.
     states: dict[Key, Known] = field(factory=dict)
+    # For each broker the positions at which its node was removed, as far as this controller may notice.
     gone: dict[int, list[int]] = field(factory=dict)
-    """For each broker the positions at which its node was removed, as far as this controller may notice."""
+    # For each broker with a node the position of its registration.
     registered: dict[int, int] = field(factory=dict)
-    """For each broker with a node the position of its registration."""
+    # Brokers that were asked to stop, with the position of the request.
     stopping: dict[int, int] = field(factory=dict)
-    """Brokers that were asked to stop, with the position of the request."""
+    # For each broker the position at which its last process started.
     started: dict[int, int] = field(factory=dict)
-    """For each broker the position at which its last process started."""
+    # Topics that are being deleted.
     going: set[str | None] = field(factory=set)
-    """Topics that are being deleted."""
+    # By (what, partition, broker): the position in `gone` up to which this broker's absence was used as a
+    # reason.
     used: dict[tuple[str, Key, int], int] = field(factory=dict)
-    """By (what, partition, broker): the position in `gone` up to which this broker's absence was used as a
-    reason."""
     # The replicas of each partition.
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
+    # Targets of reassignments that were pending when this reign began, or were added since.
     asked: dict[Key, list[tuple[int, ...]]] = field(factory=dict)
-    """Targets of reassignments that were pending when this reign began, or were added since."""
+    # Targets of pending reassignments.
     pending: dict[Key, tuple[int, ...]] = field(factory=dict)
-    """Targets of pending reassignments."""
+    # The position at which the current controller epoch began.
     reign: int = -1
-    """The position at which the current controller epoch began."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """States, and the events that give reasons."""

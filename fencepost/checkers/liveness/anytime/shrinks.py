@@ -36,20 +36,20 @@ class Shrinks:
 
     findings: Findings
     lag_ns: int
+    # How long a sync of the disk takes.
     sync_ns: int
-    """How long a sync of the disk takes."""
+    # All of the trace.
     events: Sequence[Event]
-    """All of the trace."""
     led: dict[tuple[int, Key], tuple[int, int, tuple[int, ...]]] = field(factory=dict)
+    # The ISR that a leader uses, and the position at which it reported it.
     believed: dict[tuple[int, Key], tuple[tuple[int, ...], int]] = field(factory=dict)
-    """The ISR that a leader uses, and the position at which it reported it."""
     odd: set[int] = field(factory=set)
+    # Faults of SLOW that last, by broker.
     slow: dict[int, set[str]] = field(factory=dict)
-    """Faults of SLOW that last, by broker."""
+    # When the last one of them ended.
     slowed: dict[int, int] = field(factory=dict)
-    """When the last one of them ended."""
+    # By broker: when it opened logs last, and how many at that moment.
     created: dict[int, tuple[int, int]] = field(factory=dict)
-    """By broker: when it opened logs last, and how many at that moment."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Leaders and their proposals."""

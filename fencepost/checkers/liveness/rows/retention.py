@@ -38,10 +38,10 @@ ENDS = (Name.MARK, Name.TOPIC_CONFIGURED, Name.TOPIC_DELETION, Name.FAULT_BEGAN)
 class Kept:
     """What a broker's log holds, as far as appends say."""
 
+    # Of each batch that is left: end offset; when its values were first appended anywhere, and when a leader
+    # appended them last before it (nanoseconds; a retry has a timestamp of its own); position; whether a
+    # leader was seen to append it and no compaction reached it. Ends ascend.
     batches: list[tuple[int, int, int, int, bool]] = field(factory=list)
-    """Of each batch that is left: end offset; when its values were first appended anywhere, and when a leader
-    appended them last before it (nanoseconds; a retry has a timestamp of its own); position; whether a leader
-    was seen to append it and no compaction reached it. Ends ascend."""
     # Where the log starts.
     start: int = 0
     high_watermark: int = 0

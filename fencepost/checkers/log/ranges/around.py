@@ -24,9 +24,9 @@ from fencepost.checkers.operation_columns import NEVER, Array
 
 @frozen(kw_only=True, eq=False)
 class Moments:
-    """Bounds that do not come from slots, as two rows each: offsets and times. lower, upper: as in step 2 of
-    the log check."""
+    """Bounds that do not come from slots, as two rows each: offsets and times."""
 
+    # As in step 2 of the log check.
     lower: Array
     upper: Array
 
@@ -38,17 +38,16 @@ class Moments:
 
 @frozen(kw_only=True, eq=False)
 class Beside:
-    """What one range must know about the others.
+    """What one range must know about the others."""
 
-    latest: the latest lower bound below it. earliest: the earliest upper bound above it. epoch, epoch_at: the
-    highest leader epoch below it and the lowest offset that has it (-1: none). moments: bounds that do not
-    come from slots, including those of this range.
-    """
-
+    # The latest lower bound below it.
     latest: int
+    # The earliest upper bound above it.
     earliest: int
+    # The highest leader epoch below it and the lowest offset that has it (-1: none).
     epoch: int
     epoch_at: int
+    # Bounds that do not come from slots, including those of this range.
     moments: Moments
 
 

@@ -62,14 +62,13 @@ class Source:
 
 @frozen(kw_only=True)
 class Looked:
-    """The result of a closer look.
+    """The result of a closer look."""
 
-    findings: those of the plain check. sessions: those of them that are about sessions. undecided: why there
-    may be more ("" if there are no more).
-    """
-
+    # Those of the plain check.
     findings: tuple[Finding, ...] = ()
+    # Those of them that are about sessions.
     sessions: tuple[Finding, ...] = ()
+    # Why there may be more ("" if there are no more).
     undecided: str = ""
 
 

@@ -127,11 +127,11 @@ class RangeSummary:
     # For dense offsets, three rows: the empty offsets, the earliest upper bound from there to the end of the
     # range, and whether a strong read claimed that end.
     empty: Array
+    # The latest invocation of a strong read that claimed an end here.
     ended: int
-    """The latest invocation of a strong read that claimed an end here."""
+    # Acknowledged records that no read returned, as two rows: their offsets, and the time at which their
+    # batch was acknowledged.
     unread: Array
-    """Acknowledged records that no read returned, as two rows: their offsets, and the time at which their
-    batch was acknowledged."""
     # Rows of (first soft row, base offset) of appends that reads place here.
     placed: Array
     # Reasons for suspicion.

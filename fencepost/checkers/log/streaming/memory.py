@@ -14,11 +14,13 @@ from fencepost.traces.operations import Function, Operation, Record
 
 @frozen(kw_only=True, weakref_slot=False)
 class ShownValue:
-    """The known length of the log. end: this many offsets; by: the operation that first showed it (None at
-    the start); by_record: it showed a record, not a claimed end."""
+    """The known length of the log."""
 
+    # This many offsets.
     end: int = 0
+    # The operation that first showed it (None at the start).
     by: Operation | None = None
+    # It showed a record, not a claimed end.
     by_record: bool = False
 
 

@@ -25,11 +25,11 @@ BEGINNING, END = -(2**63), 2**63 - 1
 
 
 class Moment(NamedTuple):
-    """An operation is invoked or completes. part: it is not a transaction. The first four fields order
-    moments."""
+    """An operation is invoked or completes."""
 
     time: int
     completes: bool
+    # It is not a transaction. The first four fields order moments.
     part: bool
     op_id: int
     operation: Operation

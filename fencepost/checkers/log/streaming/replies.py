@@ -17,10 +17,10 @@ from fencepost.traces.trace import Claims
 
 @define(kw_only=True)
 class StreamReplies:
-    """The rules of single reads. loss: ranges of offsets that may be lost; the other fields receive findings
-    and skips."""
+    """The rules of single reads."""
 
     claims: Claims
+    # Ranges of offsets that may be lost; the other fields receive findings and skips.
     loss: list[tuple[int, int]]
     findings: StreamFindings
     skips: StreamSkips

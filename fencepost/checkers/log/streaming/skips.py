@@ -22,15 +22,13 @@ MOST_UNPLACED = 64
 
 @define(kw_only=True)
 class KeyState:
-    """What is known about a key.
+    """What is known about a key."""
 
-    newest: the highest offset with a record of it. unplaced: appends of it that were invoked, did not fail,
-    and have no known offset. crowded: there were more of those than are kept, so any record of this key may
-    be gone.
-    """
-
+    # The highest offset with a record of it.
     newest: int = -1
+    # Appends of it that were invoked, did not fail, and have no known offset.
     unplaced: set[int] = Factory(set)
+    # There were more of those than are kept, so any record of this key may be gone.
     crowded: bool = False
 
 

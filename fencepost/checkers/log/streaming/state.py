@@ -150,9 +150,9 @@ class _Writer:
     """Numbers the objects that several places share."""
 
     shown: dict[tuple[int, int | None, bool], int] = field(factory=dict)
+    # The numbers of the objects in `shown`, by identity: many operations share one, and all live as long as
+    # the writing.
     numbers: dict[int, int] = field(factory=dict)
-    """The numbers of the objects in `shown`, by identity: many operations share one, and all live as long as
-    the writing."""
     seen: dict[int, Operation] = field(factory=dict)
     sent: dict[tuple[int, int], int] = field(factory=dict)
     sends: list[_Sent] = field(factory=list)

@@ -61,12 +61,14 @@ partition_option: Decorator = click.option(
 
 @frozen(kw_only=True)
 class Target:
-    """A topic of a cluster. brokers: their ids. connect: how a client core reaches them. partitions: of the
-    topic, ascending."""
+    """A topic of a cluster."""
 
     topic: str
+    # Their ids.
     brokers: tuple[int, ...]
+    # How a client core reaches them.
     connect: "Connect | Mapping[int, Address]"
+    # Of the topic, ascending.
     partitions: tuple[int, ...]
 
     def chosen(self, partition: int | None) -> tuple[int, ...]:

@@ -37,13 +37,15 @@ FOREIGN = 1 << 62
 
 @define
 class Lines:
-    """Standard output. most: how many records may be printed, None for any number; printed: so far. closed:
-    the reader of the output has left."""
+    """Standard output."""
 
+    # How many records may be printed, None for any number.
     most: int | None
     key_separator: str | None
     as_json: bool
+    # So far.
     printed: int = 0
+    # The reader of the output has left.
     closed: bool = False
 
     @property

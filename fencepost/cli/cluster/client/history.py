@@ -39,10 +39,11 @@ REASON = "a producer retried appends of unknown outcome without idempotence"
 
 @frozen(kw_only=True)
 class Recorded:
-    """What the file contains now. operations: of all runs; strangers: records read in this run that no run
-    recorded as sent."""
+    """What the file contains now."""
 
+    # Of all runs.
     operations: int
+    # Records read in this run that no run recorded as sent.
     strangers: int
 
 
@@ -58,13 +59,12 @@ def add_run(path: Path, operations: Sequence[Operation]) -> Recorded:
 @define(eq=False)
 class RecordedRun:
     """A run that is recorded while it lasts: after `write` returns, the rows are in the file, whatever
-    happens to this process.
-
-    number: of the run in the file; also its clock's id. Until the run ends, its op ids begin at (number + 1)
-    << 32 and its processes at 1,000 * (number + 1), because their count is not known yet. Each write opens
-    the file by its path, because a run that ends rewrites the file."""
+    happens to this process."""
 
     path: Path
+    # Of the run in the file; also its clock's id. Until the run ends, its op ids begin at (number + 1) << 32
+    # and its processes at 1,000 * (number + 1), because their count is not known yet. Each write opens the
+    # file by its path, because a run that ends rewrites the file.
     number: int
 
     @classmethod

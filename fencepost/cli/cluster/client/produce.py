@@ -257,14 +257,12 @@ class _Run:
 @define(eq=False)
 class _WrittenAhead:
     """The producer, with its appends recorded before they are sent, and their outcomes recorded before they
-    are reported.
-
-    sent: correlation ids of the requests that were recorded.
-    """
+    are reported."""
 
     producer: "Producer"
     run: _Run
     recorded: "RecordedRun"
+    # Correlation ids of the requests that were recorded.
     sent: set[int] = field(factory=set)
 
     def step(self, input: "Input", now: int) -> "list[Effect]":

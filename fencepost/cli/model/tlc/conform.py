@@ -23,9 +23,10 @@ MOST_LISTED = 20
 
 @frozen(kw_only=True)
 class Case:
-    """One partition of one trace, to be replayed by TLC. run: its steps."""
+    """One partition of one trace, to be replayed by TLC."""
 
     source: str
+    # Its steps.
     run: Recorded
     trace: Trace
 
@@ -37,11 +38,12 @@ class Case:
 
 @frozen(kw_only=True)
 class Cases:
-    """The input. undecided: (source, trace id, why) of traces that cannot be mapped; unreadable: why
-    input was left out."""
+    """The input."""
 
     cases: list[Case] = field(factory=list)
+    # (source, trace id, why) of traces that cannot be mapped.
     undecided: list[tuple[str, int, str]] = field(factory=list)
+    # Why input was left out.
     unreadable: list[str] = field(factory=list)
     traces: set[tuple[str, int]] = field(factory=set)
 

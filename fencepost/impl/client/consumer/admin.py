@@ -44,10 +44,11 @@ election."""
 
 @define
 class Asking:
-    """A core that sends each broker its request at the start. answers: by correlation id."""
+    """A core that sends each broker its request at the start."""
 
     questions: list[tuple[int, Make]]
     heard: Callable[[], None] = lambda: None
+    # By correlation id.
     answers: dict[int, kafka.Message] = field(factory=dict)
 
     def step(self, input: Input, now: int) -> list[Effect]:
@@ -85,13 +86,14 @@ class GroupListing:
 
 @frozen(kw_only=True)
 class GroupPartition:
-    """A partition that a group has committed or consumes. committed, end: -1 if not known. member: "" if no
-    member consumes it."""
+    """A partition that a group has committed or consumes."""
 
     topic: str
     partition: int
+    # -1 if not known.
     committed: int
     end: int
+    # "" if no member consumes it.
     member: str
 
     @property
@@ -122,8 +124,9 @@ class GroupDetails:
 
 @define
 class GroupAdmin:
-    """Requests about groups. brokers: ids to ask."""
+    """Requests about groups."""
 
+    # Ids to ask.
     brokers: tuple[int, ...]
     ask: Ask
     pause: Pause

@@ -63,10 +63,10 @@ class Consumer:
     open_rows: bool = False
     # Whether it is closed or has failed.
     dead: bool = False
+    # Hears of timers that are not the consumer's own.
     on_other_timer: Callable[[tuple[Any, ...]], None] = lambda key: None
-    """Hears of timers that are not the consumer's own."""
+    # How often it was restarted after a failure.
     lives: int = 0
-    """How often it was restarted after a failure."""
     # The result of a poll that the application has not `taken` yet.
     _held: Any = None
     # Requests, timers and trace rows.

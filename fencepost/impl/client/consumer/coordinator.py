@@ -25,13 +25,12 @@ CommitCallback = Callable[[ErrorCode], None]
 
 @define
 class ConsumerCoordinator(GroupMember):
-    """Membership and commits of one consumer.
+    """Membership and commits of one consumer."""
 
-    epochs: the leader epoch of the last record before each position. Commits send it (KIP-320), and committed
-    offsets return it. again: commits that will be retried, by the number of their timer.
-    """
-
+    # The leader epoch of the last record before each position. Commits send it (KIP-320), and committed
+    # offsets return it.
     epochs: Callable[[], dict[TopicPartition, int]] = dict
+    # Commits that will be retried, by the number of their timer.
     again: dict[int, Callable[[], None]] = field(factory=dict)
     _last_again: int = 0
 

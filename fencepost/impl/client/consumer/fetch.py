@@ -26,22 +26,21 @@ MAX_BYTES = 1_048_576
 
 @frozen
 class ConsumedRecord:
-    """A record as a poll returns it. leader_epoch: of its batch."""
+    """A record as a poll returns it."""
 
     partition: TopicPartition
     record: Record
+    # Of its batch.
     leader_epoch: int
 
 
 @define
 class Round:
-    """A round of fetches.
+    """A round of fetches."""
 
-    asked: by correlation id, the partitions with their start offsets. answers: the responses without an
-    error.
-    """
-
+    # By correlation id, the partitions with their start offsets.
     asked: dict[int, dict[TopicPartition, int]] = field(factory=dict)
+    # The responses without an error.
     answers: dict[TopicPartition, tuple[int, kafka.FetchedPartition]] = field(factory=dict)
 
 

@@ -42,9 +42,10 @@ MOST_ATTEMPTS = 10_000
 
 @frozen
 class Ask:
-    """A question for a broker. make: of the correlation id."""
+    """A question for a broker."""
 
     node: int
+    # Of the correlation id.
     make: Callable[[int], Any]
 
 

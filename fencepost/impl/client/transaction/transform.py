@@ -49,16 +49,17 @@ to."""
 
 @define
 class Parts:
-    """Rows of the transaction under way. appends: with the answer, None while there is none. offsets: the row
-    of TxnOffsetCommit."""
+    """Rows of the transaction under way."""
 
     txn: Operation
+    # With the answer, None while there is none.
     appends: list[Operation] = field(factory=list)
+    # The row of TxnOffsetCommit.
     offsets: Operation | None = None
+    # Whether an EndTxn that commits was sent. While it was not, nothing of the transaction may ever be
+    # visible, whatever the answer is: Kafka answers INVALID_TXN_STATE to an abort that comes after the late
+    # EndTxn of an earlier transaction (KAFKA-17754).
     commit_asked: bool = False
-    """Whether an EndTxn that commits was sent. While it was not, nothing of the transaction may ever be
-    visible, whatever the answer is: Kafka answers INVALID_TXN_STATE to an abort that comes after the
-    late EndTxn of an earlier transaction (KAFKA-17754)."""
 
 
 @define(eq=False)

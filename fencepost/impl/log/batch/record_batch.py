@@ -74,19 +74,20 @@ _NO_RECORDS = (IndexError, ValueError, DecompressionError)
 
 @frozen
 class Header:
-    """A header of a record. key: UTF-8; invalid bytes become lone surrogates and are written back
-    unchanged."""
+    """A header of a record."""
 
+    # UTF-8; invalid bytes become lone surrogates and are written back unchanged.
     key: str
     value: bytes | None
 
 
 @frozen
 class Record:
-    """One record. timestamp_ms: -1 if it has none; in a batch of type log append it is that of the batch. A
-    value of None is a tombstone in a compacted topic."""
+    """One record."""
 
     offset: int
+    # -1 if it has none; in a batch of type log append it is that of the batch. A value of None is a tombstone
+    # in a compacted topic.
     timestamp_ms: int
     key: bytes | None
     value: bytes | None

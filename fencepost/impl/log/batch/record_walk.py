@@ -29,12 +29,12 @@ _TIME_BOUND = 1 << 63
 class Walked:
     """A summary of the records of a batch."""
 
+    # The largest time of all records relative to the batch's base timestamp; -2^63 without records.
     largest_time_delta_ms: int
-    """The largest time of all records relative to the batch's base timestamp; -2^63 without records."""
+    # The smallest time likewise; 2^63 without records.
     smallest_time_delta_ms: int
-    """The smallest time likewise; 2^63 without records."""
+    # The number of records without a key.
     keyless: int
-    """The number of records without a key."""
 
 
 _walked = maker_of(Walked, keywords=False)

@@ -29,11 +29,12 @@ from fencepost.impl.log.flaw import Flaw
 
 @frozen(kw_only=True)
 class BatchSeen:
-    """A batch of a segment. computed_crc: the checksum of its bytes if it differs from the header's; else
-    None. data: its bytes, if records were requested and can be read."""
+    """A batch of a segment."""
 
     header: BatchHeader
+    # The checksum of its bytes if it differs from the header's; else None.
     computed_crc: int | None = None
+    # Its bytes, if records were requested and can be read.
     data: bytes | None = None
 
     @property
@@ -131,9 +132,11 @@ def looks_like_log(source: Source) -> bool:
 
 @define
 class _Order:
-    """The lower bounds for the next batch. floor: for its base offset; epoch: for its leader epoch."""
+    """The lower bounds for the next batch."""
 
+    # For its base offset.
     floor: int | None
+    # For its leader epoch.
     epoch: int = -1
 
     def flaws(self, header: BatchHeader) -> Iterator[Flaw]:

@@ -154,11 +154,12 @@ def transaction_entries(source: Source) -> Iterator[AbortedTransaction | Flaw]:
 
 @define
 class OffsetIndexCheck:
-    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: the number of entries with a
-    place that the walk has reached."""
+    """Follows the walk of a log (dump.Watcher)."""
 
     entries: Sequence[OffsetEntry]
+    # The index's name.
     file: str
+    # The number of entries with a place that the walk has reached.
     passed: int = 0
 
     def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
@@ -196,12 +197,14 @@ class OffsetIndexCheck:
 
 @define
 class TimeIndexCheck:
-    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: the number of entries with a
-    place that the walk has reached. latest: the largest timestamp so far."""
+    """Follows the walk of a log (dump.Watcher)."""
 
     entries: Sequence[TimeEntry]
+    # The index's name.
     file: str
+    # The number of entries with a place that the walk has reached.
     passed: int = 0
+    # The largest timestamp so far.
     latest: int = -1
 
     def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:

@@ -52,12 +52,14 @@ class Source(Protocol):
 
 @define
 class SegmentBatch:
-    """A whole batch. position: in the file (that of the header is in `data`). data: its bytes, and only
-    they. path: of the file, as messages name it."""
+    """A whole batch."""
 
     header: BatchHeader
+    # In the file (that of the header is in `data`).
     position: int
+    # Its bytes, and only they.
     data: bytes
+    # Of the file, as messages name it.
     path: object
 
     @property
@@ -91,11 +93,12 @@ class Bad:
 
 @frozen
 class Old:
-    """Messages of a format before record batches, one after the other. last_offset: of the last one."""
+    """Messages of a format before record batches, one after the other."""
 
     position: int
     magic: int
     count: int
+    # Of the last one.
     last_offset: int
 
 

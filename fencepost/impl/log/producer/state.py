@@ -49,11 +49,12 @@ class ProducedBatch:
 
 @frozen(kw_only=True)
 class EndedTransaction:
-    """A transaction with its marker in the log. first_offset: of its first record here; last_offset: of the
-    marker."""
+    """A transaction with its marker in the log."""
 
     producer_id: int
+    # Of its first record here.
     first_offset: int
+    # Of the marker.
     last_offset: int
     aborted: bool
 

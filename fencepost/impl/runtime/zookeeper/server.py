@@ -63,10 +63,13 @@ DEFAULTS = ServerOptions()
 
 @define
 class ZooKeeperServer:
-    """A running server. process: its identity; port: its port; directory: its data, configuration and log."""
+    """A running server."""
 
+    # Its identity.
     process: ProcessId
+    # Its port.
     port: int
+    # Its data, configuration and log.
     directory: Path
 
     @property

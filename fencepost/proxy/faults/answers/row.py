@@ -54,14 +54,14 @@ class Row:
     any_time: tuple[str, ...] = field(default="", converter=_words)
     after: tuple[str, ...] = field(default="", converter=_words)
     only_if: tuple[str, ...] = field(default="", converter=_words)
+    # Beyond what Kafka documents for it.
     source: str = ""
-    """Beyond what Kafka documents for it."""
+    # Whether the request changes anything.
     effect: bool = False
-    """Whether the request changes anything."""
+    # By error: conditions of the errors in the first two columns.
     when: Mapping[str, Condition] = field(factory=dict)
-    """By error: conditions of the errors in the first two columns."""
+    # Of every error after the effect but those of EVERYWHERE.
     after_when: Condition = Condition()
-    """Of every error after the effect but those of EVERYWHERE."""
 
     def condition(self, error: str, *, after_effect: bool) -> Condition:
         """What a request must be to be answered this error."""

@@ -45,8 +45,9 @@ FATAL = "fatal_fault"
 
 @frozen
 class Line:
-    """A line with a time. time: wall-clock nanoseconds."""
+    """A line with a time."""
 
+    # wall-clock nanoseconds.
     time: int
     level: str
     text: str
@@ -56,14 +57,14 @@ class Line:
 class BrokerLogFold:
     """Lines in, events out."""
 
+    # The broker.
     node: int
-    """The broker."""
+    # Leader epoch of each partition in which it last had a role, since it started.
     epochs: dict[Key, int] = field(factory=dict)
-    """Leader epoch of each partition in which it last had a role, since it started."""
+    # Why a fetcher is about to cut a partition, and the leader that it follows.
     reasons: dict[Key, tuple[str, int]] = field(factory=dict)
-    """Why a fetcher is about to cut a partition, and the leader that it follows."""
+    # The high watermark that is about to be cut into.
     below: dict[Key, int] = field(factory=dict)
-    """The high watermark that is about to be cut into."""
 
     def take(self, line: Line) -> Iterator[Event]:
         """The events of one line."""

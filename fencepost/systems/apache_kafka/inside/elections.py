@@ -27,19 +27,19 @@ class Election:
     """A leader epoch that began with a new decision of a controller."""
 
     key: Key
+    # Of the decision.
     time: int
-    """Of the decision."""
     leader: int
     leader_epoch: int
+    # The ISR that was replaced; (): it was empty or there was none.
     isr_before: tuple[int, ...]
-    """The ISR that was replaced; (): it was empty or there was none."""
+    # UNCLEAN: outside the ISR; ELIGIBLE: of the eligible leader replicas; LAST_KNOWN: the last member of an
+    # ISR that became empty; empty: clean.
     kind: str
-    """UNCLEAN: outside the ISR; ELIGIBLE: of the eligible leader replicas; LAST_KNOWN: the last member of an
-    ISR that became empty; empty: clean."""
+    # Where the epoch began, as its leader said; UNKNOWN: it did not lead, or its log is lost.
     start_offset: int = UNKNOWN
-    """Where the epoch began, as its leader said; UNKNOWN: it did not lead, or its log is lost."""
+    # That the leader knew then: below it everything is committed, and it has it.
     high_watermark: int = UNKNOWN
-    """That the leader knew then: below it everything is committed, and it has it."""
 
     @property
     def clean(self) -> bool:

@@ -70,23 +70,23 @@ class MetadataFold:
     """Records in, events out. Times are wall-clock nanoseconds."""
 
     controller: int = NOBODY
+    # Of the last leader of the quorum.
     controller_epoch: int = -1
-    """Of the last leader of the quorum."""
+    # Of the batch of the record in hand: that of its writer, who may be deposed.
     writer_epoch: int = -1
-    """Of the batch of the record in hand: that of its writer, who may be deposed."""
+    # Name by id; deleted ones stay, so that late records have a name.
     topics: dict[str, str] = field(factory=dict)
-    """Name by id; deleted ones stay, so that late records have a name."""
+    # By topic id and number.
     partitions: dict[tuple[str, int], Partition] = field(factory=dict)
-    """By topic id and number."""
+    # Broker epoch of each that is registered.
     brokers: dict[int, int] = field(factory=dict)
-    """Broker epoch of each that is registered."""
     fenced: dict[int, bool] = field(factory=dict)
+    # Overrides by topic name.
     configs: dict[str, dict[str, str]] = field(factory=dict)
-    """Overrides by topic name."""
+    # Records of types that this version does not know.
     unreadable: int = 0
-    """Records of types that this version does not know."""
+    # Events of a metadata transaction that has not ended (KIP-868).
     _pending: list[Event] | None = None
-    """Events of a metadata transaction that has not ended (KIP-868)."""
 
     def take(self, record: Record, epoch: int, *, control: bool) -> Iterator[Event]:
         """The events of one record. epoch: of its batch."""

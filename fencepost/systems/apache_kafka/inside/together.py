@@ -30,26 +30,26 @@ CHECKS = ("invariants", "conformance")
 class Window:
     """The part of a cluster's life that belongs to a run."""
 
+    # The beginning of the trace, in nanoseconds of the wall clock.
     since: int
-    """The beginning of the trace, in nanoseconds of the wall clock."""
+    # Its end, as above.
     until: int = 1 << 62
-    """Its end, as above."""
+    # The run's topics: the name in the trace by the cluster's name.
     topics: Mapping[str, str]
-    """The run's topics: the name in the trace by the cluster's name."""
 
 
 @frozen(kw_only=True)
 class Sources:
     """Where a cluster keeps what it knows; copies are as good."""
 
+    # The log directory of each broker.
     directories: Mapping[int, Path]
-    """The log directory of each broker."""
+    # What each broker wrote about itself.
     broker_logs: Mapping[int, tuple[Path, ...]]
-    """What each broker wrote about itself."""
+    # The dataDir of the ZooKeeper server; None with KRaft.
     zookeeper: Path | None = None
-    """The dataDir of the ZooKeeper server; None with KRaft."""
+    # The zone of times without one, in seconds east of UTC.
     utc_offset_s: int = 0
-    """The zone of times without one, in seconds east of UTC."""
 
 
 def sources_of(cluster: ApacheKafka) -> Sources:

@@ -57,13 +57,13 @@ class Change:
     kind: Kind
     path: str
     data: bytes = b""
+    # Of the data, after the change.
     version: int = 0
-    """Of the data, after the change."""
+    # Of the client that asked.
     session: int
-    """Of the client that asked."""
     zxid: int
+    # Of the server's wall clock.
     time_ms: int
-    """Of the server's wall clock."""
 
 
 @define

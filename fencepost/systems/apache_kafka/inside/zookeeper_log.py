@@ -38,14 +38,14 @@ class _Moving(msgspec.Struct):
 class ZooKeeperFold:
     """Changes in, events out. Times are wall-clock nanoseconds."""
 
+    # Broker by session.
     sessions: dict[int, int] = field(factory=dict)
-    """Broker by session."""
     states: dict[Key, LeaderAndIsr] = field(factory=dict)
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
+    # The target of each reassignment under way.
     moving: dict[Key, tuple[int, ...]] = field(factory=dict)
-    """The target of each reassignment under way."""
+    # Nodes that are not what their path says.
     unreadable: int = 0
-    """Nodes that are not what their path says."""
 
     def take(self, change: Change) -> Iterator[Event]:
         """The events of one change."""

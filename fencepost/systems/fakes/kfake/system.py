@@ -21,8 +21,8 @@ CONTROLLER = 2
 class Kfake(OneProcess):
     """systems.system.System over kfake."""
 
+    # Brokers that have left the cluster.
     _gone: set[int] = field(factory=set, init=False)
-    """Brokers that have left the cluster."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __repr__(self) -> str:
