@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.kafka.handle import KafkaCluster
-from fencepost.kafka.here import Settings, start_here
-from fencepost.kafka.hosted import MOST_EVENTS
+from fencepost.kafka.here import start_here
+from fencepost.kafka.hosted import MOST_EVENTS, Settings
 from fencepost.systems.embedded import FREE, NEAR, quick_options
 from fencepost.traces.errors import PlanError
 from fencepost.traces.plan import BudgetOptions, Plan

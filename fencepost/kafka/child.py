@@ -17,12 +17,13 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 import msgspec
-from attrs import define, field
+from attrs import asdict, define, field
 
 from fencepost import forking
 from fencepost.impl.admin.cluster import AdminError
 from fencepost.kafka.handle import KafkaCluster
-from fencepost.kafka.here import Settings, start_here
+from fencepost.kafka.here import start_here
+from fencepost.kafka.hosted import Settings
 from fencepost.kafka.verbs import Verbs
 from fencepost.systems.children import end_child
 from fencepost.systems.system import UnsupportedError
@@ -59,13 +60,7 @@ def start_in_child(settings: Settings) -> ClusterInChild:
     # a package that is not installed but found from here is found there, too
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     process = forking.start(COMMAND, environment)
-    fields = {
-        "plan": plan_to_json(settings.plan),
-        "directory": settings.directory,
-        "port": settings.port,
-        "most_events": settings.most_events,
-        "listen": settings.listen,
-    }
+    fields = {**asdict(settings, recurse=False), "plan": plan_to_json(settings.plan)}
     try:
         seen = _exchange(process, fields)
     except BaseException:

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define, field
 
 from fencepost.checkers.verdict import Verdict
+from fencepost.kafka.hosted import FOR_GOOD_MS
 from fencepost.kafka.services import Services, until
+from fencepost.run.faults.kind import MICROSECONDS
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.trace import Trace
@@ -32,6 +34,13 @@ HEALTHY_S = 300.0
 PATIENCE_S = 300.0
 """Longest wait for a condition of a test: beyond the half minute that clients take to give up a
 connection, and what that takes on a crowded machine."""
+SIDES: Mapping[str, tuple[str, ...]] = {
+    "brokers": ("partition",),
+    "zookeeper": ("isolate_zookeeper",),
+    "clients": ("client_partition",),
+    "everybody": ("partition", "isolate_zookeeper", "client_partition"),
+}
+"""From whom a broker can be cut off, and the faults that do it."""
 LOOK_S = 0.005
 """Between two looks of a wait."""
 Self = TypeVar("Self", bound="KafkaCluster")
@@ -74,6 +83,10 @@ class KafkaCluster(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.brokers)} brokers at {self.bootstrap_servers}>"
+
+    def _break(self, kind: str, broker: int, for_ms: int | None = None, parameter: int = 0) -> None:
+        """Begin a fault of the table (run/faults/table.py) on a broker."""
+        self.fault(kind, f"broker {broker}", for_ms=for_ms, parameter=parameter)
 
     # ---- topics and who leads
 
@@ -159,7 +172,7 @@ class KafkaCluster(ABC):
             broker: its number.
             for_ms: it starts again after so many milliseconds; None: when asked to.
         """
-        self._ask("crash", broker=broker, for_ms=for_ms)
+        self._break("crash", broker, for_ms)
 
     def pause(self, broker: int, for_ms: int | None = None) -> None:
         """A broker's process stops without ending (SIGSTOP, a long garbage collection). Connections stay
@@ -169,15 +182,15 @@ class KafkaCluster(ABC):
             broker: its number.
             for_ms: it goes on after so many milliseconds; None: when asked to.
         """
-        self._ask("pause", broker=broker, for_ms=for_ms)
+        self._break("pause", broker, for_ms)
 
     def resume(self, broker: int) -> None:
         """A paused broker goes on."""
-        self._ask("resume", broker=broker)
+        self._ask("restart", broker=broker)
 
     def stop(self, broker: int) -> None:
         """It is asked to stop (SIGTERM): its leaders move away first, then it is down, until `restart`."""
-        self._ask("stop", broker=broker)
+        self._break("clean_restart", broker, parameter=FOR_GOOD_MS)
 
     def restart(self, broker: int) -> None:
         """It runs again."""
@@ -191,11 +204,11 @@ class KafkaCluster(ABC):
             broker: its number.
             for_ms: it starts again after so many milliseconds; None: when asked to.
         """
-        self._ask("power_off", broker=broker, for_ms=for_ms)
+        self._break("power_loss", broker, for_ms)
 
     def expire_session(self, broker: int) -> None:
         """ZooKeeper ends its session now: it loses what it leads until it is back."""
-        self._ask("expire_session", broker=broker)
+        self._break("expire_session", broker, 0)
 
     # ---- links and anything else
 
@@ -207,7 +220,10 @@ class KafkaCluster(ABC):
             side: "brokers" (the others), "zookeeper", "clients", or "everybody".
             for_ms: it ends after so many milliseconds; None: when asked to.
         """
-        self._ask("cut_off", broker=broker, side=side, for_ms=for_ms)
+        if side not in SIDES:
+            raise PlanError(expected=f"one of {', '.join(SIDES)}", seen=repr(side), where="cut_off")
+        for kind in SIDES[side]:
+            self._break(kind, broker, for_ms)
 
     def slow(self, broker: int, delay_ms: int, for_ms: int | None = None) -> None:
         """What a broker sends to brokers and clients, and what they send to it, takes longer.
@@ -217,7 +233,9 @@ class KafkaCluster(ABC):
             delay_ms: how much longer, in milliseconds each way.
             for_ms: it ends after so many milliseconds; None: when asked to.
         """
-        self._ask("slow", broker=broker, delay_ms=delay_ms, for_ms=for_ms)
+        kinds = ("slow_link", "slow_client_link")
+        for kind in kinds[len(self.brokers) == 1 :]:  # one broker has no link to another
+            self._break(kind, broker, for_ms, parameter=delay_ms * MICROSECONDS)
 
     def heal(self, broker: int | None = None) -> None:
         """End all faults of this broker, or of all; brokers that are down start. A host that lost data by

@@ -3,33 +3,15 @@
 Owns how it starts and ends. Must not know what verbs mean.
 """
 
-from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from fencepost.kafka.handle import KafkaCluster
-from fencepost.kafka.hosted import MOST_EVENTS, HostedCluster, HostedRun
+from fencepost.kafka.hosted import HostedCluster, HostedRun, Settings
 from fencepost.kafka.verbs import Verbs
 from fencepost.systems import listeners  # noqa: F401 - early: its imports take half a second
-from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
-
-
-@frozen(kw_only=True)
-class Settings:
-    """What a cluster is made of."""
-
-    plan: Plan
-    """Options, seed, network, disk and budget; it plans no operations and no faults."""
-    directory: str | None = None
-    """Of real files; None: simulated disks."""
-    port: int = 0
-    """Of the first broker; 0: any free ones."""
-    most_events: int = MOST_EVENTS
-    """Of the record."""
-    listen: bool = True
-    """Whether sockets are opened."""
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -57,13 +39,7 @@ class ClusterHere(KafkaCluster):
 
 def start_here(settings: Settings) -> ClusterHere:
     """Start a cluster in this process. Raises FencepostError."""
-    run = HostedRun(
-        plan=settings.plan,
-        directory=None if settings.directory is None else Path(settings.directory),
-        port=settings.port,
-        most_events=settings.most_events,
-        listen=settings.listen,
-    )
+    run = HostedRun(plan=settings.plan, settings=settings)
     cluster = run.cluster
     assert isinstance(cluster, HostedCluster)
     cluster.system.start()

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from fencepost.bugs import parts_with
 from fencepost.impl.admin.cluster import Assignment
@@ -24,11 +24,11 @@ from fencepost.impl.admin.topics import create_topic
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.core.core_interface import Effect
-from fencepost.kafka.client_faults import KINDS
 from fencepost.kafka.recording import ClientRecord
 from fencepost.kafka.request_faults import ClusterFaults
 from fencepost.run.faults.kind import FaultKind
 from fencepost.run.faults.roles import parse_role
+from fencepost.run.faults.table import EMBEDDED_FAULTS
 from fencepost.run.simulated.run import Run, WorkingCluster
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.systems.embedded import Embedded
@@ -40,7 +40,7 @@ from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.outcomes import NO_ERROR
-from fencepost.traces.plan import Fault
+from fencepost.traces.plan import Fault, Plan
 from fencepost.traces.trace import Trace
 
 LOG = logging.getLogger("fencepost.kafka")
@@ -62,19 +62,28 @@ FOR_GOOD_MS = 10_000_000
 time."""
 
 
+@frozen(kw_only=True)
+class Settings:
+    """What a cluster is made of."""
+
+    plan: Plan
+    """Options, seed, network, disk and budget; it plans no operations and no faults."""
+    directory: str | None = None
+    """Of real files; None: simulated disks."""
+    port: int = 0
+    """Of the first broker; 0: any free ones."""
+    most_events: int = MOST_EVENTS
+    """Of the record."""
+    listen: bool = True
+    """Whether sockets are opened."""
+
+
 @define(eq=False, kw_only=True)
 class HostedCluster(WorkingCluster):
     """The cluster of a run (run/simulated/cluster.py), hosted by a system that outsiders talk to."""
 
-    kinds: ClassVar = KINDS
-    directory: Path | None = None
-    """Where brokers' files are; None: on simulated disks."""
-    port: int = 0
-    """Of the first broker; 0: any free ones."""
-    listen: bool = True
-    """Whether sockets are opened."""
-    most_events: int = MOST_EVENTS
-    """Bound of the record."""
+    kinds: ClassVar = EMBEDDED_FAULTS
+    settings: Settings
     system: Embedded = field(init=False)
     clients: ClientRecord = field(init=False)
     """What clients from outside did."""
@@ -98,7 +107,7 @@ class HostedCluster(WorkingCluster):
         self.parts = parts_with(cluster.bugs)
         self.clients = ClientRecord(
             now=lambda: self.now,
-            most=self.most_events,
+            most=self.settings.most_events,
             closed=lambda: self.full_at is not None,
             on_full=self.close_record,
         )
@@ -119,19 +128,24 @@ class HostedCluster(WorkingCluster):
             disk=self.plan.disk,
             seed=self.plan.seed,
             directory=self.directory,
-            port=self.port,
-            listen=self.listen,
+            port=self.settings.port,
+            listen=self.settings.listen,
         )
         self.world, self.scheduler = self.system.world, self.system.world.scheduler
         self.simulation = self.system.simulation
         self.broker_ids = self.system.brokers
+
+    @property
+    def directory(self) -> Path | None:
+        """Where brokers' files are; None: on simulated disks."""
+        return None if self.settings.directory is None else Path(self.settings.directory)
 
     # ---- the record
 
     def recorded(self, event: Event) -> None:
         """Record one event, unless the record is full. Roles, and faults that follow an event, use it in any
         case."""
-        if len(self.events) >= self.most_events:
+        if len(self.events) >= self.settings.most_events:
             self.close_record()
         if self.full_at is None:
             super().recorded(event)
@@ -150,7 +164,7 @@ class HostedCluster(WorkingCluster):
                 " %d each, at %d ms of its time; it is judged up to there",
                 len(self.events),
                 self.clients.size,
-                self.most_events,
+                self.settings.most_events,
                 self.now // MILLISECOND,
             )
 
@@ -323,23 +337,14 @@ class HostedCluster(WorkingCluster):
 
 @define(eq=False, kw_only=True)
 class HostedRun(Run):
-    """A run whose safety phase lasts as long as its users like. Fields as of HostedCluster."""
+    """A run whose safety phase lasts as long as its users like."""
 
-    directory: Path | None = None
-    port: int = 0
-    listen: bool = True
-    most_events: int = MOST_EVENTS
+    settings: Settings
     ended: Trace | None = field(default=None, init=False)
     """The trace of the whole run; None until `end`."""
 
     def _make_cluster(self) -> HostedCluster:
-        return HostedCluster(
-            plan=self.plan,
-            directory=self.directory,
-            port=self.port,
-            listen=self.listen,
-            most_events=self.most_events,
-        )
+        return HostedCluster(plan=self.plan, settings=self.settings)
 
     def begin(self) -> None:
         """The brokers run: the safety phase begins."""

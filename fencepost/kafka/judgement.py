@@ -10,7 +10,6 @@ depth mismatch").
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,6 +23,7 @@ from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.linearizability.overlap import overlapping_pairs
 from fencepost.checkers.verdict import Decision, Verdict, combine
 from fencepost.kafka.recording import FIRST_PROCESS
+from fencepost.proxy.faults import VERBS
 from fencepost.report.commands import check_traces
 from fencepost.report.explain import explain
 from fencepost.traces.anomalies import BY_NAME
@@ -35,24 +35,7 @@ from fencepost.viewer import Shown, page_next_to
 
 PREPARING = "PreparingRebalance"
 """A group's phase, as the record has it, with which a rebalance begins."""
-STRUCK: Mapping[str, tuple[str, str]] = {
-    "lose_answer": ("lost answer", "lost answers"),
-    "silence": ("silent connection", "silent connections"),
-    "silence_answer": ("answer that never came", "answers that never came"),
-    "cut_before": ("connection cut before a request", "connections cut before a request"),
-    "cut_after": ("connection cut after an answer", "connections cut after an answer"),
-    "half_answer": ("half answer", "half answers"),
-    "delay": ("delayed request", "delayed requests"),
-    "delay_answer": ("delayed answer", "delayed answers"),
-    "answer": ("error in place of an answer", "errors in place of answers"),
-    "throttle": ("throttled client", "throttled clients"),
-    "stale_answer": ("stale answer", "stale answers"),
-    "move_leader": ("moved leader", "moved leaders"),
-    "move_coordinator": ("moved coordinator", "moved coordinators"),
-    "forget_member": ("forgotten member", "forgotten members"),
-    "reshape": ("answer with records in an odd shape", "answers with records in an odd shape"),
-    "skip_answer": ("skipped answer", "skipped answers"),
-}
+STRUCK = {kind.replace(" ", "_"): verb.struck for kind, verb in VERBS.items()}
 """Faults of requests, by the cause of their events, in words: one and many."""
 
 

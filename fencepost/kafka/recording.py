@@ -40,7 +40,7 @@ from fencepost.impl.messages.broker_api import (
     ProduceResponse,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.systems.tap import Tap
+from fencepost.systems.gateway import Tap
 from fencepost.traces.operations import (
     ACKS_NONE,
     Function,

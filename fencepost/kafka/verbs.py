@@ -22,7 +22,7 @@ from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed
-from fencepost.kafka.hosted import AT_WORK, FOR_GOOD_MS, HostedCluster, HostedRun
+from fencepost.kafka.hosted import AT_WORK, HostedCluster, HostedRun
 from fencepost.kafka.readiness import all_heard, led
 from fencepost.kafka.records import records_of, to_json
 from fencepost.proxy.faults import Features, RequestFault, draw, parse
@@ -35,13 +35,6 @@ from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
 from fencepost.traces.plan import Fault, TopicOptions
 from fencepost.traces.trace import Trace
 
-SIDES: Mapping[str, tuple[str, ...]] = {
-    "brokers": ("partition",),
-    "zookeeper": ("isolate_zookeeper",),
-    "clients": ("client_partition",),
-    "everybody": ("partition", "isolate_zookeeper", "client_partition"),
-}
-"""From whom a broker can be cut off, and the faults that do it."""
 LOOK_S = 0.002
 """Between two looks of a wait."""
 SOON_S = 120.0
@@ -75,79 +68,12 @@ class Verbs:
 
     # ---- brokers
 
-    def crash(self, broker: int, for_ms: int | None = None) -> int:
-        """A broker's process dies at once; files stay as written.
-
-        Args:
-            broker: its number.
-            for_ms: milliseconds; None: until it is ended.
-
-        Returns:
-            The fault's id.
-        """
-        return self._fault("crash", broker, for_ms)
-
-    def pause(self, broker: int, for_ms: int | None = None) -> int:
-        """A broker's process stops without ending.
-
-        Args:
-            broker: its number.
-            for_ms: milliseconds; None: until it is ended.
-
-        Returns:
-            The fault's id.
-        """
-        return self._fault("pause", broker, for_ms)
-
-    def power_off(self, broker: int, for_ms: int | None = None) -> int:
-        """A broker's host loses power, and what its disk had not synced.
-
-        Args:
-            broker: its number.
-            for_ms: milliseconds; None: until it is ended.
-
-        Returns:
-            The fault's id.
-        """
-        return self._fault("power_loss", broker, for_ms)
-
-    def stop(self, broker: int) -> int:
-        """It is asked to stop: controlled shutdown. It is down a little later, until `restart`."""
-        return self.fault("clean_restart", _role(broker), parameter=FOR_GOOD_MS)
-
     def restart(self, broker: int) -> None:
         """It runs again: whatever stops it ends."""
         self._known(broker)
         self._do(self._cluster.bring_back, broker)
 
     resume = restart
-
-    def expire_session(self, broker: int) -> int:
-        """ZooKeeper ends its session at once."""
-        return self._fault("expire_session", broker, 0)
-
-    # ---- links
-
-    def cut_off(self, broker: int, side: str = "everybody", for_ms: int | None = None) -> list[int]:
-        """It and this side do not reach each other."""
-        if side not in SIDES:
-            raise PlanError(expected=f"one of {', '.join(SIDES)}", seen=repr(side), where="cut_off")
-        return [self._fault(kind, broker, for_ms) for kind in SIDES[side]]
-
-    def slow(self, broker: int, delay_ms: int, for_ms: int | None = None) -> list[int]:
-        """What a broker sends and receives takes longer: to and from brokers and clients.
-
-        Args:
-            broker: its number.
-            delay_ms: how much longer, in milliseconds each way.
-            for_ms: milliseconds; None: until it is ended.
-
-        Returns:
-            The faults' ids.
-        """
-        kinds = ["slow_client_link"] if len(self._system.brokers) == 1 else ["slow_link", "slow_client_link"]
-        delay_us = delay_ms * 1_000
-        return [self.fault(kind, _role(broker), for_ms=for_ms, parameter=delay_us) for kind in kinds]
 
     def heal(self, broker: int | None = None) -> None:
         """End every fault, of one broker or of all; what is down starts."""
@@ -257,9 +183,6 @@ class Verbs:
 
     def _led(self, keys: Collection[TopicPartition]) -> bool:
         return self._do(led, self._system.simulation, keys)
-
-    def _fault(self, kind: str, broker: int, for_ms: int | None) -> int:
-        return self.fault(kind, _role(broker), for_ms)
 
     def _known(self, broker: int) -> None:
         if broker not in self._system.brokers:
@@ -482,7 +405,3 @@ class Verbs:
                     hint="heal() ends all faults",
                 )
             time.sleep(LOOK_S)
-
-
-def _role(broker: int) -> str:
-    return f"broker {broker}"

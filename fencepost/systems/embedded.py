@@ -34,12 +34,11 @@ from fencepost.sim.world import World
 from fencepost.sim.zookeeper import Commit
 from fencepost.systems.disk.real_files import RealDisk
 from fencepost.systems.embedded_disks import EmbeddedDisks
-from fencepost.systems.gateway import Gateway
+from fencepost.systems.gateway import Gateway, Tap
 from fencepost.systems.loop_thread import LoopThread
 from fencepost.systems.pace import Pace
 from fencepost.systems.simulation import Simulation
 from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, PowerLost, System, settings_of
-from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_, PlanError, unknown_name
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
 
@@ -98,7 +97,7 @@ def quick_options(brokers: int = 3, **options: Any) -> ClusterOptions:
 
 
 @define(eq=False, kw_only=True, repr=False)
-class Embedded:
+class Embedded(System):
     """systems.system.System over the simulated world. All public methods may be called from any thread, and
     those with `_` only in the loop's."""
 
@@ -358,10 +357,6 @@ class Embedded:
             return MappingProxyType({})
         return MappingProxyType({broker: self._directory(broker) for broker in self.brokers})
 
-    def logs(self) -> Mapping[str, Path]:
-        """None: the brokers are in this process."""
-        return MappingProxyType({})
-
     def inside(self) -> Inside:
         """What it consists of."""
         return Inside(
@@ -427,7 +422,3 @@ class Embedded:
     def heal(self, name: str) -> None:
         """End the cut of this name."""
         self.do(self.simulation.heal, name)
-
-
-if TYPE_CHECKING:
-    _IS_A_SYSTEM: System = Embedded()  # a verb that is missing, or takes something else, is an error here

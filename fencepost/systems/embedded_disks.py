@@ -3,7 +3,7 @@
 Owns the translation to the simulated world. Must not know what a disk keeps (sim/disk.py).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -19,7 +19,7 @@ MICROSECONDS = 1_000
 
 
 @frozen(kw_only=True)
-class EmbeddedDisks:
+class EmbeddedDisks(FaultyDisks):
     """The disks of all brokers. A simulated disk lies as a whole, and fails in one call."""
 
     world: "World"
@@ -48,8 +48,8 @@ class EmbeddedDisks:
         """Each sync of a broker takes longer by so many milliseconds."""
         self.do(self.world.slow_syncs, broker, milliseconds * MICROSECONDS)
 
-    def write_back(self, brokers: Iterable[int] = ()) -> None:
-        """Nothing: the reference brokers sync the folders that they make. brokers: of no account."""
+    def write_back(self) -> None:
+        """Nothing: the reference brokers sync the folders that they make."""
 
     def heal(self, broker: int | None = None) -> None:
         """End the faults of one disk or of all."""
@@ -59,9 +59,3 @@ class EmbeddedDisks:
     def power_losses(self) -> Sequence[PowerLost]:
         """Every power loss so far."""
         return tuple(self.lost)
-
-
-if TYPE_CHECKING:
-
-    def _is_one(disks: EmbeddedDisks) -> FaultyDisks:
-        return disks

@@ -19,9 +19,8 @@ A verb that ends with another exit code than 0 has failed; its last line on stan
 
 import asyncio
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from attrs import define, field
@@ -42,7 +41,7 @@ TOGETHER = {"pause": "resume", "cut": "heal"}
 
 
 @define(eq=False, kw_only=True, repr=False)
-class External:
+class External(System):
     """systems.system.System over somebody else's cluster."""
 
     # Bootstrap servers: HOST:PORT, with commas.
@@ -74,9 +73,6 @@ class External:
                 seen=f"another state; {len(self.addresses)} brokers are known",
                 where=self.bootstrap,
             )
-
-    def close(self) -> None:
-        """Nothing: it is not ours to end."""
 
     def healthy(self) -> bool:
         """Whether every broker answers, and every partition has a leader and a full ISR."""
@@ -194,14 +190,6 @@ class External:
 
     # ---- to look at
 
-    def directories(self) -> Mapping[int, Path]:
-        """None that are known."""
-        return MappingProxyType({})
-
-    def logs(self) -> Mapping[str, Path]:
-        """None: this program does not know where they are."""
-        return MappingProxyType({})
-
     def inside(self) -> Inside:
         """What it consists of, as far as it is known."""
         return Inside(
@@ -225,7 +213,3 @@ def addresses_of(bootstrap: str) -> "tuple[Address, ...]":
             seen=f"{bootstrap!r} ({error})",
             where="the bootstrap address",
         ) from None
-
-
-if TYPE_CHECKING:
-    _IS_A_SYSTEM: System = External(bootstrap="", script=Path())

@@ -92,3 +92,18 @@ class Gateway:
         answer = self.answers.get(broker)
         if answer is not None:
             answer(*frame)
+
+
+class Tap:
+    """Gets the requests and answers of connections. Every method may be overridden; by default they do
+    nothing."""
+
+    def asked(self, broker: int, source: int, request: Any) -> None:
+        """A connection asks a broker."""
+
+    def answered(self, source: int, answer: Any, *, delivered: bool) -> None:
+        """An answer reaches the socket of a connection, or (not delivered) finds that the connection has
+        gone."""
+
+    def lost(self, broker: int) -> None:
+        """The broker's process is gone, and every request that it had."""

@@ -13,9 +13,8 @@ from attrs import define, evolve, field
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.messages.broker_api import Request, Response
 from fencepost.sim.host import Host
-from fencepost.systems.gateway import Gateway
+from fencepost.systems.gateway import Gateway, Tap
 from fencepost.systems.pace import Pace
-from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.handling import BrokerView
 from fencepost.wire.hook import Hook

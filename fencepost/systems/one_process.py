@@ -9,15 +9,12 @@ is `ok`, or `error` and a sentence.
 import asyncio
 import contextlib
 import subprocess
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from attrs import define, field
 
 from fencepost.systems.children import end_child
-from fencepost.systems.system import Pair, UnsupportedError
+from fencepost.systems.system import System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_
 
 if TYPE_CHECKING:
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @define(eq=False, kw_only=True, repr=False)
-class OneProcess:
+class OneProcess(System):
     """What such systems share."""
 
     # How many brokers.
@@ -93,49 +90,13 @@ class OneProcess:
         """Addresses for Kafka's clients."""
         return ",".join(f"{host}:{port}" for host, port in self.addresses.values())
 
-    # ---- verbs that need a process for each broker
-
     def runs(self, broker: int) -> bool:
         """Whether the broker is there."""
         return self._process is not None and broker in self.addresses
 
-    def kill(self, broker: int) -> None:
-        """Raises UnsupportedError. broker: any."""
-        raise self.cannot()
-
     def restart(self, broker: int) -> None:
         """Nothing: it runs. broker: any."""
 
-    def pause(self, broker: int) -> None:
-        """Raises UnsupportedError. broker: any."""
-        raise self.cannot()
-
-    def resume(self, broker: int) -> None:
-        """Nothing: no broker was paused. broker: any."""
-
-    def stop(self, broker: int) -> None:
-        """Raises UnsupportedError. broker: any."""
-        raise self.cannot()
-
-    def power_off(self, broker: int) -> None:
-        """Raises UnsupportedError. broker: any."""
-        raise self.cannot()
-
-    def cut(self, name: str, pairs: Iterable[Pair]) -> None:
-        """Raises UnsupportedError. name, pairs: any."""
-        raise self.cannot()
-
-    def heal(self, name: str) -> None:
-        """Nothing: no link was cut. name: any."""
-
-    def cannot(self, why: str = "one for all") -> UnsupportedError:
-        """What to raise. why: what there is instead."""
-        return UnsupportedError(expected="a process for each broker", seen=why, where=repr(self))
-
-    def directories(self) -> Mapping[int, Path]:
-        """None: everything is in memory."""
-        return MappingProxyType({})
-
-    def logs(self) -> Mapping[str, Path]:
-        """None: what the process writes is not kept."""
-        return MappingProxyType({})
+    def cannot(self, expected: str = "", seen: str = "one for all") -> UnsupportedError:
+        """All that it lacks, it lacks for one reason. seen: what there is instead."""
+        return super().cannot("a process for each broker", seen)

@@ -4,7 +4,7 @@ Owns the translation of the interface's verbs to processes and signals. Must not
 assembled (node.py), or clients.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from signal import SIGTERM
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from fencepost.impl.runtime.processes import send_signal, state
 from fencepost.impl.runtime.zookeeper.server import answers
 from fencepost.systems.node import FILES
 from fencepost.systems.processes import ProcessCluster
-from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError, settings_of
+from fencepost.systems.system import PROCESS_VERBS, Inside, System, settings_of
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import ClusterOptions
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @define(eq=False, kw_only=True, repr=False)
-class Processes:
+class Processes(System):
     """systems.system.System over operating-system processes: a ZooKeeper server and the brokers."""
 
     # Where everything is.
@@ -119,20 +119,6 @@ class Processes:
         """Whether its process is there, paused or not."""
         return self._lives(broker)
 
-    def power_off(self, broker: int) -> None:
-        """Raises UnsupportedError: the machine keeps what a process has written."""
-        raise self._cannot("a system that can lose power")
-
-    def cut(self, name: str, pairs: Iterable[Pair]) -> None:
-        """Raises UnsupportedError: brokers are connected directly. name: of the cut; pairs: of brokers."""
-        raise self._cannot("a system with links that can be cut")
-
-    def heal(self, name: str) -> None:
-        """Nothing happens: no link was cut."""
-
-    def _cannot(self, expected: str) -> UnsupportedError:
-        return UnsupportedError(expected=expected, seen="processes of this machine", where=repr(self))
-
     def _process(self, broker: int) -> "BrokerProcess":
         return self.cluster.known(broker)
 
@@ -166,7 +152,3 @@ class Processes:
             | ({"transactions"} if self.options.has_transactions else frozenset()),
             settings=settings_of(self.options),
         )
-
-
-if TYPE_CHECKING:
-    _IS_A_SYSTEM: System = Processes(directory=Path())

@@ -29,7 +29,8 @@ from fencepost.impl.runtime.zookeeper.server import (
     check_server,
     free_ports,
 )
-from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.systems.state_file import ClusterError, read_state, write_state
+from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import ClusterOptions
 
 STATE, OPTIONS, LISTENERS = "cluster.json", "options.json", "listeners.json"
@@ -41,10 +42,6 @@ SHUTDOWN_S = 30.0
 words."""
 POLL_S = 0.1
 """Between two looks at a process that starts or ends."""
-
-
-class ClusterError(FencepostError, ValueError):
-    """A command that does not fit the cluster as it is."""
 
 
 @frozen(kw_only=True)
@@ -160,18 +157,7 @@ class ProcessCluster:
     @classmethod
     def load(cls, directory: Path) -> "ProcessCluster":
         """The cluster in this directory."""
-        path = directory / STATE
-        try:
-            return cls(directory, msgspec.json.decode(path.read_bytes(), type=ClusterState))
-        except FileNotFoundError:
-            raise ClusterError(
-                expected="a cluster that was brought up here",
-                seen=f"no {STATE}",
-                where=str(directory),
-                hint="bring one up: fencepost cluster up",
-            ) from None
-        except msgspec.MsgspecError as error:
-            raise ClusterError(expected="the state of a cluster", seen=str(error), where=str(path)) from None
+        return cls(directory, read_state(directory / STATE, ClusterState, "fencepost cluster up"))
 
     # ---- the beginning and the end
 
@@ -398,7 +384,4 @@ class ProcessCluster:
         return lines[-1][:300] if lines else "a dead process that said nothing"
 
     def _save(self) -> None:
-        path = self.directory / STATE
-        draft = path.with_suffix(".draft")
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self.state)))
-        draft.replace(path)
+        write_state(self.directory / STATE, self.state)

@@ -5,11 +5,9 @@ not know plans, the fault budget, clients or the wall clock: a run (run/simulate
 (embedded.py) let time pass and add these.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import define, field
 
@@ -38,7 +36,7 @@ STEP_MS = 5
 
 
 @define(eq=False, kw_only=True, repr=False)
-class Simulation:
+class Simulation(System):
     """systems.system.System over a simulated world. One thread; time passes as the caller says."""
 
     # Where the hosts are.
@@ -81,10 +79,6 @@ class Simulation:
                 )
             self.world.run_until(self.world.now + STEP_MS * MILLISECOND)
 
-    def close(self) -> None:
-        """Nothing to release: a world is memory."""
-        return
-
     # ---- what is seen
 
     def healthy(self) -> bool:
@@ -115,14 +109,6 @@ class Simulation:
             where=repr(self),
             hint="use the embedded cluster",
         )
-
-    def directories(self) -> Mapping[int, Path]:
-        """None: disks are simulated."""
-        return MappingProxyType({})
-
-    def logs(self) -> Mapping[str, Path]:
-        """None: the simulated processes write none."""
-        return MappingProxyType({})
 
     def inside(self) -> Inside:
         """What it consists of."""
@@ -185,9 +171,3 @@ class Simulation:
                 expected=f"a broker from 1 to {self.options.brokers}", seen=str(broker), where=repr(self)
             )
         return self.world.hosts[broker]
-
-
-if TYPE_CHECKING:
-
-    def _is_a_system(simulation: Simulation) -> System:
-        return simulation

@@ -11,6 +11,7 @@ nothing. What it can carry out is in `inside().can`, which may be asked before i
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -145,8 +146,8 @@ class FaultyDisks(Protocol):
         """Each sync takes longer by so many milliseconds."""
         ...
 
-    def write_back(self, brokers: Iterable[int] = ()) -> None:
-        """What a kernel does by itself within 30 seconds: all is durable. brokers: none: of all."""
+    def write_back(self) -> None:
+        """What a kernel does by itself within 30 seconds: all is durable."""
         ...
 
     def heal(self, broker: int | None = None) -> None:
@@ -159,7 +160,8 @@ class FaultyDisks(Protocol):
 
 
 class System(Protocol):
-    """A cluster under test."""
+    """A cluster under test. What a system cannot do is left to the methods here, which refuse; what it has no
+    use for does nothing."""
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -173,7 +175,7 @@ class System(Protocol):
 
     def close(self) -> None:
         """End everything, and leave no thread, process or port. Closing again does nothing."""
-        ...
+        return
 
     def healthy(self) -> bool:
         """Whether every broker is registered, there is a controller, and every partition has a live leader
@@ -188,20 +190,20 @@ class System(Protocol):
 
     def kill(self, broker: int) -> None:
         """End its process at once (SIGKILL); its files stay as written. Nothing happens if it is down."""
-        ...
+        raise self.cannot("a process for each broker")
 
     def pause(self, broker: int) -> None:
         """Suspend the broker's process (SIGSTOP). Nothing happens if it is down."""
-        ...
+        raise self.cannot("a process for each broker")
 
     def resume(self, broker: int) -> None:
         """Resume the broker's process. Nothing happens if it is not paused."""
-        ...
+        return
 
     def stop(self, broker: int) -> None:
         """Ask it to stop (SIGTERM): controlled shutdown, logs closed whole. Returns at once; it is down a
         little later."""
-        ...
+        raise self.cannot("a process for each broker")
 
     def restart(self, broker: int) -> None:
         """Start the process of a broker that is down, on the files that are there. Nothing happens if it
@@ -215,33 +217,37 @@ class System(Protocol):
     def power_off(self, broker: int) -> None:
         """Its host loses power: the process ends, and what its disk had not synced is lost. `restart` brings
         it back."""
-        ...
+        raise self.cannot("a system that can lose power")
 
     # ---- links
 
     def cut(self, name: str, pairs: Iterable[Pair]) -> None:
         """Nothing gets over these directed links until `heal(name)`."""
-        ...
+        raise self.cannot("a system with links that can be cut")
 
     def heal(self, name: str) -> None:
         """End the cut or delay of this name. Nothing happens if there is none."""
-        ...
+        return
 
     # ---- to look at
 
     def directories(self) -> Mapping[int, Path]:
         """Where each broker's log directory is in the file system of this machine; empty where there are no
         real files."""
-        ...
+        return MappingProxyType({})
 
     def logs(self) -> Mapping[str, Path]:
         """What its processes wrote about themselves: the file by a name that tells whose it is. Files may be
         absent; empty where nothing is written."""
-        ...
+        return MappingProxyType({})
 
     def inside(self) -> Inside:
         """What the system consists of."""
         ...
+
+    def cannot(self, expected: str, seen: str = "") -> UnsupportedError:
+        """What to raise. expected: what it would take; seen: what there is instead, if not the system."""
+        return UnsupportedError(expected=expected, seen=seen or self.inside().software, where=repr(self))
 
 
 def links_of_system(system: System) -> Links:

@@ -6,7 +6,7 @@ never convicts by what a client may do: an append of unknown outcome may be in t
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import frozen
@@ -49,25 +49,22 @@ class Finding:
 class _Allowed:
     """Places that faults of the brokers may have taken back: no client is at fault for them."""
 
-    def __init__(self, ranges: Sequence[LossRange]) -> None:
+    def __init__(self, ranges: Iterable[LossRange]) -> None:
         self._ranges = {(f"{one.topic}-{one.partition}", one.start, one.end) for one in ranges}
 
     def __contains__(self, where: tuple[str, int]) -> bool:
         return any(place == where[0] and start <= where[1] < end for place, start, end in self._ranges)
 
 
-def judge(
-    run: Run, promises: Mapping[str, str] = PROMISES, *, allowed: Sequence[LossRange] = ()
-) -> list[Finding]:
+def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
     """At most one finding of each anomaly, the first that is met.
 
     Args:
         run: what the application and the log say.
         promises: of the library; anomalies of which it promises nothing are left out.
-        allowed: offsets that the brokers may have lost.
     """
     found: dict[str, Finding] = {}
-    may = _Allowed((*allowed, *_deleted(run)))
+    may = _Allowed(_deleted(run))
     for findings in (
         _appends(run, may),
         _order(run),

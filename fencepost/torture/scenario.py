@@ -55,6 +55,17 @@ LOGS: Mapping[str, str] = {
 """What brokers do with logs while clients run, in words."""
 SINGLE = (DELETES, GROWS, BOUNCES, MOVES_TRANSACTIONS, RECREATES, TRUNCATES)
 """Verbs of faults of brokers that a scenario has once at most; each is drawn apart from all others."""
+SAYS: Mapping[str, str] = {
+    DELETES: "the first half of the records of t-{target} is deleted at {at_ms} ms",
+    GROWS: "t gets one more partition at {at_ms} ms",
+    RECREATES: "t is deleted at {at_ms} ms and made again",
+    TRUNCATES: "the leader of t-{target} goes on alone at {at_ms} ms, and loses what it wrote",
+    BOUNCES: "the leader of t-{target} moves away and back at {at_ms} ms",
+    MOVES_TRANSACTIONS: "the coordinator of transactions of partition {target} moves at {at_ms} ms",
+    "rebalance": "{words} of the group at {at_ms} ms",
+    "move_coordinator": "{words} of the group at {at_ms} ms",
+}
+"""What a fault of brokers does, in words; the others hit a leader for a while."""
 
 
 @frozen(kw_only=True)
@@ -69,24 +80,9 @@ class BrokerFault:
     target: int
 
     def __str__(self) -> str:
-        if self.verb == DELETES:
-            return f"the first half of the records of t-{self.target} is deleted at {self.at_ms} ms"
-        if self.verb == GROWS:
-            return f"t gets one more partition at {self.at_ms} ms"
-        if self.verb == RECREATES:
-            return f"t is deleted at {self.at_ms} ms and made again"
-        if self.verb == TRUNCATES:
-            return f"the leader of t-{self.target} goes on alone at {self.at_ms} ms, and loses what it wrote"
-        if self.verb == BOUNCES:
-            return f"the leader of t-{self.target} moves away and back at {self.at_ms} ms"
-        if self.verb == MOVES_TRANSACTIONS:
-            return f"the coordinator of transactions of partition {self.target} moves at {self.at_ms} ms"
-        if self.verb in ("rebalance", "move_coordinator"):
-            return f"{self.verb.replace('_', ' ')} of the group at {self.at_ms} ms"
-        return (
-            f"{self.verb.replace('_', ' ')} of the leader of t-{self.target} at {self.at_ms} ms for "
-            f"{self.for_ms} ms"
-        )
+        words = self.verb.replace("_", " ")
+        sentence = SAYS.get(self.verb, "{words} of the leader of t-{target} at {at_ms} ms for {for_ms} ms")
+        return sentence.format(words=words, target=self.target, at_ms=self.at_ms, for_ms=self.for_ms)
 
 
 @frozen(kw_only=True)
@@ -217,14 +213,9 @@ class Scenario:
         if self.transactional:
             kept = tuple(step for step in self.steps if step.verb not in TRANSACTION_STEPS)
             yield evolve(self, transactional=False, steps=kept)
-        if self.narrow:
-            yield evolve(self, narrow=False)
-        if self.idle_ms:
-            yield evolve(self, idle_ms=0)
-        if self.logs:
-            yield evolve(self, logs="")
-        if self.rewinds:
-            yield evolve(self, rewinds=False)
+        for name in ("narrow", "idle_ms", "logs", "rewinds"):
+            if value := getattr(self, name):
+                yield self._with(name, type(value)())
         for name in lists:
             things = getattr(self, name)
             if len(things) > 1:

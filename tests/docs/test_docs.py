@@ -11,7 +11,7 @@ import pytest
 from fencepost.campaign.swarm.swarm import PROFILES
 from fencepost.checkers.judges import PROFILES as CHECK_PROFILES
 from fencepost.checkers.verdict import Decision
-from fencepost.run.faults.table import FAULTS
+from fencepost.run.faults.table import FAULTS, KINDS
 from fencepost.traces.anomalies import ANOMALIES
 from fencepost.traces.errors import PRECEDENCE
 from fencepost.traces.plan import Plan
@@ -78,16 +78,20 @@ def test_every_field_of_a_plan_is_documented() -> None:
 
 
 def test_every_kind_of_fault_is_documented() -> None:
-    """docs/reference/plans.md has each kind of fault, in its own words, with what the swarm draws and what it
-    costs."""
+    """docs/reference/plans.md has each kind of fault, in its own words, with what the swarm draws, what it
+    costs, and which systems can have it."""
     documented = {row[0].strip("`"): row for row in _table(PLANS, "kind")}
-    assert list(documented) == list(FAULTS)
-    for name, kind in FAULTS.items():
+    assert list(documented) == list(KINDS)
+    for name, kind in KINDS.items():
         drawn = "" if kind.parameter == (0, 0) else f" ({kind.parameter[0]} to {kind.parameter[1]})"
         costs = [
             words for words, is_so in (("stops the broker", kind.stops), ("loses data", kind.loses)) if is_so
         ]
-        assert documented[name][1:] == [kind.says, kind.parameter_says + drawn, ", ".join(costs)]
+        embedded = "simulated, embedded" if name in FAULTS else "embedded"
+        systems = [embedded] if kind.simulated else []
+        systems += [] if kind.real is None else [f"real: `{kind.real.verb}`"]
+        said = [kind.says, kind.parameter_says + drawn, ", ".join(costs), ", ".join(systems)]
+        assert documented[name][1:] == said
 
 
 def test_every_swarm_profile_is_documented() -> None:

@@ -12,7 +12,7 @@ import fencepost.kafka
 from fencepost.campaign.swarm.draws import Draws, faults_of
 from fencepost.campaign.swarm.profiles import profile_named
 from fencepost.checkers.verdict import Decision
-from fencepost.kafka.verbs import SIDES
+from fencepost.kafka.handle import SIDES
 from fencepost.proxy.faults import Features, draw
 from fencepost.sim.randomness import Randomness
 from fencepost.systems.system import UnsupportedError

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import fencepost.kafka
 from fencepost.kafka import KafkaCluster
-from fencepost.kafka.client_faults import KINDS
-from fencepost.run.faults.table import FAULTS
+from fencepost.run.faults.table import EMBEDDED_FAULTS, FAULTS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "embedded.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
@@ -51,5 +50,5 @@ def test_every_parameter_and_fault_is_documented():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     }
     assert {name: value.replace("_", "") for name, value in rows.items()} == expected
-    for kind in KINDS.keys() - FAULTS.keys():
+    for kind in EMBEDDED_FAULTS.keys() - FAULTS.keys():
         assert f"`{kind}`" in TEXT

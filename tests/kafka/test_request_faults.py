@@ -7,9 +7,12 @@ import time
 import pytest
 
 import fencepost.kafka
+from fencepost.kafka.judgement import exercised, met_requests
+from fencepost.proxy.faults import VERBS
 from fencepost.traces.errors import PlanError
-from fencepost.traces.events import Name
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Outcome
+from fencepost.traces.trace import Trace
 from tests.kafka.clients import appended, consumer, produce, producer
 from tests.kafka.raw import Raw
 
@@ -230,3 +233,18 @@ def test_a_group_survives_what_a_coordinator_may_do():
             assert reader.read(50) == set(range(50))
         assert kafka.status()["struck"]["move_coordinator"] == 1
         kafka.assert_ok()
+
+
+def test_every_verb_is_counted_as_a_fault_that_requests_met():
+    """A request that was held met a fault, as one that was delayed did; a pass says it in words."""
+    for kind in VERBS:
+        cause = kind.replace(" ", "_")
+        trace = Trace(
+            trace_id=1,
+            plan="",
+            seed=1,
+            software_version="x",
+            events=tuple(Event(time=0, name=Name.FAULT_BEGAN, cause=cause) for _ in range(2)),
+        )
+        assert met_requests(trace) == 2, kind
+        assert f"2 {VERBS[kind].struck[1]}" in exercised(trace)

@@ -10,7 +10,7 @@ import pytest
 from fencepost.campaign.workers.real_worker import checked
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
-from fencepost.run.real.faults import kinds_for
+from fencepost.run.faults.table import kinds_for
 from fencepost.run.real.run import RealRun
 from fencepost.systems.embedded import Embedded
 from fencepost.systems.external import External

@@ -38,8 +38,9 @@ from fencepost.campaign.swarm.schedules import (
 )
 from fencepost.campaign.swarm.transactions import with_transactions_of_real
 from fencepost.run.faults.requests import BROKEN_REQUEST, LATE_REQUESTS
-from fencepost.run.faults.table import FAULTS
+from fencepost.run.faults.table import FAULTS, kinds_for
 from fencepost.sim.randomness import Randomness
+from fencepost.systems.system import PROCESS_VERBS
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, BY_TIME
 from fencepost.traces.plan import (
     BudgetOptions,
@@ -54,7 +55,7 @@ from fencepost.traces.plan import (
 ECLIPSE = f"{HOLD}.{WRITE}.{STRIKE}.{RETURN}"
 """The order in which a record of one replica is lost: half of the schedules, where nothing is learnt. With it
 the last member of an ISR that loses power was found (docs/findings)."""
-PROCESS_FAULTS = ("bounce", "clean_restart", "crash", "pause")
+PROCESS_FAULTS = kinds_for(PROCESS_VERBS)[0]
 """What every system of processes can do."""
 REAL = Profile(
     says="processes of this machine: few faults, times of the wall clock",

@@ -26,10 +26,10 @@ from fencepost.campaign.workers.worker import Worker, main
 from fencepost.proxy.faults import parse
 from fencepost.proxy.faults.allowed import refuse_illegal
 from fencepost.run.faults.requests import BROKEN_REQUEST
+from fencepost.run.faults.table import REAL_FAULTS, kinds_for
 from fencepost.run.members import FUNCTIONS, transforms
 from fencepost.run.real.asking import METADATA_TOPIC, Asking
 from fencepost.run.real.copies import copy_folder, copy_logs
-from fencepost.run.real.faults import REAL_FAULTS, kinds_for
 from fencepost.run.real.run import RealRun
 from fencepost.run.real.striking import FOLLOWED
 from fencepost.systems.named import make_system

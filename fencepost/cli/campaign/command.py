@@ -221,7 +221,7 @@ def show_marks(output: Output) -> ExitCode:
     from fencepost.campaign.swarm import real_systems
     from fencepost.campaign.swarm.mark_weights import marks_possible
     from fencepost.campaign.swarm.profiles import PROFILES
-    from fencepost.run.real.faults import REAL_FAULTS
+    from fencepost.run.faults.table import REAL_FAULTS
 
     reached = {name: marks_possible(profile) for name, profile in PROFILES.items()}
     for name in real_systems.PROFILES:

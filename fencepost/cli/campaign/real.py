@@ -138,7 +138,7 @@ def real_job(given: dict[str, Any], asked: Asked, output: Output) -> "Job":
     from fencepost.campaign.workers.real_worker import checked
     from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
-    from fencepost.run.real.faults import kinds_for
+    from fencepost.run.faults.table import kinds_for
     from fencepost.systems.named import PATIENT, make_system
     from fencepost.traces.plan_json import plan_to_json
 

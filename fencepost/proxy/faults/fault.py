@@ -154,27 +154,15 @@ class RequestFault:
         return ", ".join(clauses)
 
     def _head(self) -> str:
-        api = " any request" if self.api == ANY else f" {self.api}"
-        match self.verb:
-            case "answer":
-                return f"answer {self.error} to{api}"
-            case "delay" | "throttle" | "hold":
-                return f"{self.verb}{api} by {written_ms(self.milliseconds)}"
-            case "hold connection":
-                return f"hold connection at{api} by {written_ms(self.milliseconds)}"
-            case "delay answer":
-                return f"delay answer to{api} by {written_ms(self.milliseconds)}"
-            case "reshape":
-                return f"reshape{api} to {self.shape}"
-            case "move leader" | "move coordinator":
-                asked = "" if self.api == ANY else f" at{api}"
-                return f"{self.verb}{asked} for {written_ms(self.milliseconds)}"
-            case "forget member":
-                return "forget member" if self.api == ANY else f"forget member in{api}"
-            case "silence" | "cut before" | "cut after":
-                return f"{self.verb}{api}"
-            case _:
-                return f"{self.verb} to{api}"
+        form = VERBS[self.verb].form
+        form = re.sub(r" \[.*\]", "", form) if self.api == ANY else re.sub(r"[][]", "", form)
+        values = {
+            "API": "any request" if self.api == ANY else self.api,
+            "ERROR": self.error,
+            "TIME": written_ms(self.milliseconds),
+            "SHAPE": self.shape,
+        }
+        return " ".join(values.get(word, word) for word in form.split())
 
     def _whom(self) -> str:
         words = []

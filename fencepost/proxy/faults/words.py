@@ -3,12 +3,7 @@
 Owns the grammar. Must not know what a fault does.
 
     fault  = head {["," ] clause}
-    head   = lose answer to API | silence API | silence answer to API | cut before API | cut after API
-           | half answer to API | hold API by TIME | hold connection at API by TIME | delay API by TIME
-           | delay answer to API by TIME | answer ERROR to API
-           | throttle API by TIME | stale answer to API | move leader [at API] for TIME
-           | move coordinator [at API] for TIME | forget member [in API] | reshape API to SHAPE
-           | skip answer to API
+    head   = the form of a verb (verbs.py)
     clause = on TOPIC | on TOPIC-PARTITION | on topic TOPIC | of group NAME | from client NAME
            | at broker NUMBER | 1 in NUMBER | NUMBERth | once | at most NUMBER times
            | between TIME and TIME | after TIME | until TIME | before effect | after effect | illegal
@@ -37,27 +32,6 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|,|[^\s,"]+')
 _TIME = re.compile(r"(\d{1,9})(ms|s|m)")
 _FACTORS = {"ms": 1, "s": 1_000, "m": 60_000}
 _ORDINAL = re.compile(r"(\d{1,9})(?:st|nd|rd|th)")
-HEADS: Mapping[str, tuple[str, ...]] = {
-    "lose answer": ("to",),
-    "silence answer": ("to",),
-    "half answer": ("to",),
-    "delay answer": ("to",),
-    "stale answer": ("to",),
-    "skip answer": ("to",),
-    "hold connection": ("at",),
-    "hold": (),
-    "cut before": (),
-    "cut after": (),
-    "move leader": ("at?",),
-    "move coordinator": ("at?",),
-    "forget member": ("in?",),
-    "silence": (),
-    "delay": (),
-    "throttle": (),
-    "reshape": (),
-    "answer": ("error", "to"),
-}
-"""What comes between a verb and its API; a word with a question mark may be left out, with the API."""
 FORMER_NAMES = {
     "NOT_LEADER": "NOT_LEADER_OR_FOLLOWER",
     "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
@@ -149,15 +123,11 @@ class _Reader:
     # ---- the head
 
     def _head(self) -> None:
-        for verb, between in HEADS.items():
-            if not self._skip(*verb.split()):
-                continue
-            self._set("verb", verb)
-            self._api(between)
-            if verb == "reshape":
-                self._word("to")
-                self._shape()
-            return
+        for verb in sorted(VERBS, key=lambda verb: -len(verb.split())):
+            if self._skip(*verb.split()):
+                self._set("verb", verb)
+                self._form(VERBS[verb].form.removeprefix(verb).split())
+                return
         if self._next.lower() == "cut":
             self.at += 1
             self._expected("`cut before` or `cut after`", ["before", "after"])
@@ -170,16 +140,23 @@ class _Reader:
             hint=f"did you mean {close[0]}?" if close else "",
         )
 
-    def _api(self, between: tuple[str, ...]) -> None:
-        for word in between:
-            if word == "error":
-                self._error()
-            elif word.endswith("?"):
-                if not self._skip(word[:-1]) or (word == "at?" and self._next.lower() == "broker"):
-                    self.at -= self.tokens[self.at - 1].lower() == "at"
+    def _form(self, words: list[str]) -> None:
+        """What comes after the verb; a time comes among the clauses."""
+        for word in words:
+            if word in ("by", "for", "TIME"):
+                continue
+            if word.startswith("["):
+                if not self._skip(word[1:]):
                     return
+                if self._next.lower() == "broker":  # `at broker`, a clause
+                    self.at -= 1
+                    return
+            elif word in READ:
+                READ[word](self)
             else:
                 self._word(word)
+
+    def _api(self) -> None:
         if self._skip("any"):
             self._skip("request")
             self._set("api", ANY)
@@ -287,3 +264,12 @@ class _Reader:
                 where=f"the fault {self.text!r}",
             )
         self.values[name] = value
+
+
+READ: Mapping[str, Callable[[_Reader], None]] = {
+    "API": _Reader._api,
+    "API]": _Reader._api,
+    "ERROR": _Reader._error,
+    "SHAPE": _Reader._shape,
+}
+"""What reads the words of a form."""

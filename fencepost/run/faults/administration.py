@@ -3,21 +3,21 @@ elections; what they change in configurations is in configuration_change.py.
 
 Owns the requests, as rows in the form of faults (kind.py): a plan orders them like faults, the run records
 them like faults. Each is one write to ZooKeeper by nobody's session, as the admin tools do it, computed from
-what is there when it is made. Must not know what the controller makes of it. A name of a topic is used
-once, unless the plan says so (`used_again`): old data under a new topic of the same name, of a replica that
-was moved away while its broker was down, is a hazard that this era accepts (KAFKA-13132).
+what is there when it is made; a real cluster is asked over the wire, and may refuse. Must not know what the
+controller makes of it. A name of a topic is used once, unless the plan says so (`used_again`): old data under
+a new topic of the same name, of a replica that was moved away while its broker was down, is a hazard that
+this era accepts (KAFKA-13132).
 """
 
 import re
-from collections.abc import Callable, Mapping
 
 from fencepost.impl.controller.placement import place_replicas
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, SetData
 from fencepost.run.faults.configuration_change import ALTER_TOPIC, options_now
-from fencepost.run.faults.kind import Ask, Breakable, FaultKind
-from fencepost.traces.errors import PlanError
+from fencepost.run.faults.kind import Ask, Breakable, FaultKind, Real, RealHit, Replicas, Targets
+from fencepost.traces.errors import FencepostError, PlanError
 from fencepost.traces.plan import Fault, TopicOptions
 
 MOST_PARTITIONS = 8
@@ -25,10 +25,8 @@ MOST_PARTITIONS = 8
 TOGETHER = 4
 """Most partitions in one request for a reassignment."""
 
-Replicas = tuple[int, ...]
-Targets = Callable[[Replicas, Replicas, int], list[Replicas]]
-"""From replicas, all brokers and the least number of replicas to what the replicas may become; themselves if
-nothing else is possible."""
+DONE = ("NONE", "ELECTION_NOT_NEEDED")
+"""Kafka's names of an answer that says that a request is done: an election that changes nothing is, too."""
 
 _PARTITION = re.compile(r"partition (?P<topic>.+)-(?P<number>\d+)")
 _TOPIC = re.compile(r"topic (?P<topic>.+)")
@@ -86,15 +84,6 @@ def _reordered(replicas: Replicas, brokers: Replicas, least: int) -> list[Replic
     return [(*replicas[place:], *replicas[:place]) for place in range(1, len(replicas))]
 
 
-TARGETS: Mapping[str, Targets] = {
-    "reassign_grow": _grown,
-    "reassign_move": _moved,
-    "reassign_shrink": _shrunk,
-    "reassign_reorder": _reordered,
-}
-"""What each kind of reassignment leads to."""
-
-
 def _back(cluster: Breakable, key: TopicPartition) -> list[Replicas]:
     return [cluster.observed_state.first_assignments[key.topic, key.partition]]
 
@@ -128,10 +117,43 @@ def _reassign(targets: Targets | None) -> Ask:
     return ask
 
 
+def _taken(hit: RealHit, answers: list[str]) -> None:
+    """Raises FencepostError for what a cluster refused, and where there was nothing to ask for: then the
+    fault is recorded as skipped, with Kafka's name of the error."""
+    refused = [answer for answer in answers if answer not in DONE]
+    if refused or not answers:
+        raise FencepostError(
+            expected=f"that {hit.fault.kind} is taken",
+            seen=", ".join(refused) or "that there is nothing to change",
+            where=hit.fault.target,
+        )
+
+
+def _reassign_real(hit: RealHit, targets: Targets) -> None:
+    """Over the wire, each partition for itself."""
+    topic, operators = hit.topic, hit.operators
+    assert topic is not None and operators is not None, "the run has a topic"
+    choice, more = divmod(hit.parameter, TOGETHER)
+    first = named(hit.fault.target, "partition").partition
+    answers = []
+    for number in sorted(topic.assigned)[first : first + 1 + more]:
+        possible = targets(topic.assigned[number], topic.brokers, topic.least)
+        if possible:
+            answers.append(operators.reassign(topic.name, number, possible[choice % len(possible)]))
+    _taken(hit, answers)
+
+
+def _elect_real(hit: RealHit) -> None:
+    topic, operators = hit.topic, hit.operators
+    assert topic is not None and operators is not None, "the run has a topic"
+    _taken(hit, [operators.elect(topic.name, number) for number in sorted(topic.assigned)])
+
+
 def _reassignment(says: str, targets: Targets | None) -> FaultKind:
     return FaultKind(
         says=f"an operator asks for a reassignment: {says}",
         ask=_reassign(targets),
+        real=None if targets is None else Real("administration", lambda hit: _reassign_real(hit, targets)),
         on="partition",
         parameter=(0, 4 * TOGETHER * TOGETHER - 1),
         parameter_says=f"the remainder by {TOGETHER}: how many of the following partitions too; the "
@@ -217,7 +239,10 @@ ADMINISTRATION: dict[str, FaultKind] = {
         parameter_says="where the round robin begins",
     ),
     "preferred_election": FaultKind(
-        says="an operator asks for the preferred leaders of a topic", ask=_preferred_election, on="topic"
+        says="an operator asks for the preferred leaders of a topic",
+        ask=_preferred_election,
+        real=Real("administration", _elect_real),
+        on="topic",
     ),
     "alter_topic": ALTER_TOPIC,
 }

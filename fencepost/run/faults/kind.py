@@ -1,23 +1,31 @@
-"""What a kind of fault is: a row of the tables in table.py and administration.py.
+"""What a kind of fault is: a row of the table in table.py.
 
-Owns the shape of a row, and what a fault may act on. Must not know any kind.
+Owns the shape of a row, and what a fault may act on: a simulated cluster, or a real system. Must not know any
+kind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from fencepost.record.observed_state import ObservedState
 from fencepost.sim.world import World
+from fencepost.systems.system import Pair, System
 from fencepost.traces.plan import Fault, Plan, TopicOptions
 
 NOTHING = (0, 0)
+MICROSECONDS = 1_000
+"""In a millisecond."""
+Replicas = tuple[int, ...]
+Targets = Callable[[Replicas, Replicas, int], list[Replicas]]
+"""From replicas, all brokers and the least number of replicas to what the replicas may become; themselves if
+nothing else is possible."""
 
 
 class Breakable(Protocol):
-    """What a fault acts on."""
+    """What a fault acts on in a simulated cluster."""
 
     plan: Plan
     world: World
@@ -73,31 +81,126 @@ class Breakable(Protocol):
         ...
 
 
-Begin = Callable[[Breakable, Fault, int, "int | None"], None]
-End = Callable[[Breakable, Fault, int], None]
+@frozen(kw_only=True)
+class Hit:
+    """A fault that strikes."""
+
+    kind: "FaultKind"
+    fault: Fault
+    # The broker that it hits.
+    node: int
+    # The other one; None: all others.
+    other: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What a network calls the fault: two of a kind end independently."""
+        return f"{self.fault.kind} {self.fault.fault_id}"
+
+    @property
+    def parameter(self) -> int:
+        """The kind's own number."""
+        return self.fault.parameter
+
+    @property
+    def down_ms(self) -> int:
+        """From the end of the process to its start, in milliseconds."""
+        return self.parameter if self.kind.down_by_parameter else self.fault.duration_ms
+
+    @property
+    def delay_ms(self) -> int:
+        """The parameter in microseconds, as a real system takes it."""
+        return max(1, self.parameter // MICROSECONDS)
+
+    def toward(self, others: list[int]) -> list[Pair]:
+        """Directed links between the target and these. The parameter says 0 both ways, 1 only what the
+        target sends, 2 only what it receives."""
+        sent = [(self.node, other) for other in others] if self.parameter != 2 else []
+        return sent + ([(other, self.node) for other in others] if self.parameter != 1 else [])
+
+    def others(self, brokers: tuple[int, ...]) -> list[int]:
+        """The other broker, or all others out of `brokers`."""
+        return [one for one in brokers if one != self.node] if self.other is None else [self.other]
+
+
+@frozen(kw_only=True)
+class SimulatedHit(Hit):
+    """A fault that strikes a simulated cluster."""
+
+    cluster: Breakable
+
+    @property
+    def world(self) -> World:
+        """Where the cluster is."""
+        return self.cluster.world
+
+    @property
+    def links(self) -> list[Pair]:
+        """Between the target and the other one, or all other brokers, as the parameter says."""
+        return self.toward(self.others(self.cluster.broker_ids))
+
+    @property
+    def both_ways(self) -> list[Pair]:
+        """Between the target and the other one, or all other brokers, in both directions."""
+        return there_and_back(self.node, self.others(self.cluster.broker_ids))
+
+
+def there_and_back(node: int, others: list[int]) -> list[Pair]:
+    """The links between a host and others, in both directions."""
+    return [pair for other in others for pair in ((node, other), (other, node))]
+
+
+class Operators(Protocol):
+    """Who takes the requests of operators over the wire. Each answers Kafka's name of the error."""
+
+    def elect(self, topic: str, partition: int) -> str:
+        """Elect the preferred leader of a partition."""
+        ...
+
+    def reassign(self, topic: str, partition: int, replicas: Replicas) -> str:
+        """Give a partition other replicas."""
+        ...
+
+
+@frozen(kw_only=True)
+class Topic:
+    """The topic of a run against a real system."""
+
+    # In the cluster.
+    name: str
+    # Replicas as they were seen last, by partition.
+    assigned: Mapping[int, Replicas]
+    brokers: Replicas
+    # Replicas that every partition keeps.
+    least: int
+
+
+@frozen(kw_only=True)
+class RealHit(Hit):
+    """A fault that strikes a real system."""
+
+    system: System
+    # Of the run's partitions, in each broker's log directory.
+    folders: tuple[str, ...] = ()
+    # Of the run; None: requests of operators have nothing to ask for.
+    topic: Topic | None = None
+    # Who takes these requests; None as above.
+    operators: Operators | None = None
+    # The cluster's name of each topic, by the plan's.
+    names: Mapping[str, str] = field(factory=dict)
+
+    @property
+    def links(self) -> list[Pair]:
+        """As of a simulated cluster."""
+        return self.toward(self.others(self.system.brokers))
+
+
 Ask = Callable[[Breakable, Fault], str]
 """Makes a request; answers why it could not be made, "" if it was."""
 
 
-def begin_nothing(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
-    """A request hits no broker, so that nothing begins.
-
-    Args:
-        cluster: not used.
-        fault: not used.
-        node: not used.
-        other: not used.
-    """
-
-
-def end_nothing(cluster: Breakable, fault: Fault, node: int) -> None:
-    """The fault ends by itself.
-
-    Args:
-        cluster: not used.
-        fault: not used.
-        node: not used.
-    """
+def nothing(hit: Hit) -> None:
+    """A request hits no broker, so that nothing begins; and some faults end by themselves."""
 
 
 class Reach(Enum):
@@ -109,18 +212,36 @@ class Reach(Enum):
     NOBODY = "none: only clients notice, or a later fault"
 
 
+@frozen
+class Real:
+    """What a fault consists of in a real system."""
+
+    # What the system must be able to do: one of `Inside.can`.
+    verb: str
+    begin: Callable[[RealHit], object]
+    # Called when its time is over, and again when the cluster is healed.
+    end: Callable[[RealHit], object] = nothing
+
+
 @frozen(kw_only=True)
 class FaultKind:
     """A kind of fault: what it does, what it may cost, which target and parameter it has."""
 
     # Its description in --help and docs/reference/plans.md.
     says: str
-    begin: Begin = begin_nothing
-    end: End = end_nothing
+    # How it begins and ends in a simulated cluster. Where it does not begin, it is none of the simulator's.
+    begin: Callable[[SimulatedHit], object] = nothing
+    end: Callable[[SimulatedHit], object] = nothing
+    # How it begins and ends in a real system; None: no real system of ours can do it.
+    real: Real | None = None
     # An operator's request (administration.py): it hits no broker and lasts no time.
     ask: Ask | None = None
     # Whether the broker is down during the fault.
     stops: bool = False
+    # Whether its process has ended at the onset, and is started again later: after the duration, or after the
+    # parameter, in milliseconds.
+    down: bool = False
+    down_by_parameter: bool = False
     # Whether data that was not synced may be lost.
     loses: bool = False
     # Whether synced data may be lost.
@@ -138,8 +259,24 @@ class FaultKind:
     # Bounds of the parameter that the swarm draws; parameter_says: what it means.
     parameter: tuple[int, int] = NOTHING
     parameter_says: str = "not used"
-    # What its target names, "broker", "partition" or "topic"; "cluster": everybody is hit, and the target
-    # names nothing.
+    # What its target names, "broker", "partition", "topic" or "request"; "cluster": everybody is hit, and the
+    # target names nothing.
     on: str = "broker"
     # Of whom the budget says that nobody can rely on them meanwhile (keeping.py).
     reach: Reach = Reach.TARGET
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a simulated cluster can have it."""
+        return self.begin is not nothing or self.ask is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps the broker's process from running from the onset to the end: no other of this
+        sort makes sense meanwhile."""
+        return self.stops and not self.disk
+
+    @property
+    def hits_process(self) -> bool:
+        """Whether the process may end because of it, at the onset or when it likes."""
+        return self.down or (self.stops and self.disk)

@@ -1,22 +1,24 @@
 """The faults of a run against a real system, from their onset to their end.
 
 Owns which broker is held by which fault, and that everything is ended and every broker runs afterwards. Must
-not know the kinds of fault (faults.py), clients or phases. The system's verbs run in threads, because they
-wait for processes.
+not know the kinds of fault (run/faults/table.py), clients or phases. The system's verbs run in threads,
+because they wait for processes.
 """
 
 import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import define, field
 
 from fencepost.record.observed_state import ObservedState
+from fencepost.run.faults.kind import Real, RealHit, Topic
 from fencepost.run.faults.roles import follows, resolve
-from fencepost.run.real.faults import REAL_FAULTS, Hit
-from fencepost.run.real.operators import Topic
+from fencepost.run.faults.table import REAL_FAULTS
+from fencepost.systems.apache_kafka.administration import Administration
 from fencepost.systems.system import System
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event, Name
@@ -33,6 +35,10 @@ ENDED = "broker_ended_by_itself"
 FOLLOWED = (Name.APPENDED, Name.TRANSACTION_PHASE)
 """What a fault may follow, as clients see it: an append was acknowledged; one was in a transaction, which is
 open, and nobody has decided it yet."""
+PATIENCE_S = 10.0
+"""How long a controller is looked for: a run lasts a few seconds, and one that has none meanwhile has
+refused."""
+REQUEST_S = 5
 Note = Callable[..., None]
 """Takes an event down: its name, and node, cause and detail by name."""
 
@@ -66,7 +72,7 @@ class Striker:
     # Brokers that a fault has stopped, and which one.
     _held: dict[int, Fault] = field(factory=dict, init=False)
     # Faults that hold no broker and have begun, by id.
-    _lasting: dict[int, Hit] = field(factory=dict, init=False)
+    _lasting: dict[int, RealHit] = field(factory=dict, init=False)
     # Brokers that may have ended their process because of a fault, or in the start after it.
     _struck: set[int] = field(factory=set, init=False)
     # How often each was started because it had ended by itself.
@@ -131,18 +137,24 @@ class Striker:
     def _skipped(self, fault: Fault, reason: str) -> None:
         self.note(Name.FAULT_SKIPPED, cause=fault.kind, detail={"fault": fault.fault_id, "reason": reason})
 
-    def _hit(self, fault: Fault) -> Hit | None:
+    def _hit(self, fault: Fault) -> RealHit | None:
         """Who is hit now; None if nobody has the role."""
-        if not REAL_FAULTS[fault.kind].of_broker:
-            topic = self._topic()
-            return Hit(system=self.system, fault=fault, node=NOBODY, topic=topic, names=self.names)
+        hit = partial(
+            RealHit, kind=REAL_FAULTS[fault.kind], fault=fault, system=self.system, names=self.names
+        )
+        if REAL_FAULTS[fault.kind].ask is not None:
+            servers = self.system.bootstrap_servers()
+            operators = Administration(servers, patience_s=PATIENCE_S, request_s=REQUEST_S)
+            return hit(node=NOBODY, topic=self._topic(), operators=operators)
+        if REAL_FAULTS[fault.kind].on != "broker":
+            return hit(node=NOBODY)
         brokers = len(self.system.brokers)
         node = resolve(fault.target, self.state, brokers)
         if node is None:
             self._skipped(fault, f"nobody is {fault.target}")
             return None
         other = resolve(fault.other, self.state, brokers) if fault.other else None
-        return Hit(system=self.system, fault=fault, node=node, other=other, folders=self.folders)
+        return hit(node=node, other=None if other == node else other, folders=self.folders)
 
     def _topic(self) -> Topic:
         options = self.plan.cluster.topics[0]
@@ -159,31 +171,31 @@ class Striker:
 
     async def _carry_out(self, fault: Fault) -> None:
         """One fault from its onset to its end. Roles are resolved now."""
-        kind, hit = REAL_FAULTS[fault.kind], self._hit(fault)
+        hit = self._hit(fault)
         if hit is None:
             return
-        if kind.single and hit.node in self._held:
+        kind = hit.kind
+        if kind.holds and hit.node in self._held:
             self._skipped(fault, f"broker {hit.node} is stopped already")
             return
-        if kind.single:
+        if kind.holds:
             self._held[hit.node] = fault
         else:
             self._lasting[fault.fault_id] = hit
-        if kind.may_end or kind.down:
+        if kind.hits_process:
             self._struck.add(hit.node)
-        nodes = [hit.node] if kind.of_broker else []
+        nodes = [hit.node] if kind.on == "broker" else []
         detail = {"fault": fault.fault_id, "target": fault.target, "nodes": nodes}
         self.note(Name.FAULT_BEGAN, node=hit.node, cause=fault.kind, detail=detail)
         try:
             self._beginning += 1
             try:
-                await asyncio.to_thread(kind.begin, hit)
+                await asyncio.to_thread(_verbs(hit).begin, hit)
             finally:
                 self._beginning -= 1
-            length_ms = fault.parameter if kind.by_parameter else fault.duration_ms
             if kind.down:
                 await self._gone(hit.node)
-            await asyncio.sleep(length_ms / MILLISECONDS)
+            await asyncio.sleep(hit.down_ms / MILLISECONDS)
             await self._end(hit)
         except FencepostError as error:
             self._skipped(fault, f"{error.expected}: {error.seen}")
@@ -194,8 +206,8 @@ class Striker:
         while await asyncio.to_thread(self.system.runs, node):
             await asyncio.sleep(GONE_POLL_S)
 
-    async def _end(self, hit: Hit) -> None:
-        await asyncio.to_thread(self._alone, REAL_FAULTS[hit.fault.kind].end, hit)
+    async def _end(self, hit: RealHit) -> None:
+        await asyncio.to_thread(self._alone, _verbs(hit).end, hit)
         if self._held.get(hit.node) is hit.fault:
             del self._held[hit.node]
         self._lasting.pop(hit.fault.fault_id, None)
@@ -231,7 +243,7 @@ class Striker:
                 self.note(Name.MARK, node=broker, cause=ENDED)
                 await asyncio.to_thread(self._alone, self.system.restart, broker)
 
-    def _alone(self, call: Callable[..., None], *args: Any) -> None:
+    def _alone(self, call: Callable[..., object], *args: Any) -> None:
         """Call something while no other thread brings a broker back."""
         with self._ending:
             call(*args)
@@ -247,3 +259,8 @@ class Striker:
                 time.sleep(GONE_POLL_S)
             self.system.kill(broker)
         self.system.restart(broker)
+
+
+def _verbs(hit: RealHit) -> Real:
+    assert hit.kind.real is not None, "a kind that no real system has"
+    return hit.kind.real

@@ -25,7 +25,7 @@ from fencepost.run.clients import make_client
 from fencepost.run.durable import durable_event
 from fencepost.run.faults.budget import outside_budget
 from fencepost.run.faults.keeping import Keeping, reached_by
-from fencepost.run.faults.kind import Ask, FaultKind
+from fencepost.run.faults.kind import Ask, FaultKind, SimulatedHit
 from fencepost.run.faults.roles import follows, resolve
 from fencepost.run.faults.table import FAULTS
 from fencepost.run.simulated.recorder import Recorder
@@ -197,7 +197,8 @@ class FaultyCluster(Recorder):
         self.keeping.began(fault, kind, node, reached_by(kind, node, other, self.broker_ids), self.now)
         if kind.loses and self._keeps_acknowledged(fault):
             self.keeping.held.add(node)
-        kind.begin(self, fault, node, None if other == node else other)
+        other = None if other == node else other
+        kind.begin(SimulatedHit(kind=kind, fault=fault, node=node, other=other, cluster=self))
         self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
     def _request(self, fault: Fault, ask: Ask) -> None:
@@ -282,7 +283,8 @@ class FaultyCluster(Recorder):
             self.active[fault_id] = entry
             self.world.scheduler.after(LOOK_AGAIN_MS * MILLISECOND, self.end, fault_id)
             return
-        self.kinds[fault.kind].end(self, fault, node)
+        kind = self.kinds[fault.kind]
+        kind.end(SimulatedHit(kind=kind, fault=fault, node=node, cluster=self))
         self.keeping.ended(fault_id, self.now)
         if self.armed.get(node) is fault:
             del self.armed[node]

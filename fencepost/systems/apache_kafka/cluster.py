@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 from attrs import define, field
 
 from fencepost.impl.runtime.cluster_view import view
@@ -40,7 +39,8 @@ from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, ho
 from fencepost.systems.apache_kafka.node_files import JVM, NodeFiles, random_id
 from fencepost.systems.apache_kafka.request_proxies import RequestProxies
 from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports, bounds_of
-from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
+from fencepost.systems.state_file import read_state, write_state
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 STATE = "apache-kafka.json"
@@ -81,7 +81,7 @@ class Running:
 
 
 @define(eq=False, kw_only=True, repr=False)
-class ApacheKafka:
+class ApacheKafka(System):
     """systems.system.System over Apache Kafka's own brokers."""
 
     # Where everything is.
@@ -137,20 +137,7 @@ class ApacheKafka:
     @classmethod
     def load(cls, directory: Path) -> "ApacheKafka":
         """The cluster that another process started in this folder. Raises FencepostError."""
-        path = directory / STATE
-        try:
-            running = msgspec.json.decode(path.read_bytes(), type=Running)
-        except FileNotFoundError:
-            raise FencepostError(
-                expected="a cluster that was brought up here",
-                seen=f"no {STATE}",
-                where=str(directory),
-                hint="bring one up: fencepost cluster kafka up",
-            ) from None
-        except msgspec.MsgspecError as error:
-            raise FencepostError(
-                expected="the state of a cluster", seen=str(error), where=str(path)
-            ) from None
+        running = read_state(directory / STATE, Running, "fencepost cluster kafka up")
         home = Path(running.home) if running.home else None
         release = Release(version=running.version, home=home)
         brokers = [node for node, ports in running.ports.items() if ports.client]
@@ -213,7 +200,7 @@ class ApacheKafka:
         )
         if self.shifted:
             if kraft:
-                raise self._cannot("a version with ZooKeeper: with KRaft no quorum came up under libfaketime")
+                raise self.cannot("a version with ZooKeeper: with KRaft no quorum came up under libfaketime")
             self.clocks = Clocks({broker: self._folder(broker) for broker in self.brokers})
         if self.mounted:
             self.disks = Disks.open(self.directories(), self.seed)
@@ -370,16 +357,16 @@ class ApacheKafka:
         """Its process ends, and what its disk had not synced is lost. Raises UnsupportedError where files are
         ordinary ones."""
         if self.disks is None:
-            raise self._cannot("a system that can lose power")
+            raise self.cannot("a system that can lose power")
         if broker not in self.brokers:
-            raise self._cannot("a broker, which has a disk of ours")
+            raise self.cannot("a broker, which has a disk of ours")
         self.kill(broker)
         self.disks.power_loss([broker])
 
     def power_off_all(self) -> None:
         """All brokers lose power at once. Raises UnsupportedError, as above."""
         if self.disks is None:
-            raise self._cannot("a system that can lose power")
+            raise self.cannot("a system that can lose power")
         for broker in self.brokers:
             send_signal(self._known(broker), signal.SIGKILL)
         for broker in self.brokers:
@@ -389,16 +376,13 @@ class ApacheKafka:
         """Nothing gets over these directed links until `heal(name)`. Raises UnsupportedError where brokers
         are connected directly."""
         if self.network is None:
-            raise self._cannot("a system with links that can be cut")
+            raise self.cannot("a system with links that can be cut")
         self.network.cut(name, pairs)
 
     def heal(self, name: str) -> None:
         """End the cut of this name. Nothing happens if there is none."""
         if self.network is not None:
             self.network.heal(name)
-
-    def _cannot(self, expected: str) -> UnsupportedError:
-        return UnsupportedError(expected=expected, seen="processes of this machine", where=repr(self))
 
     def _registered(self, broker: int) -> bool:
         host, _, port = self.running.zookeeper.partition(":")
@@ -483,18 +467,12 @@ class ApacheKafka:
         return said[0][:300] if said else "nothing"
 
     def _save(self) -> None:
-        path = self.directory / STATE
-        draft = path.with_suffix(".draft")
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self.running)))
-        draft.replace(path)
+        write_state(self.directory / STATE, self.running)
 
 
 def _importable() -> None:
     """Raises MissingExtraError unless the cluster's health can be asked."""
     import fencepost.wire.client  # noqa: F401
 
-
-if TYPE_CHECKING:
-    _IS_A_SYSTEM: System = ApacheKafka(directory=Path())
 
 assert SESSION_MS / 1000 < GONE_S, "a session must be able to expire while it is waited for"

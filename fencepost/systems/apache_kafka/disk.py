@@ -83,11 +83,10 @@ class Disks:
         """Each sync of a broker takes longer by so many milliseconds."""
         self._of(broker).ask("slow", milliseconds=milliseconds)
 
-    def write_back(self, brokers: Iterable[int] = ()) -> None:
-        """What a kernel does by itself within 30 seconds: all is durable, unless syncs lie. brokers: none: of
-        all."""
-        for broker in brokers or self.disks:
-            self._of(broker).ask("write_back")
+    def write_back(self) -> None:
+        """What a kernel does by itself within 30 seconds: all is durable, unless syncs lie."""
+        for disk in self.disks.values():
+            disk.ask("write_back")
 
     def heal(self, broker: int | None = None) -> None:
         """End the faults of one disk or of all; their effects stay."""

@@ -8,12 +8,11 @@ all.
 import asyncio
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from attrs import define
 
 from fencepost.systems.one_process import OneProcess
-from fencepost.systems.system import Inside, System
+from fencepost.systems.system import Inside
 from fencepost.traces.errors import EnvironmentError_
 
 PROGRAM = """\
@@ -71,7 +70,3 @@ class LibrdkafkaMock(OneProcess):
             real_files=False,
             can=frozenset(),
         )
-
-
-if TYPE_CHECKING:
-    _IS_A_SYSTEM: System = LibrdkafkaMock()

@@ -26,8 +26,7 @@ from fencepost.proxy.faults import parse
 from fencepost.run.faults.administration import named
 from fencepost.run.faults.requests import BROKEN_REQUEST, LATE_REQUESTS
 from fencepost.run.faults.roles import parse_role
-from fencepost.run.faults.table import FAULTS
-from fencepost.run.real.faults import REAL_FAULTS
+from fencepost.run.faults.table import FAULTS, REAL_FAULTS
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 

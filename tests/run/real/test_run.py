@@ -11,7 +11,8 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.impl.client.client import Client
 from fencepost.record.observed_state import ObservedState
-from fencepost.run.real.faults import REAL_FAULTS, Hit, kinds_for, links_of
+from fencepost.run.faults.kind import RealHit
+from fencepost.run.faults.table import REAL_FAULTS, kinds_for
 from fencepost.run.real.striking import ENDED, MOST_AGAIN, Striker
 from fencepost.systems.system import PROCESS_VERBS
 from fencepost.traces.errors import PlanError
@@ -66,7 +67,7 @@ def test_every_kind_of_fault_strikes_and_is_healed(made, embedded):
     """Pause, clean restart, bounce, power loss, a cut, and disks that fail: each is recorded with its end,
     and the cluster is whole again."""
     able, _ = kinds_for(embedded.inside().can)
-    for kind in (one for one in able if REAL_FAULTS[one].of_broker):
+    for kind in (one for one in able if REAL_FAULTS[one].on == "broker"):
         _, trace = made(plan_of((kind, 100, 300, "follower 1 of t-0"), count=20))
         names = [event.name for event in trace.events if event.cause == kind]
         assert Name.FAULT_BEGAN in names, kind
@@ -158,6 +159,12 @@ def test_lying_disks_lose_what_was_acknowledged(made):
     assert trace.claims.loss and combine(judge(trace)).decision.value == "ok"
 
 
+class Three:
+    """A system of three brokers."""
+
+    brokers = (1, 2, 3)
+
+
 @pytest.mark.parametrize(
     ("parameter", "links"),
     [(0, {(1, 2), (2, 1), (1, 3), (3, 1)}), (1, {(1, 2), (1, 3)}), (2, {(2, 1), (3, 1)})],
@@ -165,8 +172,9 @@ def test_lying_disks_lose_what_was_acknowledged(made):
 def test_a_cut_is_directed(parameter, links):
     """Both ways, what the target sends, or what it receives."""
     fault = Fault(fault_id=1, kind="partition", at_ms=0, target="broker 1", parameter=parameter)
-    assert set(links_of((1, 2, 3), fault, 1, None)) == links
-    assert set(links_of((1, 2, 3), fault, 1, 2)) == {link for link in links if 3 not in link}
+    hit = RealHit(kind=REAL_FAULTS["partition"], fault=fault, node=1, system=Three())
+    assert set(hit.links) == links
+    assert set(evolve(hit, other=2).links) == {link for link in links if 3 not in link}
 
 
 def test_a_plan_that_real_systems_cannot_run_is_refused():
@@ -211,7 +219,8 @@ def test_a_broker_is_not_started_twice():
     striker = Striker(plan=plan, system=system, state=ObservedState(), note=lambda *what, **more: None)
 
     async def both():
-        ending = asyncio.ensure_future(striker._end(Hit(system=system, fault=plan.faults[0], node=1)))
+        hit = RealHit(kind=REAL_FAULTS["crash"], system=system, fault=plan.faults[0], node=1)
+        ending = asyncio.ensure_future(striker._end(hit))
         striker._begun.add(ending)
         await asyncio.sleep(0.05)
         await striker.end_all()

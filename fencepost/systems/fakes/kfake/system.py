@@ -6,13 +6,12 @@ Its controller is one broker for ever: topics could not be made any more if that
 """
 
 import threading
-from typing import TYPE_CHECKING
 
 from attrs import define, field
 
 from fencepost.systems.fakes.kfake.program import VERSION, built
 from fencepost.systems.one_process import OneProcess
-from fencepost.systems.system import Inside, System
+from fencepost.systems.system import Inside
 
 CONTROLLER = 2
 """Of the brokers that kfake begins with, the last one; main.go removes the first."""
@@ -37,7 +36,7 @@ class Kfake(OneProcess):
         """It leaves the cluster. Nothing happens if it has left. Raises UnsupportedError for the
         controller."""
         if broker == CONTROLLER:
-            raise self.cannot("the controller, which kfake never replaces")
+            raise self.cannot(seen="the controller, which kfake never replaces")
         with self._lock:
             if broker not in self._gone:
                 self.do("remove", broker)
@@ -63,7 +62,3 @@ class Kfake(OneProcess):
             real_files=False,
             can=frozenset({"kill"}),
         )
-
-
-if TYPE_CHECKING:
-    _IS_A_SYSTEM: System = Kfake()
