@@ -6,12 +6,13 @@ from group_histories import commit, fetch, join
 
 from fencepost.checkers.groups import judge_trace
 from fencepost.traces.operations import Operation, Outcome
-from fencepost.traces.trace import Claims, LossRange, Trace
+from fencepost.traces.trace import Claims, LossRange
+from tests.checkers import lab
 
 
 def anomalies(*operations: Operation, **more: object) -> set[str]:
     """What the judge finds."""
-    trace = Trace(trace_id=1, plan="", seed=1, software_version="", operations=operations, **more)
+    trace = lab.trace(operations, trace_id=1, **more)
     return {finding.anomaly for finding in judge_trace(trace).findings}
 
 

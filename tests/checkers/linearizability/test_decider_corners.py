@@ -7,23 +7,15 @@ from lin_histories import model_of
 from fencepost.checkers.linearizability.deciders import decide
 from fencepost.checkers.linearizability.history import split
 from fencepost.checkers.models import model_named
-from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.trace import Trace
+from fencepost.traces.operations import Function, Operation
+from tests.checkers import lab
 
 
 def op(
     op_id: int, function: str, invoke: int, complete: int, argument=None, result=None, key=None
 ) -> Operation:
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=Function(function),
-        invoke_time=invoke,
-        completion_time=complete,
-        outcome=Outcome.OK,
-        argument=argument,
-        result=result,
-        key=key,
+    return lab.operation(
+        op_id, Function(function), invoke, complete, argument=argument, result=result, key=key
     )
 
 
@@ -163,7 +155,7 @@ CASES = [
 def test_corners(_: str, name: str, operations: tuple[Operation, ...], convicting: set[int]) -> None:
     """Rule: what ends when another begins is concurrent with it, and the order of rows means nothing."""
     model = model_of(name)
-    made = Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations)
+    made = lab.trace(operations)
     (part,) = split(model, made).values()
     answer = decide(model, part)
     assert answer is not None and set(answer.convicting) == convicting
@@ -173,12 +165,6 @@ def test_corners(_: str, name: str, operations: tuple[Operation, ...], convictin
 def test_an_element_that_goes_twice_is_left_to_the_search(function: str) -> None:
     """Rule: of two adds, or two removes, of one element nobody knows which changed it, wherever they stand in
     the trace."""
-    made = Trace(
-        trace_id=0,
-        plan="",
-        seed=0,
-        software_version="",
-        operations=(op(0, function, 0, 1, "1"), op(1, function, 2, 3, "1")),
-    )
+    made = lab.trace((op(0, function, 0, 1, "1"), op(1, function, 2, 3, "1")))
     model = model_named("set")
     assert [decide(model, part) for part in split(model, made).values()] == [None]

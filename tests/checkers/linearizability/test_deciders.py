@@ -32,7 +32,7 @@ from fencepost.checkers.models import model_named
 from fencepost.checkers.models.registers import Register
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 HISTORIES = 200
 """Of each model; `make measure NAME=exact` compares 200,000."""
@@ -165,12 +165,9 @@ def _convicted(name: str):
 def operation(
     op_id: int, function: str, argument=None, result=None, *, unknown: bool = False, key: str | None = None
 ) -> Operation:
-    return Operation(
-        op_id=op_id,
+    return lab.operation(
+        *(op_id, Function(function), 10 * op_id, None if unknown else 10 * op_id + 5),
         process=0,
-        function=Function(function),
-        invoke_time=10 * op_id,
-        completion_time=None if unknown else 10 * op_id + 5,
         outcome=Outcome.UNKNOWN if unknown else Outcome.OK,
         argument=argument,
         result=result,
@@ -213,7 +210,7 @@ AMBIGUOUS = [
 def test_what_is_ambiguous_is_left_to_the_search(name: str, operations) -> None:
     """Values that do not say what belongs together are never guessed about: the general search judges, and
     the counts say so."""
-    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
+    trace = lab.trace(operations)
     model = model_of(name)
     assert [decide(model, part) for part in split(model, trace).values()] == [None]
     judged = judge_counted(trace, model)
@@ -225,9 +222,7 @@ def test_what_completes_behind_the_shortest_prefix_still_convicts() -> None:
     completion."""
     add, contains = operation(0, "add", "1", "false"), operation(1, "contains", "1", "true")
     operations = (evolve(add, completion_time=200), contains)
-    judged = judge_counted(
-        Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations), model_named("set")
-    )
+    judged = judge_counted(lab.trace(operations), model_named("set"))
     assert judged.decided == 1
     assert [set(finding.operations) for finding in judged.verdict.findings] == [{0}]
 
@@ -238,7 +233,7 @@ def test_a_derived_model_is_left_to_the_search() -> None:
     class Mine(Register):
         pass
 
-    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=(operation(0, "write", "1"),))
+    trace = lab.trace((operation(0, "write", "1"),))
     assert judge_counted(trace, Mine()).decided == 0
     assert judge_counted(trace, Register()).decided == 1
 

@@ -25,6 +25,7 @@ from fencepost.traces.plan import (
 )
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 SECOND = 1_000_000_000
 END = 100
@@ -136,8 +137,7 @@ def content(at: float, node: int, digest: str, begin: int = 0, **more) -> Event:
         at,
         Question.CONTENT,
         node,
-        topic="t",
-        partition=0,
+        **lab.T0,
         leader=1,
         detail={"ranges": [[begin, begin + 64, digest]], "keys": {}, "markers": [], **more},
     )
@@ -145,23 +145,12 @@ def content(at: float, node: int, digest: str, begin: int = 0, **more) -> Event:
 
 def epoch_ends(at: float, *ends: tuple[int, int, int]) -> Event:
     """What broker 1, leader of t-0 since the first of these epochs, says of their ends."""
-    return asked(
-        at,
-        Question.EPOCHS,
-        1,
-        topic="t",
-        partition=0,
-        leader=1,
-        leader_epoch=ends[0][0],
-        detail={"ends": ends},
-    )
+    return asked(at, Question.EPOCHS, 1, **lab.T0, leader=1, leader_epoch=ends[0][0], detail={"ends": ends})
 
 
 def became_leader(at: float, epoch: int, end: int) -> Event:
     """Broker 1 leads t-0 from the end of its log on."""
-    return event(
-        at, Name.BECAME_LEADER, node=1, topic="t", partition=0, leader=1, leader_epoch=epoch, offset=end
-    )
+    return event(at, Name.BECAME_LEADER, node=1, **lab.T0, leader=1, leader_epoch=epoch, offset=end)
 
 
 def stored(at: float, records: list, **more) -> Event:
@@ -185,14 +174,8 @@ def described(at: float, state: str, epoch: int = 0) -> Event:
 
 def op(function: Function, begin: float, end: float | None, **fields) -> Operation:
     """An operation of process 0 of t-0."""
-    fields = {"process": 0, "outcome": Outcome.OK, "topic": "t", "partition": 0, **fields}
-    return Operation(
-        op_id=next(numbers),
-        function=function,
-        invoke_time=int(begin * SECOND),
-        completion_time=None if end is None else int(end * SECOND),
-        **fields,
-    )
+    times = (int(begin * SECOND), None if end is None else int(end * SECOND))
+    return lab.operation(next(numbers), function, *times, **{"process": 0, **lab.T0, **fields})
 
 
 def of_group(function: Function, begin: float, end: float | None, **fields) -> Operation:
@@ -250,13 +233,11 @@ def trace_of(parts: Sequence[Event | Operation]) -> Trace:
     """A healthy cluster to which this happens."""
     events = [one for one in parts if isinstance(one, Event)]
     end = event(END, Name.PHASE, cause="end")
-    return Trace(
+    return lab.trace(
+        (one for one in parts if isinstance(one, Operation)),
         trace_id=1,
         plan=plan_to_json(PLAN),
-        seed=1,
-        software_version="",
         events=tuple(sorted((*START, *events, end), key=lambda one: one.time)),
-        operations=tuple(one for one in parts if isinstance(one, Operation)),
     )
 
 
@@ -290,9 +271,7 @@ def phase(at: float, cause: str, **more) -> Event:
 
 def marker(at: float) -> Event:
     """It is marked in t-0."""
-    return event(
-        at, Name.MARKER_WRITTEN, node=1, topic="t", partition=0, detail={"producer_id": 7, "commit": True}
-    )
+    return event(at, Name.MARKER_WRITTEN, node=1, **lab.T0, detail={"producer_id": 7, "commit": True})
 
 
 def kept(at: float, *, until: float | None = None, cause: str = "leader") -> list[Event]:
@@ -396,31 +375,11 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
         ),
     ),
     "needless_truncation": (
-        (
-            event(
-                50,
-                Name.TRUNCATED,
-                node=3,
-                topic="t",
-                partition=0,
-                offset=5,
-                end_offset=9,
-                cause="leader_epoch",
-            ),
-        ),
+        (event(50, Name.TRUNCATED, node=3, **lab.T0, offset=5, end_offset=9, cause="leader_epoch"),),
         (
             *NEW_LEADER,
             fault(49, "crash", 1),
-            event(
-                50.2,
-                Name.TRUNCATED,
-                node=3,
-                topic="t",
-                partition=0,
-                offset=5,
-                end_offset=9,
-                cause="leader_epoch",
-            ),
+            event(50.2, Name.TRUNCATED, node=3, **lab.T0, offset=5, end_offset=9, cause="leader_epoch"),
         ),
     ),
     "needless_shrink": (
@@ -481,10 +440,7 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
         (moving(40, (1, 2, 4)), state(40.5, 1, 1, (1, 2, 3, 4)), assigned(41, (1, 2, 4)), moving(41.1, ())),
     ),
     "needless_retry": (
-        [
-            op(Function.APPEND, 40, 40.1, offset=1),
-            op(Function.APPEND, 41, 41.2, offset=2, attempts=2),
-        ],
+        [op(Function.APPEND, 40, 40.1, offset=1), op(Function.APPEND, 41, 41.2, offset=2, attempts=2)],
         [
             op(Function.APPEND, 40, 40.1, offset=1),
             op(Function.APPEND, 41, 41.2, offset=2),
@@ -636,11 +592,7 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
         (
             asked(50, Question.LOG, 1, topic="t", partition=0, high_watermark=9, end_offset=9, offset=7),
             asked(
-                *(50.1, Question.PRODUCERS, 1),
-                topic="t",
-                partition=0,
-                leader=1,
-                detail={"producers": [[7, 0, 0, 0, 7]]},
+                *(50.1, Question.PRODUCERS, 1), **lab.T0, leader=1, detail={"producers": [[7, 0, 0, 0, 7]]}
             ),
             asked(60, Question.LOG, 1, topic="t", partition=0, high_watermark=9, end_offset=9, offset=7),
         ),

@@ -12,6 +12,7 @@ from fencepost.checkers.log import content, skips, stream_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome, Position
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 THREE = (append(1, [10], 0, 1, 0), append(2, [20], 0, 1, 1), append(3, [30], 0, 1, 2))
 COMMITTED: dict[str, Any] = {"isolation": "read_committed"}
@@ -37,14 +38,7 @@ def keyed(
 
 def txn(op_id: int, process: int, invoke: int, complete: int | None, outcome: Outcome = OK) -> Operation:
     """A transaction of a process."""
-    return Operation(
-        op_id=op_id,
-        process=process,
-        function=Function.TXN,
-        invoke_time=invoke,
-        completion_time=complete,
-        outcome=outcome,
-    )
+    return lab.operation(op_id, Function.TXN, invoke, complete, process=process, outcome=outcome)
 
 
 def from_two(op_id: int, invoke: int = 4, **more: Any) -> Operation:
@@ -458,13 +452,8 @@ def test_a_log_start_that_nobody_was_answered_excuses_nothing() -> None:
 
 def test_a_log_start_of_one_partition_says_nothing_of_another() -> None:
     """What retention explains is kept apart by partition, also for claims of polls of several partitions."""
-    poll = Operation(
-        op_id=4,
-        process=4,
-        function=Function.POLL,
-        outcome=OK,
-        invoke_time=2,
-        completion_time=3,
+    poll = lab.operation(
+        *(4, Function.POLL, 2, 3),
         positions=(
             Position(topic="t", partition=0, offset=0, log_start_offset=0),
             Position(topic="t", partition=1, offset=0, log_start_offset=2),

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from fencepost.traces.operations import Function, Operation, Outcome
+from tests.checkers import lab
 
 WORDS = re.compile(
     r"(?:(?P<begin>\d+)-(?P<end>\d+) )?(?P<lost>lost )?(?P<function>\w+)(?:/(?P<key>\w+))?"
@@ -23,12 +24,12 @@ def operation(words: str, **more: Any) -> Operation:
     for column in ("argument", "result"):
         if said[column] is not None:
             more[column] = json.dumps(json.loads(said[column]))
-    return Operation(
-        op_id=0,
+    return lab.operation(
+        0,
+        Function(said["function"]),
+        int(said["begin"] or 0),
+        int(said["end"] or 1),
         process=int(said["process"] or 0),
-        function=Function(said["function"]),
-        invoke_time=int(said["begin"] or 0),
-        completion_time=int(said["end"] or 1),
         outcome=Outcome.UNKNOWN if said["lost"] else Outcome.OK,
         key=said["key"],
         **more,
