@@ -1,6 +1,6 @@
 """Operations and traces of tests: what most of them say alike is said here."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fencepost.traces.events import Event, Name
@@ -35,3 +35,9 @@ def records(*values: int, begin: int = 0, topic: str = "t", partition: int = 0) 
         Record(topic=topic, partition=partition, offset=-1 if begin < 0 else begin + number, value=value)
         for number, value in enumerate(values)
     )
+
+
+def pair(history: Callable[[Callable[[Any, Any], Any]], Any]) -> tuple[Any, Any]:
+    """A history that convicts, and the nearest legal one. It is written once; `either(wrong, right)` stands
+    where the two differ."""
+    return history(lambda wrong, right: wrong), history(lambda wrong, right: right)
