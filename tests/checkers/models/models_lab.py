@@ -1,17 +1,20 @@
 """Operations of sequential models in words:
 `[begin-end] [lost] function[/key][#process] [argument] [= result]`.
 
-Arguments and results are JSON. `; ` stands between the operations of a sequence."""
+Arguments and results are JSON; what has no end was never answered. `; ` stands between the operations of a
+sequence."""
 
 import json
 import re
 from typing import Any
 
+from attrs import evolve
+
 from fencepost.traces.operations import Function, Operation, Outcome
 from tests.checkers import lab
 
 WORDS = re.compile(
-    r"(?:(?P<begin>\d+)-(?P<end>\d+) )?(?P<lost>lost )?(?P<function>\w+)(?:/(?P<key>\w+))?"
+    r"(?:(?P<begin>\d+)-(?P<end>\d*) )?(?P<lost>lost )?(?P<function>\w+)(?:/(?P<key>\w+))?"
     r"(?:#(?P<process>\d+))?(?: (?!= )(?P<argument>.+?))?(?: = (?P<result>.+))?"
 )
 
@@ -28,7 +31,7 @@ def operation(words: str, **more: Any) -> Operation:
         0,
         Function(said["function"]),
         int(said["begin"] or 0),
-        int(said["end"] or 1),
+        None if said["end"] == "" else int(said["end"] or 1),
         process=int(said["process"] or 0),
         outcome=Outcome.UNKNOWN if said["lost"] else Outcome.OK,
         key=said["key"],
@@ -39,3 +42,8 @@ def operation(words: str, **more: Any) -> Operation:
 def sequence(words: str) -> list[Operation]:
     """Several, one after another."""
     return [operation(one) for one in words.split("; ")]
+
+
+def history(words: str) -> list[Operation]:
+    """Several that are numbered, each of a process of its own."""
+    return [evolve(one, op_id=number, process=number) for number, one in enumerate(sequence(words))]
