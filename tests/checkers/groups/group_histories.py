@@ -71,3 +71,27 @@ def trace(
     if loss:
         claims["loss"] = (LossRange(topic="t", partition=0, start=loss[0], end=loss[1], reason="a test"),)
     return lab.trace(operations, trace_id=trace_id, claims=Claims(**claims))
+
+
+MAKERS = {"join": join, "got": got, "commit": commit, "fetch": fetch, "crash": crash}
+
+
+def told(words: str) -> list[Operation]:
+    """Operations in words, numbered from 1: `function [member generation] numbers [column=value]`, with `; `
+    between them. `7:` before one gives it that number, and `-` stands for none."""
+    made, number = [], 0
+    for one in words.split("; "):
+        given, colon, rest = one.rpartition(":")
+        number = int(given) if colon else number + 1
+        function, *values = rest.split()
+        columns = dict(value.split("=") for value in values if "=" in value)
+        more: dict[str, Any] = {name: int(value) for name, value in columns.items() if value.isdigit()}
+        if "at" in columns:
+            more["at"] = tuple(map(int, columns["at"].split("-")))
+        if "outcome" in columns:
+            more["outcome"] = Outcome(columns["outcome"])
+        plain = [value for value in values if "=" not in value]
+        member = [] if function == "fetch" else [plain.pop(0).removeprefix("-")]
+        numbers = [None if value == "-" else int(value) for value in plain]
+        made.append(MAKERS[function](number, *member, *numbers, **more))
+    return made

@@ -3,7 +3,7 @@ fact with its cause."""
 
 import pytest
 from attrs import evolve
-from group_histories import FAIL, UNKNOWN, append, commit, crash, fetch, got, join, trace
+from group_histories import FAIL, UNKNOWN, append, commit, fetch, got, join, told, trace
 
 from fencepost.checkers.groups import group_facts, judge_trace
 from fencepost.checkers.verdict import Decision
@@ -64,12 +64,8 @@ CASES: list[tuple[str, str, tuple[int, ...], Trace, Trace]] = [
         "a fenced unknown commit cannot come back",
         "committed_offset_lost",
         (4, 3, 1),
-        trace(
-            commit(1, "m1", 1, 3, outcome=UNKNOWN), join(2, "m2", 2, 0), commit(3, "m2", 2, 5), fetch(4, 3)
-        ),
-        trace(
-            commit(1, "m1", 2, 3, outcome=UNKNOWN), join(2, "m2", 2, 0), commit(3, "m2", 2, 5), fetch(4, 3)
-        ),
+        trace(*told("commit m1 1 3 outcome=unknown; join m2 2 0; commit m2 2 5; fetch 3")),
+        trace(*told("commit m1 2 3 outcome=unknown; join m2 2 0; commit m2 2 5; fetch 3")),
     ),
     (
         "what nobody committed is read back",
@@ -89,10 +85,7 @@ CASES: list[tuple[str, str, tuple[int, ...], Trace, Trace]] = [
         (3, 4, 5),
         *lab.pair(
             lambda either: trace(
-                commit(1, "m1", 1, 3, at=(0, 100)),
-                commit(2, "m1", 1, 5, at=(0, 100)),
-                fetch(3, 3),
-                fetch(4, 5),
+                *told("commit m1 1 3 at=0-100; commit m1 1 5 at=0-100; fetch 3; fetch 5"),
                 fetch(5, either(3, 5)),
             )
         ),
@@ -165,12 +158,7 @@ ALLOWED: list[tuple[str, Trace]] = [
     ),
     (
         "clocks may err",
-        trace(
-            join(1, "m1", 1, 0),
-            join(2, "m2", 2, 0),
-            commit(3, "m1", 1, 5, clock_id=1),
-            clock_uncertainty_ns=3,
-        ),
+        trace(*told("join m1 1 0; join m2 2 0; commit m1 1 5 clock_id=1"), clock_uncertainty_ns=3),
     ),
     ("loss explains a gap", trace(*FIVE, got(1, "m1", 1, 0), got(2, "m1", 1, 2), loss=(1, 2))),
     ("retention explains a gap", trace(*FIVE, got(1, "m1", 1, 0), got(2, "m1", 1, 2), retention=True)),
@@ -178,13 +166,7 @@ ALLOWED: list[tuple[str, Trace]] = [
     ("records before the group began are no gap", trace(*FIVE, got(1, "m1", 1, 2))),
     (
         "a lower commit since explains why it came again",
-        trace(
-            got(1, "m1", 1, 0, 1),
-            commit(2, "m1", 1, 2),
-            commit(3, "m1", 1, 1),
-            join(4, "m2", 2, 0),
-            got(5, "m2", 2, 1),
-        ),
+        trace(*told("got m1 1 0 1; commit m1 1 2; commit m1 1 1; join m2 2 0; got m2 2 1")),
     ),
 ]
 
@@ -196,34 +178,15 @@ def test_what_is_allowed(history) -> None:
 
 
 FACTS: list[tuple[tuple[str, str, int, tuple[int, ...]], Trace]] = [
-    (
-        ("reprocessed", "crash", 1, (4, 1)),
-        trace(got(1, "m1", 1, 0, 1), crash(2, "m1"), join(3, "m2", 2, 0), got(4, "m2", 2, 1)),
-    ),
-    (
-        ("reprocessed", "rebalance", 2, (4, 1)),
-        trace(got(1, "m1", 1, 0, 1), join(3, "m2", 2, 0), got(4, "m2", 2, 0, 1)),
-    ),
+    (("reprocessed", "crash", 1, (4, 1)), trace(*told("got m1 1 0 1; crash m1; join m2 2 0; got m2 2 1"))),
+    (("reprocessed", "rebalance", 2, (4, 1)), trace(*told("got m1 1 0 1; 3:join m2 2 0; got m2 2 0 1"))),
     (("reprocessed", "same_member", 1, (2, 1)), trace(got(1, "m1", 1, 0, 1), got(2, "m1", 1, 1))),
-    (
-        ("reprocessed", "crash", 1, (3, 1)),
-        trace(got(1, "m1", None, 0), got(3, "m2", None, 0, process=1, session=1)),
-    ),
+    (("reprocessed", "crash", 1, (3, 1)), trace(*told("got m1 - 0; 3:got m2 - 0 process=1 session=1"))),
     (
         ("gap", "commit_before_processing", 2, (2, 51)),
-        trace(
-            *FIVE,
-            got(1, "m1", 1, 0),
-            commit(2, "m1", 1, 3),
-            crash(3, "m1"),
-            join(4, "m2", 2, 0),
-            got(5, "m2", 2, 3),
-        ),
+        trace(*FIVE, *told("got m1 1 0; commit m1 1 3; crash m1; join m2 2 0; got m2 2 3")),
     ),
-    (
-        ("gap", "commit_before_processing", 4, (2, 51)),
-        trace(*FIVE, got(1, "m1", 1, 0), commit(2, "m1", 1, 5)),
-    ),
+    (("gap", "commit_before_processing", 4, (2, 51)), trace(*FIVE, *told("got m1 1 0; commit m1 1 5"))),
     (
         ("older_commit_won", "unknown_outcome", 1, (3, 1, 2)),
         trace(commit(1, "m1", 1, 3, outcome=UNKNOWN), commit(2, "m1", 1, 5), fetch(3, 3)),
