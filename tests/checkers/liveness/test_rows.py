@@ -612,6 +612,13 @@ IN_CALM = [
 ]
 
 
+@pytest.mark.parametrize("row", CASES)
+def test_a_row_finds_what_it_is_for_and_passes_its_neighbour(row: str) -> None:
+    """Rule: each row convicts its history, and not the nearest one that is right."""
+    wrong, right = CASES[row]
+    assert row in found(wrong) and row not in found(right)
+
+
 @pytest.mark.parametrize("row", IN_CALM)
 def test_a_disturbance_of_its_subject_excuses_it(row: str) -> None:
     """Rule: what is asked of calm is not asked where a link, a process and the machine never come to rest."""
