@@ -4,6 +4,7 @@ ways to begin."""
 from fencepost.checkers import conformance
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.traces.events import Event, Name
+from tests.checkers import lab
 from tests.checkers.traces_by_hand import appends, event, follows, healthy_start, leads, state, trace
 
 
@@ -39,6 +40,4 @@ FORKED = [*START, appends(1, 0, 2, 12), *NEW_LEADER[10:], follows(1, 2, 1, end=3
 
 def begins(node: int, epoch: int, start: int) -> Event:
     """The start of a log moved."""
-    return event(
-        Name.LOG_START, node=node, leader_epoch=epoch, log_start_offset=start, topic="t", partition=0
-    )
+    return event(Name.LOG_START, node=node, leader_epoch=epoch, log_start_offset=start, **lab.T0)

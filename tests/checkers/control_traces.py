@@ -8,6 +8,7 @@ from attrs import define, field
 
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 @define
@@ -108,4 +109,4 @@ def control_trace(random: Random) -> Trace:
         maker.something_stays()
     for _ in range(random.randint(1, 24)):
         maker.anything()
-    return Trace(trace_id=1, plan="", seed=1, software_version="test", events=tuple(maker.events))
+    return lab.trace(trace_id=1, events=tuple(maker.events))

@@ -10,11 +10,12 @@ from fencepost.checkers import conformance, invariants
 from fencepost.checkers.events import EventTables, judge_conformance, judge_invariants
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.operations import Function, Operation, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import STRINGS
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 JUDGES = {
     "invariants": (invariants.judge, judge_invariants),
@@ -140,13 +141,11 @@ def compacted(random: Random, trace: Trace) -> Trace:
 def _keyed(random: Random, event: Event, value: int) -> Operation:
     assert event.topic is not None
     record = Record(topic=event.topic, partition=event.partition, offset=-1, value=value)
-    return Operation(
-        op_id=0,
-        process=0,
-        function=random.choice((Function.APPEND, Function.APPEND, Function.APPEND, Function.POLL)),
-        invoke_time=0,
-        completion_time=1,
-        outcome=Outcome.OK,
+    return lab.operation(
+        0,
+        random.choice((Function.APPEND, Function.APPEND, Function.APPEND, Function.POLL)),
+        0,
+        1,
         topic=event.topic,
         partition=event.partition,
         key=random.choice(("a", "a", "b", "c", "", None)),

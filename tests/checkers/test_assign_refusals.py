@@ -4,7 +4,7 @@ import pytest
 
 from fencepost.checkers.invariants import judge
 from fencepost.traces.events import Event, Name
-from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 PLACE = {"topic": "t", "partition": 0}
 START = (
@@ -12,15 +12,8 @@ START = (
     Event(time=2, name=Name.CONTROLLER_EPOCH, node=1, controller_epoch=1),
     Event(time=3, name=Name.ASSIGNMENT, node=-1, replicas=(1, 2), **PLACE),
 )
-STATE = Event(
-    time=3,
-    name=Name.PARTITION_STATE,
-    node=1,
-    leader=1,
-    leader_epoch=0,
-    isr=(1, 2),
-    controller_epoch=1,
-    **PLACE,
+STATE = lab.event(
+    3, Name.PARTITION_STATE, 1, leader=1, leader_epoch=0, isr=(1, 2), controller_epoch=1, **PLACE
 )
 ASKED = Event(time=5, name=Name.REASSIGNMENT, node=-1, replicas=(1, 3), **PLACE)
 REFUSED = (
@@ -47,5 +40,5 @@ def test_a_refusal_needs_a_fact(before, forgotten) -> None:
     entry is a finding; a broker that was away in this reign explains it, and that nobody decided who leads
     the partition."""
     events = (*START, *before, ASKED, *REFUSED)
-    verdict = judge(Trace(trace_id=1, plan="", seed=1, software_version="", events=events))
+    verdict = judge(lab.trace(trace_id=1, events=events))
     assert ("reassignment_forgotten" in {finding.anomaly for finding in verdict.findings}) is forgotten

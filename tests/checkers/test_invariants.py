@@ -7,6 +7,7 @@ from fencepost.checkers import invariants
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Claims
+from tests.checkers import lab
 from tests.checkers.traces_by_hand import (
     appends,
     copies,
@@ -88,9 +89,7 @@ def test_what_a_leader_deleted_may_be_another_record() -> None:
     may lead next, with what it had there before (seed 40006108 of the profile everything); above it, all is
     owed. What a follower deletes of its own log is no reason for others."""
     for node, offset, owed in ((1, 2, False), (1, 1, True), (3, 2, True)):
-        deleted = Event(
-            time=8, name=Name.LOG_START, node=node, log_start_offset=offset, topic="t", partition=0
-        )
+        deleted = lab.event(8, Name.LOG_START, node, log_start_offset=offset, **lab.T0)
         story = [*START, deleted, cuts(2, 1, 0, end=2, to=1), copies(2, 0, 1, 99)]
         verdict = invariants.judge(trace(*story, state(9, 2, 1, 2, 3), leads(2, 1, 2, 3, end=2)))
         assert ("committed_record_lost" in {finding.anomaly for finding in verdict.findings}) is owed

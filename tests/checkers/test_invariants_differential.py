@@ -17,8 +17,9 @@ from fencepost.checkers.invariants import (
     log_match,
 )
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Function, Outcome, Position
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 from tests.checkers.invariants_by_definition import by_definition, log_of, regresses
 from tests.checkers.traces_by_hand import event, trace
 
@@ -157,14 +158,13 @@ def reads_trace(random: Random) -> Trace:
     for op_id in range(random.randint(2, 4 if plain else 10)):
         invoke, epoch = random.randrange(24), random.choice((0, 0, 0, 1, 2))
         end = random.choice((None, *range(5), *range(5)))
-        operation = Operation(
-            op_id=op_id,
-            process=op_id,
-            function=random.choice(
+        operation = lab.operation(
+            op_id,
+            random.choice(
                 (Function.POLL, Function.POLL, Function.LIST_OFFSETS, Function.LIST_OFFSETS, Function.COMMIT)
             ),
-            invoke_time=invoke,
-            completion_time=invoke + random.randrange(6),
+            invoke,
+            invoke + random.randrange(6),
             outcome=random.choice((Outcome.OK, Outcome.OK, Outcome.OK, Outcome.OK, Outcome.FAIL)),
             clock_id=random.randrange(2),
             topic="t",
@@ -176,7 +176,7 @@ def reads_trace(random: Random) -> Trace:
             argument=random.choice((None, None, None, "earliest")),
         )
         if random.random() < 0.3:
-            sent = (Record(topic="t", partition=0, offset=-1, value=op_id),) * random.randrange(3)
+            sent = lab.records(op_id, begin=-1) * random.randrange(3)
             acks = random.choice((-1, -1, 1))
             operation = evolve(operation, function=Function.APPEND, acks=acks, end_offset=None, records=sent)
         if random.random() < 0.2:

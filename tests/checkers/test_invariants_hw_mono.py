@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from fencepost.checkers import invariants
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Function, Operation, Outcome, Position
 from fencepost.traces.trace import Claims
+from tests.checkers import lab
 from tests.checkers.traces_by_hand import leads, loss, read, trace
 
 POLL, LIST = Function.POLL, Function.LIST_OFFSETS
@@ -59,23 +60,8 @@ def test_across_epochs_only_list_offsets_is_bound() -> None:
 
 def acknowledged(op_id: int, at: int, offset: int, **more: Any) -> Operation:
     """An append of one record with acks=all that took 1 ns."""
-    columns = {
-        "node": 7,
-        "acks": -1,
-        "records": (Record(topic="t", partition=0, offset=offset, value=op_id),),
-    }
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=Function.APPEND,
-        invoke_time=at,
-        completion_time=at + 1,
-        outcome=Outcome.OK,
-        topic="t",
-        partition=0,
-        offset=offset,
-        **columns | more,
-    )
+    columns = {"node": 7, "acks": -1, "records": lab.records(op_id, begin=offset)}
+    return lab.operation(op_id, Function.APPEND, at, at + 1, **lab.T0, offset=offset, **columns | more)
 
 
 def asked(op_id: int, at: int, offset: int, **more: Any) -> Operation:
@@ -199,15 +185,7 @@ def test_each_partition_of_a_poll_shows_its_own_end() -> None:
             Position(topic="t", partition=number, offset=0, end_offset=end, leader_epoch=0)
             for number, end in enumerate(ends)
         )
-        return Operation(
-            op_id=op_id,
-            process=1,
-            function=POLL,
-            invoke_time=at,
-            completion_time=at + 1,
-            outcome=Outcome.OK,
-            positions=positions,
-        )
+        return lab.operation(op_id, POLL, at, at + 1, process=1, positions=positions)
 
     (finding,) = findings(poll(1, 0, 3, 7), poll(2, 5, 3, 6))
     assert (finding.topic, finding.partition, finding.offset) == ("t", 1, 6)

@@ -5,24 +5,19 @@ from attrs import evolve
 from fencepost.checkers import invariants
 from fencepost.checkers.events import EventTables, judge_invariants
 from fencepost.checkers.verdict import Finding
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Function, Operation, Position, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 from tests.checkers.traces_by_hand import event, fault, leads, trace
 
 
 def poll(op_id: int, *offsets: int, end: int, time: int = 0, **columns: object) -> Operation:
     """Records at these offsets with this high watermark, by broker 1 in leader epoch 0."""
-    made = Operation(
-        op_id=op_id,
-        process=op_id,
-        function=Function.POLL,
-        invoke_time=time,
-        completion_time=time + 5,
-        outcome=Outcome.OK,
-        topic="t",
-        partition=0,
+    made = lab.operation(
+        *(op_id, Function.POLL, time, time + 5),
+        **lab.T0,
         offset=0,
         end_offset=end,
         leader_epoch=0,

@@ -9,10 +9,11 @@ from fencepost.checkers.judges import DEFAULT_CHECKS, checks_by_name, judge
 from fencepost.checkers.verdict import Finding
 from fencepost.mining.judge import judge_tables
 from fencepost.traces.events import OFFSET_DELETED, Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 from tests.checkers.traces_by_hand import (
     appends,
     copies,
@@ -62,12 +63,7 @@ FIRST = [
     follows(1, 2, 1, end=2),
 ]
 """Leader epochs 0 and 1."""
-DELETED = [
-    deletion("requested"),
-    *(gone(node, 1) for node in (1, 2, 3)),
-    assigned(),
-    deletion("done"),
-]
+DELETED = [deletion("requested"), *(gone(node, 1) for node in (1, 2, 3)), assigned(), deletion("done")]
 AGAIN = [
     assigned(2, 3, 1),
     state(9, 2, 0, 2, 3, 1, version=0),
@@ -129,23 +125,13 @@ def test_a_broker_that_hears_late_of_a_deletion_acts_in_the_topic_before() -> No
 
 def operation(op_id: int, function: Function, invoke: int, **columns: object) -> Operation:
     """One of the process with its number."""
-    made = Operation(
-        op_id=op_id,
-        process=op_id,
-        function=function,
-        invoke_time=invoke,
-        completion_time=invoke + 5,
-        outcome=Outcome.OK,
-        node=2,
-    )
+    made = lab.operation(op_id, function, invoke, invoke + 5, node=2)
     return evolve(made, **columns)
 
 
 def append(op_id: int, invoke: int, offset: int, *values: int, **columns: object) -> Operation:
     """Acknowledged by all."""
-    records = tuple(
-        Record(topic="t", partition=0, offset=offset + nth, value=value) for nth, value in enumerate(values)
-    )
+    records = lab.records(*values, begin=offset)
     given = {"acks": -1, "offset": offset, "records": records, **ON, **columns}
     return operation(op_id, Function.APPEND, invoke, **given)
 

@@ -8,6 +8,7 @@ from fencepost.checkers.judges import judge
 from fencepost.report.timeline import timeline
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 DEEP = '{"x":' + "[" * 100_000 + "]" * 100_000 + "}"
 ODD = "\u202eevil\0\x1b[31m"
@@ -24,7 +25,7 @@ def made(name: Name, cause: str, detail: str, plan: str) -> Trace:
     fields = {"node": 1, "topic": "t", "partition": 0, "leader": 1, "broker_epoch": 5, "leader_epoch": 1}
     event = Event(time=5, name=name, cause=cause, detail=detail, **fields)
     events = (Event(time=1, name=Name.BROKER_REGISTERED, node=1, broker_epoch=7), event)
-    return Trace(trace_id=0, plan=plan, seed=0, software_version="", events=events)
+    return lab.trace(plan=plan, events=events)
 
 
 @pytest.mark.parametrize("name", list(Name))

@@ -19,6 +19,7 @@ from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 from tests.checkers.wild_histories import wild
 
 SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
@@ -40,13 +41,9 @@ def healthy(trace_id: int, topic: str = "t") -> Trace:
     """One log, three appends, a read of all of them."""
     records = [Record(topic=topic, partition=0, offset=at, value=70 + at) for at in range(3)]
     appends = [
-        Operation(
-            op_id=at,
+        lab.operation(
+            *(at, Function.APPEND, 10 * at, 10 * at + 5),
             process=1,
-            function=Function.APPEND,
-            invoke_time=10 * at,
-            completion_time=10 * at + 5,
-            outcome=Outcome.OK,
             topic=topic,
             partition=0,
             acks=-1,
@@ -55,13 +52,9 @@ def healthy(trace_id: int, topic: str = "t") -> Trace:
         )
         for at, record in enumerate(records)
     ]
-    read = Operation(
-        op_id=3,
+    read = lab.operation(
+        *(3, Function.POLL, 100, 110),
         process=2,
-        function=Function.POLL,
-        invoke_time=100,
-        completion_time=110,
-        outcome=Outcome.OK,
         topic=topic,
         partition=0,
         offset=0,
@@ -69,7 +62,7 @@ def healthy(trace_id: int, topic: str = "t") -> Trace:
         strong=True,
         records=tuple(records),
     )
-    return Trace(trace_id=trace_id, plan="p", seed=0, software_version="", operations=(*appends, read))
+    return lab.trace((*appends, read), trace_id=trace_id, plan="p", seed=0)
 
 
 def odd(random: Random, trace: Trace) -> Trace:
@@ -134,7 +127,7 @@ def failed(**more: Any) -> Operation:
         "topic": "t",
         "partition": -1,
         "acks": -1,
-        "records": (Record(topic="t", partition=-1, offset=-1, value=99),),
+        "records": lab.records(99, begin=-1, partition=-1),
     }
     return Operation(**base | more)
 
@@ -157,7 +150,7 @@ def test_an_acknowledged_append_to_no_partition_is_a_contradiction(partition: in
         outcome=Outcome.OK,
         partition=partition,
         offset=4,
-        records=(Record(topic="t", partition=partition, offset=4, value=99),),
+        records=lab.records(99, begin=4, partition=partition),
     )
     trace = evolve(healthy(1), operations=(*healthy(1).operations, told))
 

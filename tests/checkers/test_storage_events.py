@@ -9,8 +9,9 @@ from fencepost.checkers import conformance, invariants
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Claims, LossRange
+from tests.checkers import lab
 from tests.checkers.traces_by_hand import (
     ON,
     appends,
@@ -108,11 +109,7 @@ def test_a_high_watermark_below_a_log_start_told_before_is_found_with_both_event
 def test_what_lies_below_a_log_start_is_not_lost() -> None:
     """Rule (COMMIT-SAFE): retention may take committed records at a leader-to-be; a log that only claims to
     hold them loses them."""
-    elected = [
-        state(1, 1, 0, 1, 2, 3, version=1),
-        state(9, 3, 1, 3, version=2),
-        leads(3, 1, 3, end=4, hw=4),
-    ]
+    elected = [state(1, 1, 0, 1, 2, 3, version=1), state(9, 3, 1, 3, version=2), leads(3, 1, 3, end=4, hw=4)]
     over = [cuts(3, 1, 0, end=0, to=4, cause="full"), hears(3, 0, 4), log_start(3, 4, hw=4, end=4)]
     assert both(*BEHIND, log_start(1, 4, hw=4, end=4), *over, *elected) == set()
     kept = [log_start(3, 2, hw=4, end=4), state(9, 3, 1, 3, version=1), leads(3, 1, 3, end=4, hw=4)]
@@ -161,18 +158,13 @@ def test_a_follower_may_begin_inside_a_batch() -> None:
 
 def keyed(op_id: int, key: str, value: int, *, argument: str | None = None) -> Operation:
     """An append of one record with a key."""
-    return Operation(
-        op_id=op_id,
+    return lab.operation(
+        *(op_id, Function.APPEND, 0, 1),
         process=0,
-        function=Function.APPEND,
-        invoke_time=0,
-        completion_time=1,
-        outcome=Outcome.OK,
-        topic="t",
-        partition=0,
+        **lab.T0,
         key=key,
         argument=argument,
-        records=(Record(topic="t", partition=0, offset=-1, value=value),),
+        records=lab.records(value, begin=-1),
     )
 
 
@@ -260,12 +252,7 @@ def test_an_explained_start_over_leaves_the_follower_following() -> None:
         hears(3, 0, 3),
         log_start(3, 3, hw=3, end=3, cause="truncated"),
     ]
-    again = [
-        copies(3, 0, 3, 13),
-        hears(3, 0, 4),
-        state(9, 2, 1, 2, version=1),
-        follows(3, 2, 1, end=4, hw=4),
-    ]
+    again = [copies(3, 0, 3, 13), hears(3, 0, 4), state(9, 2, 1, 2, version=1), follows(3, 2, 1, end=4, hw=4)]
     assert both(*BEHIND, log_start(1, 3, hw=4, end=4), *over, *again) == set()
     assert conformance.judge(trace(*BEHIND)).decision is Decision.OK
 

@@ -16,7 +16,7 @@ from fencepost.traces.diagnosis import (
     diagnosis_of,
 )
 from fencepost.traces.events import Event, Name
-from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 def belief(broker, **changes):
@@ -70,10 +70,7 @@ WRONG = {
         evolve(HEALTHY, acting=()),
         ["/controller names broker 2, which does not act as controller"],
     ),
-    "a zombie": (
-        evolve(HEALTHY, acting=(1, 2)),
-        ["broker 1 acts as controller, /controller names broker 2"],
-    ),
+    "a zombie": (evolve(HEALTHY, acting=(1, 2)), ["broker 1 acts as controller, /controller names broker 2"]),
     "KAFKA-1387": (
         evolve(HEALTHY, brokers=(evolve(HEALTHY.brokers[0], broker_epoch=-1), HEALTHY.brokers[1])),
         ["broker 1 runs and is not registered in ZooKeeper"],
@@ -101,7 +98,7 @@ WRONG = {
         partition(zk_version=8, written_by=2),
         [
             "t-0: its leader, broker 1, knows version 7 of the state; ZooKeeper has version 8, written by "
-            "broker 2: it can change the ISR no more",
+            "broker 2: it can change the ISR no more"
         ],
     ),
     "a follower of somebody else": (
@@ -166,5 +163,5 @@ def test_a_diagnosis_survives_the_detail_of_its_event_and_other_details_stay_as_
         (text, "it never came"),
     ):
         event = Event(time=1, name=Name.LIVENESS_FAILED, cause="an end", detail=detail)
-        (finding,) = judge(Trace(trace_id=1, plan="", seed=1, software_version="", events=(event,))).findings
+        (finding,) = judge(lab.trace(trace_id=1, events=(event,))).findings
         assert finding.seen == seen

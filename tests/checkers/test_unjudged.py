@@ -13,9 +13,10 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 from tests.checkers.wild_histories import wild
 
-EMPTY = Trace(trace_id=1, plan="", seed=0, software_version="")
+EMPTY = lab.trace(trace_id=1, seed=0)
 
 
 def one(function: Function, **more: object) -> Operation:

@@ -4,8 +4,9 @@ given."""
 from typing import Any
 
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 ON = {"topic": "t", "partition": 0}
 
@@ -13,6 +14,10 @@ ON = {"topic": "t", "partition": 0}
 def event(name: Name, **columns: Any) -> Event:
     """An event at time 0; `trace` stamps it with its position."""
     return Event(time=columns.pop("time", 0), name=name, **columns)
+
+
+def _of_replica(name: Name, node: int, epoch: int, **columns: Any) -> Event:
+    return event(name, node=node, leader_epoch=epoch, **columns, **ON)
 
 
 def trace(
@@ -23,15 +28,7 @@ def trace(
         item if item.time else event(**{**columns(item), "time": position})
         for position, item in enumerate(events)
     )
-    return Trace(
-        trace_id=1,
-        plan=plan,
-        seed=1,
-        software_version="test",
-        claims=claims or Claims(),
-        operations=operations,
-        events=stamped,
-    )
+    return lab.trace(operations, trace_id=1, plan=plan, claims=claims or Claims(), events=stamped)
 
 
 def columns(item: Event) -> dict[str, Any]:
@@ -43,91 +40,59 @@ def state(
     node: int, leader: int, epoch: int, *isr: int, version: int = -1, controller_epoch: int = 1
 ) -> Event:
     """ZooKeeper's state of the partition was written."""
-    return event(
+    return _of_replica(
         Name.PARTITION_STATE,
-        node=node,
+        node,
+        epoch,
         leader=leader,
-        leader_epoch=epoch,
         isr=isr,
         zk_version=version,
         controller_epoch=controller_epoch,
-        **ON,
     )
 
 
 def leads(node: int, epoch: int, *isr: int, end: int = 0, hw: int = 0) -> Event:
     """A broker became leader."""
-    return event(
-        Name.BECAME_LEADER,
-        node=node,
-        leader=node,
-        leader_epoch=epoch,
-        isr=isr,
-        offset=end,
-        high_watermark=hw,
-        **ON,
-    )
+    return _of_replica(Name.BECAME_LEADER, node, epoch, leader=node, isr=isr, offset=end, high_watermark=hw)
 
 
 def follows(node: int, leader: int, epoch: int, *, end: int = 0, hw: int = 0) -> Event:
     """A broker became follower."""
-    return event(
-        Name.BECAME_FOLLOWER,
-        node=node,
-        leader=leader,
-        leader_epoch=epoch,
-        offset=end,
-        high_watermark=hw,
-        **ON,
-    )
+    return _of_replica(Name.BECAME_FOLLOWER, node, epoch, leader=leader, offset=end, high_watermark=hw)
 
 
 def appends(node: int, epoch: int, offset: int, *values: int) -> Event:
     """A leader appended."""
-    return event(
-        Name.APPENDED, node=node, leader_epoch=epoch, offset=offset, values=values, cause="leader", **ON
-    )
+    return _of_replica(Name.APPENDED, node, epoch, offset=offset, values=values, cause="leader")
 
 
 def copies(node: int, epoch: int, offset: int, *values: int) -> Event:
     """A follower appended records of a leader epoch."""
-    return event(
-        Name.APPENDED, node=node, leader_epoch=epoch, offset=offset, values=values, cause="follower", **ON
-    )
+    return _of_replica(Name.APPENDED, node, epoch, offset=offset, values=values, cause="follower")
 
 
 def cuts(
     node: int, leader: int, epoch: int, end: int, to: int, cause: str = "leader_epoch", hw: int = 0
 ) -> Event:
     """A follower truncated its log."""
-    return event(
-        Name.TRUNCATED,
-        node=node,
-        leader=leader,
-        leader_epoch=epoch,
-        offset=to,
-        end_offset=end,
-        high_watermark=hw,
-        cause=cause,
-        **ON,
+    return _of_replica(
+        Name.TRUNCATED, node, epoch, leader=leader, offset=to, end_offset=end, high_watermark=hw, cause=cause
     )
 
 
 def shows(node: int, epoch: int, hw: int) -> Event:
     """A leader moved its high watermark: it is exposed."""
-    return event(Name.HIGH_WATERMARK, node=node, leader_epoch=epoch, high_watermark=hw, cause="leader", **ON)
+    return _of_replica(Name.HIGH_WATERMARK, node, epoch, high_watermark=hw, cause="leader")
 
 
 def hears(node: int, epoch: int, hw: int) -> Event:
     """A follower moved its high watermark."""
-    return event(
-        Name.HIGH_WATERMARK, node=node, leader_epoch=epoch, high_watermark=hw, cause="follower", **ON
-    )
+    return _of_replica(Name.HIGH_WATERMARK, node, epoch, high_watermark=hw, cause="follower")
 
 
 def isr_updated(node: int, epoch: int, *isr: int) -> Event:
     """A leader learned that its ISR change was accepted."""
-    return event(Name.ISR_UPDATED, node=node, leader_epoch=epoch, isr=isr, cause="shrink", **ON)
+    return _of_replica(Name.ISR_UPDATED, node, epoch, isr=isr, cause="shrink")
 
 
 def starts(node: int) -> Event:
@@ -137,15 +102,7 @@ def starts(node: int) -> Event:
 
 def recovers(node: int, end: int, epoch: int = -1, hw: int = 0, start: int = -1) -> Event:
     """A log was opened. start: where it begins, -1: not said."""
-    return event(
-        Name.LOG_RECOVERED,
-        node=node,
-        offset=end,
-        leader_epoch=epoch,
-        high_watermark=hw,
-        log_start_offset=start,
-        **ON,
-    )
+    return _of_replica(Name.LOG_RECOVERED, node, epoch, offset=end, high_watermark=hw, log_start_offset=start)
 
 
 def fault(kind: str, node: int) -> Event:
@@ -155,15 +112,8 @@ def fault(kind: str, node: int) -> Event:
 
 def dump(node: int, epoch: int, offset: int, *values: int, end: int, hw: int) -> Event:
     """A run of records of the final dump."""
-    return event(
-        Name.REPLICA_LOG,
-        node=node,
-        leader_epoch=epoch,
-        offset=offset,
-        values=values,
-        end_offset=end,
-        high_watermark=hw,
-        **ON,
+    return _of_replica(
+        Name.REPLICA_LOG, node, epoch, offset=offset, values=values, end_offset=end, high_watermark=hw
     )
 
 
@@ -177,15 +127,9 @@ def read(
 ) -> Operation:
     """A poll or list_offsets that showed `end`."""
     listed = function is Function.LIST_OFFSETS
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=function,
-        invoke_time=invoke,
-        completion_time=complete,
-        outcome=Outcome.OK,
-        topic="t",
-        partition=0,
+    return lab.operation(
+        *(op_id, function, invoke, complete),
+        **lab.T0,
         clock_id=clock,
         offset=end if listed else 0,
         end_offset=end,

@@ -9,6 +9,7 @@ from attrs import define, evolve, field
 
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 LOGS = (("t", 0), ("t", 1), ("u", 0))
@@ -70,15 +71,9 @@ class World:
         self.now = max(self.now, invoke)
         complete = self.now + self.some(0, 1, 1, 4)
         self.free[process] = complete
-        more.setdefault("outcome", OK)
-        made = Operation(
-            op_id=len(self.operations),
-            process=process,
-            function=function,
-            invoke_time=invoke,
-            session=self.session.get(process, 0),
-            completion_time=complete if done else None,
-            **more,
+        end, session = complete if done else None, self.session.get(process, 0)
+        made = lab.operation(
+            len(self.operations), function, invoke, end, process=process, session=session, **more
         )
         self.operations.append(made)
         return made
@@ -343,14 +338,11 @@ def wild(seed: int, often: tuple[str, ...] = ()) -> Trace:
         LossRange(topic=log[0], partition=log[1], start=low, end=low + random.randint(1, 3), reason="test")
         for log in LOGS if random.random() < 0.3
     ) if random.random() < 0.2 else ()  # fmt: skip
-    return Trace(
+    return lab.trace(
+        operations,
         trace_id=seed,
-        plan="",
-        seed=seed,
-        software_version="",
         unique_values="repeated" not in features,
         concurrent_processes="transactions" in features or random.random() < 0.1,
-        operations=tuple(operations),
         claims=Claims(
             check=random.choice(("default", "default", "session", "strong", "strong", "content")),
             loss=loss,

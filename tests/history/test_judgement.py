@@ -11,17 +11,7 @@ from fencepost.checkers.verdict import Decision
 from fencepost.cli import run
 from fencepost.history import History, NotLinearizableError, VacuousHistoryWarning, assert_linearizable
 from fencepost.traces.errors import FencepostError
-
-
-class Ticks:
-    """A clock that ticks at each look."""
-
-    def __init__(self) -> None:
-        self.now = 0
-
-    def __call__(self) -> int:
-        self.now += 1
-        return self.now
+from tests.history.test_recorder import Ticks
 
 
 class Last(Model):

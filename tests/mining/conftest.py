@@ -10,12 +10,13 @@ import pytest
 
 from fencepost.mining.mine import mine
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.operations import Function, Operation
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Claims, Trace
+from tests.checkers import lab
 
 CHECKERS = Path(__file__).parents[1] / "checkers"
 sys.path.insert(0, str(Path(__file__).parent))  # helper modules of this folder
@@ -40,57 +41,49 @@ KINDS = (
 
 
 def _append(op_id: int, offset: int) -> Operation:
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=Function.APPEND,
-        invoke_time=op_id * 10,
-        completion_time=op_id * 10 + 5,
-        outcome=Outcome.OK,
-        topic="t",
-        partition=0,
+    return lab.operation(
+        *(op_id, Function.APPEND, op_id * 10, op_id * 10 + 5),
+        **lab.T0,
         acks=-1,
         offset=offset,
-        records=(Record(topic="t", partition=0, offset=offset, value=op_id * 1000),),
+        records=lab.records(op_id * 1000, begin=offset),
     )
 
 
 def _read(op_id: int, values: list[int]) -> Operation:
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=Function.POLL,
-        invoke_time=op_id * 10,
-        completion_time=op_id * 10 + 5,
-        outcome=Outcome.OK,
-        topic="t",
-        partition=0,
+    return lab.operation(
+        *(op_id, Function.POLL, op_id * 10, op_id * 10 + 5),
+        **lab.T0,
         offset=0,
         end_offset=len(values),
         strong=True,
-        records=tuple(
-            Record(topic="t", partition=0, offset=offset, value=value) for offset, value in enumerate(values)
-        ),
+        records=lab.records(*values),
     )
 
 
 def _leaders(nodes: tuple[int, ...]) -> tuple[Event, ...]:
     """One BECAME_LEADER of epoch 1 per node, all after ZooKeeper named the first."""
-    state = Event(
-        time=0, name=Name.PARTITION_STATE, node=9, topic="t", partition=0, leader=nodes[0], leader_epoch=1,
-        controller_epoch=1, isr=(1, 2), zk_version=0,
-    )  # fmt: skip
+    state = lab.event(
+        0,
+        Name.PARTITION_STATE,
+        9,
+        leader=nodes[0],
+        leader_epoch=1,
+        controller_epoch=1,
+        isr=(1, 2),
+        zk_version=0,
+        **lab.T0,
+    )
     became = (
-        Event(
-            time=1 + node,
-            name=Name.BECAME_LEADER,
-            node=node,
-            topic="t",
-            partition=0,
+        lab.event(
+            1 + node,
+            Name.BECAME_LEADER,
+            node,
             leader_epoch=1,
             offset=0,
             high_watermark=0,
             isr=(1, 2),
+            **lab.T0,
         )
         for node in nodes
     )
@@ -117,15 +110,13 @@ def _make(trace_id: int, kind: str) -> Trace:
         claims = Claims(assumption_broken="every broker was down")
     elif kind == "no_events":
         events = ()
-    return Trace(
+    return lab.trace(
+        (*appends, _read(99, values)),
         trace_id=trace_id,
         plan=plan_to_json(Plan(seed=trace_id)),
-        seed=trace_id,
         target="test",
-        software_version="test",
         profile=kind,
         claims=claims,
-        operations=(*appends, _read(99, values)),
         events=events,
     )
 

@@ -21,6 +21,7 @@ from fencepost.report.records import MOST_LOST, LogTotals
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 LOST, BY_LEADER, EXCUSED = 250, 172, 5
 
@@ -130,7 +131,7 @@ def test_the_order_of_tasks_does_not_choose_the_lost_records_that_are_listed(tmp
 
 def test_an_empty_trace_is_not_ok(tmp_path: Path) -> None:
     """Rule: nothing was asked of a log, and nothing is known of it; `check` and `mine` say so."""
-    empty = Trace(trace_id=3, plan="", seed=0, software_version="")
+    empty = lab.trace(trace_id=3, seed=0)
     (verdict,) = judge(empty, ("log",))
     assert (verdict.decision, verdict.reason) == (Decision.ASSUMPTION_BROKEN, NOTHING)
     counts, _ = judged([empty], tmp_path)

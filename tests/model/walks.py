@@ -10,6 +10,7 @@ from fencepost.model.replication.steps import members
 from fencepost.model.replication.system import Replication
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 CONTROLLER = 9
 ON = {"topic": "t", "partition": 0}
@@ -44,7 +45,7 @@ def trace_of(system: Replication, path: list[Step]) -> Trace:
         )
         for at, event in enumerate(events)
     )
-    return Trace(trace_id=1, plan="", seed=1, software_version="test", events=stamped)
+    return lab.trace(trace_id=1, events=stamped)
 
 
 def _event(name: Name, **columns: object) -> Event:

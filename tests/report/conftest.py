@@ -5,24 +5,21 @@ import pytest
 
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 MS = 1_000_000
 T0 = {"topic": "t", "partition": 0}
 
 
 def _append(op_id: int, at: int, offset: int) -> Operation:
-    return Operation(
-        op_id=op_id,
+    return lab.operation(
+        *(op_id, Function.APPEND, at * MS, (at + 3) * MS),
         process=4,
-        function=Function.APPEND,
-        invoke_time=at * MS,
-        completion_time=(at + 3) * MS,
-        outcome=Outcome.OK,
         acks=-1,
         offset=offset,
-        records=(Record(topic="t", partition=0, offset=offset, value=op_id * 1000),),
+        records=lab.records(op_id * 1000, begin=offset),
         **T0,
     )
 
@@ -31,26 +28,12 @@ def _events() -> list[Event]:
     events = [
         Event(time=0, name=Name.PHASE, cause="safety"),
         Event(time=5 * MS, name=Name.CONTROLLER_ELECTED, node=1, controller_epoch=1),
-        Event(
-            time=6 * MS,
-            name=Name.PARTITION_STATE,
-            node=1,
-            leader=1,
-            leader_epoch=0,
-            controller_epoch=1,
-            isr=(1, 2),
-            **T0,
+        lab.event(
+            6 * MS, Name.PARTITION_STATE, 1, leader=1, leader_epoch=0, controller_epoch=1, isr=(1, 2), **T0
         ),
         Event(time=7 * MS, name=Name.BECAME_LEADER, node=1, leader_epoch=0, offset=0, high_watermark=0, **T0),
-        Event(
-            time=8 * MS,
-            name=Name.BECAME_FOLLOWER,
-            node=2,
-            leader=1,
-            leader_epoch=0,
-            offset=0,
-            high_watermark=0,
-            **T0,
+        lab.event(
+            8 * MS, Name.BECAME_FOLLOWER, 2, leader=1, leader_epoch=0, offset=0, high_watermark=0, **T0
         ),
     ]
     for index in range(8):
@@ -64,10 +47,10 @@ def _events() -> list[Event]:
         Event(time=9_000 * MS, name=Name.FAULT_BEGAN, node=2, cause="crash", detail=detail),
         Event(time=9_500 * MS, name=Name.FAULT_ENDED, node=2, cause="crash", detail=detail),
         Event(time=9_501 * MS, name=Name.BROKER_STARTED, node=2),
-        Event(
-            time=9_600 * MS,
-            name=Name.TRUNCATED,
-            node=2,
+        lab.event(
+            9_600 * MS,
+            Name.TRUNCATED,
+            2,
             offset=1,
             end_offset=2,
             high_watermark=1,
@@ -76,25 +59,11 @@ def _events() -> list[Event]:
             cause="high_watermark",
             **T0,
         ),
-        Event(
-            time=9_700 * MS,
-            name=Name.PARTITION_STATE,
-            node=2,
-            leader=2,
-            leader_epoch=1,
-            controller_epoch=2,
-            isr=(2,),
-            **T0,
+        lab.event(
+            9_700 * MS, Name.PARTITION_STATE, 2, leader=2, leader_epoch=1, controller_epoch=2, isr=(2,), **T0
         ),
-        Event(
-            time=9_701 * MS,
-            name=Name.BECAME_LEADER,
-            node=2,
-            leader_epoch=1,
-            offset=1,
-            high_watermark=1,
-            isr=(2,),
-            **T0,
+        lab.event(
+            9_701 * MS, Name.BECAME_LEADER, 2, leader_epoch=1, offset=1, high_watermark=1, isr=(2,), **T0
         ),
     ]
 
@@ -103,28 +72,17 @@ def _events() -> list[Event]:
 def trace() -> Trace:
     operations = [_append(1, 200, 0), _append(2, 300, 1)]
     operations.append(
-        Operation(
-            op_id=3,
+        lab.operation(
+            *(3, Function.POLL, 12_000 * MS, 12_002 * MS),
             process=5,
-            function=Function.POLL,
-            invoke_time=12_000 * MS,
-            completion_time=12_002 * MS,
-            outcome=Outcome.OK,
             offset=0,
             end_offset=1,
             strong=True,
-            records=(Record(topic="t", partition=0, offset=0, value=1000),),
+            records=lab.records(1000),
             **T0,
         )
     )
-    return Trace(
-        trace_id=7,
-        plan="{}",
-        seed=7,
-        software_version="test",
-        operations=tuple(operations),
-        events=tuple(_events()),
-    )
+    return lab.trace(operations, trace_id=7, plan="{}", events=tuple(_events()))
 
 
 @pytest.fixture

@@ -4,20 +4,12 @@ import msgspec
 
 from fencepost.report.words import answer_in_words, event_in_words, request_in_words
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Function, Operation, Position, Record
+from tests.checkers import lab
 
 
 def row(function: Function, **more: object) -> Operation:
-    return Operation(
-        op_id=1,
-        process=1,
-        function=function,
-        invoke_time=0,
-        completion_time=1,
-        outcome=Outcome.OK,
-        group="g",
-        **more,
-    )
+    return lab.operation(1, function, 0, 1, group="g", **more)
 
 
 def test_rows_of_members_are_told() -> None:

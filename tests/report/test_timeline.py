@@ -7,8 +7,9 @@ from fencepost.report.explain import explain
 from fencepost.report.timeline import as_plain, as_text, timeline
 from fencepost.report.words import EVENT_WORDS, event_in_words
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 STORY = """\
         virtual  t-0
@@ -69,16 +70,8 @@ def test_other_partitions_leave_no_trace(trace: Trace) -> None:
 def test_values_are_escaped(trace: Trace) -> None:
     """Nothing that a trace carries can write to the terminal or be taken for markup."""
     nasty = "[bold]\x1b[2J\u202e\n" + "x" * 10_000
-    evil = Operation(
-        op_id=9,
-        process=1,
-        function=Function.READ,
-        invoke_time=1,
-        completion_time=2,
-        outcome=Outcome.FAIL,
-        topic=nasty,
-        partition=0,
-        error=nasty,
+    evil = lab.operation(
+        9, Function.READ, 1, 2, process=1, outcome=Outcome.FAIL, topic=nasty, partition=0, error=nasty
     )
     skipped = Event(time=1, name=Name.FAULT_SKIPPED, cause=nasty, detail='{"fault":[1],"reason":"\\u001b["}')
     lines = timeline(evolve(trace, operations=(evil,), events=(skipped,)))
@@ -92,7 +85,7 @@ def test_values_are_escaped(trace: Trace) -> None:
 
 def test_an_empty_trace_has_a_timeline() -> None:
     """A foreign trace without events still reads."""
-    assert "seconds" in as_plain(timeline(Trace(trace_id=1, plan="", seed=1, software_version="x")))
+    assert "seconds" in as_plain(timeline(lab.trace(trace_id=1)))
 
 
 def test_every_event_name_has_words() -> None:

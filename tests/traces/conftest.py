@@ -7,24 +7,19 @@ import pytest
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 
 def _append(op_id: int, offset: int | None, *, time: int) -> Operation:
-    return Operation(
-        op_id=op_id,
+    return lab.operation(
+        *(op_id, Function.APPEND, time, None if offset is None else time + 7),
         process=op_id % 3,
-        function=Function.APPEND,
-        invoke_time=time,
-        completion_time=None if offset is None else time + 7,
         outcome=Outcome.UNKNOWN if offset is None else Outcome.OK,
-        topic="t",
-        partition=0,
+        **lab.T0,
         acks=-1,
         offset=offset,
         error="REQUEST_TIMED_OUT" if offset is None else None,
-        records=(
-            Record(topic="t", partition=0, offset=-1 if offset is None else offset, value=op_id * 1000),
-        ),
+        records=lab.records(op_id * 1000, begin=-1 if offset is None else offset),
     )
 
 
@@ -35,15 +30,10 @@ def _make_trace(trace_id: int, *, appends: int = 3, seed: int | None = None) -> 
         Record(topic="t", partition=0, offset=op, value=op * 1000, leader_epoch=1) for op in range(appends)
     )
     operations.append(
-        Operation(
-            op_id=appends + 1,
+        lab.operation(
+            *(appends + 1, Function.POLL, 1000, 1010),
             process=9,
-            function=Function.POLL,
-            invoke_time=1000,
-            completion_time=1010,
-            outcome=Outcome.OK,
-            topic="t",
-            partition=0,
+            **lab.T0,
             offset=0,
             end_offset=appends,
             strong=True,
@@ -51,38 +41,19 @@ def _make_trace(trace_id: int, *, appends: int = 3, seed: int | None = None) -> 
             positions=(Position(topic="t", partition=0, offset=0, end_offset=appends, leader_epoch=1),),
         )
     )
-    return Trace(
+    return lab.trace(
+        operations,
         trace_id=trace_id,
         plan=f'{{"seed":{trace_id if seed is None else seed}}}',
         seed=trace_id if seed is None else seed,
-        software_version="test",
         claims=Claims(
             loss=(LossRange(topic="t", partition=0, start=7, end=9, reason="disk of broker 2 lost"),),
             reasons=("power loss of an ISR member",),
         ),
-        operations=tuple(operations),
         events=(
             Event(time=0, name=Name.PHASE, cause="safety"),
-            Event(
-                time=5,
-                name=Name.BECAME_LEADER,
-                node=1,
-                topic="t",
-                partition=0,
-                leader_epoch=1,
-                offset=0,
-                isr=(1, 2),
-            ),
-            Event(
-                time=11,
-                name=Name.APPENDED,
-                node=1,
-                topic="t",
-                partition=0,
-                offset=0,
-                values=(0, 1000),
-                cause="leader",
-            ),
+            lab.event(5, Name.BECAME_LEADER, 1, leader_epoch=1, offset=0, isr=(1, 2), **lab.T0),
+            lab.event(11, Name.APPENDED, 1, offset=0, values=(0, 1000), cause="leader", **lab.T0),
             Event(time=1000, name=Name.PHASE, cause="end"),
         ),
     )

@@ -21,6 +21,7 @@ from fencepost.traces.rows import rows_of, trace_of
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import chunks_of, rows_of_tables, tables_of, traces_of_tables
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 INTS = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=8)
@@ -177,11 +178,7 @@ def test_the_digest_ignores_the_hash_seed(hash_seed: str) -> None:
 
 @pytest.mark.parametrize(
     ("change", "column"),
-    [
-        ({"op_id": 2**63}, "op_id"),
-        ({"topic": 7}, "topic"),
-        ({"records": (Record(topic="t", partition=0, offset=0, value=2**70),)}, "value"),
-    ],
+    [({"op_id": 2**63}, "op_id"), ({"topic": 7}, "topic"), ({"records": lab.records(2**70)}, "value")],
 )
 def test_a_value_without_a_place_is_refused_by_column(make_trace, change: dict, column: str) -> None:
     """A value that no column can hold is refused, naming the column."""

@@ -17,6 +17,7 @@ from fencepost.traces.trace import Trace
 from fencepost.viewer.moments import Kind, moments_of
 from fencepost.viewer.page import write_page
 from fencepost.viewer.view import Shown
+from tests.checkers import lab
 
 RUNS = {
     "kip_101": (20, "default", ("KIP-101",)),
@@ -54,13 +55,9 @@ def foreign_trace() -> Trace:
 
     def append(op_id: int, at: int, offset: int, value: int) -> Operation:
         record = Record(topic="orders", partition=0, offset=offset, value=value)
-        return Operation(
-            op_id=op_id,
+        return lab.operation(
+            *(op_id, Function.APPEND, at, at + 5),
             process=op_id % 3,
-            function=Function.APPEND,
-            invoke_time=at,
-            completion_time=at + 5,
-            outcome=Outcome.OK,
             acks=-1,
             topic="orders",
             partition=0,
@@ -68,31 +65,22 @@ def foreign_trace() -> Trace:
             records=(record,),
         )
 
-    read = Operation(
-        op_id=9,
+    read = lab.operation(
+        *(9, Function.POLL, 100, 110),
         process=3,
-        function=Function.POLL,
-        invoke_time=100,
-        completion_time=110,
-        outcome=Outcome.OK,
         topic="orders",
         partition=0,
         offset=0,
         end_offset=4,
-        records=tuple(
-            Record(topic="orders", partition=0, offset=offset, value=value)
-            for offset, value in enumerate((10, 11, 99, 13))
-        ),
+        records=lab.records(*(10, 11, 99, 13), topic="orders"),
     )
     appends = [append(n, 10 * n, n, 10 + n) for n in range(4)]
-    return Trace(
+    return lab.trace(
+        (*appends, append(4, 50, 2, 99), read),
         trace_id=7,
-        plan="",
         seed=0,
         target="somebody's log",
-        software_version="",
         profile="imported",
-        operations=(*appends, append(4, 50, 2, 99), read),
     )
 
 
@@ -172,15 +160,8 @@ def transactional_trace() -> Trace:
         ] + [event(time + 3, Name.HIGH_WATERMARK, 1, high_watermark=offset + len(values), cause="leader")]
 
     events = [
-        Event(
-            time=0,
-            name=Name.PARTITION_STATE,
-            node=1,
-            leader=1,
-            leader_epoch=0,
-            controller_epoch=1,
-            isr=(1, 2),
-            **place,
+        lab.event(
+            0, Name.PARTITION_STATE, 1, leader=1, leader_epoch=0, controller_epoch=1, isr=(1, 2), **place
         ),
         event(1, Name.BECAME_LEADER, 1, leader=1, offset=0, high_watermark=0),
         event(2, Name.BECAME_FOLLOWER, 2, leader=1, offset=0, high_watermark=0),
@@ -194,23 +175,12 @@ def transactional_trace() -> Trace:
         op_id: int, process: int, function: Function, begin: int, end: int | None, **more: Any
     ) -> Operation:
         outcome = more.pop("outcome", Outcome.OK)
-        return Operation(
-            op_id=op_id,
-            process=process,
-            function=function,
-            invoke_time=begin,
-            completion_time=end,
-            outcome=outcome,
-            **more,
-        )
+        return lab.operation(op_id, function, begin, end, process=process, outcome=outcome, **more)
 
     def append(
         op_id: int, process: int, at: int, offset: int, values: tuple[int, ...], epoch: int
     ) -> Operation:
-        records = tuple(
-            Record(topic="t", partition=0, offset=offset + index, value=value)
-            for index, value in enumerate(values)
-        )
+        records = lab.records(*values, begin=offset)
         numbered = {"producer_id": 1000 + process, "producer_epoch": epoch, "sequence": 0, "acks": -1}
         return one(
             op_id,
@@ -242,15 +212,13 @@ def transactional_trace() -> Trace:
         append(8, 2, 92, 7, (40,), 1),
         poll(10, 120, 5, 9, (0, 10), (1, 11)),
     )
-    return Trace(
+    return lab.trace(
+        operations,
         trace_id=24,
-        plan="",
         seed=0,
         target="a recording",
-        software_version="",
         profile="imported",
         concurrent_processes=True,
-        operations=operations,
         events=tuple(events),
     )
 

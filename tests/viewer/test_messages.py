@@ -4,10 +4,10 @@ import pytest
 from attrs import evolve
 
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.trace import Trace
+from fencepost.traces.operations import Function, Outcome
 from fencepost.viewer.messages import Fate, MessageKind, messages_of
 from fencepost.viewer.moments import moments_of
+from tests.checkers import lab
 
 MS = 1_000_000
 T0 = {"topic": "t", "partition": 0}
@@ -15,7 +15,7 @@ T0 = {"topic": "t", "partition": 0}
 
 def found(*events, operations=()):
     """The messages of a small trace, with times in place of steps."""
-    trace = Trace(trace_id=1, plan="", seed=1, software_version="", operations=operations, events=events)
+    trace = lab.trace(operations, trace_id=1, events=events)
     moments = moments_of(trace)
     return [
         evolve(one, sent=moments.all[one.sent].time // MS, arrived=moments.all[one.arrived].time // MS)
@@ -25,13 +25,10 @@ def found(*events, operations=()):
 
 def append(outcome, completion, acks=-1):
     """An append of two records, invoked at 10 ms."""
-    records = tuple(Record(topic="t", partition=0, offset=-1, value=value) for value in (5, 6))
-    return Operation(
-        op_id=1,
+    records = lab.records(*(5, 6), begin=-1)
+    return lab.operation(
+        *(1, Function.APPEND, 10 * MS, completion),
         process=4,
-        function=Function.APPEND,
-        invoke_time=10 * MS,
-        completion_time=completion,
         outcome=outcome,
         acks=acks,
         offset=0,
@@ -42,23 +39,12 @@ def append(outcome, completion, acks=-1):
 
 def appended(at, node=1, cause="leader"):
     """The records of `append` reach a log."""
-    return Event(
-        time=at * MS,
-        name=Name.APPENDED,
-        node=node,
-        offset=0,
-        values=(5, 6),
-        leader_epoch=0,
-        cause=cause,
-        **T0,
-    )
+    return lab.event(at * MS, Name.APPENDED, node, offset=0, values=(5, 6), leader_epoch=0, cause=cause, **T0)
 
 
 def mark(at, high_watermark):
     """The leader's high watermark moves."""
-    return Event(
-        time=at * MS, name=Name.HIGH_WATERMARK, node=1, high_watermark=high_watermark, cause="leader", **T0
-    )
+    return lab.event(at * MS, Name.HIGH_WATERMARK, 1, high_watermark=high_watermark, cause="leader", **T0)
 
 
 def ways(messages):
@@ -105,22 +91,11 @@ def test_a_copy_leaves_when_the_leader_held_it_and_the_follower_followed():
 def test_a_leader_and_isr_leaves_after_the_write_and_may_be_late():
     """It is drawn from the state's write to where it is obeyed; more than a second is late."""
     elected = Event(time=1 * MS, name=Name.CONTROLLER_ELECTED, node=3, controller_epoch=7)
-    state = Event(
-        time=5 * MS,
-        name=Name.PARTITION_STATE,
-        node=3,
-        leader=1,
-        leader_epoch=4,
-        controller_epoch=7,
-        isr=(1,),
-        **T0,
+    state = lab.event(
+        5 * MS, Name.PARTITION_STATE, 3, leader=1, leader_epoch=4, controller_epoch=7, isr=(1,), **T0
     )
-    obeys = Event(
-        time=2000 * MS,
-        name=Name.CONTROL_REQUEST_APPLIED,
-        node=1,
-        controller_epoch=7,
-        cause="LeaderAndIsrRequest",
+    obeys = lab.event(
+        2000 * MS, Name.CONTROL_REQUEST_APPLIED, 1, controller_epoch=7, cause="LeaderAndIsrRequest"
     )
     leads = Event(time=2000 * MS, name=Name.BECAME_LEADER, node=1, leader_epoch=4, **T0)
     control = [one for one in found(elected, state, obeys, leads) if one.kind is MessageKind.CONTROL]

@@ -7,8 +7,8 @@ import pytest
 from fencepost.checkers.linearizability import judge_trace
 from fencepost.checkers.models import model_named
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.trace import Trace
 from fencepost.viewer.sequential import MOST_DRAWN, sequential_of
+from tests.checkers import lab
 
 
 def history(seed, operations, *, wrong):
@@ -37,7 +37,7 @@ def history(seed, operations, *, wrong):
             )
         )
         time += length
-    return Trace(trace_id=1, plan="", seed=0, software_version="", operations=tuple(rows))
+    return lab.trace(rows, trace_id=1, seed=0)
 
 
 def drawn(trace):

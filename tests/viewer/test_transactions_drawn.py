@@ -4,10 +4,11 @@ trace."""
 import pytest
 from attrs import evolve
 
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.viewer.page import write_page
 from fencepost.viewer.view import Shown, view_of
+from tests.checkers import lab
 from tests.viewer.browser import all_of_them, move_to, needs_chromium, opened
 
 pytestmark = needs_chromium
@@ -98,10 +99,10 @@ def test_a_value_that_stands_in_two_partitions_has_a_writer_in_each(chromium, sh
         records=tuple(evolve(record, partition=1) for record in first.records),
     )
     appended = [
-        Event(
-            time=at,
-            name=Name.APPENDED,
-            node=1,
+        lab.event(
+            at,
+            Name.APPENDED,
+            1,
             topic="orders",
             partition=partition,
             offset=0,

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 from attrs import evolve
 
-from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.events import Name
+from fencepost.traces.operations import Function, Outcome, Record
 from fencepost.viewer.replica_logs import BlockLog, Gone
 from fencepost.viewer.view import MOST_BYTES, Shown, view_of
 from fencepost.viewer.windows import windows
+from tests.checkers import lab
 
 KINDS = ("kip_101", "fenced_controller", "no_progress", "group", "producer")
 
@@ -178,29 +179,20 @@ def large_trace(operations, events):
     chance = random.Random(7)
     rows, told, offset = [], [], 0
     told.append(
-        Event(
-            time=0,
-            name=Name.PARTITION_STATE,
-            node=1,
-            topic="t",
-            partition=0,
-            leader=1,
-            leader_epoch=0,
-            controller_epoch=1,
-            isr=(1, 2, 3),
+        lab.event(
+            0, Name.PARTITION_STATE, 1, leader=1, leader_epoch=0, controller_epoch=1, isr=(1, 2, 3), **lab.T0
         )
     )
     told += [
-        Event(
-            time=0,
-            name=Name.BECAME_LEADER if node == 1 else Name.BECAME_FOLLOWER,
-            node=node,
-            topic="t",
-            partition=0,
+        lab.event(
+            0,
+            Name.BECAME_LEADER if node == 1 else Name.BECAME_FOLLOWER,
+            node,
             leader=1,
             leader_epoch=0,
             offset=0,
             high_watermark=0,
+            **lab.T0,
         )
         for node in (1, 2, 3)
     ]
@@ -213,15 +205,10 @@ def large_trace(operations, events):
                 for place in range(max(0, offset - 40), offset)
             )
             rows.append(
-                Operation(
-                    op_id=number,
+                lab.operation(
+                    *(number, Function.POLL, at_time, at_time + 5_000_000),
                     process=number % 4,
-                    function=Function.POLL,
-                    invoke_time=at_time,
-                    completion_time=at_time + 5_000_000,
-                    outcome=Outcome.OK,
-                    topic="t",
-                    partition=0,
+                    **lab.T0,
                     offset=max(0, offset - 40),
                     end_offset=offset,
                     node=1,
@@ -229,21 +216,13 @@ def large_trace(operations, events):
                 )
             )
             continue
-        records = tuple(
-            Record(topic="t", partition=0, offset=offset + index, value=value)
-            for index, value in enumerate(values)
-        )
+        records = lab.records(*values, begin=offset)
         rows.append(
-            Operation(
-                op_id=number,
+            lab.operation(
+                *(number, Function.APPEND, at_time, at_time + 5_000_000),
                 process=number % 4,
-                function=Function.APPEND,
-                invoke_time=at_time,
-                completion_time=at_time + 5_000_000,
-                outcome=Outcome.OK,
                 acks=-1,
-                topic="t",
-                partition=0,
+                **lab.T0,
                 offset=offset,
                 node=1,
                 records=records,
@@ -251,38 +230,36 @@ def large_trace(operations, events):
         )
         for node in (1, 2, 3):
             told.append(
-                Event(
-                    time=at_time + node * 1_000_000,
-                    name=Name.APPENDED,
-                    node=node,
-                    topic="t",
-                    partition=0,
+                lab.event(
+                    at_time + node * 1_000_000,
+                    Name.APPENDED,
+                    node,
                     leader_epoch=0,
                     offset=offset,
                     values=values,
                     cause="leader" if node == 1 else "follower",
+                    **lab.T0,
                 )
             )
         offset += len(values)
         told.append(
-            Event(
-                time=at_time + 4_000_000,
-                name=Name.HIGH_WATERMARK,
-                node=1,
-                topic="t",
-                partition=0,
+            lab.event(
+                at_time + 4_000_000,
+                Name.HIGH_WATERMARK,
+                1,
                 leader_epoch=0,
                 high_watermark=offset,
                 cause="leader",
+                **lab.T0,
             )
         )
     end = told[-1].time
     while len(told) < events:
         told.append(
-            Event(
-                time=chance.randint(1, end),
-                name=Name.CONTROL_REQUEST_APPLIED,
-                node=chance.randint(1, 3),
+            lab.event(
+                chance.randint(1, end),
+                Name.CONTROL_REQUEST_APPLIED,
+                chance.randint(1, 3),
                 controller_epoch=1,
                 cause="UpdateMetadataRequest",
             )

@@ -4,6 +4,7 @@ import random
 
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, Trace
+from tests.checkers import lab
 
 F, State = Function, Outcome
 
@@ -175,7 +176,7 @@ def history(seed: int) -> Trace:
                 producer_id=1,
                 producer_epoch=epoch if draw.random() < 0.8 else max(0, epoch - 1),
                 result=draw.choice([f"in-{source}"] * 9 + [None, f"in-0{source}", f"in-{source} in-0@0"]),
-                records=(Record(topic="out", partition=number, offset=told, value=made),),
+                records=lab.records(made, begin=told, topic="out", partition=number),
             )
         row(
             F.COMMIT,
@@ -240,12 +241,9 @@ def history(seed: int) -> Trace:
                 if draw.random() < 0.2:
                     break
     draw.shuffle(rows)
-    return Trace(
+    return lab.trace(
+        rows,
         trace_id=seed,
-        plan="",
-        seed=seed,
-        software_version="",
-        operations=tuple(rows),
         claims=Claims(
             retention=draw.random() < 0.1,
             compacted=(draw.choice(["in", "out"]),) if draw.random() < 0.1 else (),

@@ -7,25 +7,19 @@ from attrs import evolve
 
 from fencepost.checkers.exactly_once import judge_table, judge_trace, judge_traces, places
 from fencepost.checkers.exactly_once.places import Named, places_of, sources_of
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Function, Outcome, Position, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
-from fencepost.traces.trace import Claims, LossRange, Trace
+from fencepost.traces.trace import Claims, LossRange
+from tests.checkers import lab
 
 F, OK = Function, Outcome.OK
 
 
 def row(op_id, function, at, until=None, outcome=OK, **columns):
     """An operation."""
-    columns.setdefault("process", 0)
-    return Operation(
-        op_id=op_id,
-        function=function,
-        invoke_time=at,
-        completion_time=at + 1 if until is None else until,
-        outcome=outcome,
-        **columns,
-    )
+    columns = {"process": 0, "outcome": outcome} | columns
+    return lab.operation(op_id, function, at, at + 1 if until is None else until, **columns)
 
 
 def records(topic, *pairs, partition=0):
@@ -69,7 +63,7 @@ def poll(op_id, at, start, *pairs, topic="out", partition=0, **columns):
 
 def trace(*rows, **claims):
     """A history."""
-    return Trace(trace_id=5, plan="", seed=0, software_version="", operations=rows, claims=Claims(**claims))
+    return lab.trace(rows, trace_id=5, seed=0, claims=Claims(**claims))
 
 
 def findings(*rows, **claims):
@@ -292,30 +286,15 @@ def test_places_that_fit_no_product():
         offset=np.array([0, 3, most, -1, 0, 0]),
         topics=("b", "a"),
     )
-    logs, (places,) = places_of((named,))
-    assert [logs.named(int(log)) for log in places.log[:4]] == [
-        (1, "b", 0),
-        (0, "b", 7),
-        (0, "a", 0),
-        (0, "b", 0),
-    ]
-    assert places.log[4:].tolist() == [-1, -1]
-    assert np.argsort(places.key[:4]).tolist() == [2, 3, 1, 0]
-    small = Named(
-        trace=named.trace,
-        topic=named.topic,
-        partition=named.partition % 8,
-        offset=named.offset % 5,
-        topics=named.topics,
-    )
-    logs, (places,) = places_of((small,))
-    assert [logs.named(int(log)) for log in places.log[:4]] == [
-        (1, "b", 0),
-        (0, "b", 7),
-        (0, "a", 0),
-        (0, "b", 0),
-    ]
-    assert np.argsort(places.key[:4]).tolist() == [2, 3, 1, 0]
+    small = evolve(named, partition=named.partition % 8, offset=named.offset % 5)
+    for each in (named, small):
+        logs, (places,) = places_of((each,))
+        assert [logs.named(int(log)) for log in places.log[:4]] == [
+            *((1, "b", 0), (0, "b", 7), (0, "a", 0), (0, "b", 0))
+        ]
+        assert np.argsort(places.key[:4]).tolist() == [2, 3, 1, 0]
+        if each is named:
+            assert places.log[4:].tolist() == [-1, -1]
 
 
 def test_places_that_nearly_fit_a_product():
@@ -330,10 +309,7 @@ def test_places_that_nearly_fit_a_product():
     )
     logs, (places,) = places_of((named,))
     assert [logs.named(int(log)) for log in places.log[:5]] == [
-        (0, "d", most),
-        (0, "d", most),
-        (0, "c", most),
-        (0, "b", most),
+        *((0, name, most) for name in "ddcb"),
         (0, "a", 0),
     ]
     assert np.argsort(places.key[:5]).tolist() == [4, 3, 2, 1, 0] and places.log[5] == -1

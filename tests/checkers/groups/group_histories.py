@@ -4,6 +4,7 @@ from typing import Any
 
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 
@@ -13,19 +14,10 @@ def op(
 ) -> Operation:
     """An operation of a member at its own moment, ok unless told otherwise; the process is the member's
     number."""
-    times = at or (10 * op_id, 10 * op_id + 5)
-    more.setdefault("outcome", OK)
+    begin, end = at or (10 * op_id, 10 * op_id + 5)
     more.setdefault("process", int(member[1:] or 0) if member else 0)
-    return Operation(
-        op_id=op_id,
-        function=function,
-        invoke_time=times[0],
-        completion_time=times[1],
-        group="g",
-        member=member,
-        generation=generation,
-        **more,
-    )
+    of = {"group": "g", "member": member, "generation": generation}
+    return lab.operation(op_id, function, begin, end, **of, **more)
 
 
 def join(op_id: int, member: str, generation: int, *partitions: int, **more: Any) -> Operation:
@@ -54,31 +46,21 @@ def got(
 
 def append(op_id: int, offset: int, **more: Any) -> Operation:
     """An acknowledged append of one record to t-0."""
-    return Operation(
-        op_id=op_id,
+    return lab.operation(
+        *(op_id, Function.APPEND, 0, 1),
         process=99,
-        function=Function.APPEND,
-        invoke_time=0,
-        completion_time=1,
-        outcome=OK,
         acks=-1,
-        topic="t",
-        partition=0,
+        **lab.T0,
         offset=offset,
-        records=(Record(topic="t", partition=0, offset=offset, value=100 + offset),),
+        records=lab.records(100 + offset, begin=offset),
         **more,
     )
 
 
 def crash(op_id: int, member: str) -> Operation:
     """The member's client was torn down."""
-    return Operation(
-        op_id=op_id,
-        process=int(member[1:]),
-        function=Function.CRASH,
-        invoke_time=10 * op_id,
-        completion_time=10 * op_id + 1,
-        outcome=UNKNOWN,
+    return lab.operation(
+        op_id, Function.CRASH, 10 * op_id, 10 * op_id + 1, process=int(member[1:]), outcome=UNKNOWN
     )
 
 
@@ -88,11 +70,28 @@ def trace(
     """A trace of these operations with these claims."""
     if loss:
         claims["loss"] = (LossRange(topic="t", partition=0, start=loss[0], end=loss[1], reason="a test"),)
-    return Trace(
-        trace_id=trace_id,
-        plan="",
-        seed=trace_id,
-        software_version="test",
-        operations=operations,
-        claims=Claims(**claims),
-    )
+    return lab.trace(operations, trace_id=trace_id, claims=Claims(**claims))
+
+
+MAKERS = {"join": join, "got": got, "commit": commit, "fetch": fetch, "crash": crash}
+
+
+def told(words: str) -> list[Operation]:
+    """Operations in words, numbered from 1: `function [member generation] numbers [column=value]`, with `; `
+    between them. `7:` before one gives it that number, and `-` stands for none."""
+    made, number = [], 0
+    for one in words.split("; "):
+        given, colon, rest = one.rpartition(":")
+        number = int(given) if colon else number + 1
+        function, *values = rest.split()
+        columns = dict(value.split("=") for value in values if "=" in value)
+        more: dict[str, Any] = {name: int(value) for name, value in columns.items() if value.isdigit()}
+        if "at" in columns:
+            more["at"] = tuple(map(int, columns["at"].split("-")))
+        if "outcome" in columns:
+            more["outcome"] = Outcome(columns["outcome"])
+        plain = [value for value in values if "=" not in value]
+        member = [] if function == "fetch" else [plain.pop(0).removeprefix("-")]
+        numbers = [None if value == "-" else int(value) for value in plain]
+        made.append(MAKERS[function](number, *member, *numbers, **more))
+    return made

@@ -1,7 +1,7 @@
 """In which mode a commit was made: what it excuses, and beyond what it may not be."""
 
 import pytest
-from group_histories import append, commit, fetch, got, trace
+from group_histories import append, commit, fetch, got, told, trace
 
 from fencepost.checkers.groups import group_facts, judge_trace
 from fencepost.traces.operations import Operation
@@ -27,8 +27,7 @@ def test_only_a_commit_before_processing_excuses_a_gap(mode: str | None, excused
     jumped = (
         got(1, "m1", 1, 0),
         commit(2, "m1", 1, 3, argument=mode),
-        fetch(3, 3, process=2),
-        got(4, "m2", 2, 3, 4),
+        *told("3:fetch 3 process=2; got m2 2 3 4"),
     )
     assert ("processing_gap" in found(*jumped)) is not excused
     gaps = [fact for fact in group_facts(trace(*FIVE, *jumped)) if fact.kind == "gap"]

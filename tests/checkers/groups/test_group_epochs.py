@@ -2,27 +2,24 @@
 the histories of groups."""
 
 from attrs import evolve
-from group_histories import commit, fetch, join
+from group_histories import commit, fetch, join, told
 
 from fencepost.checkers.groups import judge_trace
 from fencepost.traces.operations import Operation, Outcome
-from fencepost.traces.trace import Claims, LossRange, Trace
+from fencepost.traces.trace import Claims, LossRange
+from tests.checkers import lab
 
 
 def anomalies(*operations: Operation, **more: object) -> set[str]:
     """What the judge finds."""
-    trace = Trace(trace_id=1, plan="", seed=1, software_version="", operations=operations, **more)
+    trace = lab.trace(operations, trace_id=1, **more)
     return {finding.anomaly for finding in judge_trace(trace).findings}
 
 
 def test_a_coordinator_of_the_past_is_judged_by_its_own_epoch() -> None:
     """Rule: who has not heard of its successor may answer what was true before; from the same epoch on it
     must not."""
-    history = [
-        join(1, "m1", 1, 0),
-        commit(2, "m1", 1, 5, leader_epoch=1),
-        commit(3, "m1", 1, 9, leader_epoch=2),
-    ]
+    history = [*told("join m1 1 0; commit m1 1 5 leader_epoch=1; commit m1 1 9 leader_epoch=2")]
     assert anomalies(*history, fetch(4, 5, leader_epoch=1)) == set()
     assert anomalies(*history, fetch(4, 5, leader_epoch=2)) == {"committed_offset_lost"}
     assert anomalies(*history, fetch(4, 5)) == {"committed_offset_lost"}

@@ -5,7 +5,7 @@ from itertools import combinations, permutations, product
 from random import Random
 
 import pytest
-from group_histories import OK, UNKNOWN, commit, fetch, join, trace
+from group_histories import OK, UNKNOWN, commit, fetch, join, told, trace
 
 from fencepost.checkers.groups import judge_trace
 from fencepost.traces.operations import Function, Operation
@@ -15,8 +15,7 @@ NOT_LINEARIZABLE = "committed_offset_not_linearizable"
 TIMED_OUT = (
     join(1, "m1", 1, 0, leader_epoch=0),
     commit(2, "m1", 1, 5, outcome=UNKNOWN, at=(20, None)),
-    join(3, "m2", 2, 0, leader_epoch=0),
-    fetch(4, None, leader_epoch=0),
+    *told("3:join m2 2 0 leader_epoch=0; fetch - leader_epoch=0"),
 )
 """Seed 3433: the commit stands in the log before generation 2, whose member is told that nothing is
 committed."""
@@ -42,17 +41,14 @@ CASES: list[tuple[str, tuple[Operation, ...], list[str]]] = [
         (
             commit(1, "m1", 1, 3, leader_epoch=0),
             TIMED_OUT[1],
-            join(3, "m2", 2, 0),
-            fetch(4, 3),
-            fetch(6, 5, leader_epoch=1),
+            *told("3:join m2 2 0; fetch 3; 6:fetch 5 leader_epoch=1"),
         ),
         [],
     ),
     (
         "loaded before it was written, for a lower generation was joined there",
         (
-            join(1, "m2", 2, 0, at=(10, 15), leader_epoch=0),
-            join(2, "m1", 1, 0, at=(12, 40), leader_epoch=1),
+            *told("join m2 2 0 at=10-15 leader_epoch=0; join m1 1 0 at=12-40 leader_epoch=1"),
             commit(3, "m2", 2, 5, outcome=UNKNOWN, at=(16, None)),
             join(4, "m3", 3, 0, at=(17, 18), leader_epoch=0),
             fetch(5, None, at=(19, 20), leader_epoch=0),
@@ -62,12 +58,7 @@ CASES: list[tuple[str, tuple[Operation, ...], list[str]]] = [
     ),
     (
         "then a commit without a generation, which nothing fences",
-        (
-            *TIMED_OUT,
-            fetch(6, 5, leader_epoch=1),
-            commit(7, "", None, 8, leader_epoch=1),
-            fetch(8, 8, leader_epoch=1),
-        ),
+        (*TIMED_OUT, *told("6:fetch 5 leader_epoch=1; commit - - 8 leader_epoch=1; fetch 8 leader_epoch=1")),
         [],
     ),
     (
@@ -102,20 +93,13 @@ CASES: list[tuple[str, tuple[Operation, ...], list[str]]] = [
         (
             join(1, "m2", 2, 0, leader_epoch=0),
             commit(2, "m1", 1, 5, outcome=UNKNOWN, at=(20, None)),
-            fetch(3, None, leader_epoch=0),
-            fetch(4, 5, leader_epoch=1),
+            *told("3:fetch - leader_epoch=0; fetch 5 leader_epoch=1"),
         ),
         [NOT_LINEARIZABLE],
     ),
     (
         "where no epochs are told, it is one register",
-        (
-            *(join(n, f"m{n}", n, 0) for n in (1,)),
-            TIMED_OUT[1],
-            join(3, "m2", 2, 0),
-            fetch(4, None),
-            fetch(6, 5),
-        ),
+        (*(join(n, f"m{n}", n, 0) for n in (1,)), TIMED_OUT[1], *told("3:join m2 2 0; fetch -; 6:fetch 5")),
         [NOT_LINEARIZABLE],
     ),
 ]

@@ -3,7 +3,7 @@ does not."""
 
 import pytest
 from attrs import evolve
-from group_histories import UNKNOWN, append, commit, fetch, got, join, trace
+from group_histories import append, commit, fetch, got, join, told, trace
 
 from fencepost.checkers.groups import group_facts, judge, judge_trace
 from fencepost.checkers.verdict import Decision
@@ -19,36 +19,18 @@ CASES: list[tuple[str, list[tuple[str, int, tuple[int, ...]]], Trace]] = [
     (
         "a member begins when it joins",
         [],
-        trace(
-            join(1, "m1", 1, 0),
-            got(2, "m1", 1, 0, 1),
-            join(3, "m2", 2, 0),
-            commit(4, "m2", 2, 2, at=(36, 38)),
-            got(5, "m2", 2, 0),
-        ),
+        trace(*told("join m1 1 0; got m1 1 0 1; join m2 2 0; commit m2 2 2 at=36-38; got m2 2 0")),
     ),
     (
         "what is committed is what comes next",
         [],
-        trace(
-            join(1, "m1", 1, 0),
-            got(2, "m1", 1, 0),
-            commit(3, "m1", 1, 0),
-            join(4, "m2", 2, 0),
-            got(5, "m2", 2, 0),
-        ),
+        trace(*told("join m1 1 0; got m1 1 0; commit m1 1 0; join m2 2 0; got m2 2 0")),
     ),
     (
         "the first of two that came again",
         [("reprocessed_after_commit", 0, (6, 4, 2))],
         trace(
-            join(1, "m1", 1, 0),
-            got(2, "m1", 1, 0),
-            got(3, "m1", 1, 1),
-            commit(4, "m1", 1, 2),
-            join(5, "m2", 2, 0),
-            got(6, "m2", 2, 0),
-            got(7, "m2", 2, 1),
+            *told("join m1 1 0; got m1 1 0; got m1 1 1; commit m1 1 2; join m2 2 0; got m2 2 0; got m2 2 1")
         ),
     ),
     (
@@ -76,22 +58,14 @@ CASES: list[tuple[str, list[tuple[str, int, tuple[int, ...]]], Trace]] = [
         "the earliest of three, whatever their offsets",
         [],
         trace(
-            *FIVE,
-            *JUMPED,
-            commit(3, "m1", 1, 7, at=(30, 70)),
-            commit(4, "m1", 1, 5, at=(20, 70)),
-            commit(5, "m1", 1, 3, at=(25, 70)),
+            *FIVE, *JUMPED, *told("3:commit m1 1 7 at=30-70; commit m1 1 5 at=20-70; commit m1 1 3 at=25-70")
         ),
     ),
     (
         "the earliest of three, the last one late",
         [],
         trace(
-            *FIVE,
-            *JUMPED,
-            commit(3, "m1", 1, 7, at=(30, 70)),
-            commit(4, "m1", 1, 5, at=(20, 70)),
-            commit(5, "m1", 1, 3, at=(50, 70)),
+            *FIVE, *JUMPED, *told("3:commit m1 1 7 at=30-70; commit m1 1 5 at=20-70; commit m1 1 3 at=50-70")
         ),
     ),
     (
@@ -102,18 +76,12 @@ CASES: list[tuple[str, list[tuple[str, int, tuple[int, ...]]], Trace]] = [
     (
         "sent again after a higher one of which nothing was heard",
         [],
-        trace(
-            commit(1, "m1", 1, 3), commit(2, "m1", 1, 5, outcome=UNKNOWN), commit(3, "m1", 1, 4, attempts=2)
-        ),
+        trace(*told("commit m1 1 3; commit m1 1 5 outcome=unknown; commit m1 1 4 attempts=2")),
     ),
     (
         "sent again before the higher one was acknowledged",
         [],
-        trace(
-            commit(1, "m1", 1, 3),
-            commit(2, "m1", 1, 5, at=(20, 40)),
-            commit(3, "m1", 1, 4, at=(30, 35), attempts=2),
-        ),
+        trace(*told("commit m1 1 3; commit m1 1 5 at=20-40; commit m1 1 4 at=30-35 attempts=2")),
     ),
     (
         "what commits no offset takes nothing back",
@@ -139,27 +107,22 @@ CASES: list[tuple[str, list[tuple[str, int, tuple[int, ...]]], Trace]] = [
         "fetches that tell no epoch are asked all the same",
         [("committed_offset_not_linearizable", -1, (2, 3, 4))],
         trace(
-            commit(1, "m1", 1, 1, at=(10, 60), leader_epoch=1),
-            commit(2, "m1", 1, 2, at=(10, 60), leader_epoch=1),
-            fetch(3, 1, at=(61, 62)),
-            fetch(4, 2, at=(63, 64)),
-            fetch(5, 1, at=(65, 66)),
+            *told(
+                "commit m1 1 1 at=10-60 leader_epoch=1; commit m1 1 2 at=10-60 leader_epoch=1; "
+                "fetch 1 at=61-62; fetch 2 at=63-64; fetch 1 at=65-66"
+            )
         ),
     ),
     ("generation 0 is one", [("unassigned_poll", 0, (2, 1))], trace(join(1, "m1", 0, 1), got(2, "m1", 0, 0))),
     (
         "loss from the committed offset on leaves the position where it is",
         [("reprocessed_after_commit", 1, (4, 2, 1))],
-        trace(
-            got(1, "m1", 1, 0, 1), commit(2, "m1", 1, 2), join(3, "m2", 2, 0), got(4, "m2", 2, 1), loss=(2, 3)
-        ),
+        trace(*told("got m1 1 0 1; commit m1 1 2; join m2 2 0; got m2 2 1"), loss=(2, 3)),
     ),
     (
         "and one offset below it does not",
         [],
-        trace(
-            got(1, "m1", 1, 0, 1), commit(2, "m1", 1, 2), join(3, "m2", 2, 0), got(4, "m2", 2, 1), loss=(1, 3)
-        ),
+        trace(*told("got m1 1 0 1; commit m1 1 2; join m2 2 0; got m2 2 1"), loss=(1, 3)),
     ),
     (
         "a partition alone names none either",
@@ -183,11 +146,7 @@ CASES: list[tuple[str, list[tuple[str, int, tuple[int, ...]]], Trace]] = [
             fetch(2, None),
         ),
     ),
-    (
-        "sent again, and higher",
-        [],
-        trace(commit(1, "m1", 1, 3), commit(2, "m1", 1, 5), commit(3, "m1", 1, 6, attempts=2)),
-    ),
+    ("sent again, and higher", [], trace(*told("commit m1 1 3; commit m1 1 5; commit m1 1 6 attempts=2"))),
     (
         "what coordinators of one epoch answer is held against each other",
         [("committed_offset_not_linearizable", -1, (2, 3, 4))],
@@ -217,11 +176,7 @@ FACTS: list[tuple[str, tuple[str, str, tuple[int, ...]], Trace]] = [
     (
         "the second incarnation of three was over when the third began",
         ("reprocessed", "crash", (3, 2)),
-        trace(
-            got(1, "m1", None, 0, process=1),
-            got(2, "m1", None, 1, process=1, session=1),
-            got(3, "m1", None, 1, process=1, session=2),
-        ),
+        trace(*told("got m1 - 0 process=1; got m1 - 1 process=1 session=1; got m1 - 1 process=1 session=2")),
     ),
     (
         "of commits that began together the first by number is named",
@@ -229,9 +184,7 @@ FACTS: list[tuple[str, tuple[str, str, tuple[int, ...]], Trace]] = [
         trace(
             *FIVE,
             *JUMPED,
-            commit(5, "m1", 1, 7, at=(20, 70)),
-            commit(3, "m1", 1, 5, at=(20, 70)),
-            commit(4, "m1", 1, 3, at=(20, 70)),
+            *told("5:commit m1 1 7 at=20-70; 3:commit m1 1 5 at=20-70; commit m1 1 3 at=20-70"),
         ),
     ),
 ]
@@ -247,12 +200,10 @@ def test_facts(_: str, fact: tuple[str, str, tuple[int, ...]], history: Trace) -
 def test_a_lower_commit_may_have_come_later_by_the_clocks(uncertainty: int, convicts: bool) -> None:
     """Rule: what another clock stamped within the uncertainty may have replaced the newest commit."""
     operations = [
-        join(1, "m1", 1, 0),
-        got(2, "m1", 1, 0),
-        commit(3, "m1", 1, 0, at=(30, 38)),
-        commit(4, "m1", 1, 1, at=(40, 42)),
-        join(6, "m2", 2, 0),
-        got(7, "m2", 2, 0),
+        *told(
+            "join m1 1 0; got m1 1 0; commit m1 1 0 at=30-38; commit m1 1 1 at=40-42; "
+            "6:join m2 2 0; got m2 2 0"
+        )
     ]
     operations[2] = evolve(operations[2], clock_id=1)
     verdict = judge_trace(trace(*operations, clock_uncertainty_ns=uncertainty))

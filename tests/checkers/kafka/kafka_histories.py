@@ -5,21 +5,14 @@ from typing import Any
 
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 
 
 def op(op_id: int, function: Function, process: int, times: tuple[int, int | None], **more: Any) -> Operation:
     """An operation, ok unless told otherwise."""
-    more.setdefault("outcome", OK)
-    return Operation(
-        op_id=op_id,
-        function=function,
-        process=process,
-        invoke_time=times[0],
-        completion_time=times[1],
-        **more,
-    )
+    return lab.operation(op_id, function, *times, process=process, **more)
 
 
 def send(
@@ -39,7 +32,7 @@ def send(
         topic="t",
         partition=partition,
         offset=offset,
-        records=tuple(Record(topic="t", partition=partition, offset=-1, value=value) for value in values),
+        records=lab.records(*values, begin=-1, partition=partition),
         **more,
     )
 
@@ -98,13 +91,10 @@ def trace(
     flat = [o for item in operations for o in (item if isinstance(item, tuple) else (item,))]
     if loss:
         claims["loss"] = (LossRange(topic="t", partition=0, start=loss[0], end=loss[1], reason="a test"),)
-    return Trace(
+    return lab.trace(
+        flat,
         trace_id=trace_id,
-        plan="",
-        seed=trace_id,
-        software_version="test",
         unique_values=unique,
         concurrent_processes=any(o.function in (Function.TXN, Function.JOIN) for o in flat),
-        operations=tuple(flat),
         claims=Claims(**claims),
     )

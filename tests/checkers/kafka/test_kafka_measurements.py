@@ -8,7 +8,7 @@ from attrs import evolve
 from kafka_histories import FAIL, OK, UNKNOWN, assign, poll, send, subscribe, trace, txn
 
 from fencepost.checkers.kafka import kafka_columns_of_traces, measure_columns, measure_trace
-from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 def series(history):
@@ -162,5 +162,5 @@ def test_lag_agrees_with_its_definition_on_random_histories() -> None:
 
 def test_a_trace_without_operations_measures_nothing() -> None:
     """Where nothing was sent there is nothing unseen and no lag (found by drawing an empty trace)."""
-    measured = measure_trace(Trace(trace_id=1, plan="", seed=1, software_version="test"))
+    measured = measure_trace(lab.trace(trace_id=1))
     assert (measured.unseen, len(measured.lags.time), measured.allowed) == ((), 0, {})

@@ -9,9 +9,10 @@ from fencepost.checkers.kafka import judge as kafka_judge
 from fencepost.checkers.kafka.extras import Extras
 from fencepost.checkers.kafka.relations import KafkaColumns, kafka_columns
 from fencepost.checkers.operation_columns import OperationColumns
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
+from tests.checkers import lab
 
 
 def test_the_table_form_gives_the_same_verdicts() -> None:
@@ -34,22 +35,7 @@ def test_only_traces_with_a_rule_become_relations(monkeypatch: pytest.MonkeyPatc
     stay."""
     histories = (history for case in CASES for history in case[-2:])
     assigned = next(one for one in histories if kafka_judge.judge_trace(one).findings)
-    plain = evolve(
-        assigned,
-        operations=(
-            Operation(
-                op_id=1,
-                process=1,
-                function=Function.LIST_OFFSETS,
-                invoke_time=0,
-                completion_time=1,
-                outcome=Outcome.OK,
-                topic="t",
-                partition=0,
-                offset=0,
-            ),
-        ),
-    )
+    plain = evolve(assigned, operations=(lab.operation(1, Function.LIST_OFFSETS, 0, 1, **lab.T0, offset=0),))
     traces = [evolve(trace, trace_id=number) for number, trace in enumerate((plain, assigned, plain))]
     table = tables_of([rows_of(trace) for trace in traces]).operations
     seen: list[set[int]] = []

@@ -12,6 +12,7 @@ from attrs import evolve
 from fencepost.checkers.models import IMPOSSIBLE, Model, model_named
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 VALUES = (1, 2, 3)
 Drawn = tuple[Function, dict[str, Any], list[dict[str, Any]]]
@@ -173,15 +174,7 @@ def history(name: str, random: Random, *, most: int = 7) -> Trace:
     for op_id in range(count):
         function, asked, _ = drawn = DRAW[name](random)
         invoke, complete = sorted((random.randrange(span), random.randrange(span)))
-        operation = Operation(
-            op_id=op_id,
-            process=op_id,
-            function=function,
-            invoke_time=invoke,
-            outcome=Outcome.OK,
-            completion_time=complete,
-            **asked,
-        )
+        operation = lab.operation(op_id, function, invoke, complete, **asked)
         operations.append((random.uniform(invoke, complete), operation, drawn[2]))
     return _finished(model, operations, random, unknown)
 
@@ -234,6 +227,4 @@ def opened(operation: Operation) -> Operation:
 
 
 def _trace(operations: tuple[Operation, ...]) -> Trace:
-    return Trace(
-        trace_id=0, plan="", seed=0, software_version="", operations=operations, concurrent_processes=True
-    )
+    return lab.trace(operations, concurrent_processes=True)

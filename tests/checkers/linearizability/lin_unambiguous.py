@@ -7,8 +7,9 @@ from typing import Any
 
 from lin_histories import Drawn, _asked, _finished, _told, model_of
 
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 Interval = tuple[int, int, int]
 """A process, and when one operation of it begins and ends."""
@@ -124,14 +125,6 @@ def unambiguous(name: str, random: Random, *, most: int = 7) -> Trace:
         )
     operations = []
     for op_id, ((process, begin, end), (function, asked, answers)) in enumerate(drawn):
-        operation = Operation(
-            op_id=op_id,
-            process=process,
-            function=function,
-            invoke_time=begin,
-            outcome=Outcome.OK,
-            completion_time=end,
-            **asked,
-        )
+        operation = lab.operation(op_id, function, begin, end, process=process, **asked)
         operations.append((random.uniform(begin, end), operation, answers))
     return _finished(model, operations, random, random.choice((0.0, 0.1, 0.4)))

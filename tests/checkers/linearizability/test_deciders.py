@@ -31,8 +31,9 @@ from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models import model_named
 from fencepost.checkers.models.registers import Register
 from fencepost.checkers.verdict import Decision
-from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.trace import Trace
+from fencepost.traces.operations import Outcome
+from tests.checkers import lab
+from tests.checkers.models.models_lab import history
 
 HISTORIES = 200
 """Of each model; `make measure NAME=exact` compares 200,000."""
@@ -162,58 +163,39 @@ def _convicted(name: str):
                 yield next(iter(split(model, trace).values())), finding
 
 
-def operation(
-    op_id: int, function: str, argument=None, result=None, *, unknown: bool = False, key: str | None = None
-) -> Operation:
-    return Operation(
-        op_id=op_id,
-        process=0,
-        function=Function(function),
-        invoke_time=10 * op_id,
-        completion_time=None if unknown else 10 * op_id + 5,
-        outcome=Outcome.UNKNOWN if unknown else Outcome.OK,
-        argument=argument,
-        result=result,
-        key=key,
-    )
-
-
 AMBIGUOUS = [
-    ("register", [operation(0, "write", "1"), operation(1, "write", "1")]),
-    ("register", [operation(0, "write", "null")]),
-    ("cas-register", [operation(0, "write", "1"), operation(1, "cas", "[1, 1]", "true")]),
-    ("cas-register", [operation(0, "write", "1"), operation(1, "cas", "[1, 2]", "false")]),
-    ("key-value", [operation(0, "put", '"x"', key="k"), operation(1, "append", '"x"', key="k")]),
-    ("key-value", [operation(0, "put", '"x"', key="k"), operation(1, "put", '"xy"', key="k")]),
-    ("key-value", [operation(0, "append", '""', key="k")]),
-    ("key-value", [operation(0, "get", None, "null", key="k")]),
-    ("set", [operation(0, "add", "1"), operation(1, "add", "1")]),
-    ("set", [operation(0, "add", "1"), operation(1, "read", None, "[1]")]),
-    ("queue", [operation(0, "enqueue", "1"), operation(1, "enqueue", "1")]),
-    ("queue", [operation(0, "enqueue", "1"), operation(1, "dequeue", unknown=True)]),
-    ("unordered-queue", [operation(0, "enqueue", "1"), operation(1, "enqueue", "1")]),
-    ("unordered-queue", [operation(0, "enqueue", "1"), operation(1, "dequeue", unknown=True)]),
-    (
-        "at-least-once-queue",
-        [operation(0, "enqueue", "1"), operation(1, "dequeue", None, "1"), operation(2, "remove", "1")],
-    ),
-    ("map", [operation(0, "put", "1", key="k"), operation(1, "delete", key="k")]),
-    ("map", [operation(0, "put", "1", key="k"), operation(1, "put", "1.0", key="k")]),
-    ("append-only-list", [operation(0, "append", "1"), operation(1, "append", "1")]),
-    ("semaphore", [operation(0, "acquire", '"p"'), operation(1, "acquire", '"p"')]),
-    ("lease", [operation(0, "acquire", '"p"')]),
-    ("mutex", [operation(0, "acquire", '"p"'), operation(1, "acquire", '"p"')]),
-    ("mutex", [operation(0, "acquire", '"p"', unknown=True), operation(1, "release", '"p"')]),
-    ("fenced-lock", [operation(0, "release", '"p"')]),
-    ("counter", [operation(0, "add", "1")]),
+    ("register", "0-5 write 1; 10-15 write 1"),
+    ("register", "0-5 write null"),
+    ("cas-register", "0-5 write 1; 10-15 cas [1, 1] = true"),
+    ("cas-register", "0-5 write 1; 10-15 cas [1, 2] = false"),
+    ("key-value", '0-5 put/k "x"; 10-15 append/k "x"'),
+    ("key-value", '0-5 put/k "x"; 10-15 put/k "xy"'),
+    ("key-value", '0-5 append/k ""'),
+    ("key-value", "0-5 get/k = null"),
+    ("set", "0-5 add 1; 10-15 add 1"),
+    ("set", "0-5 add 1; 10-15 read = [1]"),
+    ("queue", "0-5 enqueue 1; 10-15 enqueue 1"),
+    ("queue", "0-5 enqueue 1; 10- lost dequeue"),
+    ("unordered-queue", "0-5 enqueue 1; 10-15 enqueue 1"),
+    ("unordered-queue", "0-5 enqueue 1; 10- lost dequeue"),
+    ("at-least-once-queue", "0-5 enqueue 1; 10-15 dequeue = 1; 20-25 remove 1"),
+    ("map", "0-5 put/k 1; 10-15 delete/k"),
+    ("map", "0-5 put/k 1; 10-15 put/k 1.0"),
+    ("append-only-list", "0-5 append 1; 10-15 append 1"),
+    ("semaphore", '0-5 acquire "p"; 10-15 acquire "p"'),
+    ("lease", '0-5 acquire "p"'),
+    ("mutex", '0-5 acquire "p"; 10-15 acquire "p"'),
+    ("mutex", '0- lost acquire "p"; 10-15 release "p"'),
+    ("fenced-lock", '0-5 release "p"'),
+    ("counter", "0-5 add 1"),
 ]
 
 
-@pytest.mark.parametrize(("name", "operations"), AMBIGUOUS)
-def test_what_is_ambiguous_is_left_to_the_search(name: str, operations) -> None:
+@pytest.mark.parametrize(("name", "words"), AMBIGUOUS)
+def test_what_is_ambiguous_is_left_to_the_search(name: str, words: str) -> None:
     """Values that do not say what belongs together are never guessed about: the general search judges, and
     the counts say so."""
-    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
+    trace = lab.trace(history(words))
     model = model_of(name)
     assert [decide(model, part) for part in split(model, trace).values()] == [None]
     judged = judge_counted(trace, model)
@@ -223,11 +205,8 @@ def test_what_is_ambiguous_is_left_to_the_search(name: str, operations) -> None:
 def test_what_completes_behind_the_shortest_prefix_still_convicts() -> None:
     """What an operation answered convicts it even where the shortest illegal prefix ends before its
     completion."""
-    add, contains = operation(0, "add", "1", "false"), operation(1, "contains", "1", "true")
-    operations = (evolve(add, completion_time=200), contains)
-    judged = judge_counted(
-        Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations), model_named("set")
-    )
+    operations = history("0-200 add 1 = false; 10-15 contains 1 = true")
+    judged = judge_counted(lab.trace(operations), model_named("set"))
     assert judged.decided == 1
     assert [set(finding.operations) for finding in judged.verdict.findings] == [{0}]
 
@@ -238,7 +217,7 @@ def test_a_derived_model_is_left_to_the_search() -> None:
     class Mine(Register):
         pass
 
-    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=(operation(0, "write", "1"),))
+    trace = lab.trace(history("0-5 write 1"))
     assert judge_counted(trace, Mine()).decided == 0
     assert judge_counted(trace, Register()).decided == 1
 

@@ -10,6 +10,7 @@ from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.report.processes import excluded_words, process_lanes
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
 WRITE, READ, CAS = Function.WRITE, Function.READ, Function.CAS
@@ -19,20 +20,12 @@ def made(
     op_id: int, function: Function, begin: int, end: int, outcome: Outcome = OK, **more: Any
 ) -> Operation:
     """An operation of a process of its own."""
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=function,
-        invoke_time=begin,
-        completion_time=end,
-        outcome=outcome,
-        **more,
-    )
+    return lab.operation(op_id, function, begin, end, outcome=outcome, **more)
 
 
 def judged(*operations: Operation, model: str = "register") -> tuple[Trace, Verdict]:
     """The trace, and what is said of it."""
-    trace = Trace(trace_id=1, plan="", seed=0, software_version="", operations=operations)
+    trace = lab.trace(operations, trace_id=1, seed=0)
     return trace, judge_trace(trace, model_named(model, {}, where="here"))
 
 

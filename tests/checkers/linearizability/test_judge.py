@@ -16,6 +16,7 @@ from fencepost.checkers.models.containers import Counter
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Claims, Trace
+from tests.checkers import lab
 
 SOON = 600
 """Seconds within which even a loaded machine has noticed a limit; no test waits for it unless something is
@@ -24,19 +25,11 @@ broken."""
 
 def operation(op_id: int, function: str, invoke: int, complete: int | None, **columns) -> Operation:
     outcome = Outcome.UNKNOWN if complete is None else Outcome.OK
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=Function(function),
-        invoke_time=invoke,
-        completion_time=complete,
-        outcome=outcome,
-        **columns,
-    )
+    return lab.operation(op_id, Function(function), invoke, complete, outcome=outcome, **columns)
 
 
 def trace_of(*operations: Operation, **columns) -> Trace:
-    return Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations, **columns)
+    return lab.trace(operations, **columns)
 
 
 def writes(count: int, *, last: int) -> Trace:

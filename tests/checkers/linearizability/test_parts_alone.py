@@ -19,7 +19,7 @@ from fencepost.checkers.models import IMPOSSIBLE, Call, Model, model_named
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 MIB = 1 << 20
 FREE = SearchLimits(timeout_s=math.inf)
@@ -27,14 +27,7 @@ FREE = SearchLimits(timeout_s=math.inf)
 
 def operation(op_id: int, function: str, invoke: int, complete: int | None, **columns) -> Operation:
     columns.setdefault("outcome", Outcome.UNKNOWN if complete is None else Outcome.OK)
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=Function(function),
-        invoke_time=invoke,
-        completion_time=complete,
-        **columns,
-    )
+    return lab.operation(op_id, Function(function), invoke, complete, **columns)
 
 
 def asked(op_id: int, function: str, invoke: int, complete: int | None, **columns) -> Asked:
@@ -186,7 +179,7 @@ def test_parts_come_small_ones_first() -> None:
     part."""
     keys = ("b", "b", "a", "c", "c", "c")
     operations = [operation(n, "put", n, n, key=key, argument='"x"') for n, key in enumerate(keys)]
-    made = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
+    made = lab.trace(operations)
     assert list(split(model_named("key-value"), made)) == ["a", "b", "c"]
     elements = [operation(n, "add", n, n, argument=str(n)) for n in range(3)]
     reading = operation(9, "read", 9, 9, result="[]")

@@ -17,6 +17,7 @@ from fencepost.checkers.models.registers import KeyValue
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 MODEL = model_named("key-value")
 HISTORIES = 400
@@ -105,7 +106,7 @@ def _operation(function: Function, **given: object) -> Operation:
 
 def _alone(*operations: Operation) -> Trace:
     numbered = tuple(evolve(o, op_id=op_id) for op_id, o in enumerate(operations))
-    return Trace(trace_id=0, plan="", seed=0, software_version="", operations=numbered)
+    return lab.trace(numbered)
 
 
 PUT = _operation(Function.PUT, argument='"a"')

@@ -14,8 +14,8 @@ from fencepost.checkers.models.locks import Semaphore
 from fencepost.checkers.models.maps import Map
 from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.verdict import Decision
-from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.trace import Trace
+from fencepost.traces.operations import Function, Operation
+from tests.checkers import lab
 
 HISTORIES = 250
 
@@ -71,14 +71,13 @@ def test_uncertain_clocks_widen_what_a_lease_looks_at() -> None:
     and by much is convicted."""
 
     def acquired(at: int, client: str, clock: int) -> Operation:
-        return Operation(
-            op_id=at, process=clock, clock_id=clock, function=Function.ACQUIRE, argument=f'"{client}"',
-            invoke_time=at, completion_time=at + 1, outcome=Outcome.OK,
-        )  # fmt: skip
+        return lab.operation(
+            at, Function.ACQUIRE, at, at + 1, process=clock, clock_id=clock, argument=f'"{client}"'
+        )
 
     def decision(second: int, uncertainty: int) -> Decision:
         operations = (acquired(100, "p", 0), acquired(second, "q", 1))
-        trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations)
+        trace = lab.trace(operations)
         trace = evolve(trace, claims=evolve(trace.claims, clock_uncertainty_ns=uncertainty))
         return judge_counted(trace, Lease(10e-6)).verdict.decision
 

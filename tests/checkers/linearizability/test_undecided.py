@@ -11,6 +11,7 @@ from fencepost.checkers.linearizability.overlap import HELP, strong_enough, wide
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "undecided.md"
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
@@ -38,7 +39,7 @@ def sums(adds: int, read: int) -> Trace:
     """Adds of 4, 8, 16 and so on that nobody heard of, then a read."""
     operations = [made(n, 0, None, UNKNOWN, argument=str(4 << n)) for n in range(adds)]
     operations.append(made(adds, 5, 6, function=Function.READ, result=str(read)))
-    return Trace(trace_id=1, plan="", seed=0, software_version="", operations=tuple(operations))
+    return lab.trace(operations, trace_id=1, seed=0)
 
 
 def test_the_page_is_right_about_its_models(models: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from fencepost.checkers import log
 from fencepost.checkers.verdict import Verdict
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 
@@ -29,20 +30,9 @@ def append(
     op_id: int, values: list[int], invoke: int, complete: int | None, offset: int | None = None, **more: Any
 ) -> Operation:
     """An append to t-0; ok with acks=all if it is told an offset, else unknown."""
-    more.setdefault("outcome", OK if offset is not None else UNKNOWN)
-    more.setdefault("acks", -1)
-    return Operation(
-        op_id=op_id,
-        process=more.pop("process", op_id),
-        function=Function.APPEND,
-        invoke_time=invoke,
-        completion_time=complete,
-        topic=more.pop("topic", "t"),
-        partition=more.pop("partition", 0),
-        offset=offset,
-        records=tuple(Record(topic="t", partition=0, offset=-1, value=value) for value in values),
-        **more,
-    )
+    said = {"outcome": OK if offset is not None else UNKNOWN, "acks": -1, "offset": offset, **lab.T0} | more
+    sent = lab.records(*values, begin=-1)
+    return lab.operation(op_id, Function.APPEND, invoke, complete, records=sent, **said)
 
 
 def read(
@@ -56,46 +46,26 @@ def read(
 ) -> Operation:
     """A poll of t-0; records are (offset, value) or (offset, value, leader epoch). Strong if it claims an
     end, unless told otherwise."""
-    more.setdefault("strong", end is not None)
-    topic, partition = more.pop("topic", "t"), more.pop("partition", 0)
-    return Operation(
-        op_id=op_id,
-        process=more.pop("process", op_id),
-        function=more.pop("function", Function.POLL),
-        outcome=OK,
-        invoke_time=invoke,
-        completion_time=complete,
-        topic=topic,
-        partition=partition,
-        offset=position,
-        end_offset=end,
-        records=tuple(
-            Record(
-                topic=topic,
-                partition=partition,
-                offset=r[0],
-                value=r[1],
-                leader_epoch=r[2] if len(r) > 2 else -1,
-            )
-            for r in records
-        ),
-        **more,
+    said = {"function": Function.POLL, "strong": end is not None, **lab.T0} | more
+    place = {"topic": said["topic"], "partition": said["partition"]}
+    shown = tuple(
+        Record(offset=offset, value=value, leader_epoch=epoch[0] if epoch else -1, **place)
+        for offset, value, *epoch in records
     )
+    made = {"op_id": op_id, "begin": invoke, "end": complete, "offset": position, "end_offset": end}
+    return lab.operation(records=shown, **made, **said)
 
 
 def trace(
     *operations: Operation, trace_id: int = 1, unique: bool = True, concurrent: bool = False, **claims: Any
 ) -> Trace:
     """A trace of these operations with these claims."""
-    return Trace(
+    return lab.trace(
+        operations,
         trace_id=trace_id,
-        plan="",
-        seed=trace_id,
-        software_version="test",
         unique_values=unique,
         concurrent_processes=concurrent,
         claims=Claims(**claims),
-        operations=operations,
     )
 
 

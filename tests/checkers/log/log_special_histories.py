@@ -8,6 +8,7 @@ from log_histories import FAIL, OK, UNKNOWN, append, bend, read, trace
 
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 FEATURES = ("retention", "compaction", "transactions")
 KEYS = ("a", "a", "b", None)
@@ -96,14 +97,12 @@ class World:
             begun = max(0, invoke - rng.choice((0, 1)))
             ended = max(self.moment, complete or 0) + rng.choice((0, 0, 1))
             self.operations.append(
-                Operation(
-                    op_id=20 + n,
+                lab.operation(
+                    20 + n,
+                    Function.TXN,
+                    begun,
+                    None if fate is UNKNOWN and rng.random() < 0.5 else ended + rng.choice((0, 1)),
                     process=50 + n,
-                    function=Function.TXN,
-                    invoke_time=begun,
-                    completion_time=None
-                    if fate is UNKNOWN and rng.random() < 0.5
-                    else ended + rng.choice((0, 1)),
                     outcome=fate,
                 )
             )

@@ -7,6 +7,7 @@ from fencepost.checkers.log import stream_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 # anomaly, its two convicting operations, the history, the nearest legal history
 CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
@@ -19,8 +20,7 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (
         "read_before_sent",
         (1, 2),
-        trace(append(1, [10], 5, 6, 0), read(2, 0, [(0, 10)], 3, 4)),
-        trace(append(1, [10], 4, 6, 0), read(2, 0, [(0, 10)], 3, 4)),
+        *lab.pair(lambda either: trace(append(1, [10], either(5, 4), 6, 0), read(2, 0, [(0, 10)], 3, 4))),
     ),
     (
         "append_below_shown_end",
@@ -118,19 +118,14 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
         # holes of one and of two, two batches of two: the count suffices, the sizes do not fit
         "unaccounted_offset",
         (3,),
-        trace(
-            append(1, [10], 0, 1, 1),
-            append(2, [20, 21], 0, None),
-            append(3, [30], 0, 1, 4),
-            append(4, [40, 41], 0, None),
-            dense=True,
-        ),
-        trace(
-            append(1, [10], 0, 1, 1),
-            append(2, [20], 0, None),
-            append(3, [30], 0, 1, 4),
-            append(4, [40, 41], 0, None),
-            dense=True,
+        *lab.pair(
+            lambda either: trace(
+                append(1, [10], 0, 1, 1),
+                append(2, either([20, 21], [20]), 0, None),
+                append(3, [30], 0, 1, 4),
+                append(4, [40, 41], 0, None),
+                dense=True,
+            )
         ),
     ),
     (
@@ -142,15 +137,12 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (
         "position_regressed",
         (2, 1),
-        trace(
-            read(1, 5, [], 0, 1, process=1, leader_epoch=0),
-            read(2, 4, [], 1, 2, process=1, leader_epoch=0),
-            check="session",
-        ),
-        trace(
-            read(1, 5, [], 0, 1, process=1, leader_epoch=0),
-            read(2, 4, [], 1, 2, process=1, leader_epoch=1),
-            check="session",
+        *lab.pair(
+            lambda either: trace(
+                read(1, 5, [], 0, 1, process=1, leader_epoch=0),
+                read(2, 4, [], 1, 2, process=1, leader_epoch=either(0, 1)),
+                check="session",
+            )
         ),
     ),
 ]

@@ -15,9 +15,10 @@ from log_special_histories import special_trace
 from fencepost.checkers.log import judge_columns, judge_traces, log_columns
 from fencepost.checkers.operation_columns import OperationColumns, columns_of_table, columns_of_traces
 from fencepost.traces.errors import TraceError
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Function, Operation, Position, Record
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 def table_of(traces: list[Trace]) -> pa.Table:
@@ -123,13 +124,8 @@ def poll(
     op_id: int, positions: list[tuple[int, int, int]], records: list[tuple[int, int, int]], invoke: int
 ) -> Operation:
     """A strong poll of several partitions of t: (partition, position, end) and (partition, offset, value)."""
-    return Operation(
-        op_id=op_id,
-        process=op_id,
-        function=Function.POLL,
-        outcome=Outcome.OK,
-        invoke_time=invoke,
-        completion_time=invoke + 1,
+    return lab.operation(
+        *(op_id, Function.POLL, invoke, invoke + 1),
         strong=True,
         positions=tuple(Position(topic="t", partition=p, offset=o, end_offset=e) for p, o, e in positions),
         records=tuple(Record(topic="t", partition=p, offset=o, value=v) for p, o, v in records),

@@ -6,7 +6,8 @@ from log_histories import append, judge_trace, read, trace
 from fencepost.checkers.log import stream_trace
 from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
 from fencepost.checkers.verdict import Decision
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function
+from tests.checkers import lab
 
 
 @pytest.mark.parametrize("duplicates", [False, True])
@@ -28,18 +29,8 @@ def test_an_append_of_nothing_says_nothing() -> None:
 @pytest.mark.parametrize(("start", "found"), [(1, ["skipped_offset"]), (2, [])])
 def test_who_asks_for_the_earliest_offset_is_told_the_log_start(start: int, found: list[str]) -> None:
     """Rule: below the log start that list_offsets answered retention may have removed records, at it not."""
-    listed = Operation(
-        op_id=4,
-        process=4,
-        function=Function.LIST_OFFSETS,
-        outcome=Outcome.OK,
-        invoke_time=6,
-        completion_time=7,
-        topic="t",
-        partition=0,
-        offset=start,
-        argument="earliest",
-        strong=True,
+    listed = lab.operation(
+        4, Function.LIST_OFFSETS, 6, 7, **lab.T0, offset=start, argument="earliest", strong=True
     )
     sent = [append(n + 1, [100 * n], 2 * n, 2 * n + 1, n) for n in range(3)]
     history = trace(*sent, listed, read(5, 1, [(2, 200)], 8, 9), retention=True)

@@ -8,8 +8,9 @@ from attrs import evolve
 from fencepost.checkers.log import judge_trace
 from fencepost.checkers.log.streaming.streaming import stream_trace
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 
@@ -17,13 +18,13 @@ OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 def append(op_id: int, value: int, offset: int | None, outcome: Outcome = OK, **more: Any) -> Operation:
     """An append of one record to t-0 that took 5 ns."""
     columns: dict[str, Any] = {"topic": "t", "partition": 0, "acks": -1}
-    columns["records"] = (Record(topic="t", partition=0, offset=-1, value=value),)
-    return Operation(
-        op_id=op_id,
+    columns["records"] = lab.records(value, begin=-1)
+    return lab.operation(
+        op_id,
+        Function.APPEND,
+        10 * op_id,
+        None if outcome is UNKNOWN else 10 * op_id + 5,
         process=1,
-        function=Function.APPEND,
-        invoke_time=10 * op_id,
-        completion_time=None if outcome is UNKNOWN else 10 * op_id + 5,
         outcome=outcome,
         offset=offset,
         **columns | more,
@@ -32,27 +33,21 @@ def append(op_id: int, value: int, offset: int | None, outcome: Outcome = OK, **
 
 def read(op_id: int, *values: int, end: int | None = None, topic: str = "t") -> Operation:
     """A strong read of the log from its beginning."""
-    return Operation(
-        op_id=op_id,
+    return lab.operation(
+        *(op_id, Function.POLL, 10 * op_id, 10 * op_id + 5),
         process=2,
-        function=Function.POLL,
-        invoke_time=10 * op_id,
-        completion_time=10 * op_id + 5,
-        outcome=OK,
         topic=topic,
         partition=0,
         offset=0,
         end_offset=len(values) if end is None else end,
         strong=True,
-        records=tuple(
-            Record(topic=topic, partition=0, offset=at, value=value) for at, value in enumerate(values)
-        ),
+        records=lab.records(*values, topic=topic),
     )
 
 
 def trace(*operations: Operation) -> Trace:
     """A trace of these."""
-    return Trace(trace_id=1, plan="", seed=0, software_version="", operations=operations)
+    return lab.trace(operations, trace_id=1, seed=0)
 
 
 def said(*operations: Operation) -> tuple[Verdict, Verdict]:

@@ -12,6 +12,7 @@ from fencepost.checkers.log import content, skips, stream_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome, Position
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 THREE = (append(1, [10], 0, 1, 0), append(2, [20], 0, 1, 1), append(3, [30], 0, 1, 2))
 COMMITTED: dict[str, Any] = {"isolation": "read_committed"}
@@ -37,14 +38,7 @@ def keyed(
 
 def txn(op_id: int, process: int, invoke: int, complete: int | None, outcome: Outcome = OK) -> Operation:
     """A transaction of a process."""
-    return Operation(
-        op_id=op_id,
-        process=process,
-        function=Function.TXN,
-        invoke_time=invoke,
-        completion_time=complete,
-        outcome=outcome,
-    )
+    return lab.operation(op_id, Function.TXN, invoke, complete, process=process, outcome=outcome)
 
 
 def from_two(op_id: int, invoke: int = 4, **more: Any) -> Operation:
@@ -68,61 +62,47 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (  # a trusted reply's own log start is all that explains its gap
         "skipped_offset",
         (5, 2),
-        kept(
-            *THREE,
-            read(4, 0, [], 6, 7, strong=False, log_start_offset=2),
-            from_two(5, strong=True, log_start_offset=1),
-        ),
-        kept(
-            *THREE,
-            read(4, 0, [], 6, 7, strong=False, log_start_offset=2),
-            from_two(5, strong=True, log_start_offset=2),
+        *lab.pair(
+            lambda either: kept(
+                *THREE,
+                read(4, 0, [], 6, 7, strong=False, log_start_offset=2),
+                from_two(5, strong=True, log_start_offset=either(1, 2)),
+            )
         ),
     ),
     (  # between two records of one read retention explains nothing
         "skipped_offset",
         (5, 2),
-        kept(
-            *THREE,
-            read(4, 0, [], 2, 3, strong=False, log_start_offset=3),
-            read(5, 0, [(0, 10), (2, 30)], 4, 5),
-        ),
-        kept(
-            *THREE,
-            read(4, 0, [], 2, 3, strong=False, log_start_offset=3),
-            read(5, 0, [(0, 10), (1, 20)], 4, 5),
+        *lab.pair(
+            lambda either: kept(
+                *THREE,
+                read(4, 0, [], 2, 3, strong=False, log_start_offset=3),
+                read(5, 0, [(0, 10), either((2, 30), (1, 20))], 4, 5),
+            )
         ),
     ),
     (
         "skipped_offset",
         (5,),
-        kept(
-            THREE[1],
-            append(6, [11], 0, None),
-            read(4, 0, [], 2, 3, strong=False, log_start_offset=0),
-            read(5, 0, [(1, 20)], 4, 5),
-            dense=True,
-        ),
-        kept(
-            THREE[1],
-            append(6, [11], 0, None),
-            read(4, 0, [], 2, 3, strong=False, log_start_offset=1),
-            read(5, 0, [(1, 20)], 4, 5),
-            dense=True,
+        *lab.pair(
+            lambda either: kept(
+                THREE[1],
+                append(6, [11], 0, None),
+                read(4, 0, [], 2, 3, strong=False, log_start_offset=either(0, 1)),
+                read(5, 0, [(1, 20)], 4, 5),
+                dense=True,
+            )
         ),
     ),
     (
         "log_start_regressed",
         (5, 4),
-        kept(
-            *THREE,
-            read(4, 2, [], 2, 3, strong=True, log_start_offset=2),
-            read(5, 2, [], 4, 5, strong=True, log_start_offset=1),
-        ),
-        kept(
-            *THREE,
-            read(4, 2, [], 2, 4, strong=True, log_start_offset=2),
-            read(5, 2, [], 4, 5, strong=True, log_start_offset=1),
+        *lab.pair(
+            lambda either: kept(
+                *THREE,
+                read(4, 2, [], 2, either(3, 4), strong=True, log_start_offset=2),
+                read(5, 2, [], 4, 5, strong=True, log_start_offset=1),
+            )
         ),
     ),
     (  # a follower that took over lags: weak claims promise nothing
@@ -199,29 +179,23 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (
         "last_stable_offset_regressed",
         (5, 4),
-        trace(
-            *THREE,
-            read(4, 2, [], 2, 3, strong=True, last_stable_offset=2),
-            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
-        ),
-        trace(
-            *THREE,
-            read(4, 2, [], 2, 3, strong=False, last_stable_offset=2),
-            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
+        *lab.pair(
+            lambda either: trace(
+                *THREE,
+                read(4, 2, [], 2, 3, strong=either(True, False), last_stable_offset=2),
+                read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
+            )
         ),
     ),
     (  # what a read_committed read returned was stable
         "last_stable_offset_regressed",
         (5, 4),
-        trace(
-            *THREE,
-            read(4, 1, [(1, 20)], 2, 3, **COMMITTED),
-            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
-        ),
-        trace(
-            *THREE,
-            read(4, 1, [(1, 20)], 2, 3, **UNCOMMITTED),
-            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
+        *lab.pair(
+            lambda either: trace(
+                *THREE,
+                read(4, 1, [(1, 20)], 2, 3, **either(COMMITTED, UNCOMMITTED)),
+                read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
+            )
         ),
     ),
     (
@@ -239,15 +213,12 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (  # the end that a read_committed list_offsets returns is the last stable offset
         "last_stable_offset_regressed",
         (5, 4),
-        trace(
-            *THREE,
-            read(4, 1, [(1, 20)], 2, 3, **COMMITTED),
-            read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED),
-        ),
-        trace(
-            *THREE,
-            read(4, 0, [(0, 10)], 2, 3, **COMMITTED),
-            read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED),
+        *lab.pair(
+            lambda either: trace(
+                *THREE,
+                read(4, either(1, 0), [either((1, 20), (0, 10))], 2, 3, **COMMITTED),
+                read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED),
+            )
         ),
     ),
     (
@@ -259,15 +230,12 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (  # an abort is not shown to those who asked for committed records, and is passed over by them
         "failed_append_visible",
         (4, 1),
-        trace(
-            append(1, [10], 0, 1, outcome=FAIL),
-            txn(9, 1, 0, 2, FAIL),
-            read(4, 0, [(0, 10)], 2, 5, **COMMITTED),
-        ),
-        trace(
-            append(1, [10], 0, 1, outcome=FAIL),
-            txn(9, 1, 0, 2, FAIL),
-            read(4, 0, [(0, 10)], 2, 5, **UNCOMMITTED),
+        *lab.pair(
+            lambda either: trace(
+                append(1, [10], 0, 1, outcome=FAIL),
+                txn(9, 1, 0, 2, FAIL),
+                read(4, 0, [(0, 10)], 2, 5, **either(COMMITTED, UNCOMMITTED)),
+            )
         ),
     ),
     (
@@ -296,67 +264,50 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (  # so it had not asked for its end while it still sent, whatever became known of it
         "open_transaction_read",
         (4, 1, 9),
-        trace(
-            append(1, [10], 1, 2, 0, process=7),
-            append(2, [20], 6, 8, 1, process=7),
-            txn(9, 7, 0, 9, UNKNOWN),
-            read(4, 0, [(0, 10)], 3, 4, **COMMITTED),
-        ),
-        trace(
-            append(1, [10], 1, 2, 0, process=7),
-            append(2, [20], 6, 8, 1, process=7),
-            txn(9, 7, 0, 9, UNKNOWN),
-            read(4, 0, [(0, 10)], 3, 4, **UNCOMMITTED),
+        *lab.pair(
+            lambda either: trace(
+                append(1, [10], 1, 2, 0, process=7),
+                append(2, [20], 6, 8, 1, process=7),
+                txn(9, 7, 0, 9, UNKNOWN),
+                read(4, 0, [(0, 10)], 3, 4, **either(COMMITTED, UNCOMMITTED)),
+            )
         ),
     ),
     (  # and what it was told counts: another value at its offset,
         "inconsistent_offsets",
         (1, 2),
-        trace(
-            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
-            append(3, [30], 0, 1, process=7),
-            txn(9, 7, 0, 2, UNKNOWN),
-            append(2, [20], 0, 1, 0),
-            read(4, 1, [(1, 30)], 3, 4),
-        ),
-        trace(
-            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
-            append(3, [30], 0, 1, process=7),
-            txn(9, 7, 0, 2, UNKNOWN),
-            append(2, [20], 0, 1, 0),
-            read(4, 1, [(1, 30)], 3, 4, **UNCOMMITTED),
+        *lab.pair(
+            lambda either: trace(
+                append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
+                append(3, [30], 0, 1, process=7),
+                txn(9, 7, 0, 2, UNKNOWN),
+                append(2, [20], 0, 1, 0),
+                either(read(4, 1, [(1, 30)], 3, 4), read(4, 1, [(1, 30)], 3, 4, **UNCOMMITTED)),
+            )
         ),
     ),
     (  # its value at another offset,
         "duplicate",
         (1, 4),
-        trace(
-            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
-            txn(9, 7, 0, 2, UNKNOWN),
-            read(4, 1, [(1, 10)], 3, 4),
-        ),
-        trace(
-            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
-            txn(9, 7, 0, 2, UNKNOWN),
-            read(4, 1, [(1, 10)], 3, 4, **UNCOMMITTED),
+        *lab.pair(
+            lambda either: trace(
+                append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
+                txn(9, 7, 0, 2, UNKNOWN),
+                either(read(4, 1, [(1, 10)], 3, 4), read(4, 1, [(1, 10)], 3, 4, **UNCOMMITTED)),
+            )
         ),
     ),
     (  # or a read that passes over it; who is part of it proves nothing
         "skipped_offset",
         (5, 1),
-        trace(
-            append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN),
-            append(3, [30], 0, 1, process=7),
-            txn(9, 7, 0, 2, UNKNOWN),
-            append(2, [20], 0, 1, 2),
-            read(5, 0, [(0, 30), (2, 20)], 3, 4),
-        ),
-        trace(
-            append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN),
-            append(3, [30], 0, 1, process=7),
-            txn(9, 7, 0, 2, UNKNOWN),
-            append(2, [20], 0, 1, 2),
-            read(5, 0, [(0, 30), (2, 20)], 1, 2, process=7),
+        *lab.pair(
+            lambda either: trace(
+                append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN),
+                append(3, [30], 0, 1, process=7),
+                txn(9, 7, 0, 2, UNKNOWN),
+                append(2, [20], 0, 1, 2),
+                either(read(5, 0, [(0, 30), (2, 20)], 3, 4), read(5, 0, [(0, 30), (2, 20)], 1, 2, process=7)),
+            )
         ),
     ),
 ]
@@ -458,13 +409,8 @@ def test_a_log_start_that_nobody_was_answered_excuses_nothing() -> None:
 
 def test_a_log_start_of_one_partition_says_nothing_of_another() -> None:
     """What retention explains is kept apart by partition, also for claims of polls of several partitions."""
-    poll = Operation(
-        op_id=4,
-        process=4,
-        function=Function.POLL,
-        outcome=OK,
-        invoke_time=2,
-        completion_time=3,
+    poll = lab.operation(
+        *(4, Function.POLL, 2, 3),
         positions=(
             Position(topic="t", partition=0, offset=0, log_start_offset=0),
             Position(topic="t", partition=1, offset=0, log_start_offset=2),

@@ -13,8 +13,9 @@ from fencepost.checkers.models import IMPOSSIBLE, Model
 from fencepost.checkers.models.registers import Register
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 class Holders:
@@ -70,18 +71,8 @@ CLASSES = [Plain, Frozen, Defined, Data, FrozenData]
 
 def holders(count: int) -> Trace:
     """So many acquisitions, one after another, and no release."""
-    operations = tuple(
-        Operation(
-            op_id=n,
-            process=n,
-            function=Function.ACQUIRE,
-            invoke_time=10 * n,
-            completion_time=10 * n + 5,
-            outcome=Outcome.OK,
-        )
-        for n in range(count)
-    )
-    return Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations)
+    operations = tuple(lab.operation(n, Function.ACQUIRE, 10 * n, 10 * n + 5) for n in range(count))
+    return lab.trace(operations)
 
 
 @pytest.mark.parametrize("cls", CLASSES)

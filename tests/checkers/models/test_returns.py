@@ -13,6 +13,7 @@ from fencepost.checkers.models import IMPOSSIBLE, Call, Model
 from fencepost.checkers.models.returns import forgets_return
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 def nothing(state: Any, call: Any) -> Any:
@@ -120,18 +121,12 @@ class Deletes(Forgets):
 
 def one_write_and_a_read() -> Trace:
     """write(1), then read() -> null."""
-    return Trace(
-        trace_id=1,
-        plan="",
-        seed=1,
-        software_version="",
-        operations=(
+    return lab.trace((
             Operation(op_id=1, process=1, function=Function.WRITE, argument="1", invoke_time=0,
                       completion_time=1, outcome=Outcome.OK),
             Operation(op_id=2, process=1, function=Function.READ, result="null", invoke_time=2,
                       completion_time=3, outcome=Outcome.OK),
-        )
-    )  # fmt: skip
+        ), trace_id=1)  # fmt: skip
 
 
 def test_the_error_names_the_model_and_the_call() -> None:

@@ -9,18 +9,16 @@ from fencepost.checkers.verdict import Decision
 from fencepost.traces.importers import import_text
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 
 def txn(
     op_id: int, process: int, at: tuple[int, int], *parts: Operation, outcome: Outcome = Outcome.OK
 ) -> list[Operation]:
     """A transaction from at[0] to at[1] with its parts, one nanosecond each from at[0] + 1 on."""
-    head = Operation(
-        op_id=op_id,
+    head = lab.operation(
+        *(op_id, Function.TXN, at[0], None if outcome is Outcome.UNKNOWN else at[1]),
         process=process,
-        function=Function.TXN,
-        invoke_time=at[0],
-        completion_time=None if outcome is Outcome.UNKNOWN else at[1],
         outcome=outcome,
     )
     inside = [
@@ -74,9 +72,7 @@ def poll(
 def trace(*transactions: list[Operation], claims: Claims | None = None) -> Trace:
     """A trace of them."""
     operations = tuple(op for one in transactions for op in one)
-    return Trace(
-        trace_id=1, plan="", seed=1, software_version="test", operations=operations, claims=claims or Claims()
-    )
+    return lab.trace(operations, trace_id=1, claims=claims or Claims())
 
 
 def crossed(isolation: str | None = "read_committed", outcome: Outcome = Outcome.OK) -> Trace:
@@ -167,8 +163,7 @@ def test_a_tie_is_concurrent() -> None:
 def test_cycles_of_writes_and_anti_dependencies_are_counted_and_legal() -> None:
     """Kafka writes open transactions into its logs in any order, and shows readers old states."""
     writes = trace(
-        txn(10, 0, (0, 9), send(0, 0, 1), send(1, 1, 3)),
-        txn(20, 1, (0, 9), send(0, 1, 2), send(1, 0, 4)),
+        txn(10, 0, (0, 9), send(0, 0, 1), send(1, 1, 3)), txn(20, 1, (0, 9), send(0, 1, 2), send(1, 0, 4))
     )
     assert judge_trace(writes).decision is Decision.OK
     assert cycles_of_trace(writes).found["G0"] == 1
@@ -306,8 +301,7 @@ def test_loss_is_of_one_log_and_its_offsets() -> None:
 def test_repeated_values_have_no_order() -> None:
     """Where values may repeat, acknowledged offsets make no order of writes either."""
     writes = trace(
-        txn(10, 0, (0, 9), send(0, 0, 1), send(1, 1, 3)),
-        txn(20, 1, (0, 9), send(0, 1, 2), send(1, 0, 4)),
+        txn(10, 0, (0, 9), send(0, 0, 1), send(1, 1, 3)), txn(20, 1, (0, 9), send(0, 1, 2), send(1, 0, 4))
     )
     assert "G0" in cycles_of_trace(writes).found
     assert cycles_of_trace(evolve(writes, unique_values=False)).found == {}

@@ -12,6 +12,7 @@ from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Claims, Trace
+from tests.checkers import lab
 
 STACKED = 50
 """Traces in one call of the check."""
@@ -62,25 +63,15 @@ def history(seed: int) -> Trace:
                 )
         if whole:
             made.append(
-                Operation(
-                    op_id=head,
+                lab.operation(
+                    *(head, Function.TXN, start, None if outcome is Outcome.UNKNOWN else at + 1),
                     process=process,
-                    function=Function.TXN,
-                    invoke_time=start,
-                    completion_time=None if outcome is Outcome.UNKNOWN else at + 1,
                     outcome=outcome,
                 )
             )
         made += inside
         clock[process] = at + 2
-    return Trace(
-        trace_id=seed,
-        plan="",
-        seed=seed,
-        software_version="test",
-        operations=tuple(_read(rng, op, made) for op in made),
-        claims=Claims(),
-    )
+    return lab.trace((_read(rng, op, made) for op in made), trace_id=seed, claims=Claims())
 
 
 def _read(rng: Random, op: Operation, made: list[Operation]) -> Operation:

@@ -12,7 +12,7 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
-from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 def operation(number: int, function: Function, start: int, end: int, **more: Any) -> Operation:
@@ -21,14 +21,19 @@ def operation(number: int, function: Function, start: int, end: int, **more: Any
 
 
 def record(value: int) -> tuple[Record, ...]:
-    return (Record(topic="out", partition=0, offset=value, value=value),)
+    return lab.records(value, begin=value, topic="out")
 
 
 def marker(time: int, commit: bool, offset: int = 6) -> Event:
-    return Event(
-        time=time, name=Name.MARKER_WRITTEN, node=1, topic="out", partition=0, offset=offset,
+    return lab.event(
+        time,
+        Name.MARKER_WRITTEN,
+        1,
+        topic="out",
+        partition=0,
+        offset=offset,
         detail=f'{{"producer_id":7,"producer_epoch":1,"commit":{str(commit).lower()}}}',
-    )  # fmt: skip
+    )
 
 
 def offsets(number: int, function: Function, start: int, end: int, offset: int, **more: Any) -> Operation:
@@ -39,8 +44,7 @@ def offsets(number: int, function: Function, start: int, end: int, offset: int, 
 def answers(*traces: tuple[list[Operation], list[Event]]) -> list[set[str]]:
     """The relations of each trace."""
     rows = [
-        rows_of(Trace(trace_id=9 - n, plan="", seed=1, software_version="", operations=tuple(operations),
-                      events=tuple(events)))
+        rows_of(lab.trace(operations, trace_id=9 - n, seed=1, events=tuple(events)))
         for n, (operations, events) in enumerate(traces)
     ]  # fmt: skip
     tables, ids = tables_of(rows), np.array([9 - n for n in range(len(rows))], np.int64)

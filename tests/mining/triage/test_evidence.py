@@ -16,7 +16,7 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
-from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 OFFSETS: dict[str, Any] = {"topic": "__consumer_offsets", "partition": 0}
 
@@ -43,14 +43,7 @@ def expired(time: int, partition: int, cause: str) -> Event:
 
 
 def items_of(events: list[Event], operations: list[Operation], finding: Finding) -> tuple[str, ...]:
-    trace = Trace(
-        trace_id=7,
-        seed=7,
-        plan="",
-        software_version="test",
-        events=tuple(events),
-        operations=tuple(operations),
-    )
+    trace = lab.trace(operations, trace_id=7, events=tuple(events))
     tables = tables_of([rows_of(trace)])
     steps = steps_of(tables.events, np.array([7], np.int64))
     words = features_of(tables, steps).of_each(1)[0]
@@ -81,10 +74,7 @@ def test_what_lies_between_a_commit_and_its_loss_is_evidence() -> None:
         expired(23, 1, "PreparingRebalance"),
         phase(90, "g1", "CompletingRebalance", "all have joined"),
     ]
-    operations = [
-        operation(1, Function.COMMIT, 10, 12, 1),
-        operation(2, Function.FETCH_COMMITTED, 30, 40, 1),
-    ]
+    operations = [operation(1, Function.COMMIT, 10, 12, 1), operation(2, Function.FETCH_COMMITTED, 30, 40, 1)]
     items = items_of(events, operations, LOST)
     assert [item for item in items if item.startswith("between: ")] == [
         "between: group_offset_expired Empty",
@@ -97,9 +87,7 @@ def test_what_lies_between_a_commit_and_its_loss_is_evidence() -> None:
 def test_an_answer_by_a_broker_that_does_not_lead_is_evidence(leader: int, words: str) -> None:
     """Rule: the broker of a convicting operation is compared with the leader of the partition that keeps the
     group."""
-    state = Event(
-        time=1, name=Name.PARTITION_STATE, node=2, leader=leader, leader_epoch=1, isr=(1, 3), **OFFSETS
-    )
+    state = lab.event(1, Name.PARTITION_STATE, 2, leader=leader, leader_epoch=1, isr=(1, 3), **OFFSETS)
     operations = [operation(1, Function.COMMIT, 10, 12, 1), operation(2, Function.FETCH_COMMITTED, 30, 40, 3)]
     items = items_of([state, phase(5, "g1", "Stable", "assigned")], operations, LOST)
     assert f"convicts: {words}" in items
@@ -157,9 +145,9 @@ def test_what_stood_when_a_wait_was_given_up_is_evidence() -> None:
     """Rule: each contradiction of the diagnosis is an item of its own, without the brokers' numbers."""
     brokers = tuple(BrokerSeen(broker=number, process="up") for number in (1, 2))
     stood = Diagnosis(partitions=(), brokers=brokers, controller=-1, controller_epoch=1, acting=())
-    failed = Event(
-        time=9,
-        name=Name.LIVENESS_FAILED,
+    failed = lab.event(
+        9,
+        Name.LIVENESS_FAILED,
         cause="every broker is registered",
         detail=msgspec.json.encode(asdict(stood)).decode(),
     )

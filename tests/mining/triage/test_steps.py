@@ -11,6 +11,7 @@ from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 def state(time: int, **fields) -> Event:
@@ -23,7 +24,7 @@ def znode(time: int, node: int, epoch: int) -> Event:
 
 
 def trace(*events: Event, trace_id: int = 0, plan: str = "") -> Trace:
-    return Trace(trace_id=trace_id, plan=plan, seed=0, software_version="test", events=events)
+    return lab.trace(trace_id=trace_id, plan=plan, seed=0, events=events)
 
 
 def words(*events: Event) -> list[str]:
@@ -66,10 +67,10 @@ CASES = [
     (
         "an error of the implementation, by the innermost three functions",
         [
-            Event(
-                time=5,
-                name=Name.IMPLEMENTATION_ERROR,
-                node=2,
+            lab.event(
+                5,
+                Name.IMPLEMENTATION_ERROR,
+                2,
                 cause="AssertionError",
                 detail='{"says":"t-0: 9","at":["impl/a.py:1 P.bounds","impl/b.py:2 L.cut","impl/c.py:3 F.run"'
                 ',"impl/d.py:4 B.on"]}',
@@ -91,18 +92,17 @@ CASES = [
         "a cut below the high watermark",
         [
             state(4),
-            Event(
-                time=5,
-                name=Name.TRUNCATED,
-                node=2,
-                topic="t",
-                partition=0,
+            lab.event(
+                5,
+                Name.TRUNCATED,
+                2,
                 offset=3,
                 end_offset=9,
                 high_watermark=5,
                 leader=1,
                 leader_epoch=1,
                 cause="leader_epoch",
+                **lab.T0,
             ),
         ],
         "truncated leader_epoch, below the high watermark",
@@ -112,16 +112,15 @@ CASES = [
         [
             state(4),
             *(
-                Event(
-                    time=time,
-                    name=Name.BECAME_FOLLOWER,
-                    node=2,
-                    topic="t",
-                    partition=0,
+                lab.event(
+                    time,
+                    Name.BECAME_FOLLOWER,
+                    2,
                     leader=1,
                     leader_epoch=1,
                     offset=0,
                     high_watermark=0,
+                    **lab.T0,
                 )
                 for time in (5, 6)
             ),

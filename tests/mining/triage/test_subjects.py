@@ -10,14 +10,12 @@ from fencepost.mining.triage.steps import steps_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
-from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 
 def group(state: str, generation: int, members: int, why: str = "", name: str = "g1") -> Event:
     facts = {"group": name, "generation": generation, "members": ["m"] * members, "leader": "", "why": why}
-    return Event(
-        time=1, name=Name.GROUP_PHASE, node=1, cause=state, detail=json.dumps(facts, separators=(",", ":"))
-    )
+    return lab.event(1, Name.GROUP_PHASE, 1, cause=state, detail=json.dumps(facts, separators=(",", ":")))
 
 
 def transaction(
@@ -42,7 +40,7 @@ def marker(partition: int, commit: bool, coordinator: int = 0) -> Event:
 
 def last(*events: Event) -> str:
     """The words of the last event."""
-    tables = tables_of([rows_of(Trace(trace_id=0, plan="", seed=0, software_version="test", events=events))])
+    tables = tables_of([rows_of(lab.trace(events=events))])
     steps = steps_of(tables.events, np.array([0]))
     return steps.words[steps.code[-1]]
 
@@ -122,7 +120,7 @@ def test_what_is_left_in_a_state_that_cannot_stay_so(events: list[Event], left: 
     """Rule: the last state of each group and each transactional id counts, and only one that cannot stay
     so."""
     traces = [
-        Trace(trace_id=number, plan="", seed=0, software_version="test", events=tuple(each))
+        lab.trace(trace_id=number, seed=0, events=tuple(each))
         for number, each in enumerate(([], events, [PREPARED, transaction("CompleteCommit", 1)]))
     ]
     tables = tables_of([rows_of(trace) for trace in traces])
@@ -141,16 +139,7 @@ def test_a_detail_that_is_no_json_says_nothing() -> None:
 
 def test_nothing_is_known_from_another_trace() -> None:
     """Rule: each trace has its own groups."""
-    two = [
-        Trace(
-            trace_id=number,
-            plan="",
-            seed=0,
-            software_version="test",
-            events=(group("Stable", 3 - number, 1),),
-        )
-        for number in (0, 1)
-    ]
+    two = [lab.trace(trace_id=number, seed=0, events=(group("Stable", 3 - number, 1),)) for number in (0, 1)]
     tables = tables_of(map(rows_of, two))
     steps = steps_of(tables.events, np.array([0, 1]))
     assert {steps.words[code] for code in steps.code} == {"group_phase Stable"}

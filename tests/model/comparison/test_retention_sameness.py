@@ -17,19 +17,13 @@ def test_the_very_same_states_with_retention():
     """Rule: TLC's dump of Replication.tla and the Python model's states are one set, with the three
     protections of a log's bounds dropped and a record lost."""
     constants = Constants(replicas=2, log_size=1, values=1, crashes=1, losses=1, log_starts=1, drop=RETENTION)
-    assert (states_of_tlc(constants, QUICK), 14_059) == (
-        states := states_of_explorer(constants),
-        len(states),
-    )
+    assert (states_of_tlc(constants, QUICK), 14_059) == (states := states_of_explorer(constants), len(states))
 
 
 @pytest.mark.java
 @pytest.mark.parametrize(
     ("drop", "expected"),
-    [
-        ((), ("holds", 0, 3_161, 15)),
-        (("high_watermark_within_log",), ("violated", 10, -1, -1)),
-    ],
+    [((), ("holds", 0, 3_161, 15)), (("high_watermark_within_log",), ("violated", 10, -1, -1))],
     ids=["nothing dropped", "KAFKA-3978"],
 )
 def test_a_high_watermark_leaves_its_log_on_both_sides(drop, expected):

@@ -9,11 +9,8 @@ from attrs import evolve
 from fencepost.cli import run as fencepost
 from fencepost.model.comparison import sameness
 from fencepost.model.comparison.sameness import compare, states_of_explorer, states_of_tlc
-from fencepost.model.controller.state import CONTROL_PLANE, Constants
-from fencepost.model.tla import FOLDER, SIZES, files_of
-from fencepost.model.tla.controller import constants_to_tla, state_from_tla, state_to_tla
-from fencepost.model.tlc import show
-from tests.model.comparison.reaching import reaches_all
+from fencepost.model.controller.state import Constants
+from fencepost.model.tla.controller import constants_to_tla
 from tests.model.quick import QUICK
 
 ZOMBIES = Constants(epochs=2, writes=1, drop={"fenced_zookeeper_write", "leader_epoch_fencing"})
@@ -40,15 +37,6 @@ ALL = {
     "unheard": UNHEARD,
     "not again": NOT_AGAIN,
 }
-
-
-@pytest.mark.parametrize("constants", [REASSIGNED, evolve(STOPPED, writes=0)], ids=["reassigned", "stopped"])
-def test_a_state_has_one_form_on_each_side(constants):
-    """Rule: the map between states of Python and TLA+ loses nothing."""
-    states = states_of_explorer(constants)
-    told = {show(tuple(state_to_tla(state).values())) for state in states}
-    assert len(told) == len(states)
-    assert all(state_from_tla(state_to_tla(state)) == state for state in states)
 
 
 @pytest.mark.java
@@ -109,24 +97,6 @@ def test_a_twin_that_differs_is_caught(monkeypatch):
         sameness, "constants_to_tla", lambda constants: constants_to_tla(evolve(constants, drop={"re_elect"}))
     )
     assert not compare(Constants(epochs=1, writes=1, crashes=1), time.monotonic, QUICK, count=False).same
-
-
-@pytest.mark.java
-@pytest.mark.parametrize(("constants", "all_of_them"), [({}, True), ({"LastEpoch": "0"}, False)])
-def test_what_a_useful_set_of_constants_reaches(constants, all_of_them, tmp_path):
-    """Rule: the small configuration is not vacuous: each `never` of the module is refuted; and of one without
-    controllers not all are."""
-    assert reaches_all("Controller", tmp_path, constants) is all_of_them
-
-
-def test_protections_have_one_name():
-    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where
-    it should be."""
-    text = (FOLDER / "Controller.tla").read_text()
-    listed = text[text.index("Protections ==") : text.index("ASSUME")]
-    assert all(f'"{name}"' in listed for name in CONTROL_PLANE)
-    assert listed.count('"') == 2 * len(CONTROL_PLANE)
-    assert all(file.is_file() for size in SIZES for file in files_of("Controller", size))
 
 
 def test_the_command_line(capsys):

@@ -10,20 +10,10 @@ import time
 import pytest
 
 from fencepost.cli import run as fencepost
-from fencepost.model.comparison.sameness import (
-    by_explorer,
-    by_tlc,
-    states_of_explorer,
-    states_of_tlc,
-)
-from fencepost.model.explore import explore
-from fencepost.model.tla import FOLDER, SIZES, files_of
-from fencepost.model.tla.transaction import state_from_tla, state_to_tla
-from fencepost.model.tlc import show
+from fencepost.model.comparison.sameness import by_explorer, by_tlc, states_of_explorer, states_of_tlc
+from fencepost.model.tla import FOLDER
 from fencepost.model.transaction.needed import ONLY_FIRST_NEEDS
 from fencepost.model.transaction.state import OF_TRANSACTIONS, Constants
-from fencepost.model.transaction.system import Transactions
-from tests.model.comparison.reaching import reaches_all
 from tests.model.quick import QUICK
 
 DEPOSED = Constants(
@@ -42,11 +32,7 @@ SECOND = Constants(
     producer_epochs=1,
 )
 SUCCESSOR = Constants(
-    version=2,
-    producers=2,
-    transactions=1,
-    drop={"abort_open_first", "marker_again"},
-    producer_epochs=1,
+    version=2, producers=2, transactions=1, drop={"abort_open_first", "marker_again"}, producer_epochs=1
 )
 CASES = {
     "a deposed coordinator": (DEPOSED, 2_133),
@@ -56,15 +42,6 @@ CASES = {
     "late requests, version 2": (SECOND, 2_791),
     "a successor": (SUCCESSOR, 2_355),
 }
-
-
-@pytest.mark.parametrize("constants", [DEPOSED, UNGUARDED, SUCCESSOR], ids=["1", "2", "3"])
-def test_a_state_has_one_form_on_each_side(constants):
-    """Rule: the map between states of Python and TLA+ loses nothing, and fingerprints lose no state."""
-    states = states_of_explorer(constants)
-    told = {show(tuple(state_to_tla(state).values())) for state in states}
-    assert len(told) == len(states) == explore(Transactions(constants, ())).distinct
-    assert all(state_from_tla(state_to_tla(state)) == state for state in states)
 
 
 @pytest.mark.java
@@ -94,22 +71,10 @@ def test_a_missed_protection_is_missed_by_both(drop, offsets, steps, invariant):
     assert [(one.result, one.steps, one.invariant) for one in seen] == [("violated", steps, invariant)] * 2
 
 
-@pytest.mark.java
-def test_what_a_useful_set_of_constants_reaches(tmp_path):
-    """Rule: the small configuration is not vacuous: each of the module's `never` is refuted."""
-    assert reaches_all("Transaction", tmp_path)
-
-
-def test_protections_have_one_name():
-    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where
-    it should be."""
+def test_every_protection_keeps_something():
+    """Rule: the module asks for each protection by its name, but for those that only readers see."""
     text = (FOLDER / "Transaction.tla").read_text()
-    names = text[text.index("Protections ==") : text.index("ASSUME")]
-    assert all(f'"{name}"' in names for name in OF_TRANSACTIONS)
-    assert names.count('"') == 2 * len(OF_TRANSACTIONS)
     assert all(f'Keeps("{name}")' in text for name in OF_TRANSACTIONS - {"ended", "aborted_transactions"})
-    for size in SIZES:
-        assert all(file.is_file() for file in files_of("Transaction", size))
 
 
 def test_the_command_line(capsys):

@@ -12,6 +12,7 @@ from fencepost.model.controller.system import Controller
 from fencepost.model.explore import ExplorationOutcome, explore, render
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.protections import BY_NAME
+from tests.model.symmetry import assert_symmetric
 
 
 @pytest.mark.parametrize(
@@ -256,18 +257,7 @@ def test_renaming_brokers_turns_steps_into_steps() -> None:
     """Rule: a symmetry is one: the renamed state has as many successors, and they are the renamed
     successors."""
     system = Controller(Constants(crashes=1))
-    (swap,) = system.symmetries
-    seen = set(system.initial())
-    frontier = list(seen)
-    while frontier and len(seen) < 1_500:
-        state = frontier.pop(0)
-        after = {system.apply(state, action) for action in system.actions(state)}
-        other = system.renamed(state, swap)
-        assert {system.renamed(one, swap) for one in after} == {
-            system.apply(other, action) for action in system.actions(other)
-        }
-        frontier += sorted(after - seen)
-        seen |= after
+    assert_symmetric(system, 1_500)
 
 
 def test_a_counterexample_tells_who_is_in_charge() -> None:

@@ -12,6 +12,7 @@ from fencepost.model.controller.system import Controller
 from fencepost.model.explore import After, ExplorationOutcome, explore, render
 from fencepost.model.explore.eventually import stays_possible
 from fencepost.model.explore.system import Eventually, Limits
+from tests.model.symmetry import assert_symmetric
 
 DELETION = Constants(writes=0, deletions=1)
 RETURNING = Constants(epochs=1, writes=0, crashes=1, deletions=1)
@@ -78,10 +79,7 @@ def test_a_prospect_has_limits():
 
 @pytest.mark.parametrize(
     ("protection", "constants", "steps"),
-    [
-        ("broker_epoch_fencing", RETURNING, 14),
-        ("leader_epoch_fencing", evolve(DELETION, epochs=1), 12),
-    ],
+    [("broker_epoch_fencing", RETURNING, 14), ("leader_epoch_fencing", evolve(DELETION, epochs=1), 12)],
 )
 def test_a_replica_comes_back_from_the_dead(protection, constants, steps):
     """Rule (DEL-COMPLETE): an old LeaderAndIsr that is obeyed after the deletion leaves a log behind, and the
@@ -234,15 +232,4 @@ def test_renaming_keeps_deletion_and_shutdown():
     """Rule: brokers may change their numbers also while replicas are deleted and brokers stop: the verdict
     and the depth are the same."""
     system = Controller(Constants(epochs=1, sessions=1, writes=1, deletions=1, shutdowns=1))
-    (swap,) = system.symmetries
-    seen = set(system.initial())
-    frontier = list(seen)
-    while frontier and len(seen) < 3_000:
-        state = frontier.pop()
-        after = {system.apply(state, action) for action in system.actions(state)}
-        other = system.renamed(state, swap)
-        assert {system.renamed(one, swap) for one in after} == {
-            system.apply(other, action) for action in system.actions(other)
-        }
-        frontier += sorted(after - seen)
-        seen |= after
+    assert_symmetric(system, 3_000, deepest_first=True)

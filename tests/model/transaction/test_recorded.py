@@ -14,6 +14,7 @@ from fencepost.model.transaction.state import PHASES, Constants, Transaction, Tr
 from fencepost.model.transaction.system import Transactions
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
+from tests.checkers import lab
 
 WALKS, STEPS = 70, 60
 
@@ -27,10 +28,10 @@ def phase(value: Transaction, epoch: int, why: str = "") -> Event:
         "partitions": [f"t-{at}" for at in of(value.partitions)],
         "why": why,
     }
-    return Event(
-        time=0,
-        name=Name.TRANSACTION_PHASE,
-        node=1,
+    return lab.event(
+        0,
+        Name.TRANSACTION_PHASE,
+        1,
         topic="__transaction_state",
         partition=0,
         leader_epoch=epoch,
@@ -48,10 +49,10 @@ def marker(at: int, told: tuple[int, ...]) -> Event:
         "coordinator_epoch": coordinator_epoch,
         "commit": bool(commit),
     }
-    return Event(
-        time=0,
-        name=Name.MARKER_WRITTEN,
-        node=2,
+    return lab.event(
+        0,
+        Name.MARKER_WRITTEN,
+        2,
         topic="t",
         partition=at,
         offset=0,

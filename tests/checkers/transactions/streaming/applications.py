@@ -15,6 +15,7 @@ from attrs import Factory, define, evolve
 
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 READERS = 2
@@ -127,10 +128,8 @@ def _transaction(world: _World, of: int) -> None:
         world.row(
             Function.APPEND, now, over, topic="out", partition=partition, acks=-1,
             offset=offset if known else None, outcome=outcome if over is not None else UNKNOWN,
-            records=(
-                Record(topic="out", partition=partition, offset=offset if known else -1, value=world.values),
-            ),
             result=f"in-{source}@{n}", **mine, **producer,
+            records=lab.records(world.values, begin=offset if known else -1, topic="out", partition=partition)
         )  # fmt: skip
         now += 3
     world.row(
@@ -173,10 +172,7 @@ def traced(rows: list[Operation], seed: int) -> Trace:
     """A trace of these, with op ids in the order in which they began."""
     ordered = sorted(rows, key=lambda row: (row.invoke_time, row.op_id))
     operations = tuple(evolve(row, op_id=n) for n, row in enumerate(ordered))
-    return Trace(
-        trace_id=1, plan="", seed=seed, software_version="test", operations=operations,
-        concurrent_processes=True,
-    )  # fmt: skip
+    return lab.trace(operations, trace_id=1, seed=seed, concurrent_processes=True)  # fmt: skip
 
 
 # ---- changes: each takes a history's rows, about where to change something and how far what it concerns may
@@ -272,13 +268,20 @@ def _read_each_other(draw: Random, rows: list[Operation], place: int, span: int)
         append = draw.choice(sent)
         at = append.offset if append.offset is not None else 200_000 + append.op_id
         polls.append(
-            Operation(
-                op_id=len(rows) + len(polls), function=Function.POLL, process=reader.process,
-                session=reader.session, invoke_time=reader.invoke_time + 1,
-                completion_time=reader.invoke_time + 2, outcome=OK, topic="out", partition=append.partition,
-                offset=at, isolation="read_committed", records=(evolve(append.records[0], offset=at),),
+            lab.operation(
+                len(rows) + len(polls),
+                Function.POLL,
+                reader.invoke_time + 1,
+                reader.invoke_time + 2,
+                process=reader.process,
+                session=reader.session,
+                topic="out",
+                partition=append.partition,
+                offset=at,
+                isolation="read_committed",
+                records=(evolve(append.records[0], offset=at),),
             )
-        )  # fmt: skip
+        )
     return [*rows, *polls]
 
 

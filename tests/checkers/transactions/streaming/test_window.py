@@ -19,6 +19,7 @@ from fencepost.checkers.transactions.streaming.closed import reached
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
+from tests.checkers import lab
 
 MAKERS = {
     "transactions": (test_transactions_differential.history, transactions.judge_trace),
@@ -123,7 +124,7 @@ def row(op_id: int, function: Function, at: int, lasts: int = 5, **columns: obje
 def made_of(operations: list[Operation], **columns: object) -> Trace:
     """A trace of these."""
     ordered = tuple(sorted(operations, key=lambda op: op.op_id))
-    return Trace(trace_id=1, plan="", seed=1, software_version="test", operations=ordered, **columns)
+    return lab.trace(ordered, trace_id=1, **columns)
 
 
 def watched(trace: Trace, horizon: int) -> tuple[TransactionWindow, dict[str, int], int]:

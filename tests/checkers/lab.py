@@ -1,0 +1,43 @@
+"""Operations and traces of tests: what most of them say alike is said here."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.trace import Trace
+
+
+def operation(op_id: int, function: Function, begin: int, end: int | None, **columns: Any) -> Operation:
+    """An operation that succeeded, of a process of its own, unless its columns say otherwise; times in ns."""
+    said = {"process": op_id, "outcome": Outcome.OK} | columns
+    return Operation(op_id=op_id, function=function, invoke_time=begin, completion_time=end, **said)
+
+
+def trace(operations: Iterable[Operation] = (), *, trace_id: int = 0, **columns: Any) -> Trace:
+    """A trace of these operations, without a plan unless its columns have one."""
+    said = {"plan": "", "seed": trace_id, "software_version": "test"} | columns
+    return Trace(trace_id=trace_id, operations=tuple(operations), **said)
+
+
+def event(time: int, name: Name, node: int = -1, **columns: Any) -> Event:
+    """An event of a node at a time in ns."""
+    return Event(time=time, name=name, node=node, **columns)
+
+
+T0 = {"topic": "t", "partition": 0}
+"""The partition of most tests."""
+
+
+def records(*values: int, begin: int = 0, topic: str = "t", partition: int = 0) -> tuple[Record, ...]:
+    """Records of these values at consecutive offsets. begin: the offset of the first; -1: none is known."""
+    return tuple(
+        Record(topic=topic, partition=partition, offset=-1 if begin < 0 else begin + number, value=value)
+        for number, value in enumerate(values)
+    )
+
+
+def pair(history: Callable[[Callable[[Any, Any], Any]], Any]) -> tuple[Any, Any]:
+    """A history that convicts, and the nearest legal one. It is written once; `either(wrong, right)` stands
+    where the two differ."""
+    return history(lambda wrong, right: wrong), history(lambda wrong, right: right)

@@ -1,0 +1,73 @@
+"""What the comparison of the explorer with TLC asks of every model alike: states have one form on each side,
+protections have one name, and a useful set of constants reaches everything."""
+
+import pytest
+from attrs import evolve
+
+from fencepost.model.comparison.sameness import states_of_explorer
+from fencepost.model.controller.state import CONTROL_PLANE
+from fencepost.model.controller.system import Controller
+from fencepost.model.explore import explore
+from fencepost.model.group.state import OF_GROUPS
+from fencepost.model.group.state import Constants as OfGroups
+from fencepost.model.group.system import Groups
+from fencepost.model.replication.state import DATA_PATH
+from fencepost.model.replication.system import Replication
+from fencepost.model.tla import FOLDER, SIZES, controller, files_of, group, replication, transaction
+from fencepost.model.tlc import show
+from fencepost.model.transaction.state import OF_TRANSACTIONS
+from fencepost.model.transaction.system import Transactions
+from tests.model.comparison.reaching import reaches_all
+from tests.model.comparison.test_group_sameness import RETENTION, STATIC
+from tests.model.comparison.test_sameness import TINY
+from tests.model.comparison.test_sameness_controller import REASSIGNED, STOPPED
+from tests.model.comparison.test_transaction_sameness import DEPOSED, SUCCESSOR, UNGUARDED
+
+PROTECTIONS = {
+    "Controller": CONTROL_PLANE,
+    "Group": OF_GROUPS,
+    "Replication": DATA_PATH,
+    "Transaction": OF_TRANSACTIONS,
+}
+FORMS = {
+    "replication": (replication, Replication, evolve(TINY, drop={"broker_epoch_fencing"})),
+    "reassigned": (controller, Controller, REASSIGNED),
+    "stopped": (controller, Controller, evolve(STOPPED, writes=0)),
+    "retention": (group, Groups, RETENTION),
+    "a static member": (group, Groups, STATIC),
+    "two partitions": (group, Groups, OfGroups(brokers=1, partitions=2, generations=1)),
+    "a deposed coordinator": (transaction, Transactions, DEPOSED),
+    "no guards": (transaction, Transactions, UNGUARDED),
+    "a successor": (transaction, Transactions, SUCCESSOR),
+}
+
+
+@pytest.mark.parametrize("module", PROTECTIONS)
+def test_protections_have_one_name(module):
+    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where
+    it should be."""
+    text = (FOLDER / f"{module}.tla").read_text()
+    listed = text[text.index("Protections ==") : text.index("ASSUME")]
+    assert all(f'"{name}"' in listed for name in PROTECTIONS[module])
+    assert listed.count('"') == 2 * len(PROTECTIONS[module])
+    assert all(file.is_file() for size in SIZES for file in files_of(module, size))
+
+
+@pytest.mark.parametrize(("twin", "system", "constants"), FORMS.values(), ids=FORMS)
+def test_a_state_has_one_form_on_each_side(twin, system, constants):
+    """Rule: the map between states of Python and TLA+ loses nothing, and fingerprints lose no state."""
+    states = states_of_explorer(constants)
+    told = {show(tuple(twin.state_to_tla(state).values())) for state in states}
+    assert len(told) == len(states) == explore(system(constants, ())).distinct
+    assert all(twin.state_from_tla(twin.state_to_tla(state)) == state for state in states)
+
+
+@pytest.mark.java
+@pytest.mark.parametrize(
+    ("module", "constants", "all_of_them"),
+    [*((module, None, True) for module in PROTECTIONS), ("Controller", {"LastEpoch": "0"}, False)],
+)
+def test_what_a_useful_set_of_constants_reaches(module, constants, all_of_them, tmp_path):
+    """Rule: the small configuration is not vacuous: each `never` of the module is refuted; and of one without
+    controllers not all are."""
+    assert reaches_all(module, tmp_path, constants) is all_of_them
