@@ -33,7 +33,7 @@ def _list_models(context: click.Context, parameter: click.Parameter, value: bool
     """Print what --model can name, and end."""
     if not value or context.resilient_parsing:
         return
-    from fencepost.checkers.asking import listed
+    from fencepost.checkers.linearizability.asking import listed
 
     columns = {
         "name": "name",

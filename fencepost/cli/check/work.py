@@ -19,7 +19,7 @@ from fencepost.traces.trace import Trace
 if TYPE_CHECKING:
     from fencepost.checkers.linearizability import SearchLimits
     from fencepost.checkers.models import Model
-    from fencepost.checkers.workloads import Workload
+    from fencepost.checkers.models.workloads import Workload
 
 
 @frozen(kw_only=True)
@@ -47,7 +47,7 @@ class Question:
 
     def asked_workload(self) -> "Workload | None":
         """The workload; None if a model was asked for. Raises FencepostError for wrong parameters."""
-        from fencepost.checkers.workloads import WORKLOADS, workload_named
+        from fencepost.checkers.models.workloads import WORKLOADS, workload_named
 
         return workload_named(self.model, self.parameters) if self.model in WORKLOADS else None
 
@@ -159,7 +159,7 @@ def _lacks_model(found: Found, question: Question) -> str:
     """Why a foreign history cannot be judged without a model; "" if it can, or has one."""
     if question.model or not found.foreign:
         return ""
-    from fencepost.checkers.asking import lacks_model
+    from fencepost.checkers.linearizability.asking import lacks_model
 
     return lacks_model(found.trace.operations)
 

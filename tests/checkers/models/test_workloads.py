@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers.asking import lacks_model, listed
+from fencepost.checkers.linearizability.asking import lacks_model, listed
+from fencepost.checkers.models.workloads import WORKLOADS, workload_named
 from fencepost.checkers.verdict import Decision
-from fencepost.checkers.workloads import WORKLOADS, workload_named
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -52,7 +52,12 @@ def read(value: Any) -> Step:
 CASES: dict[str, tuple[str, dict[str, Any], list[Step], str]] = {
     "drained": ("total-queue", {}, [put(1), put(2), out(1), out([2], "drain")], ""),
     "lost": ("total-queue", {}, [put(1), put(2), out(1), out([], "drain")], "element_lost"),
-    "published": ("total-queue", {}, [put("a", function="publish"), out(["b"], "fetch")], "element_lost"),
+    "published": (
+        "total-queue",
+        {},
+        [put("a", function="publish"), put("b", function="publish"), out(["b"], "fetch")],
+        "element_lost",
+    ),
     "unknown may come out": ("total-queue", {}, [put(1, "unknown"), out(1)], ""),
     "unknown may not": ("total-queue", {}, [put(1, "unknown"), out([], "drain")], ""),
     "failed comes out": ("total-queue", {}, [put(1, "fail"), out(1)], "element_from_nowhere"),

@@ -97,5 +97,11 @@ def elements(operation: Operation) -> tuple[Any, ...] | None:
 
 
 def wrong_value(operation: Operation, expected: str, value: Any) -> TraceError:
-    """An error about an answer that makes no sense."""
+    """An error about a value that makes no sense.
+
+    Args:
+        operation: which has it.
+        expected: one clause.
+        value: what it has.
+    """
     return TraceError(expected=expected, seen=shown(value), where=f"operation {operation.op_id}")

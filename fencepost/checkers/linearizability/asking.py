@@ -9,7 +9,7 @@ from typing import Any
 from fencepost.checkers.linearizability.deciders import DECIDERS
 from fencepost.checkers.models import MODELS
 from fencepost.checkers.models.log import Log
-from fencepost.checkers.workloads import WORKLOADS
+from fencepost.checkers.models.workloads import WORKLOADS
 from fencepost.traces.operations import Function, Operation
 
 OF_LOGS = frozenset(

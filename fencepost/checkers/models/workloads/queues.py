@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 from attrs import define
 
 from fencepost.checkers.models.base import shown
-from fencepost.checkers.verdict import Finding
-from fencepost.checkers.workloads.base import (
+from fencepost.checkers.models.workloads.base import (
     MOST,
     Workload,
     answer,
@@ -24,6 +23,7 @@ from fencepost.checkers.workloads.base import (
     may_have_happened,
     wrong_value,
 )
+from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 

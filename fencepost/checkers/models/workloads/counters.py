@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from attrs import define
 
+from fencepost.checkers.models.workloads.base import MOST, Workload, answer, ended, happened, wrong_value
 from fencepost.checkers.verdict import Finding
-from fencepost.checkers.workloads.base import MOST, Workload, answer, ended, happened, wrong_value
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
-from fencepost.checkers.workloads.bank import Bank
-from fencepost.checkers.workloads.base import Workload
-from fencepost.checkers.workloads.counters import MonotonicCounter
-from fencepost.checkers.workloads.forks import LongFork
-from fencepost.checkers.workloads.queues import TotalQueue
-from fencepost.checkers.workloads.sets import FinalSet, UniqueIds
+from fencepost.checkers.models.workloads.bank import Bank
+from fencepost.checkers.models.workloads.base import Workload
+from fencepost.checkers.models.workloads.counters import MonotonicCounter
+from fencepost.checkers.models.workloads.forks import LongFork
+from fencepost.checkers.models.workloads.queues import TotalQueue
+from fencepost.checkers.models.workloads.sets import FinalSet, UniqueIds
 from fencepost.traces.errors import FencepostError
 
 __all__ = ["WORKLOADS", "Workload", "workload_named"]
