@@ -5,7 +5,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 217_000
+LIMIT = 214_500
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -34,11 +34,11 @@ EXCEPTIONS = {
     "fencepost/traces": 24,
     "fencepost/wire": 24,
     "tests": 45,
-    "tests/checkers": 44,
+    "tests/checkers": 45,
     "tests/checkers/linearizability": 18,
     "tests/checkers/log": 23,
     "tests/cli": 26,
-    "tests/impl": 22,
+    "tests/impl": 21,
     "tests/impl/controller": 17,
     "tests/impl/log": 19,
     "tests/kafka": 19,
@@ -48,7 +48,7 @@ EXCEPTIONS = {
     "tests/tools": 22,
     "tests/torture": 17,
     "tests/traces": 17,
-    "tests/wire": 23,
+    "tests/wire": 24,
     "tools": 27,
 }
 """Folders that have more, and how many: no more than that."""

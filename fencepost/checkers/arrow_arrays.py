@@ -134,13 +134,14 @@ def recoded(indices: Array, codes: list[int], kind: type[np.integer[Any]] = np.i
     return np.array([*codes, NONE], kind)[indices]
 
 
-def enum_codes(array: Arrow, members: tuple[Any, ...], what: str) -> Array:
+def enum_codes(array: Arrow, members: tuple[Any, ...], what: str, *, other: int | None = None) -> Array:
     """The index of each string into `members`.
 
     Args:
         array: the strings.
         members: the valid strings.
         what: the name of the column, for the error.
+        other: the code of an unknown string; None: there is none.
 
     Returns:
         one index per string.
@@ -151,6 +152,6 @@ def enum_codes(array: Arrow, members: tuple[Any, ...], what: str) -> Array:
     names, indices = string_codes(array)
     known = {str(member): code for code, member in enumerate(members)}
     strange = sorted(name for name in names if name not in known)
-    if strange:
+    if strange and other is None:
         raise TraceError(expected=f"one of {', '.join(known)}", seen=strange[0], where=f"column {what}")
-    return recoded(indices, [known[name] for name in names], np.int8)
+    return recoded(indices, [known.get(name, other or 0) for name in names], np.int8)

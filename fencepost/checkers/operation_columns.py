@@ -39,6 +39,8 @@ MOST_PARTITION = 1 << 31
 FUNCTIONS = tuple(Function)
 OUTCOMES = tuple(Outcome)
 _FUNCTION_CODES = {function: code for code, function in enumerate(FUNCTIONS)}
+OTHER = -1
+"""The code of a function that no judge of logs knows."""
 _OUTCOME_CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 _TXN = FUNCTIONS.index(Function.TXN)
 
@@ -153,7 +155,9 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
         traces=tuple(traces),
         topics=topics,
         trace=np.repeat(np.arange(len(traces)), [len(trace.operations) for trace in traces]),
-        function=np.array([_FUNCTION_CODES[operation.function] for operation in operations], np.int8),
+        function=np.array(
+            [_FUNCTION_CODES.get(operation.function, OTHER) for operation in operations], np.int8
+        ),
         outcome=np.array([_OUTCOME_CODES[operation.outcome] for operation in operations], np.int8),
         completion_time=completion,
         topic=topic(operations),
@@ -214,7 +218,7 @@ def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] =
     ]
     topics, coded = _topic_codes(topic_columns)
     headers, trace = _trace_index(integer_array(table_column(table, "trace_id")), tuple(traces))
-    function = enum_codes(table_column(table, "function"), FUNCTIONS, "function")
+    function = enum_codes(table_column(table, "function"), FUNCTIONS, "function", other=OTHER)
 
     def children(name: str, fields: tuple[str, ...]) -> dict[str, Array]:
         return {field: integer_array(struct_field(nested[name][1], field)) for field in fields}

@@ -33,8 +33,8 @@ from fencepost.history.arguments import (
 )
 from fencepost.history.decorated import Target, check_parameters, wrapped
 from fencepost.history.together import CLIENT, TIMEOUT_S, together
-from fencepost.traces.errors import FencepostError, TraceError, unknown_name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.errors import FencepostError, TraceError
+from fencepost.traces.operations import LONGEST_NAME, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 Errors = tuple[type[BaseException], ...]
@@ -389,12 +389,11 @@ def function_named(name: str) -> Function:
     try:
         return Function(name)
     except ValueError:
-        name = name if isinstance(name, str) else shown(name)
         raise FencepostError(
-            expected=f"one of {', '.join(Function)}",
-            seen=unknown_name(name, Function),
+            expected=f"the name of a function, of at most {LONGEST_NAME} characters",
+            seen=shown(name),
             where="the function of a recorded operation",
-            hint="docs/how-to/models.md says which functions each model has",
+            hint="`fencepost check --models` lists which functions each model has",
         ) from None
 
 

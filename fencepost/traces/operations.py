@@ -12,9 +12,13 @@ from attrs import frozen
 
 from fencepost.traces.making import maker_of, remaker_of
 
+LONGEST_NAME = 64
+"""Characters of the name of a function."""
+
 
 class Function(StrEnum):
-    """What an operation does. Later work adds values here, never columns."""
+    """What an operation does. Later work adds values here, never columns. A history of another system may
+    have functions of its own: any other name is a function, too, of which models and workloads know more."""
 
     APPEND = "append"
     POLL = "poll"
@@ -41,6 +45,24 @@ class Function(StrEnum):
     DELETE_RECORDS = "delete_records"
     DELETE = "delete"
     RENEW = "renew"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Function | None":
+        if not isinstance(value, str) or not value or len(value) > LONGEST_NAME or not value.isprintable():
+            return None
+        known = _OTHERS.get(value)
+        if known is None:
+            known = str.__new__(cls, value)
+            known._name_, known._value_ = value, value
+            if len(_OTHERS) < MOST_OTHERS:
+                _OTHERS[value] = known
+        return known
+
+
+_OTHERS: dict[str, Function] = {}
+"""Functions of other systems that were met, so that a history has one object for each."""
+MOST_OTHERS = 1_000
+"""Beyond so many they are made anew."""
 
 
 class Outcome(StrEnum):

@@ -51,7 +51,6 @@ _CLAIMS_AT, _DIGEST_AT = TRACE_COLUMNS.index("claims"), TRACE_COLUMNS.index("dig
 LONGEST_NAME = 80
 """Characters of an unknown name that are shown: ours have at most 25."""
 
-_FUNCTIONS: dict[str, Function] = {function.value: function for function in Function}
 _OUTCOMES: dict[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
 _NAMES: dict[str, Name] = {name.value: name for name in Name}
 
@@ -192,7 +191,12 @@ def _known(names: dict[str, Any], value: str, what: str, where: str) -> Any:
 
 def _operation(row: Row, where: str) -> Operation:
     values = dict(zip(OPERATION_COLUMNS, row, strict=True))
-    values["function"] = _known(_FUNCTIONS, values["function"], "function", where)
+    try:
+        values["function"] = Function(values["function"])
+    except ValueError:
+        raise TraceError(
+            expected="the name of a function", seen=repr(values["function"]), where=where
+        ) from None
     values["outcome"] = _known(_OUTCOMES, values["outcome"], "outcome", where)
     values["records"] = tuple(
         [Record(**dict(zip(RECORD_FIELDS, record, strict=True))) for record in values["records"]]

@@ -78,8 +78,11 @@ def test_arguments_and_results_are_json():
         history.operation("write", argument=object())
     with pytest.raises(TraceError, match="the result of read"), history.operation("read") as read:
         read.result = object()
-    with pytest.raises(FencepostError, match=r"expected one of append, .* saw 'wirte'"):
-        history.operation("wirte")
+    with pytest.raises(FencepostError, match="the name of a function"):
+        history.operation("")
+    with history.operation("publish", argument="x"):
+        pass
+    assert str(history.operations.pop().function) == "publish"
     assert len(history.operations) == 1 and not history.open
 
 

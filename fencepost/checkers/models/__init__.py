@@ -1,7 +1,7 @@
 """Sequential models by name. A model says what a system does when one client at a time uses it
 (docs/how-to/models.md)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -16,9 +16,8 @@ from fencepost.checkers.models.maps import Map
 from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.models.registers import CasRegister, KeyValue, Register
 from fencepost.traces.errors import FencepostError, unknown_name
-from fencepost.traces.operations import Operation
 
-__all__ = ["IMPOSSIBLE", "MODELS", "UNHEARD", "Call", "Model", "lacks_model", "model_named"]
+__all__ = ["IMPOSSIBLE", "MODELS", "UNHEARD", "Call", "Model", "model_named"]
 
 MODELS: dict[str, type[Model]] = {
     model.name: model
@@ -63,43 +62,6 @@ def model_named(name: str, parameters: Mapping[str, Any] | None = None, *, where
         ) from None
     except (Exception, SystemExit) as error:  # the constructor of a caller's class may raise anything
         raise _unmade(name, where, error) from None
-
-
-def lacks_model(operations: Iterable[Operation]) -> str:
-    """What is wrong with operations that are judged without a model.
-
-    Args:
-        operations: of a foreign history.
-
-    Returns:
-        a sentence without its place, which names the models that have all functions; "" for operations on
-        logs, which need no model.
-    """
-    used: set[str] = set()
-    keyless = False
-    for operation in operations:
-        if operation.topic is not None or operation.function not in _OF_MODELS:
-            return ""
-        used.add(operation.function)
-        keyless = keyless or operation.key is None
-    if not used:
-        return ""
-    fitting = [
-        name
-        for name, model in MODELS.items()
-        if used <= set(model.functions) and model is not Log and not (keyless and model.needs_key)
-    ]
-    first, last = sorted(used)[:-1], sorted(used)[-1]
-    functions = f"{', '.join(first)} and {last}" if first else last
-    known = (
-        f"these have its functions: {', '.join(fitting)}"
-        if fitting
-        else "no built-in model has all of its functions: --model MODULE:CLASS names one of your own"
-    )
-    return f"expected --model for a history of {functions}, saw none; {known}"
-
-
-_OF_MODELS = frozenset(name for model in MODELS.values() if model is not Log for name in model.functions)
 
 
 def _imported(name: str, where: str) -> type[Model]:

@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 from fencepost.checkers.models.definition import check_definition
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import FencepostError, TraceError
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Operation, Outcome
 
 
 class _Sentinel(Enum):
@@ -61,10 +61,6 @@ def frozen_value(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple(sorted((name, frozen_value(item)) for name, item in value.items()))
     return value
-
-
-_NAMES = {function: function.value for function in Function}
-"""A dictionary lookup is cheaper than reading `value` of an enum member, and every operation needs one."""
 
 
 class JsonText(str):
@@ -271,7 +267,7 @@ class Model:
         Raises:
             TraceError: if argument or result make no sense for this model.
         """
-        function = _NAMES[operation.function]
+        function = str(operation.function)
         unknown = operation.outcome is Outcome.UNKNOWN
         if unknown and function in self.reads:
             return None

@@ -7,7 +7,6 @@ or any particular model.
 from collections.abc import Collection
 
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.operations import Function
 
 OF_THE_CLASS = ("name", "functions", "reads", "effects", "timed")
 """The attributes of a class that describe a model."""
@@ -38,9 +37,14 @@ def _functions(model: type, name: str, where: str) -> frozenset[str]:
     given = getattr(model, name)
     if isinstance(given, str) or not isinstance(given, Collection):
         raise FencepostError(expected=f"a set of functions as `{name}`", seen=f"{given!r:.80}", where=where)
-    known: Collection[str] = frozenset(Function)
-    if name != "functions":
-        known = frozenset(getattr(model, "functions", ()))
+    if name == "functions":
+        for function in given:
+            if not isinstance(function, str):
+                raise FencepostError(
+                    expected="names of functions as `functions`", seen=repr(function), where=where
+                )
+        return frozenset(given)
+    known: Collection[str] = frozenset(getattr(model, "functions", ()))
     for function in given:
         if function not in known:
             raise FencepostError(

@@ -29,6 +29,23 @@ TIMEOUT_SECONDS = 60.0
 MEMORY_MIB = 2048
 
 
+def _list_models(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Print what --model can name, and end."""
+    if not value or context.resilient_parsing:
+        return
+    from fencepost.checkers.linearizability.asking import listed
+
+    columns = {
+        "name": "name",
+        "kind": "kind",
+        "linear time": "linear",
+        "functions": "functions",
+        "says": "says",
+    }
+    rows = [{**row, "linear": "yes" if row["linear"] else ""} for row in listed()]
+    context.exit(Output(json="--json" in sys.argv).listed("models", rows, columns))
+
+
 model_options: Decorator = options(
     click.option(
         "--model",
@@ -37,7 +54,16 @@ model_options: Decorator = options(
         "append-only-list, set,"
         " queue, unordered-queue, at-least-once-queue, mutex, fenced-lock, semaphore, lease, counter, "
         "log, or"
-        " a MODULE:CLASS of your own.",
+        " a MODULE:CLASS of your own. Or a workload, which is judged as a whole: total-queue, final-set, "
+        "unique-ids, bank, monotonic, long-fork. --models says more.",
+    ),
+    click.option(
+        "--models",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_list_models,
+        help="List what --model can name: its functions, and which are decided in linear time.",
     ),
     format_option,
     *parameter_options,
@@ -88,7 +114,8 @@ def asked_model(
         memory_bytes=(memory or MEMORY_MIB) << 20,
         minimum_overlap=minimum_overlap or 0,
     )
-    question.asked_model()  # an unknown name is reported before any input is read
+    if question.asked_workload() is None:
+        question.asked_model()  # an unknown name is reported before any input is read
     return question
 
 

@@ -19,6 +19,7 @@ from fencepost.traces.trace import Trace
 if TYPE_CHECKING:
     from fencepost.checkers.linearizability import SearchLimits
     from fencepost.checkers.models import Model
+    from fencepost.checkers.models.workloads import Workload
 
 
 @frozen(kw_only=True)
@@ -43,6 +44,12 @@ class Question:
     memory_bytes: int = 0
     # How many pairs of operations must overlap.
     minimum_overlap: int = 0
+
+    def asked_workload(self) -> "Workload | None":
+        """The workload; None if a model was asked for. Raises FencepostError for wrong parameters."""
+        from fencepost.checkers.models.workloads import WORKLOADS, workload_named
+
+        return workload_named(self.model, self.parameters) if self.model in WORKLOADS else None
 
     def asked_model(self) -> "tuple[Model, SearchLimits]":
         """The model and the limits. Raises FencepostError for a model that cannot be found."""
@@ -117,7 +124,11 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
     counts: dict[str, int] = {}
     log: LogReport | None = None
     named = question.claims is not None and question.claims.named
-    if question.model:
+    workload = question.asked_workload() if question.model else None
+    if workload is not None:
+        verdict = workload.judge(found.trace)
+        counts = {"operations": len(found.trace.operations)}
+    elif question.model:
         from fencepost.checkers.linearizability import judge_counted
         from fencepost.checkers.linearizability.overlap import overlapping_pairs, strong_enough
 
@@ -148,7 +159,7 @@ def _lacks_model(found: Found, question: Question) -> str:
     """Why a foreign history cannot be judged without a model; "" if it can, or has one."""
     if question.model or not found.foreign:
         return ""
-    from fencepost.checkers.models import lacks_model
+    from fencepost.checkers.linearizability.asking import lacks_model
 
     return lacks_model(found.trace.operations)
 

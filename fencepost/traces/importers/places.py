@@ -67,7 +67,7 @@ def place_of(row: Any, line: int, where: str) -> dict[str, Any] | None:
         "line": line,
         "process": process,
         "type": row["type"],
-        "function": str(row.get("f")),
+        "function": "" if row.get("f") is None else str(row["f"]),
         "time": time if is_integer(time) else None,
         "index": index if is_integer(index) else None,
     }

@@ -52,7 +52,7 @@ HOSTILE = [
     ("{:process 0 :type [1] :f :read}", "expected a type of"),
     ("{:process [1] :type :invoke :f :read}", "expected an integer or a name as process"),
     ("{:process true :type :invoke :f :read}", "expected an integer or a name as process"),
-    ("{:process 0 :type :invoke}", "expected a function out of"),
+    ("{:process 0 :type :invoke}", "expected the name of a function"),
     (WRITE % "#user.Thing 5", "expected a record as the only kind of tag"),
     ("[] []", "expected nothing after the history"),
     ("INFO  jepsen.util - 0 :invoke :write [1 2", "expected a closing ]"),
