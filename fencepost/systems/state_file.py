@@ -42,7 +42,12 @@ def read_state(path: Path, of: type[State], command: str) -> State:
 
 
 def write_state(path: Path, state: Any) -> None:
-    """Replace the file as a whole: whoever reads it never sees a part."""
+    """Replace the file as a whole: whoever reads it never sees a part.
+
+    Args:
+        path: of the file.
+        state: what it holds, as JSON.
+    """
     draft = path.with_suffix(".draft")
     draft.write_bytes(msgspec.json.format(msgspec.json.encode(state)))
     draft.replace(path)
