@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers.models import MODELS
+from fencepost.checkers.models.workloads import WORKLOADS
 from fencepost.mining.inputs.traces import FORMATS
 
 HISTORIES = Path(__file__).parents[2] / "checkers" / "linearizability" / "histories"
@@ -108,7 +109,7 @@ def test_formats_and_models_are_documented() -> None:
     """docs/how-to/models.md lists each model and each format, in order; a later table may name a model
     again."""
     listed = re.findall(r"^\| `([a-z-]+)` \|", MODELS_TEXT, flags=re.M)
-    assert list(dict.fromkeys(listed)) == [*MODELS, *FORMATS[1:]]
+    assert list(dict.fromkeys(listed)) == [*MODELS, *WORKLOADS, *FORMATS[1:]]
 
 
 def test_the_worked_example_works(fencepost, tmp_path, monkeypatch) -> None:
