@@ -107,8 +107,8 @@ def test_it_is_found_where_traces_are_judged_one_by_one(make, tmp_path: Path) ->
     store = store_of(tmp_path / "in", traces)
     path = store.parts()[0].operations
     table = pq.read_table(path)
-    names = ["teleport" if number == 0 else name for number, name in enumerate(table["function"].to_pylist())]
-    index = table.schema.get_field_index("function")
+    names = ["teleport" if number == 0 else name for number, name in enumerate(table["outcome"].to_pylist())]
+    index = table.schema.get_field_index("outcome")
     pq.write_table(table.set_column(index, table.schema.field(index), [names]), path)
     verdicts, reasons = judged_here(store.path, tmp_path / "out")
     assert (sorted(verdicts), sorted(reasons)) == ([1, 3], [0, 2])

@@ -117,7 +117,7 @@ def test_a_rotten_page_costs_its_row_group(tmp_path: Path, mixed) -> None:
 
 
 def test_one_strange_trace_costs_only_itself(tmp_path: Path, mixed) -> None:
-    """A function that this version does not know quarantines its trace; the others of the row group are
+    """An outcome that this version does not know quarantines its trace; the others of the row group are
     judged as ever."""
     store = TraceStore.create(tmp_path / "in")
     with store.writer() as writer:
@@ -126,10 +126,10 @@ def test_one_strange_trace_costs_only_itself(tmp_path: Path, mixed) -> None:
     seal(store)
     path = store.parts()[0].operations
     table = pq.read_table(path)
-    names = table["function"].to_pylist()
+    names = table["outcome"].to_pylist()
     position = table["trace_id"].to_pylist().index(3)
     names[position] = "teleport"
-    index = table.schema.get_field_index("function")
+    index = table.schema.get_field_index("outcome")
     pq.write_table(table.set_column(index, table.schema.field(index), [names]), path)
     result = judge_here(tmp_path / "in", tmp_path / "out")
     (quarantined,) = result.counts.quarantined

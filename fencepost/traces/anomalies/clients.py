@@ -183,21 +183,18 @@ CLIENTS: tuple[Anomaly, ...] = (
         breaks="WORKLOAD",
         definition="an element of a workload was acknowledged, and nobody ever got it although the history "
         "ends with taking or reading everything",
-        jepsen="lost",
     ),
     Anomaly(
         name="element_from_nowhere",
         rank=50,
         breaks="WORKLOAD",
         definition="an element came out that nobody may have put in by then",
-        jepsen="unexpected",
     ),
     Anomaly(
         name="element_repeated",
         rank=50,
         breaks="WORKLOAD",
         definition="an element came out more often than it was put in",
-        jepsen="duplicated",
         allowed="at-least-once delivery, unless the workload is asked with once=true",
     ),
     Anomaly(
@@ -205,14 +202,12 @@ CLIENTS: tuple[Anomaly, ...] = (
         rank=50,
         breaks="WORKLOAD",
         definition="a generated id was given out twice",
-        jepsen="duplicated",
     ),
     Anomaly(
         name="total_changed",
         rank=50,
         breaks="WORKLOAD",
         definition="a read of all accounts has another total than the transfers between them leave",
-        jepsen="wrong-total",
     ),
     Anomaly(
         name="value_regressed",
@@ -225,7 +220,6 @@ CLIENTS: tuple[Anomaly, ...] = (
         rank=50,
         breaks="WORKLOAD",
         definition="two readers saw two writes in opposite orders",
-        jepsen="long-fork",
     ),
     Anomaly(
         name="poll_skip",
