@@ -71,8 +71,8 @@ def left(pytester: pytest.Pytester) -> dict[str, set[str]]:
 
 
 def test_the_plugin_is_cheap_and_silent():
-    """Rule: what a suite without our fixtures pays is two small files that import pytest and nothing of ours or
-    heavy beyond it."""
+    """Rule: what a suite without our fixtures pays is two small files that import pytest, and nothing heavy
+    beyond it."""
     code = """
 import sys, pytest
 before = set(sys.modules)
