@@ -74,9 +74,9 @@ def listed() -> list[dict[str, Any]]:
         {
             "name": name,
             "kind": "model",
-            "says": (model.__doc__ or "").partition(".")[0].replace("\n", " "),
+            "says": " ".join((model.__doc__ or "").partition(".")[0].split()),
             "functions": sorted(model.functions),
-            "linear": model in DECIDERS,
+            "linear": "yes" if model in DECIDERS else "no",
         }
         for name, model in MODELS.items()
     ]
@@ -86,7 +86,7 @@ def listed() -> list[dict[str, Any]]:
             "kind": "workload",
             "says": workload.says,
             "functions": list(workload.functions),
-            "linear": True,
+            "linear": "yes",
         }
         for name, workload in WORKLOADS.items()
     ]

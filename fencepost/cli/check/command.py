@@ -12,15 +12,15 @@ from attrs import define, field
 from fencepost.checkers.verdict import AND, Decision
 from fencepost.cli.check.answers import STYLES, Answers
 from fencepost.cli.check.claims import OutsideClaims, check_named, claims_options, outside_claims
-from fencepost.cli.check.model import asked_model, check_model, model_options
+from fencepost.cli.check.model import asked_model, check_model, list_models, model_options
 from fencepost.cli.inputs import readable_pieces
 from fencepost.cli.replay import by_rank, show_findings
 from fencepost.console.conventions import convention_options
 from fencepost.console.options import (
+    ANY_PATH,
     checks_option,
     default_option,
     demanded_profile_option,
-    inputs_argument,
     jobs_option,
     json_option,
     split_names,
@@ -83,7 +83,7 @@ class Tally(Answers):
 
 
 @click.command("check")
-@inputs_argument
+@click.argument("inputs", nargs=-1, type=ANY_PATH, metavar="FILE|FOLDER...")
 @checks_option
 @demanded_profile_option
 @default_option(
@@ -109,6 +109,7 @@ def command(
     order: Order,
     keyed: bool | None,
     failed_cas_observes: bool,
+    listed: bool,
     **model: Any,
 ) -> ExitCode:
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines
@@ -134,6 +135,10 @@ def command(
       # a folder of histories, four at a time, ten seconds each
       fencepost check histories/ --model key-value --jobs 4 --timeout 10
     """
+    if listed:
+        return list_models(output)
+    if not inputs:
+        raise click.UsageError("expected FILE|FOLDER..., what is judged, saw none")
     outside = outside_claims(
         claims_file=claims_file,
         allow_duplicates=allow_duplicates,

@@ -29,10 +29,8 @@ TIMEOUT_SECONDS = 60.0
 MEMORY_MIB = 2048
 
 
-def _list_models(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Print what --model can name, and end."""
-    if not value or context.resilient_parsing:
-        return
+def list_models(output: Output) -> ExitCode:
+    """List what --model can name, and end. output: of the command."""
     from fencepost.checkers.linearizability.asking import listed
 
     columns = {
@@ -42,8 +40,7 @@ def _list_models(context: click.Context, parameter: click.Parameter, value: bool
         "functions": "functions",
         "says": "says",
     }
-    rows = [{**row, "linear": "yes" if row["linear"] else ""} for row in listed()]
-    context.exit(Output(json="--json" in sys.argv).listed("models", rows, columns))
+    return output.listed("models", listed(), columns)
 
 
 model_options: Decorator = options(
@@ -59,10 +56,8 @@ model_options: Decorator = options(
     ),
     click.option(
         "--models",
+        "listed",
         is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_list_models,
         help="List what --model can name: its functions, and which are decided in linear time.",
     ),
     format_option,

@@ -102,8 +102,6 @@ class RealRun(Story):
     _stretches: list[tuple[int, int]] = field(factory=list, init=False)
     # The cluster's name of each topic, by the plan's.
     _names: dict[str, str] = field(factory=dict, init=False)
-    # The same as `members`.
-    _members: RealMembers | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -233,7 +231,7 @@ class RealRun(Story):
             await self._client(stack, process, core)
 
         if uses_groups(self.plan):
-            self.members = self._members = RealMembers(
+            self.members = members = RealMembers(
                 plan=self.plan,
                 brokers=tuple(self._addresses),
                 addresses=self._addresses,
@@ -246,7 +244,7 @@ class RealRun(Story):
                     row, self._first + row.invoke_time, Name.TRANSACTION_PHASE
                 ),
             )
-            stack.push_async_callback(self._members.close)
+            stack.push_async_callback(members.close)
         self.rounds = RealRounds(
             plan=self.plan,
             record=self.record,
@@ -392,8 +390,8 @@ class RealRun(Story):
 
     async def members_done(self) -> None:
         """Every group got everything: its processes end."""
-        if self._members is not None:
-            await self._members.close()
+        if isinstance(self.members, RealMembers):
+            await self.members.close()
 
     async def trusted(self, listed: Operation) -> bool:
         """Whether this end may be trusted, by what is seen after it."""

@@ -1,5 +1,6 @@
 """`fencepost check --model`: what it prints and answers, and how it tells mistakes."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -103,6 +104,32 @@ def test_overlap_is_told_and_demanded(fencepost, tmp_path) -> None:
     (tmp_path / "h.json").write_text(entry.format(0, "invoke", 1))
     none = fencepost("check", tmp_path / "h.json", "--model", "register", "--json")
     assert (none.code, none.json["verdicts"][0]["decision"]) == (3, "assumption_broken")
+
+
+def test_what_can_be_asked_is_listed(fencepost) -> None:
+    """Rule: `check --models` lists models and workloads with their functions, as a table and as JSON."""
+    told = fencepost("check --models")
+    assert told.code == 0 and "total-queue" in told.out and "fenced-lock" in told.out
+    rows = {row["name"]: row for row in json.loads(fencepost("check --models --json").out)["models"]}
+    assert set(rows) == {*MODELS, *WORKLOADS}
+    assert (rows["bank"]["kind"], rows["register"]["kind"]) == ("workload", "model")
+    assert (rows["register"]["linear"], rows["counter"]["linear"]) == ("yes", "no")
+    assert fencepost("check").code == 2
+
+
+def test_a_workload_is_judged_as_a_whole(fencepost, tmp_path) -> None:
+    """Rule: what was acknowledged and never fetched is named; without --model the sentence says what fits."""
+    lines = [
+        {"process": 0, "type": kind, "f": "publish", "value": value}
+        for value in ("a", "b")
+        for kind in ("invoke", "ok")
+    ]
+    fetched = [{"process": 1, "type": kind, "f": "fetch", "value": ["b"]} for kind in ("invoke", "ok")]
+    path = tmp_path / "messages.json"
+    path.write_text("\n".join(map(json.dumps, [*lines, *fetched])))
+    told = fencepost("check --model total-queue", path)
+    assert told.code == 1 and "element_lost" in told.out and 'publish("a")' in told.out
+    assert "total-queue" in fencepost("check", path).err
 
 
 def test_formats_and_models_are_documented() -> None:

@@ -55,17 +55,15 @@ class TotalQueue(Workload):
         taken: ByElement = {}
         for operation in trace.operations:
             if operation.function in IN:
-                put.setdefault(self._element(operation, argument(operation)), []).append(operation)
+                element = argument(operation)
+                if element is None:
+                    raise wrong_value(operation, f"an element to {operation.function}", element)
+                put.setdefault(element, []).append(operation)
             elif happened(operation):
                 for element in _elements(operation):
                     taken.setdefault(element, []).append(operation)
         yield from self._lost(put, taken)
         yield from self._strange(put, taken)
-
-    def _element(self, operation: Operation, value: Any) -> Any:
-        if value is None:
-            raise wrong_value(operation, f"an element to {operation.function}", value)
-        return value
 
     def _lost(self, put: ByElement, taken: ByElement) -> Iterator[Finding]:
         lost = [
