@@ -144,6 +144,10 @@ def _by_model(trace: Trace, options: dict[str, Any]) -> tuple[Verdict, dict[str,
     from fencepost.checkers.linearizability import judge_trace
     from fencepost.viewer.sequential import sequential_of
 
-    model, limits = asked_model(**options).asked_model()
+    question = asked_model(**options)
+    workload = question.asked_workload()
+    if workload is not None:
+        return workload.judge(trace), None  # judged as a whole: no order of the operations to draw
+    model, limits = question.asked_model()
     verdict = judge_trace(trace, model, limits)
     return verdict, sequential_of(trace, model, verdict.findings)

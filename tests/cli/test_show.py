@@ -51,6 +51,20 @@ def test_a_history_under_a_model_shows_an_order(request, tmp_path, capsys):
     assert code == 1 and part["culprit"] == "3" and part["order"] == [0, 1, 2]
 
 
+def test_a_history_under_a_workload_shows_its_finding(request, tmp_path, capsys):
+    """A workload is judged as a whole: exit code and findings, and no order of the operations."""
+    enqueue = {"process": 0, "f": "enqueue", "value": 1}
+    drain = {"process": 1, "f": "drain"}
+    rows = [{**enqueue, "type": "invoke"}, {**enqueue, "type": "ok"}]
+    rows += [{**drain, "type": "invoke", "value": None}, {**drain, "type": "ok", "value": []}]
+    history = tmp_path / "queue.jsonl"
+    history.write_text("".join(json.dumps({**row, "time": at}) + "\n" for at, row in enumerate(rows)))
+    page = tmp_path / "queue.html"
+    code = run(["show", str(history), "--model", "total-queue", "--html", str(page)])
+    view = data_of(page)["views"][0]
+    assert code == 1 and "element_lost" in json.dumps(view["findings"]) and not view.get("sequential")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -90,6 +90,12 @@ class Tally(Answers):
     "--explain", type=click.IntRange(0, 100), default=1, help="How many illegal traces to explain in full."
 )
 @claims_options
+@click.option(
+    "--models",
+    "listed",
+    is_flag=True,
+    help="List what --model can name: its functions, and which are decided in linear time.",
+)
 @model_options
 @convention_options
 @jobs_option

@@ -54,12 +54,6 @@ model_options: Decorator = options(
         " a MODULE:CLASS of your own. Or a workload, which is judged as a whole: total-queue, final-set, "
         "unique-ids, bank, monotonic, long-fork. --models says more.",
     ),
-    click.option(
-        "--models",
-        "listed",
-        is_flag=True,
-        help="List what --model can name: its functions, and which are decided in linear time.",
-    ),
     format_option,
     *parameter_options,
     click.option(
