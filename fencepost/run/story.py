@@ -92,7 +92,13 @@ class Story:
         raise NotImplementedError
 
     def after(self, delay: int, call: Callable[..., object], *arguments: Any) -> None:
-        """Call it so many nanoseconds from now."""
+        """Call something later.
+
+        Args:
+            delay: nanoseconds from now.
+            call: what is called.
+            arguments: with what.
+        """
         raise NotImplementedError
 
     async def reach(self) -> str:

@@ -263,7 +263,13 @@ class RealRun(Story):
     # ---- the workload
 
     def after(self, delay: int, call: Callable[..., object], *arguments: Any) -> None:
-        """Call it so many nanoseconds from now."""
+        """Call something later.
+
+        Args:
+            delay: nanoseconds from now.
+            call: what is called.
+            arguments: with what.
+        """
         asyncio.get_running_loop().call_later(delay / SECOND, call, *arguments)
 
     def strike(self, fault: Fault) -> None:

@@ -137,7 +137,13 @@ class Run(Story):
         return self._wait(self._led, SETUP_MS)
 
     def after(self, delay: int, call: Callable[..., object], *arguments: Any) -> None:
-        """Call it so many nanoseconds from now."""
+        """Call something later.
+
+        Args:
+            delay: nanoseconds from now.
+            call: what is called.
+            arguments: with what.
+        """
         self.cluster.world.scheduler.after(delay, call, *arguments)
 
     def strike(self, fault: Fault) -> None:
