@@ -52,8 +52,8 @@ lint: $(READY) ## ruff (rules and format) and mypy (strict)
 	$(BIN)/mypy
 
 .PHONY: check
-check: lint ## lint, then the tests of the folders that changed since the branch left main
-	$(BIN)/python -m tools.check -n $(JOBS) --dist loadfile $(ARGS)
+check: lint ## lint, then the tests of the folders that changed since the branch left main, as many as take 80 s
+	$(BIN)/python -m tools.check --jobs $(JOBS) $(ARGS)
 
 .PHONY: test
 test: java lint ## lint, then all tests on all cores; ends with what each test folder took

@@ -1,12 +1,15 @@
 """Ends every run with what each test folder took, also when xdist spreads the tests over processes."""
 
 import gc
+import json
 import os
 import signal
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,15 +79,35 @@ def folder_of(nodeid: str) -> str:
 class FolderSummary:
     """Collects the reports of all workers (xdist replays them in the controlling process)."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: str | None) -> None:
         self.folders: dict[str, FolderTimes] = defaultdict(FolderTimes)
+        # Where it is written what each file took; None: nowhere.
+        self.seconds = seconds
+        self.files: dict[str, float] = defaultdict(float)
+        # Tests that did not begin in time, by file.
+        self.late: dict[str, int] = defaultdict(int)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.folders[folder_of(report.nodeid)].add(report)
+        file = report.nodeid.partition("::")[0]
+        self.files[file] += report.duration
+        self.late[file] += report.skipped and LATE in str(report.longrepr)
+
+    def _write_seconds(self, path: Path) -> None:
+        known = json.loads(path.read_text()) if path.exists() else {}
+        known |= {file: round(took, 2) for file, took in self.files.items() if not self.late[file]}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(known, indent=0, sort_keys=True))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not self.folders:
             return
+        if self.seconds is not None:
+            self._write_seconds(Path(self.seconds))
+        if late := {file: count for file, count in sorted(self.late.items()) if count}:
+            terminalreporter.section("left out: the time was over")
+            for file, count in late.items():
+                terminalreporter.write_line(f"{file}: {count} tests")
         terminalreporter.section("time per test folder")
         terminalreporter.write_line(f"{'folder':<28}{'tests':>7}{'busy s':>9}{'wall s':>9}")
         for name, times in sorted(self.folders.items()):
@@ -92,9 +115,27 @@ class FolderSummary:
             terminalreporter.write_line(f"{name:<28}{times.tests:>7}{times.busy:>9.1f}{wall:>9.1f}")
 
 
+LATE = "the time was over"
+"""Why a test was skipped that did not begin in time."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--until", type=float, help="begin no test later: seconds since 1970")
+    parser.addoption("--seconds", help="write what each file took to this file")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Whatever a bounded run (tools/check.py) left out in its plan, it also ends in time."""
+    until = item.config.getoption("--until")
+    if until is not None and time.time() >= until:
+        pytest.skip(LATE)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(FolderSummary(), "fencepost-folder-summary")
+        summary = FolderSummary(config.getoption("--seconds"))
+        config.pluginmanager.register(summary, "fencepost-folder-summary")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -162,7 +203,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return unit_of(nodeid)
 
         def _assign_work_unit(self, node: Any) -> None:
-            self.workqueue.move_to_end(min(self.workqueue, key=_turn), last=False)
+            if config.getoption("--until") is None:
+                self.workqueue.move_to_end(min(self.workqueue, key=_turn), last=False)
             super()._assign_work_unit(node)
 
     return ByUnit(config, log)

@@ -34,7 +34,7 @@ EXCEPTIONS = {
     "fencepost/traces": 24,
     "fencepost/wire": 24,
     "tests": 45,
-    "tests/checkers": 45,
+    "tests/checkers": 44,
     "tests/checkers/linearizability": 18,
     "tests/checkers/log": 23,
     "tests/cli": 26,

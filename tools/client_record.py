@@ -14,6 +14,7 @@ version runs the smaller one, too. The newest release of every library has a row
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,11 @@ from fencepost.torture.building import build
 from fencepost.torture.campaign import FINDINGS, MOST_SHRINK_RUNS, RUNS, Job, Worker, smaller, torture
 from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.scenario import Scenario, scenario_of
-from fencepost.traces.errors import FencepostError
+from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
 from tools.ledger import TOP, Ledger
 from tools.page import Place
+from tools.program import SKIPPED, Done, run_cases
 
 PLACE = Place(
     page=TOP / "docs" / "how-to" / "torture.md", mark="<!-- measured by make measure NAME=client-record -->"
@@ -281,27 +283,34 @@ def main(
     out: Path,
     fresh: bool,
     docs: bool,
-) -> None:
+) -> ExitCode:
     """Measure the rows, and write the table of all that were ever measured in --out."""
-    output = Output()
     ledger = Ledger.open(
         out / "record.jsonl",
         dict[str, Any],
         key=lambda one: (one.get("library"), one.get("known")),
         of="client libraries",
     )
-    order = {(row.name, row.known): place for place, row in enumerate(rows(()))}
-    for row in (row for row in rows(names) if known in row.known):
+
+    def asked(row: Row) -> Done:
         try:
             record = measured(row, seeds, jobs, out, most_runs, enough, fresh)
         except FencepostError as error:
-            output.note(f"{row.name} ({row.known}) is skipped: {error}")
-            continue
-        output.note(*table([record])[len(HEAD) :])
+            return Done(case=row.name, outcome=SKIPPED, why=str(error))
         ledger.add(record)
         if docs:
-            every = sorted(ledger.rows, key=lambda known: order.get(known, len(order)))
-            PLACE.write_table(table([ledger.rows[known] for known in every]))
+            PLACE.write_table(table(in_order(ledger)))
+        return Done(case=row.name, why="; ".join(table([record])[len(HEAD) :]))
+
+    wanted_rows = (row for row in rows(names) if known in row.known)
+    cases = {f"{row.name} ({row.known})": partial(asked, row) for row in wanted_rows}
+    return run_cases(cases, (), Output())
+
+
+def in_order(ledger: Ledger[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What was ever measured, as `rows` has it; what it no longer has, last."""
+    order = {(row.name, row.known): place for place, row in enumerate(rows(()))}
+    return [ledger.rows[key] for key in sorted(ledger.rows, key=lambda key: order.get(key, len(order)))]
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ is skipped by name, with what is missing. Exit code 1 if a cell failed.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import rich_click as click
@@ -21,6 +22,7 @@ from fencepost.torture.libraries import Wanted, libraries, wanted
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
 from tools.page import Place
+from tools.program import FAILED, OK, SKIPPED, Done, run_cases
 
 MARKS = {"ok": "yes", "failed": "**no**", "absent": "–"}
 ALSO = ("kafka-clients@3.9.2",)
@@ -71,25 +73,33 @@ def rows_of(page: str) -> dict[str, list[str]]:
     return rows
 
 
+def tried(name: str, rows: dict[str, list[str]], output: Output) -> Done:
+    """What became of a client. rows: gets its lines."""
+    library = wanted(name)
+    try:
+        cells = missing(library) or row_of(library, output)
+    except FencepostError as error:
+        cells = str(error)
+    rows[str(library)] = lines_of(library, cells)
+    if isinstance(cells, str):
+        return Done(case=name, outcome=SKIPPED, why=cells)
+    failed = ", ".join(cell.ability for cell in cells if cell.outcome == FAILED)
+    return Done(case=name, outcome=FAILED if failed else OK, why=failed)
+
+
 @click.command("clients", help=__doc__)
 @click.argument("clients", nargs=-1, metavar="[NAME[@VERSION]]...")
 @click.option("--docs", type=click.Path(path_type=Path), help="put the table between this page's marks")
 def command(clients: tuple[str, ...], docs: Path | None) -> ExitCode:
     """Try every client, or those that are named; of those that are not, a page keeps the rows."""
-    output, rows, failed = Output(), {}, False
-    for name in clients or (*libraries(), *ALSO):
-        library = wanted(name)
-        try:
-            cells = missing(library) or row_of(library, output)
-        except FencepostError as error:
-            cells = str(error)
-        rows[str(library)] = lines_of(library, cells)
-        failed |= not isinstance(cells, str) and any(cell.outcome == "failed" for cell in cells)
+    output, rows = Output(), dict[str, list[str]]()
+    cases = {name: partial(tried, name, rows, output) for name in clients or (*libraries(), *ALSO)}
+    code = run_cases(cases, (), output)
     output.say(page_of(rows))
     if docs is not None:
         place = Place(page=docs, mark=MARK)
         place.write(page_of({**(rows_of(place.read()) if clients else {}), **rows}))
-    return ExitCode.FINDINGS if failed else ExitCode.NOTHING_FOUND
+    return code
 
 
 if __name__ == "__main__":

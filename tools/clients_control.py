@@ -8,18 +8,23 @@ itself. One that lacks its toolchain, or a network for its libraries, is skipped
 failed.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
+import rich_click as click
 from attrs import frozen
 
+from fencepost.console.output import Output
 from fencepost.torture.building import MOST_SHOWN, OFFLINE
+from fencepost.traces.errors import ExitCode
+from tools import program
+from tools.program import FAILED, OK, SKIPPED, Done, run_cases
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples" / "control"
 LONGEST_S = 900
@@ -46,11 +51,16 @@ CONTROL: Mapping[str, Example] = {
 }
 
 
-def run(example: Example) -> tuple[str, str]:
-    """What became of it: ok, failed or skipped, and why."""
-    for program in example.programs:
-        if shutil.which(program) is None:
-            return "skipped", f"no {program} on the path"
+def run(name: str, example: Example) -> Done:
+    """What became of it."""
+    outcome, why = _outcome(example)
+    return Done(case=name, outcome=outcome, why=why)
+
+
+def _outcome(example: Example) -> tuple[str, str]:
+    for name in example.programs:
+        if shutil.which(name) is None:
+            return SKIPPED, f"no {name} on the path"
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     with tempfile.TemporaryDirectory(prefix="fencepost-control-") as folder:
         shutil.copytree(EXAMPLES / example.folder, folder, dirs_exist_ok=True)
@@ -66,32 +76,24 @@ def run(example: Example) -> tuple[str, str]:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return "failed", f"{' '.join(step)} took longer than {LONGEST_S} s"
+                return FAILED, f"{' '.join(step)} took longer than {LONGEST_S} s"
             said = (done.stdout + done.stderr).strip()
             if done.returncode and any(words in said.lower() for words in OFFLINE):
-                return "skipped", "its libraries are not here, and there is no network"
+                return SKIPPED, "its libraries are not here, and there is no network"
             if done.returncode:
-                return "failed", f"{' '.join(step)}: exit code {done.returncode}: {said[-MOST_SHOWN:]}"
+                return FAILED, f"{' '.join(step)}: exit code {done.returncode}: {said[-MOST_SHOWN:]}"
             if "--- SKIP" in said:
-                return "failed", f"{' '.join(step)} skipped its test: {said[-MOST_SHOWN:]}"
-    return "ok", ""
+                return FAILED, f"{' '.join(step)} skipped its test: {said[-MOST_SHOWN:]}"
+    return OK, ""
 
 
-def main() -> None:
+@click.command("clients_control", help=__doc__)
+@click.argument("words", nargs=-1)
+def command(words: tuple[str, ...]) -> ExitCode:
     """Run all, or those that are named."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("examples", nargs="*", metavar="NAME", help=f"{', '.join(CONTROL)}; all by default")
-    names = parser.parse_args().examples or list(CONTROL)
-    unknown = [name for name in names if name not in CONTROL]
-    if unknown:
-        parser.error(f"expected examples out of {', '.join(CONTROL)}, saw {', '.join(unknown)}")
-    failed = False
-    for name in names:
-        outcome, why = run(CONTROL[name])
-        failed |= outcome == "failed"
-        print(f"control port from {name}: {outcome} {why}".rstrip(), flush=True)
-    sys.exit(failed)
+    cases = {name: partial(run, name, example) for name, example in CONTROL.items()}
+    return run_cases(cases, words, Output())
 
 
 if __name__ == "__main__":
-    main()
+    program.run(command, "clients_control")

@@ -1,31 +1,34 @@
 """Records what Apache Kafka answers to the cases of `fencepost conformance`, into the package.
 
-    python -m tools.record_conformance [--versions 3.9.2 4.4.0] [--kafka-home DIR] [--only PATTERN]
+    python -m tools.record_conformance [VERSION ...] [--kafka-home DIR] [--only PATTERN]
 
 Each version runs as three brokers on loopback (fencepost/systems/apache_kafka), and is asked three times. A
 case with different answers is named and left out: its facts say more than Kafka promises, and the case is to
 be mended. With --only the other cases keep what was recorded before.
 """
 
-import argparse
 import asyncio
 import datetime
-import sys
 import tempfile
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import rich_click as click
 
 from fencepost.conformance.cases import all_cases
 from fencepost.conformance.record import RECORDED, Recorded, recorded
 from fencepost.conformance.runner import Result, new_run, run_cases
+from fencepost.console.output import Output
 from fencepost.impl.runtime.addresses import parse_address
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release
+from fencepost.traces.errors import ExitCode
 from fencepost.wire.client import Access
+from tools import program
+from tools.program import Done
 
 TIMES = 3
 BROKERS = 3
@@ -67,36 +70,39 @@ def steady(rounds: list[list[Result]]) -> tuple[dict[str, Any], list[str]]:
     return facts, others
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Rewrite recorded.json; releases that are not named stay."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--versions", nargs="+", default=list(RECOMMENDED))
-    parser.add_argument("--kafka-home", type=Path)
-    parser.add_argument("--only", default="*")
-    chosen = parser.parse_args(arguments)
-    everything = dict(recorded())
-    for version in chosen.versions:
-        with tempfile.TemporaryDirectory() as scratch:
-            release = Release(version=version, home=chosen.kafka_home)
-            ranges, rounds = asked(release, Path(scratch) / "cluster", chosen.only)
-        facts, others = steady(rounds)
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        kept = {
-            name: before
-            for name, before in (everything[version].cases if version in everything else {}).items()
-            if not fnmatchcase(name, chosen.only)
-        }
-        if kept:
-            today = everything[version].date
-        everything[version] = Recorded(
-            date=today, brokers=BROKERS, ranges=dict(sorted(ranges.items())), cases=kept | facts
-        )
-        sys.stdout.write(f"{version}: {len(facts)} cases; not steady: {', '.join(others) or 'none'}\n")
-    lines = [
-        f"{msgspec.json.encode(version).decode()}:{_one(everything[version])}"
-        for version in sorted(everything)
-    ]
+def record(version: str, everything: dict[str, Recorded], kafka_home: Path | None, only: str) -> Done:
+    """Ask a release, and write its answers in the place of those of before. everything: that is recorded, by
+    version."""
+    with tempfile.TemporaryDirectory() as scratch:
+        release = Release(version=version, home=kafka_home)
+        ranges, rounds = asked(release, Path(scratch) / "cluster", only)
+    facts, others = steady(rounds)
+    before = everything.get(version)
+    kept = {} if before is None else before.cases
+    kept = {name: answers for name, answers in kept.items() if not fnmatchcase(name, only)}
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    everything[version] = Recorded(
+        date=before.date if before is not None and kept else today,
+        brokers=BROKERS,
+        ranges=dict(sorted(ranges.items())),
+        cases=kept | facts,
+    )
+    lines = [f"{msgspec.json.encode(name).decode()}:{_one(one)}" for name, one in sorted(everything.items())]
     TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return Done(case=version, why=f"{len(facts)} cases; not steady: {', '.join(others) or 'none'}")
+
+
+@click.command("record_conformance", help=__doc__)
+@click.argument("versions", nargs=-1)
+@click.option("--kafka-home", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--only", default="*", show_default=True, metavar="PATTERN", help="Names of cases.")
+def command(versions: tuple[str, ...], kafka_home: Path | None, only: str) -> ExitCode:
+    """Rewrite recorded.json; releases that are not named stay."""
+    everything = dict(recorded())
+    cases = {
+        version: partial(record, version, everything, kafka_home, only) for version in versions or RECOMMENDED
+    }
+    return program.run_cases(cases, (), Output())
 
 
 def _one(release: Recorded) -> str:
@@ -111,4 +117,4 @@ def _one(release: Recorded) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    program.run(command, "record_conformance")

@@ -85,13 +85,16 @@ def by_rank(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (BY_NAME[finding.anomaly].rank, finding.anomaly))
 
 
-def combine(verdicts: "tuple[Verdict, ...]", *, check: str = "all") -> Verdict:
+ALL = "all"
+"""The name of all checks combined."""
+
+
+def combine(verdicts: "tuple[Verdict, ...]") -> Verdict:
     """Combine several verdicts into one. Illegal has precedence, then Assumption broken, then Unknown, then
     Ok.
 
     Args:
         verdicts: the verdicts.
-        check: the name of the combined check.
 
     Returns:
         one verdict with all findings.
@@ -103,9 +106,9 @@ def combine(verdicts: "tuple[Verdict, ...]", *, check: str = "all") -> Verdict:
         if chosen:
             return Verdict(
                 decision=decision,
-                check=check,
+                check=ALL,
                 findings=tuple(finding for verdict in verdicts for finding in verdict.findings),
                 reason="; ".join(dict.fromkeys(verdict.reason for verdict in chosen if verdict.reason)),
                 unjudged=unjudged,
             )
-    return Verdict(decision=Decision.OK, check=check, unjudged=unjudged)
+    return Verdict(decision=Decision.OK, check=ALL, unjudged=unjudged)

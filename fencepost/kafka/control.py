@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 from fencepost.campaign.failure import RunFailedError
 from fencepost.kafka.handle import KafkaCluster
@@ -15,18 +16,13 @@ from fencepost.kafka.judgement import exercised
 from fencepost.proxy.control.server import ControlServer, make_token
 from fencepost.systems.loop_thread import LoopThread
 
-SAME = (
-    *("create_topic", "leader", "controller", "coordinator", "move_leader", "move_coordinator", "rebalance"),
-    *("crash", "pause", "resume", "stop", "restart", "power_off", "expire_session", "cut_off", "slow"),
-    *("chaos", "end_fault", "end_request_fault", "request_faults", "lose_answer", "answer_with", "delay"),
-    *("groups",),
-)
-"""Methods of the handle that mean the same here: plain values in, plain values out."""
-ASSERTIONS = (
-    *("assert_ok", "assert_no_loss", "assert_order", "assert_no_duplicates", "assert_delivered"),
-    "assert_processed_once",
-)
-"""Those that end the run and judge it."""
+PLAIN = (str, int, float, bool, type(None), Any)
+"""Types of values that any language has; and lists and mappings of them."""
+CONTAINERS = (list, tuple, dict, Mapping, UnionType)
+NOT_HERE = ("close", "status")
+"""Methods that would be verbs: the port does not outlive its cluster, and `state` says more."""
+ASSERT = "assert_"
+"""So the methods begin that end the run and judge it."""
 
 
 def verbs_of(kafka: KafkaCluster, seed: int) -> Mapping[str, Callable[..., Any]]:
@@ -95,8 +91,8 @@ def verbs_of(kafka: KafkaCluster, seed: int) -> Mapping[str, Callable[..., Any]]
         return call
 
     return {
-        **{name: getattr(kafka, name) for name in SAME},
-        **{name: asserted(name) for name in ASSERTIONS},
+        **{name: getattr(kafka, name) for name, method in _methods(kafka) if _is_plain_method(method)},
+        **{name: asserted(name) for name, _ in _methods(kafka) if name.startswith(ASSERT)},
         "state": state,
         "fault": fault,
         "heal": heal,
@@ -106,6 +102,26 @@ def verbs_of(kafka: KafkaCluster, seed: int) -> Mapping[str, Callable[..., Any]]
         "records": records,
         "committed": committed,
     }
+
+
+def _methods(kafka: KafkaCluster) -> Iterator[tuple[str, Any]]:
+    """The public ones, by name."""
+    for name, method in inspect.getmembers(type(kafka), inspect.isfunction):
+        if not name.startswith("_") and name not in NOT_HERE:
+            yield name, method
+
+
+def _is_plain_method(method: Any) -> bool:
+    """Whether it takes and answers what any language has."""
+    signature = inspect.signature(method)
+    _, *parameters = signature.parameters.values()
+    return all(map(_is_plain, (signature.return_annotation, *(one.annotation for one in parameters))))
+
+
+def _is_plain(kind: Any) -> bool:
+    if kind is None or kind is ... or kind in PLAIN:
+        return True
+    return get_origin(kind) in CONTAINERS and all(map(_is_plain, get_args(kind)))
 
 
 def _without(method: Any, *names: str) -> Any:

@@ -348,7 +348,7 @@ class HostedRun(Run):
 
     def begin(self) -> None:
         """The brokers run: the safety phase begins."""
-        self.cluster.note(Name.PHASE, cause="safety")
+        self.begin_phase("safety")
 
     def trace(self) -> Trace:
         """The run so far, with the replicas' logs as they are now; the whole run once it has ended."""

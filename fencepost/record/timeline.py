@@ -405,12 +405,12 @@ def _of_processes(facts: Facts) -> Iterator[Disturbance]:
                     position=begun.position,
                 )
     for broker, told in facts.runs.items():
-        for place, change in enumerate(told):
+        for change in told:
             if not change.value:
                 if not facts.is_stopping(broker, change.time) or facts.is_registered(broker, change.time):
                     yield from _away(facts, broker, change)
             elif change.time > 0:
-                yield _back(facts, broker, change, told[place - 1] if place else None)
+                yield _back(facts, broker, change)
 
 
 def _away(facts: Facts, broker: int, ended: Told) -> Iterator[Disturbance]:
@@ -424,7 +424,7 @@ def _away(facts: Facts, broker: int, ended: Told) -> Iterator[Disturbance]:
     yield Disturbance(Kind.AWAY, ended.time, known, what, _one(broker), position=ended.position)
 
 
-def _back(facts: Facts, broker: int, started: Told, ended: Told | None) -> Disturbance:
+def _back(facts: Facts, broker: int, started: Told) -> Disturbance:
     """Until it is registered, at most until it must be."""
     until = started.time + bounds.registered(facts.settings)
     for told in facts.registered.get(broker, ()):

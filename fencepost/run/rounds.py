@@ -48,6 +48,14 @@ class Rounds:
         self.rows += 1
         self.record.recorded(event)
 
+    def begin(self) -> None:
+        """Begin a round, unless the plan leaves asking out, and go on."""
+        raise NotImplementedError
+
+    async def ask(self, *, last: bool = False) -> None:
+        """One round to its end, unless the plan leaves asking out. last: it is the last one of the run."""
+        raise NotImplementedError
+
     def has_room(self) -> bool:
         """Whether another row may be added to the trace."""
         return within_share(self.rows, len(self.record.events) + len(self.record.operations))

@@ -1,8 +1,15 @@
-"""What follows on the faults of a run, in every system: it heals, makes progress, and is read to its end.
+"""A run in every system, from its set-up to its end.
 
-Owns the order, what is demanded, and its bounds. Must not know time, transport, or how a cluster heals: each
-system has a story of its own below campaign, which says so. It is written as coroutines: those of a real
-system wait for the wall clock, those of the simulation let virtual time pass and never wait (`at_once`).
+1. set-up    the cluster is reached, topics are made, clients start, partitions have leaders
+2. safety    clients work while faults begin and end
+3. heal      every fault ends; what was due and has not begun is forgotten
+4. liveness  the cluster is whole again; one acknowledged append per partition, which every group gets; every
+             transaction is decided
+5. final     one client reads every partition to its end
+
+Owns the order, what is demanded, and its bounds. Must not know time, transport, or how a cluster heals: the
+simulation (simulated/run.py) and real systems (real/run.py) say so. It is written as coroutines: those of a
+real system wait for the wall clock, those of the simulation let virtual time pass and never wait (`at_once`).
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -11,10 +18,13 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from fencepost.impl.client.attempt import READ_COMMITTED
-from fencepost.run.members import Key, Members, transforms
+from fencepost.run.members import FUNCTIONS, Key, Members, transforms
 from fencepost.run.queues import Queues
+from fencepost.run.record import Record
+from fencepost.run.rounds import Rounds
+from fencepost.traces.events import Name
 from fencepost.traces.operations import Operation, Outcome
-from fencepost.traces.plan import Plan, PlannedOperation
+from fencepost.traces.plan import Fault, Plan, PlannedOperation, TopicOptions
 
 MILLISECOND = 1_000_000
 MOST_FINAL_READS = 10_000
@@ -36,11 +46,19 @@ def at_once(work: Coroutine[Any, Any, Answer]) -> Answer:
     raise AssertionError("it waits for something outside of the simulation")
 
 
+def reader_of(plan: Plan) -> int:
+    """The process of the run's own operations: the first one that the plan does not have."""
+    return 1 + max((one.process for one in plan.operations), default=-1)
+
+
 @define(eq=False)
 class Story:
     """A run under way."""
 
     plan: Plan
+    record: Record = field(init=False)
+    # Once the cluster is reached.
+    rounds: Rounds = field(init=False)
     queues: Queues = field(init=False)
     # The processes in groups; None: the plan has none.
     members: Members | None = field(init=False, default=None)
@@ -50,10 +68,12 @@ class Story:
     next_op_id: int = field(init=False)
     # What was waited for and never came, before the first fault or after the last.
     stuck: str = field(init=False, default="")
+    # Whether the faults are over: operations that have not begun by then never do.
+    over: bool = field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
         self.next_op_id = max((one.op_id for one in self.plan.operations), default=0)
-        self.reader = 1 + max((one.process for one in self.plan.operations), default=-1)
+        self.reader = reader_of(self.plan)
 
     # ---- what differs between systems
 
@@ -71,9 +91,51 @@ class Story:
         """
         raise NotImplementedError
 
-    def schedule(self, operation: PlannedOperation) -> None:
-        """Let one of the run's own operations begin."""
+    def after(self, delay: int, call: Callable[..., object], *arguments: Any) -> None:
+        """Call something later.
+
+        Args:
+            delay: nanoseconds from now.
+            call: what is called.
+            arguments: with what.
+        """
         raise NotImplementedError
+
+    async def reach(self) -> str:
+        """Reach the cluster before the first fault; what never came, empty: all did."""
+        raise NotImplementedError
+
+    async def create(self, topic: TopicOptions) -> None:
+        """Make a topic of the plan."""
+        raise NotImplementedError
+
+    async def start_client(self, process: int) -> None:
+        """Start the client of a process."""
+        raise NotImplementedError
+
+    async def led(self) -> bool:
+        """Whether every partition of the new topics got a leader."""
+        raise NotImplementedError
+
+    def strike(self, fault: Fault) -> None:
+        """A fault's time has come."""
+        raise NotImplementedError
+
+    @property
+    def calm(self) -> bool:
+        """Whether no fault is active."""
+        raise NotImplementedError
+
+    async def last_answers(self) -> None:
+        """Wait for what clients have begun, where faults that end would take it along."""
+
+    async def end_faults(self) -> bool:
+        """End every fault and let every broker run; whether the cluster can be used again."""
+        raise NotImplementedError
+
+    async def healed(self) -> bool:
+        """Whether the cluster is whole again, once the run's own client takes part."""
+        return True
 
     def has_ended(self) -> bool:
         """Whether the operation of the run's own that began last has an outcome."""
@@ -105,6 +167,84 @@ class Story:
 
     async def members_done(self) -> None:
         """Every group got everything."""
+
+    # ---- the phases
+
+    async def go_through(self) -> None:
+        """All phases, as far as each reaches."""
+        if await self.set_up():
+            await self.safety()
+            await self.after_the_faults()
+
+    async def set_up(self) -> bool:
+        """Whether every topic of the plan is there, and a client for each process of its operations."""
+        if missing := await self.reach():
+            return await self.never(missing)
+        for topic in self.plan.cluster.topics:
+            if not topic.created_later:
+                await self.create(topic)
+        processes = {one.process for one in self.plan.operations if one.function not in FUNCTIONS}
+        for process in sorted(processes):
+            await self.start_client(process)
+        return await self.led() or await self.never("every partition gets a leader before the first fault")
+
+    async def safety(self) -> None:
+        """Let each operation and fault of the plan begin at its time."""
+        self.begin_phase("safety")
+        for operation in self.plan.operations:
+            self.schedule(operation)
+        for fault in self.plan.faults:
+            self.after(fault.at_ms * MILLISECOND, self.strike, fault)
+        self.after(self.plan.safety_ms * MILLISECOND // 2, self._ask_in_calm)
+        await self.until(lambda: False, self.plan.safety_ms)
+        self._ask_in_calm()
+        await self.last_answers()
+
+    async def after_the_faults(self) -> None:
+        """Heal, demand progress, read everything; and ask the brokers a last time, whatever came."""
+        if await self._serves():
+            self.begin_phase("final")
+            await self.final_reads()
+        await self.rounds.ask(last=True)
+
+    async def _serves(self) -> bool:
+        """Whether the cluster is whole again and makes progress. A backlog of slow processes is no sign of a
+        cluster that does not heal."""
+        self.begin_phase("heal")
+        self.over = True
+        self.queues.clear()
+        if not await self.end_faults():
+            return False
+        self.begin_phase("liveness")
+        await self.start_client(self.reader)
+        if self.members is not None:
+            self.members.heal(self.reader + 1)
+        if not await self.healed():
+            return False
+        self.rounds.begin()
+        return await self.makes_progress()
+
+    def begin_phase(self, name: str) -> None:
+        """Record that a phase begins."""
+        self.record.note(Name.PHASE, cause=name)
+
+    def schedule(self, operation: PlannedOperation) -> None:
+        """Let an operation of the plan begin at its time from now, unless the faults are over by then."""
+        self.after(operation.at_ms * MILLISECOND, self._due, operation)
+
+    def _due(self, operation: PlannedOperation) -> None:
+        """The time of an operation of the plan has come."""
+        if self.over:
+            return
+        if operation.function not in FUNCTIONS:
+            self.queues.due(operation)
+        elif self.members is not None:
+            self.members.do(operation)
+
+    def _ask_in_calm(self) -> None:
+        """Ask if no fault is active, and the run is one that is asked in its safety phase."""
+        if self.calm and self.rounds.in_safety:
+            self.rounds.begin()
 
     # ---- progress
 
@@ -218,7 +358,7 @@ class Story:
                 key=PROBE if function == "append" and self.keyed(topic) else "",
                 argument=argument,
             )
-            self.schedule(operation)
+            self.queues.due(operation)
             await self.until(self.has_ended, self.plan.liveness_ms)
             done = self.queues.last.get(self.reader)
             if done is not None and done.op_id == operation.op_id and done.outcome is Outcome.OK:

@@ -134,20 +134,6 @@ class Randomness:
         """
         return self.draw(purpose, *cause) * MILLION >> 64 < parts_per_million
 
-    def exponential_like(self, mean: int, maximum: int, purpose: str, *cause: int) -> int:
-        """An exponential-like integer.
-
-        Args:
-            mean: its mean.
-            maximum: larger values are cut to it.
-            purpose: what the draw decides.
-            cause: what caused it, as integers.
-
-        Returns:
-            the integer.
-        """
-        return min(exponential(self.draw(purpose, *cause), mean), maximum)
-
     def choice(self, items: Sequence[T], purpose: str, *cause: int) -> T:
         """One of the items.
 

@@ -9,19 +9,18 @@ from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.client import Access, Address, look_around
 
 
-async def all_agree(addresses: Mapping[int, Address], access: Access | None = None) -> bool:
+async def all_agree(addresses: Mapping[int, Address]) -> bool:
     """Whether every broker answers, knows all the others and a controller, and names a leader and a full ISR
     of every partition.
 
     Parameters:
       addresses: of all brokers, by id.
-      access: how to log in; None: plain.
     Returns: whether all say so.
     """
     brokers = tuple(sorted(addresses))
     for broker in brokers:
         try:
-            _, seen = await look_around((addresses[broker],), access or Access())
+            _, seen = await look_around((addresses[broker],), Access())
         except EnvironmentError_:
             return False
         if seen.live_brokers != brokers or seen.controller_id not in brokers:

@@ -361,7 +361,6 @@ class Embedded(System):
         """What it consists of."""
         return Inside(
             software=f"fencepost's reference brokers {__version__}, in the simulated world",
-            records_events=True,
             real_processes=False,
             real_files=self.directory is not None,
             can=PROCESS_VERBS

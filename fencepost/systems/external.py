@@ -194,7 +194,6 @@ class External(System):
         """What it consists of, as far as it is known."""
         return Inside(
             software=f"somebody's cluster at {self.bootstrap}",
-            records_events=False,
             real_processes=True,
             real_files=True,
             can=self.can,

@@ -144,7 +144,6 @@ class Processes(System):
         """What it consists of."""
         return Inside(
             software=f"fencepost's reference brokers {__version__}, as processes",
-            records_events=False,
             real_processes=True,
             real_files=True,
             can=PROCESS_VERBS

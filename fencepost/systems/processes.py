@@ -303,12 +303,10 @@ class ProcessCluster:
             security_protocol=self.state.security_protocol,
         )
 
-    def wait_until(
-        self, condition: Callable[[ClusterStatus], bool], what: str, seconds: float = HEALTHY_S
-    ) -> ClusterStatus:
-        """Wait until `condition` holds for the status. what: the condition in words, for the error; seconds:
-        the time limit. Raises at once if a broker has died that was alive before."""
-        deadline = time.monotonic() + seconds
+    def wait_until(self, condition: Callable[[ClusterStatus], bool], what: str) -> ClusterStatus:
+        """Wait until `condition` holds for the status, at most HEALTHY_S. what: the condition in words, for
+        the error. Raises at once if a broker has died that was alive before."""
+        deadline = time.monotonic() + HEALTHY_S
         there = {status.broker for status in self.status().brokers if status.process != "dead"}
         while True:
             status = self.status()
@@ -321,7 +319,7 @@ class ProcessCluster:
                     )
             if time.monotonic() > deadline:
                 raise EnvironmentError_(
-                    expected=f"{what}, within {seconds:.0f} s", seen=str(status), where=str(self.directory)
+                    expected=f"{what}, within {HEALTHY_S:.0f} s", seen=str(status), where=str(self.directory)
                 )
             time.sleep(POLL_S)
 

@@ -114,7 +114,6 @@ class Simulation(System):
         """What it consists of."""
         return Inside(
             software=f"fencepost's reference brokers {__version__}, in the simulated world",
-            records_events=True,
             real_processes=False,
             real_files=False,
             can=PROCESS_VERBS | {"cut", "power_off"},

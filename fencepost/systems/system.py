@@ -44,8 +44,6 @@ class Inside:
 
     # The name and version of the brokers' software.
     software: str
-    # Whether its brokers' protocol events are recorded, so that invariants and conformance can judge a run.
-    records_events: bool
     # Whether each broker is an operating-system process.
     real_processes: bool
     # Whether the brokers' files are files of the operating system.

@@ -114,7 +114,6 @@ STRINGS: dict[Table, tuple[str, ...]] = {
 """Paths of each table's string columns, those within lists included, as Parquet names them."""
 
 RECORD_TYPE = pa.struct(_fields(Record))
-POSITION_TYPE = pa.struct(_fields(Position))
 
 
 def fingerprint(table: Table) -> str:

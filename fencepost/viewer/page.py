@@ -90,14 +90,14 @@ def page_next_to(trace_file: Path, shown: Shown) -> str:
     return f"watch it: {path} (open it in a browser)"
 
 
-def write_page(path: Path, shown: Sequence[Shown], *, most_bytes: int = MOST_BYTES) -> int:
+def write_page(path: Path, shown: Sequence[Shown]) -> int:
     """Write the page.
 
-    Parameters: as for `page_of`; path: the file, replaced if it is there.
+    Parameters: path: the file, replaced if it is there; shown: the views, the first one open.
     Returns: its size in bytes.
     Raises: FencepostError if it cannot be written.
     """
-    text = page_of(shown, most_bytes=most_bytes).encode()
+    text = page_of(shown).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text)

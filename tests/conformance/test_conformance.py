@@ -5,8 +5,10 @@ import asyncio
 import json
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from attrs import evolve
+from click.testing import CliRunner
 
 from fencepost.cli import run as fencepost
 from fencepost.impl.runtime.addresses import parse_address
@@ -23,10 +25,11 @@ from kio.schema.errors import ErrorCode
 from fencepost.conformance import record
 from fencepost.conformance.cases import all_cases
 from fencepost.conformance.junit import write_junit
-from fencepost.conformance.record import Status
-from fencepost.conformance.runner import new_run, run_cases
+from fencepost.conformance.record import Recorded, Status, recorded
+from fencepost.conformance.runner import Result, new_run, run_cases
 from fencepost.wire.client import Access, look_around
 from fencepost.wire.hook import PASS, Cut, Replace
+from tools import record_conformance
 
 TRANSACTIONS = TransactionOptions(state_topic_partitions=2, version=2)
 """As Apache Kafka 4 has them, and as `fencepost cluster up` does."""
@@ -249,3 +252,22 @@ def test_the_command(tmp_path, capsys):
     ):
         assert fencepost(["conformance", *wrong]) is ExitCode.USAGE
         assert "expected" in (told := capsys.readouterr().err) or "--bootstrap" in told
+
+
+def test_each_release_is_recorded_by_itself(tmp_path, monkeypatch):
+    """Rule: what is asked anew takes the place of its old answers, what changes between three times is named
+    and left out, and every other release and case stays."""
+    kept, anew = sorted(recorded())[:2]
+    first, second, *_ = sorted(case.name for case in all_cases() if case.name in recorded()[anew].cases)
+    steady, shaky = (next(one for one in all_cases() if one.name == name) for name in (first, second))
+    rounds = [[Result(case=steady, facts=[0]), Result(case=shaky, facts=[time])] for time in (1, 2, 3)]
+    monkeypatch.setattr(record_conformance, "TARGET", tmp_path / "recorded.json")
+    monkeypatch.setattr(record_conformance, "asked", lambda *_: ({0: (3, 9)}, rounds))
+    done = CliRunner().invoke(
+        record_conformance.command, [anew, "9.9.9", "--only", first], standalone_mode=False
+    )
+    assert not done.exception and f"{anew}: ok: 1 cases; not steady: {second}" in done.output
+    written = msgspec.json.decode((tmp_path / "recorded.json").read_bytes(), type=dict[str, Recorded])
+    assert written[kept] == recorded()[kept] and written["9.9.9"].cases == {first: [0]}
+    assert written[anew].cases == {**recorded()[anew].cases, first: [0]}
+    assert written[anew].date == recorded()[anew].date

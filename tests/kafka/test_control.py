@@ -2,13 +2,17 @@
 
 import http.client
 import json
+import re
 import stat
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import fencepost.kafka
-from fencepost.kafka.control import control_port
+from fencepost.kafka.control import control_port, verbs_of
+from fencepost.kafka.handle import KafkaCluster
 from fencepost.proxy.control.server import TOKEN
 from tests.kafka.clients import produce, producer
 
@@ -69,3 +73,38 @@ def test_a_mistake_gets_a_sentence(ask, verb, arguments, words):
     status, said = ask(verb, **arguments)
     assert status == 409 and words in said["error"], said
     assert ask("state")[0] == 200
+
+
+class Extended(KafkaCluster):
+    """A handle with one method more of each sort."""
+
+    def _ask(self, verb, **arguments):
+        return {}
+
+    def close(self):
+        """End it."""
+
+    def skew(self, broker: int, sides: tuple[str, ...] = ()) -> dict[str, int]:
+        """Plain values in, plain values out."""
+        return {"broker": broker}
+
+    def judged_by(self, judge: Callable[..., int]) -> int:
+        """What no other language can give."""
+        return judge()
+
+
+def test_verbs_are_the_methods_of_the_handle():
+    """Rule: a method with plain values is a verb as soon as it is there; one that takes or answers what only
+    Python has is none; and the port ends no cluster."""
+    verbs = verbs_of(Extended(bootstrap_servers="", brokers=(1,)), 1)
+    assert verbs["skew"](1) == {"broker": 1}
+    assert not {"judged_by", "save_trace", "trace", "until", "service", "request_fault", "close"} & {*verbs}
+
+
+def test_the_page_names_every_verb():
+    """Rule: docs/reference/control.md has all of them, and no other."""
+    page = (Path(__file__).parents[2] / "docs/reference/control.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `")]
+    assert {*re.findall(r"`(\w+)`", " ".join(rows))} == {
+        *verbs_of(Extended(bootstrap_servers="", brokers=(1,)), 1)
+    } - {"skew"}

@@ -38,16 +38,6 @@ def test_small_neighbouring_causes_spread_evenly():
     assert sum((hits - 100) ** 2 for hits in buckets) / 100 < 110  # chi-square, 63 degrees: 99.98 %
 
 
-def test_the_exponential_like_tail_has_its_mean_and_its_cut():
-    """Delays have the mean that the plan names, and never pass the maximum."""
-    randomness = Randomness(5)
-    values = [randomness.exponential_like(1_000, 3_000, "tail", cause) for cause in range(20_000)]
-    assert max(values) == 3_000
-    free = [randomness.exponential_like(1_000, 1 << 60, "tail", cause) for cause in range(20_000)]
-    assert 970 < sum(free) / len(free) < 1_030
-    assert 0.36 < sum(value > 1_000 for value in free) / len(free) < 0.38  # 1/e
-
-
 def test_chance_choice_and_shuffle():
     """Rates are per million, extremes are certain, a shuffle loses nothing and leaves its argument alone."""
     randomness, items = Randomness(9), list(range(20))

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tools.clients_control import CONTROL, EXAMPLES, Example, run
+from tools.program import Done
 
 
 def test_every_example_is_run():
@@ -18,7 +19,7 @@ def test_every_example_is_run():
 def test_what_is_absent_is_skipped_by_name(monkeypatch):
     """Rule: without its toolchain an example is skipped, and the program is named."""
     monkeypatch.setenv("PATH", "/nowhere")
-    assert run(CONTROL["go"]) == ("skipped", "no go on the path")
+    assert run("go", CONTROL["go"]) == Done(case="go", outcome="skipped", why="no go on the path")
 
 
 @pytest.mark.parametrize(
@@ -32,8 +33,8 @@ def test_what_is_absent_is_skipped_by_name(monkeypatch):
 )
 def test_outcomes(code, outcome, words):
     """Rule: an exit code, a test that skips itself and a missing network are three different outcomes."""
-    seen, why = run(Example(folder="go", programs=(), steps=((sys.executable, "-c", code),)))
-    assert seen == outcome and words in why
+    done = run("go", Example(folder="go", programs=(), steps=((sys.executable, "-c", code),)))
+    assert done.outcome == outcome and words in done.why
 
 
 def test_a_name_that_is_none_gets_a_sentence():
@@ -46,4 +47,4 @@ def test_a_name_that_is_none_gets_a_sentence():
         check=False,
     )
     assert done.returncode == 2
-    assert "expected examples out of shell, go, junit, saw cobol" in done.stderr
+    assert "expected words out of shell; go; junit, saw cobol" in done.stderr

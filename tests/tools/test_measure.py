@@ -1,6 +1,7 @@
 """tools/measure and tools/check: every name that the documents mention is one, and a change finds its
 tests."""
 
+import json
 import re
 import subprocess
 import sys
@@ -78,6 +79,57 @@ def test_a_change_finds_its_tests() -> None:
     assert check.tests_of(["tests/test_begin.py", "tests/test_gone.py", "tests/conftest.py"]) == [
         "tests/test_architecture.py", "tests/test_begin.py",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with two folders of tests and what their files took last."""
+    monkeypatch.setattr(check, "TOP", tmp_path)
+    for name in ("impl/test_slow", "impl/test_quick", "impl/test_new", "sim/test_sim", "test_architecture"):
+        file = tmp_path / f"tests/{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("#" * len(name))
+    seconds = {
+        "tests/impl/test_slow.py": 70.0,
+        "tests/impl/test_quick.py": 1.0,
+        "tests/sim/test_sim.py": 30.0,
+    }
+    (tmp_path / check.SECONDS).parent.mkdir()
+    (tmp_path / check.SECONDS).write_text(json.dumps(seconds))
+    return tmp_path
+
+
+def test_many_changes_are_tested_as_far_as_time_allows(house: Path) -> None:
+    """Rule: what always runs and changed tests come first, then the quickest file of each folder, then the
+    next of each; what does not fit is left out by name."""
+    wanted = ["tests/impl", "tests/sim", "tests/test_architecture.py"]
+    some, left = check.selection(wanted, [], seconds_in_all=60)
+    assert some == [
+        "tests/test_architecture.py", "tests/impl/test_quick.py", "tests/sim/test_sim.py",
+        "tests/impl/test_new.py",
+    ]  # fmt: skip
+    assert left == ["tests/impl/test_slow.py"]
+    every, none = check.selection(wanted, ["tests/impl/test_slow.py"], seconds_in_all=600)
+    assert every[:2] == ["tests/test_architecture.py", "tests/impl/test_slow.py"] and none == []
+    assert sorted(every) == sorted([*some, *left])
+
+
+def test_no_test_begins_after_the_time(house: Path) -> None:
+    """Rule: it is skipped and counted by file, and only what was done to its end is remembered."""
+    (house / "tests/conftest.py").write_text((TOP / "tests/conftest.py").read_text())
+    for name in ("impl/test_slow", "sim/test_sim"):
+        (house / f"tests/{name}.py").write_text("def test_one(): pass\ndef test_two(): pass\n")
+    seconds = house / check.SECONDS
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--seconds={seconds}"]
+    for until, outcome in ((4e9, "4 passed"), (1.0, "4 skipped")):
+        seconds.write_text("{}")
+        files = ["tests/impl/test_slow.py", "tests/sim/test_sim.py"]
+        said = subprocess.run(
+            [*line, f"--until={until}", *files], cwd=house, capture_output=True, text=True, check=False
+        ).stdout
+        assert outcome in said
+        assert ("left out" in said and "tests/impl/test_slow.py" in said) == (until == 1.0)
+        assert set(json.loads(seconds.read_text())) == (set() if until == 1.0 else set(files))
 
 
 def test_what_git_does_not_know_yet_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

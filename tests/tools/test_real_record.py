@@ -18,7 +18,7 @@ from tools.real_record.page import (
     table,
     unexplained,
 )
-from tools.real_record.rows import MANY, NEWEST, ROWS, Row, chosen
+from tools.real_record.rows import MANY, NEWEST, ROWS, Row
 
 OK = RunResult(seed=0, decision=Decision.OK, wall_ms=4_000)
 FOUND = RunResult(seed=3, decision=Decision.ILLEGAL, anomaly="lost_write", wall_ms=9_000)
@@ -55,13 +55,6 @@ def test_a_control_without_its_faults_is_refused():
         real_job({**given, "system": NEWEST, "control": "lying-fsync"}, Asked(), Output())
     with pytest.raises(FencepostError, match="a profile out of real, strong"):
         real_job(given, Asked(profile="chaos"), Output())
-
-
-def test_rows_are_chosen_by_name_or_word():
-    """A name is one row, a word all rows that have it."""
-    assert chosen(()) == ROWS
-    assert chosen((STRONG.name,)) == (next(row for row in ROWS if row.name == STRONG.name),)
-    assert {row.system for row in chosen(("kfake",))} == {"kfake"} and not chosen(("nothing",))
 
 
 def test_a_finding_is_in_the_table_until_and_after_it_is_explained():

@@ -22,6 +22,7 @@ from fencepost.traces.plan import TransactionOptions
 from tools import program
 from tools.kafka_programs import ProgramError, programs, streams
 from tools.kafka_programs.jars import VERSIONS, missing
+from tools.program import FAILED, SKIPPED, Done, run_cases
 
 REPLICAS = 3
 TRANSACTIONS = TransactionOptions(state_topic_partitions=4, version=2)
@@ -57,33 +58,28 @@ PROGRAMS: Mapping[str, Callable[[str, KafkaCluster], None]] = {
 }
 
 
-def outcome_of(run: Callable[[str, KafkaCluster], None], version: str) -> str:
-    """Why a case failed; empty if it did not."""
+def outcome_of(case: str, run: Callable[[str, KafkaCluster], None], version: str) -> Done:
+    """What became of a case."""
+    if why := missing():
+        return Done(case=case, outcome=SKIPPED, why=why)
     try:
         with fencepost.kafka.cluster(process=True, transactions=TRANSACTIONS) as kafka:
             run(version, kafka)
     except (FencepostError, ProgramError, subprocess.SubprocessError) as error:
-        return str(error)
-    return ""
+        return Done(case=case, outcome=FAILED, why=str(error))
+    return Done(case=case)
 
 
 @click.command("kafka_programs", help=__doc__)
 @click.argument("words", nargs=-1)
 def command(words: tuple[str, ...]) -> ExitCode:
     """Run the cases with one of these words in their names; all without one."""
-    output, failed = Output(), False
-    cases = {f"{name}, {version}": (run, version) for name, run in PROGRAMS.items() for version in VERSIONS}
-    chosen = [case for case in cases if not words or any(word in case for word in words)]
-    if not chosen:
-        raise click.UsageError(f"expected a word in one of {'; '.join(cases)}, saw {' '.join(words)}")
-    if why := missing():
-        output.say(f"skipped: {why}")
-        return ExitCode.NOTHING_FOUND
-    for case in chosen:
-        why = outcome_of(*cases[case])
-        output.say(f"{case}: {f'failed: {why}' if why else 'ok'}")
-        failed |= bool(why)
-    return ExitCode.FINDINGS if failed else ExitCode.NOTHING_FOUND
+    cases = {
+        (case := f"{name}, {version}"): partial(outcome_of, case, run, version)
+        for name, run in PROGRAMS.items()
+        for version in VERSIONS
+    }
+    return run_cases(cases, words, Output())
 
 
 if __name__ == "__main__":

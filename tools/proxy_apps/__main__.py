@@ -5,7 +5,7 @@ recorded.
 
 A case is an application and a version of the broker (3.9.2 with ZooKeeper, 4.4.0), with a cluster and a proxy
 of its own. Each writes a line into OUT/results.jsonl, and one that stands there is not run again. What the
-machine lacks is absent by name. Exit code 1 if a case failed.
+machine lacks is skipped by name. Exit code 1 if a case failed.
 """
 
 import json
@@ -41,6 +41,7 @@ from tools import program
 from tools.kafka_programs import ProgramError, jars, programs, streams
 from tools.ledger import Ledger
 from tools.page import Place
+from tools.program import FAILED, OK, SKIPPED, Done, chosen, run_cases
 
 from .compare import compared
 
@@ -51,18 +52,14 @@ END_S = READY_S = 120
 
 
 @frozen(kw_only=True)
-class Result:
-    """A case."""
+class Result(Done):
+    """What became of a case."""
 
-    case: str
-    # Ok, failed or absent.
-    outcome: str
     # What the application said of itself.
     worked: str = ""
     records: int = 0
     commits: int = 0
     transactions: int = 0
-    why: str = ""
 
 
 @define
@@ -173,7 +170,7 @@ def run(case: str, version: str, application: Callable[[Through], str], folder: 
         ProgramError,
         subprocess.SubprocessError,
     ) as error:
-        return Result(case=case, outcome="failed", why=str(error)[:500])
+        return Result(case=case, outcome=FAILED, why=str(error)[:500])
     why = [*found.differences]
     why += [
         f"{verdict.check}: {verdict.decision.value} {verdict.reason}"
@@ -184,13 +181,22 @@ def run(case: str, version: str, application: Callable[[Through], str], folder: 
         shutil.rmtree(folder, ignore_errors=True)
     return Result(
         case=case,
-        outcome="failed" if why else "ok",
+        outcome=FAILED if why else OK,
         worked=worked,
         records=found.records,
         commits=found.commits,
         transactions=found.transactions,
         why="; ".join(why)[:500],
     )
+
+
+def outcome_of(
+    case: str, version: str, absent: Callable[[], str], application: Callable[[Through], str], folder: Path
+) -> Result:
+    """What became of a case, if this machine has what it needs."""
+    if why := absent() or jars.missing():
+        return Result(case=case, outcome=SKIPPED, why=why)
+    return run(case, version, application, folder)
 
 
 def table(results: Mapping[str, Result]) -> str:
@@ -201,7 +207,7 @@ def table(results: Mapping[str, Result]) -> str:
     ]
     for case, one in results.items():
         name, _, broker = case.rpartition(" @ ")
-        said = {"ok": "all, nothing else, no finding", "absent": f"not run: {one.why}"}.get(
+        said = {OK: "all, nothing else, no finding", SKIPPED: f"not run: {one.why}"}.get(
             one.outcome, f"**{one.why}**"
         )
         numbers = f"{one.records:,} | {one.commits:,} | {one.transactions:,}"
@@ -210,33 +216,27 @@ def table(results: Mapping[str, Result]) -> str:
 
 
 @click.command("proxy_apps", help=__doc__)
-@click.argument("cases", nargs=-1)
+@click.argument("words", nargs=-1)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/proxy-apps"), show_default=True)
 @click.option("--docs", type=click.Path(path_type=Path), help="the page with the table")
-@click.option("--again", is_flag=True, help="also what failed or was absent")
-def command(cases: tuple[str, ...], out: Path, docs: Path | None, again: bool) -> ExitCode:
+@click.option("--again", is_flag=True, help="also what failed or was skipped")
+def command(words: tuple[str, ...], out: Path, docs: Path | None, again: bool) -> ExitCode:
     """Run what is not known yet, of the cases with one of these words in their names."""
-    output = Output()
     ledger = Ledger.open(
         out / "results.jsonl", Result, key=lambda one: one.case, of="applications through the proxy"
     )
-    for name, (absent, application) in applications().items():
-        for version in BROKERS:
-            case = f"{name} @ {version}"
-            known = ledger.rows.get(case)
-            if known is not None and (known.outcome == "ok" or not again):
-                continue
-            if cases and not any(part in case for part in cases):
-                continue
-            if why := absent() or jars.missing():
-                one = Result(case=case, outcome="absent", why=why)
-            else:
-                one = run(case, version, application, out / "case")
-            output.say(f"{case}: {one.outcome}: {one.worked} {one.why}")
-            ledger.add(one)
+
+    cases = {
+        (case := f"{name} @ {version}"): partial(outcome_of, case, version, *both, out / "case")
+        for name, both in applications().items()
+        for version in BROKERS
+    }
+    known = {case for case, one in ledger.rows.items() if one.outcome == OK or not again}
+    todo = {case: cases[case] for case in chosen(cases, words) if case not in known}
+    run_cases(todo, (), Output(), keep=ledger.add)
     if docs is not None:
         Place(page=docs, mark=MARK).write(table(ledger.rows))
-    failed = any(one.outcome == "failed" for one in ledger.rows.values())
+    failed = any(one.outcome == FAILED for one in ledger.rows.values())
     return ExitCode.FINDINGS if failed else ExitCode.NOTHING_FOUND
 
 

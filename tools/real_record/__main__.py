@@ -16,6 +16,7 @@ from fencepost.console.options import jobs_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
+from tools.program import chosen
 from tools.real_record.page import (
     PLACE,
     explanations,
@@ -24,7 +25,7 @@ from tools.real_record.page import (
     table,
     unexplained,
 )
-from tools.real_record.rows import ROWS, Row, chosen
+from tools.real_record.rows import ROWS, Row
 
 SLICE = 25
 """Runs of a row at a time: as many as one cluster lives."""
@@ -83,10 +84,8 @@ def main(
 
     Exits 1 if a finding outside of the controls is not explained, or a control was not found.
     """
-    output = Output()
-    rows = chosen(words)
-    if not rows:
-        raise click.UsageError(f"expected a word in a row's name, such as {ROWS[0].name}, saw {words}")
+    output, names = Output(), chosen((row.name for row in ROWS), words)
+    rows = tuple(row for row in ROWS if row.name in names)
     if not report:
         run(rows, runs, size, jobs, out, output)
     sums = sums_of(out, ROWS)

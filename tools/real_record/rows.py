@@ -59,13 +59,3 @@ def _rows() -> Iterator[Row]:
 
 
 ROWS: tuple[Row, ...] = tuple(_rows())
-
-
-def chosen(names: tuple[str, ...]) -> tuple[Row, ...]:
-    """The rows with one of these names, and for a word that is no name those with it in theirs; all if none
-    is given."""
-    known = {row.name for row in ROWS}
-    words = tuple(name for name in names if name not in known)
-    return tuple(
-        row for row in ROWS if not names or row.name in names or any(word in row.name for word in words)
-    )

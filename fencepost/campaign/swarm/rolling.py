@@ -52,7 +52,7 @@ def with_rolling_restarts(plan: Plan, draw: Draws, kinds: tuple[str, ...]) -> Pl
         faults=tuple(_faults(plan, draw, kinds, safety_ms)),
         consumer=evolve(CONSUMER, commit=draw.choice(["auto", "sync", "async"], "rolling.commit")),
         client=evolve(plan.client, request_timeout_ms=3_000, delivery_timeout_ms=20_000, retry_unknown=False),
-        operations=(*_clients(plan, safety_ms), *_members(draw, safety_ms)),
+        operations=(*_clients(plan, safety_ms), *_members(draw)),
     )
 
 
@@ -103,7 +103,7 @@ def _clients(plan: Plan, safety_ms: int) -> list[PlannedOperation]:
     return found
 
 
-def _members(draw: Draws, safety_ms: int) -> list[PlannedOperation]:
+def _members(draw: Draws) -> list[PlannedOperation]:
     """Two members that stay; a third one comes, leaves and comes back."""
     third = FIRST_MEMBER + 2
     lives = [

@@ -68,7 +68,7 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     impatient = draw.chance(25, "transactions.impatient")
     plan = _with_a_late_broker(_with_late_messages(plan, draw) if impatient else plan, draw, bounds)
     slow_ms, transform = slow_ms_of(plan), _transform(plan, draw, impatient=impatient)
-    output, offsets = _output_topic(plan, draw), offsets_topic(draw)
+    output, offsets = _output_topic(draw), offsets_topic(draw)
     state = evolve(offsets, name=STATE_TOPIC, partitions=draw.between((1, 2), "transactions.partitions"))
     cluster = evolve(
         plan.cluster,
@@ -149,7 +149,7 @@ def _with_late_messages(plan: Plan, draw: Draws) -> Plan:
     )
 
 
-def _output_topic(plan: Plan, draw: Draws) -> TopicOptions:
+def _output_topic(draw: Draws) -> TopicOptions:
     small = draw.chance(30, "transactions.small_segments")
     return TopicOptions(
         name=OUTPUT,

@@ -85,7 +85,7 @@ class Replicas:
         self.opened[(event.topic, event.partition), event.node] = position
         if event.log_start_offset >= 0:
             self._started_at(position, event)
-        self._resized(position, event)
+        self.log(event).resize(event.offset)
 
     def _appended(self, position: int, event: Event) -> None:
         log = self.log(event)
@@ -97,10 +97,7 @@ class Replicas:
         if event.cause == "full":
             self.log(event).start_over(event.offset)
         else:
-            self._resized(position, event)
-
-    def _resized(self, position: int, event: Event) -> None:
-        self.log(event).resize(event.offset)
+            self.log(event).resize(event.offset)
 
     def _dumped(self, position: int, event: Event) -> None:
         nodes = self.final.setdefault((event.topic, event.partition), {})

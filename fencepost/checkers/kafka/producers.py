@@ -33,7 +33,7 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
     Returns:
         at most one finding for each log.
     """
-    first, last = _spans(columns, placements)
+    first, last = _spans(columns)
     sent = columns.sent
     rows = np.flatnonzero(_asked(columns, placements))
     ordered = _in_order_of_sending(columns)
@@ -108,7 +108,7 @@ def may_be_first(operations: OperationColumns, extras: Extras) -> Array:
     return some
 
 
-def _spans(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array]:
+def _spans(columns: KafkaColumns) -> tuple[Array, Array]:
     """For each sent record, the first and the last record of its append."""
     row = columns.sent.row
     heads = np.flatnonzero(np.diff(row, prepend=-1))
@@ -119,7 +119,7 @@ def _spans(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array]
 def _asked(columns: KafkaColumns, placements: Placements) -> Array:
     """Which records have a place that the rule may use: only those of complete appends."""
     sent, operations = columns.sent, columns.operations
-    first, last = _spans(columns, placements)
+    first, last = _spans(columns)
     placed = placements.offset >= 0
     placed &= (operations.acks[sent.row] != ACKS_NONE) & (operations.outcome[sent.row] != FAIL)
     placed &= ~loss_allowed(columns, sent.log, placements.offset)

@@ -120,7 +120,7 @@ def write_edges(graph: Graph) -> tuple[Edges, Edges]:
     """
     columns, node = graph.columns, graph.node
     writers = _writers(columns, placements_of(columns))
-    return _written_next(columns, node, writers), _not_read(columns, node, writers)
+    return _written_next(node, writers), _not_read(columns, node, writers)
 
 
 def awaiting(graph: Graph, undecided: Array) -> Array:
@@ -216,7 +216,7 @@ def _keys(columns: RecordRelations) -> tuple[Array, Array]:
     return key[: len(sent.log)], key[len(sent.log) :]
 
 
-def _written_next(columns: RecordRelations, node: Array, writers: _Writers) -> Edges:
+def _written_next(node: Array, writers: _Writers) -> Edges:
     """ww: neighbours in the offset order of a log."""
     first, second = np.arange(max(len(writers.log) - 1, 0)), np.arange(1, max(len(writers.log), 1))
     source, target = node[writers.row[first]], node[writers.row[second]]

@@ -97,7 +97,6 @@ async def list_offset(
     topic: Topic | tuple[str, Link],
     time: int,
     *,
-    version: int | None = None,
     part: Json | None = None,
     **values: Any,
 ) -> Json:
@@ -105,7 +104,7 @@ async def list_offset(
     name, link = (topic.name, topic.leader) if isinstance(topic, Topic) else topic
     wanted = {"partition_index": 0, "timestamp": time, "current_leader_epoch": -1, **(part or {})}
     topics = [{"name": name, "partitions": [wanted]}]
-    answer = await lab.ask(link, LIST_OFFSETS, version, replica_id=-1, topics=topics, **values)
+    answer = await lab.ask(link, LIST_OFFSETS, None, replica_id=-1, topics=topics, **values)
     found = list(parts_of(answer))
     (one,) = found or [{}]
     return {name: one.get(name) for name in ("error_code", "offset", "timestamp")}

@@ -289,7 +289,7 @@ def make_broker(
             internal_topics={topic.name: topic for topic in (groups.topic, transactions.topic)},
         ),
     )
-    _connect(broker, parts)
+    _connect(broker)
     return broker
 
 
@@ -354,7 +354,7 @@ def _controller(broker_context: BrokerContext, procedures: Procedures, parts: Pa
     return Controller(broker_context, procedures, parts.controller_elector(broker_context), state)
 
 
-def _connect(broker: Broker, parts: Parts) -> None:
+def _connect(broker: Broker) -> None:
     """Register the handlers of inputs, messages and timers. A timer's handler gets the rest of the timer's
     key."""
     replicas, shutdown, controller = broker.replicas, broker.shutdown, broker.controller

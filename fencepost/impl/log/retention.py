@@ -31,7 +31,7 @@ class Retention:
         Returns:
             the number of removed segments.
         """
-        self._roll_if_due(high_watermark, now_ms)
+        self._roll_if_due(now_ms)
         count = self._count(high_watermark, now_ms)
         if count == len(self.log.segments):
             if not self.log.segments.active.size:
@@ -42,7 +42,7 @@ class Retention:
             self.log.remove_oldest(count)
         return count
 
-    def _roll_if_due(self, high_watermark: int, now_ms: int) -> None:
+    def _roll_if_due(self, now_ms: int) -> None:
         active = self.log.segments.active
         if active.size and active.must_roll(0, active.next_offset - 1, now_ms):
             self.log.roll()

@@ -51,10 +51,6 @@ class Recorded:
     # Whether its logs may have gaps.
     compacted: bool = False
 
-    def to_tla(self) -> Value:
-        """One element of Traces."""
-        return record(unclean=self.unclean, compacted=self.compacted, events=self.steps)
-
 
 @define
 class _Numbers:

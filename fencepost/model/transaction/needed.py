@@ -22,7 +22,6 @@ ASSUMED = ("no_late_end", "no_late_marker", "deposed_is_silent")
 """What the first version assumes of the network. No broker and no client enforces it."""
 ONLY_FIRST_NEEDS = (*ASSUMED, "settle", "still_guarded", "fence", "coordinator_fencing")
 """Protections without all of which the second version holds."""
-ONLY_SECOND_NEEDS = ("marker_above_epoch", "marker_again", "check_marker")
 
 ONE, TWO = Constants(transactions=1), Constants(transactions=2)
 FAIL_OVER = evolve(ONE, epochs=1)

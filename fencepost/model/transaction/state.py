@@ -41,9 +41,6 @@ OF_TRANSACTIONS = frozenset(
 )
 """The registered protections (traces/protections.py) that this model can drop."""
 
-ONLY_SECOND_VERSION = frozenset({"marker_above_epoch", "marker_again"})
-"""Protections that the first version does not have."""
-
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
 PHASES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")
 """Kafka's names, in the order of the numbers."""

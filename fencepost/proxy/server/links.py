@@ -122,7 +122,6 @@ class Link:
     open: dict[Way, asyncio.Event] = field(factory=dict)
     delays_ms: dict[Way, int] = field(factory=dict)
     connections: int = 0
-    bytes_passed: int = 0
     _server: asyncio.Server | None = None
     _tasks: "set[asyncio.Task[None]]" = field(factory=set)
     # Whether `close` has begun: a connection that it cancels ends in silence.

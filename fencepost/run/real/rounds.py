@@ -36,13 +36,8 @@ class RealRounds(Rounds):
             links=self._links, now=lambda: self.record.now, record=self.heard, room=self.has_room
         )
 
-    def in_calm(self, *, calm: bool) -> None:
-        """Ask if no fault is active, and the run is one that is asked in its safety phase."""
-        if calm and self.in_safety:
-            self.begin()
-
     def begin(self) -> None:
-        """Begin a round, and go on."""
+        """Begin a round, unless the plan leaves asking out, and go on."""
         task = asyncio.ensure_future(self.ask())
         self._begun.add(task)
         task.add_done_callback(self._begun.discard)

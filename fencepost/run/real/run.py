@@ -1,8 +1,8 @@
 """One run of a plan against a real system, in real time.
 
-Owns what comes before the story of every run: a fresh topic, the safety phase with operations and faults, and
-what healing is. Must not know how a system works, or what is judged. The cluster outlives the run, and is
-healthy when it begins.
+Owns how the cluster is reached, with topics that are fresh in it, the clients, and what healing is. Must not
+know the order of a run (run/story.py), how a system works, or what is judged. The cluster outlives the run,
+and is healthy when it begins.
 
 One event loop runs all clients and the observer; the system's verbs run in threads, because they wait for
 processes. A plan's times count from the beginning of the safety phase.
@@ -11,9 +11,10 @@ processes. A plan's times count from the beginning of the safety phase.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from attrs import define, evolve, field
@@ -22,13 +23,12 @@ import fencepost
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.client import Client
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.client.producer.pipelined import PipelinedClient
 from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.runtime.client import RunningClient, running
 from fencepost.proxy.faults import events_of
 from fencepost.record.observed_state import Key
 from fencepost.run.clients import client_of, make_client
-from fencepost.run.members import FUNCTIONS, uses_groups
+from fencepost.run.members import uses_groups
 from fencepost.run.queues import Queues, undecided
 from fencepost.run.real import power
 from fencepost.run.real.asking import Asking
@@ -47,7 +47,7 @@ from fencepost.systems.system import System, disks_of_system, requests_of_system
 from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.plan import ClientOptions, PlannedOperation
+from fencepost.traces.plan import ClientOptions, Fault, PlannedOperation, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
 from fencepost.wire.client import Access, Address, KafkaNetwork, look_around
@@ -63,6 +63,7 @@ time for anybody: three minutes of sixty busy processes looked like a cluster th
 NEVER_HEALED = "every broker is back, every partition has a leader and a full ISR"
 """What did not come where the cluster did not heal."""
 MILLISECONDS = 1_000
+SECOND = 1_000_000_000
 
 
 @define(eq=False, kw_only=True)
@@ -86,8 +87,8 @@ class RealRun(Story):
     record: RealRecord = field(init=False)
     observer: Observer = field(init=False)
     rounds: RealRounds = field(init=False)
-    # Seconds of each phase.
-    timings: dict[str, float] = field(factory=dict, init=False)
+    # Carries out the faults.
+    striker: Striker = field(init=False)
     _first: int = field(factory=time.monotonic_ns, init=False)
     # The same moment of the wall clock.
     _began: int = field(factory=time.time_ns, init=False)
@@ -96,12 +97,12 @@ class RealRun(Story):
     # How much the clock of each process is ahead of the trace's, nanoseconds.
     _ahead: dict[int, int] = field(factory=dict, init=False)
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
-    # Carries out the faults, once the topic is there.
-    _striker: Striker | None = field(default=None, init=False)
     # When the machine stood still, nanoseconds of the trace.
     _stretches: list[tuple[int, int]] = field(factory=list, init=False)
     # The cluster's name of each topic, by the plan's.
     _names: dict[str, str] = field(factory=dict, init=False)
+    # Ends what the run opened.
+    _stack: AsyncExitStack = field(factory=AsyncExitStack, init=False)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -129,35 +130,15 @@ class RealRun(Story):
 
     async def go(self) -> Trace:
         """The whole run. Raises FencepostError if the cluster is of no use before there is any fault."""
-        try:
-            async with AsyncExitStack() as stack:
-                stack.enter_context(Sentinel(self._starved))
-                self._note_settings()
-                await self._open(stack)
-                looking = asyncio.ensure_future(self.observer.look_on())
-                try:
-                    async with self._phase("safety"):
-                        await self._safety(stack)
-                    async with self._phase("heal"):
-                        healed = await self._heal()
-                    if healed:
-                        await self._after_healing(stack)
-                    await self.rounds.ask(last=True)
-                finally:
-                    self.observer.stop()
-                    looking.cancel()
-                    await asyncio.gather(looking, return_exceptions=True)
-                self.record.note(Name.PHASE, cause="end")
-                return self._trace()
-        finally:
-            if self._striker is not None:
-                await self._striker.end_all()
-            self.record.close()
-
-    @property
-    def _breaks(self) -> Striker:
-        assert self._striker is not None, "the topic is there before anything else"
-        return self._striker
+        async with self._stack as stack:
+            stack.callback(self.record.close)
+            stack.enter_context(Sentinel(self._starved))
+            try:
+                await self.go_through()
+            finally:
+                self.over = True
+            self.begin_phase("end")
+            return self._trace()
 
     def _starved(self, begin: float, end: float) -> None:
         first = self._first / 1e9
@@ -179,57 +160,20 @@ class RealRun(Story):
         detail = {**clients, **wire, "cluster": cluster, "real": inside.settings.get("real", {})}
         self.record.note(Name.SETTINGS, detail=detail)
 
-    @contextlib.asynccontextmanager
-    async def _phase(self, name: str) -> AsyncIterator[None]:
-        began = time.monotonic()
-        if name != "topic":
-            self.record.note(Name.PHASE, cause=name)
-        yield
-        self.timings[name] = round(time.monotonic() - began, 3)
+    # ---- before the faults
 
-    async def _open(self, stack: AsyncExitStack) -> None:
-        async with self._phase("topic"):
-            addresses = tuple(
-                (host, int(port))
-                for host, _, port in (
-                    one.rpartition(":") for one in self.system.bootstrap_servers().split(",")
-                )
-            )
-            self._addresses, _ = await look_around(addresses, Access())
-            asking = Asking(dict(self._addresses))
-            stack.push_async_callback(asking.close)
-            self.observer = Observer(
-                asking=asking,
-                brokers=self.system.brokers,
-                names=self.record.names,
-                now=nanoseconds_since(self._first),
-                record=self.record.recorded,
-            )
-            for topic in self.plan.cluster.topics:
-                await asking.create(self._names[topic.name], topic, self.system.brokers)
-            await self.observer.look()
-            if "disks" in self.system.inside().can:
-                disks_of_system(self.system).write_back()  # the folders of the topic; no kernel waits long
-            self._striker = Striker(
-                plan=self.plan,
-                system=self.system,
-                state=self.observer.state,
-                note=self.record.note,
-                topic=self.topic,
-                names=self._names,
-                folders=tuple(
-                    f"{self._names[topic.name]}-{number}"
-                    for topic in self.plan.cluster.topics
-                    for number in range(topic.partitions)
-                ),
-            )
+    async def reach(self) -> str:
+        """Learn the brokers' addresses; everything that talks to them."""
+        self._note_settings()
+        addresses = tuple(
+            (host, int(port))
+            for host, _, port in (one.rpartition(":") for one in self.system.bootstrap_servers().split(","))
+        )
+        self._addresses, _ = await look_around(addresses, Access())
+        self._look_on()
         for kind in self.left_out:
             why = {"fault": -1, "reason": "this system cannot do it"}
             self.record.note(Name.FAULT_SKIPPED, cause=kind, detail=why)
-        for process in sorted({one.process for one in self._planned()}):
-            core = make_client(self.plan, Parts(), process, tuple(self._addresses), healing=False)
-            await self._client(stack, process, core)
-
         if uses_groups(self.plan):
             self.members = members = RealMembers(
                 plan=self.plan,
@@ -240,11 +184,11 @@ class RealRun(Story):
                 version=await version_of(addresses[0], Access()),
                 record=self.record,
                 changed=self._changed.set,
-                opened=lambda row: self._breaks.acknowledged(
+                opened=lambda row: self.striker.acknowledged(
                     row, self._first + row.invoke_time, Name.TRANSACTION_PHASE
                 ),
             )
-            stack.push_async_callback(members.close)
+            self._stack.push_async_callback(members.close)
         self.rounds = RealRounds(
             plan=self.plan,
             record=self.record,
@@ -252,15 +196,62 @@ class RealRun(Story):
             brokers=self.system.brokers,
             addresses=self._addresses,
         )
-        stack.push_async_callback(self.rounds.close)
+        self._stack.push_async_callback(self.rounds.close)
+        return ""
 
-    def _planned(self) -> tuple[PlannedOperation, ...]:
-        """Operations of clients that do one after the other."""
-        return tuple(one for one in self.plan.operations if one.function not in FUNCTIONS)
+    def _look_on(self) -> None:
+        """Make the observer, and who carries out the faults."""
+        asking = Asking(dict(self._addresses))
+        self.observer = Observer(
+            asking=asking,
+            brokers=self.system.brokers,
+            names=self.record.names,
+            now=nanoseconds_since(self._first),
+            record=self.record.recorded,
+        )
+        self.striker = Striker(
+            plan=self.plan,
+            system=self.system,
+            state=self.observer.state,
+            note=self.record.note,
+            topic=self.topic,
+            names=self._names,
+            folders=tuple(
+                f"{self._names[topic.name]}-{number}"
+                for topic in self.plan.cluster.topics
+                for number in range(topic.partitions)
+            ),
+        )
+        self._stack.push_async_callback(self.striker.end_all)  # last of all, after clients are gone
+        self._stack.push_async_callback(asking.close)
 
-    async def _client(self, stack: AsyncExitStack, process: int, core: Client | PipelinedClient) -> None:
+    async def create(self, topic: TopicOptions) -> None:
+        """Make a topic of the plan, under its name in the cluster, and wait until it has leaders."""
+        await self.observer.asking.create(self._names[topic.name], topic, self.system.brokers)
+
+    async def led(self) -> bool:
+        """Whether every partition has a leader: `create` has waited. The observer looks on from now."""
+        await self.observer.look()
+        if "disks" in self.system.inside().can:
+            disks_of_system(self.system).write_back()  # the folders of the topic; no kernel waits long
+        looking = asyncio.ensure_future(self.observer.look_on())
+        self._stack.push_async_callback(self._look_no_more, looking)
+        return True
+
+    async def _look_no_more(self, looking: "asyncio.Future[None]") -> None:
+        self.observer.stop()
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+
+    async def start_client(self, process: int) -> None:
+        """Start the client of a process; the run's own reads everything that is there."""
         addresses = dict(self._addresses)
-        self._clients[process] = await stack.enter_async_context(
+        core = (
+            Client(process, READER, ClientMetadata(tuple(addresses)))
+            if process == self.reader
+            else make_client(self.plan, Parts(), process, tuple(addresses), healing=False)
+        )
+        self._clients[process] = await self._stack.enter_async_context(
             running(
                 core,
                 lambda node, receive: KafkaNetwork(addresses, receive, client_id=client_of(process)),
@@ -271,34 +262,29 @@ class RealRun(Story):
 
     # ---- the workload
 
-    async def _safety(self, stack: AsyncExitStack) -> None:
-        loop, begin = asyncio.get_running_loop(), asyncio.get_running_loop().time()
-        timers = [
-            loop.call_at(begin + one.at_ms / MILLISECONDS, self.schedule, one) for one in self._planned()
-        ]
-        if self.members is not None:
-            timers += [
-                loop.call_at(begin + one.at_ms / MILLISECONDS, self.members.do, one)
-                for one in self.plan.operations
-                if one.function in FUNCTIONS
-            ]
-        timers += [
-            loop.call_at(begin + fault.at_ms / MILLISECONDS, self._breaks.strike, fault)
-            for fault in self.plan.faults
-        ]
-        try:
-            for _ in range(2):  # in the middle and at the end
-                await asyncio.sleep(self.plan.safety_ms / MILLISECONDS / 2)
-                self.rounds.in_calm(calm=self._breaks.calm)
-            await self.until(self._idle, self.plan.client.delivery_timeout_ms)
-        finally:
-            for timer in timers:
-                timer.cancel()
-            self.queues.clear()
+    def after(self, delay: int, call: Callable[..., object], *arguments: Any) -> None:
+        """Call something later.
 
-    def schedule(self, operation: PlannedOperation) -> None:
-        """Its time has come."""
-        self.queues.due(operation)
+        Args:
+            delay: nanoseconds from now.
+            call: what is called.
+            arguments: with what.
+        """
+        asyncio.get_running_loop().call_later(delay / SECOND, call, *arguments)
+
+    def strike(self, fault: Fault) -> None:
+        """A fault's time has come."""
+        if not self.over:
+            self.striker.strike(fault)
+
+    @property
+    def calm(self) -> bool:
+        """Whether no fault has begun that has not ended."""
+        return self.striker.calm
+
+    async def last_answers(self) -> None:
+        """Wait for what clients have begun, while the faults go on."""
+        await self.until(self._idle, self.plan.client.delivery_timeout_ms)
 
     def _begin(self, operation: PlannedOperation) -> None:
         self.record.invoke(operation)
@@ -309,7 +295,7 @@ class RealRun(Story):
         operation = in_trace_time(operation, self._ahead[operation.process], self._ahead.values())
         row = self.record.row_done(operation)
         if row.function is Function.APPEND and row.outcome is Outcome.OK:
-            self._breaks.acknowledged(row, self._first + row.invoke_time)
+            self.striker.acknowledged(row, self._first + row.invoke_time)
         self.queues.completed(row)
         self._changed.set()
         asyncio.get_running_loop().call_soon(self.queues.next, row.process)
@@ -337,9 +323,9 @@ class RealRun(Story):
 
     # ---- after the faults
 
-    async def _heal(self) -> bool:
-        """Whether every broker runs, every ISR is full, and each partition takes a record."""
-        await self._breaks.end_all()
+    async def end_faults(self) -> bool:
+        """End every fault; whether then every broker runs and every ISR is full."""
+        await self.striker.end_all()
         left, last = self.plan.liveness_ms / MILLISECONDS, time.monotonic()
         while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
             if left < 0:
@@ -347,7 +333,7 @@ class RealRun(Story):
             await asyncio.sleep(HEALTHY_POLL_S)
             now = time.monotonic()
             left, last = left - min(now - last, MOST_A_LOOK_S), now
-            await self._breaks.start_ended()
+            await self.striker.start_ended()
         return True
 
     async def _in_sync(self) -> bool:
@@ -375,19 +361,6 @@ class RealRun(Story):
         self.record.note(Name.LIVENESS_FAILED, cause=what, detail=stood)
         return False
 
-    async def _after_healing(self, stack: AsyncExitStack) -> None:
-        """A record into each partition, an end that may be trusted, everything up to it."""
-        core = Client(self.reader, READER, ClientMetadata(tuple(self._addresses)))
-        await self._client(stack, self.reader, core)
-        async with self._phase("liveness"):
-            if self.members is not None:
-                self.members.heal(self.reader + 1)
-            self.rounds.begin()
-            moves = await self.makes_progress()
-        if moves:
-            async with self._phase("final"):
-                await self.final_reads()
-
     async def members_done(self) -> None:
         """Every group got everything: its processes end."""
         if isinstance(self.members, RealMembers):
@@ -405,7 +378,10 @@ class RealRun(Story):
         """The partitions of all topics, as they were seen: a fake makes more than it was asked for, and a
         partitioner uses them."""
         made = {
-            (topic.name, number) for topic in self.plan.cluster.topics for number in range(topic.partitions)
+            (topic.name, number)
+            for topic in self.plan.cluster.topics
+            if not topic.created_later
+            for number in range(topic.partitions)
         }
         return tuple(sorted({*made, *self.observer.state.assignments}))
 
@@ -478,8 +454,6 @@ class RealRun(Story):
         """What the brokers' files say of this history, after everything else in the trace."""
         if self.copies is None:
             return ()
-        began, last = time.monotonic(), max(self.now, self.record.events[-1].time)
+        last = max(self.now, self.record.events[-1].time)
         request = Audit(directories=self.system.directories(), copies=self.copies, names=self.record.names)
-        events = request.events(operations, last, judged=not self.stuck)
-        self.timings["audit"] = round(time.monotonic() - began, 3)
-        return events
+        return request.events(operations, last, judged=not self.stuck)

@@ -9,6 +9,11 @@ from fencepost.run.simulated.cluster import FaultyCluster
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
 
+LONGEST_MS = 60_000
+"""Bound of the last round: brokers that run answer within milliseconds, the others are given up."""
+STEP_MS = 50
+"""How often it looks whether it is over."""
+
 
 @define(eq=False, kw_only=True)
 class SimulatedRounds(Rounds):
@@ -30,19 +35,19 @@ class SimulatedRounds(Rounds):
             scheduler=world.scheduler, network=world.network, record=self.heard, room=self.has_room
         )
 
-    def schedule(self) -> None:
-        """Ask in the middle of the safety phase, if no fault is active then."""
-        if self.in_safety:
-            middle = self.plan.safety_ms * MILLISECOND // 2
-            self.cluster.world.scheduler.after(middle, self.in_calm)
+    def begin(self) -> None:
+        """Begin a round, unless the plan leaves asking out, and go on."""
+        self._begin(last=False)
 
-    def in_calm(self) -> None:
-        """Ask if no fault is active, and the run is one that is asked in its safety phase."""
-        if self.in_safety and not self.cluster.active:
-            self.begin()
+    async def ask(self, *, last: bool = False) -> None:
+        """One round to its end, unless the plan leaves asking out. last: it is the last one of the run."""
+        self._begin(last=last)
+        world = self.cluster.world
+        deadline = world.now + LONGEST_MS * MILLISECOND
+        while not self.asker.idle and world.now < deadline:
+            world.run_until(min(deadline, world.now + STEP_MS * MILLISECOND))
 
-    def begin(self, *, last: bool = False) -> None:
-        """Begin a round, unless the plan leaves asking out. last: it is the last one of the run."""
+    def _begin(self, *, last: bool) -> None:
         if self.wanted:
             known = {topic for topic, _ in self.cluster.observed_state.assignments}
             planned = {topic.name for topic in self.plan.cluster.topics}

@@ -1,20 +1,14 @@
-"""One run, from plan to trace: set-up, safety phase, heal, liveness phase, final reads.
+"""One run in the simulated world, from plan to trace.
 
-Owns the phases and their bounds. The story in order:
-
-1. set-up    brokers start, a controller is elected, topics are created and get leaders
-2. safety    clients work while faults begin and end
-3. heal      every fault ends, every broker runs
-4. liveness  registered brokers, reassignments and deletions done, leaders, full ISRs, no operation hanging,
-             one acknowledged append per partition: within
-             a bound of virtual time, which begins again while a slow follower or group still gets records.
-             A network that loses, doubles or holds back messages by chance has no bound: if it is exceeded,
-             that chance ends, and the wait is repeated once
-5. final     one client reads every partition to its end; what the brokers' files hold is written into the
-             trace
+Owns what differs there from other systems: the waits in virtual time, what must hold once the faults are
+over (brokers are registered, reassignments and deletions done, leaders, full ISRs, no operation hanging) and
+the files at the end. Must not know the order of a run (run/story.py). Each wait has a bound of virtual time,
+which begins again while a slow follower or group still gets records. A network that loses, doubles or holds
+back messages by chance has no bound: if it is exceeded, that chance ends, and the wait is repeated once.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from attrs import define, evolve, field
@@ -22,23 +16,25 @@ from attrs import define, evolve, field
 import fencepost
 from fencepost.audit.source import ShownPath
 from fencepost.audit.survey import AuditRequest
+from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Children, GetChildren
 from fencepost.record.claims import derive_claims
 from fencepost.run.files import FilesAtEnd
-from fencepost.run.members import FUNCTIONS, uses_groups
+from fencepost.run.members import uses_groups
+from fencepost.run.queues import Queues, undecided
 from fencepost.run.simulated.cluster import FaultyCluster
 from fencepost.run.simulated.diagnosis import diagnose
+from fencepost.run.simulated.members import SimulatedMembers
 from fencepost.run.simulated.observed_groups import with_group_facts
 from fencepost.run.simulated.rounds import SimulatedRounds
-from fencepost.run.simulated.workload import Workload
-from fencepost.run.story import Story, at_once
+from fencepost.run.story import Story, at_once, reader_of
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.digest import digest_of_rows
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
 from fencepost.traces.operations import Operation
-from fencepost.traces.plan import Plan, PlannedOperation
+from fencepost.traces.plan import Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.rows import Rows, rows_of
 from fencepost.traces.trace import Trace
@@ -51,8 +47,6 @@ STEP_MS = 50
 """How often a wait looks whether it is over."""
 FINAL_OPERATION = 1_000_000
 """Op ids above this and above those of the plan are the run's own: probes and final reads."""
-MOST_ASKED_MS = 60_000
-"""Bound of the last round: brokers that run answer within milliseconds, the others are given up."""
 MOST_FILES_BYTES = 1 << 40
 """No bound of its own: a simulated disk is in memory, and an embedded cluster has its own bound."""
 
@@ -78,7 +72,10 @@ class Run(Story):
     """A run in the simulated world. Its plan may grow until it is healed."""
 
     cluster: "WorkingCluster" = field(init=False)
-    workload: Workload = field(init=False)
+    record: "WorkingCluster" = field(init=False)
+    members: SimulatedMembers = field(init=False)
+    # The client host of each process.
+    clients: dict[int, int] = field(factory=dict, init=False)
     rounds: SimulatedRounds = field(init=False)
     # The trace as canonical rows, when the run is over.
     rows: Rows = field(init=False)
@@ -91,8 +88,9 @@ class Run(Story):
         super().__attrs_post_init__()
         self.next_op_id = max(self.next_op_id, FINAL_OPERATION)
         self.cluster = self._make_cluster()
-        self.workload = self.cluster.workload = Workload(self.cluster)
-        self.queues, self.members = self.workload.queues, self.workload.groups
+        self.record, self.cluster.on_completed = self.cluster, self._completed
+        self.queues = Queues(plan=self.plan, begin=self._begin, alone=lambda operation: self.cluster.healing)
+        self.members = SimulatedMembers.of(self.cluster)
         self.rounds = SimulatedRounds.of(self.cluster, self.members)
 
     def _make_cluster(self) -> "WorkingCluster":
@@ -102,72 +100,98 @@ class Run(Story):
 
     def run(self) -> Trace:
         """All phases."""
-        if not self._set_up():
-            self._read_files()
-            return self._trace()
-        self._safety()
-        return self.end_of_run()
+        at_once(self.go_through())
+        return self._ended()
 
     def end_of_run(self) -> Trace:
         """The phases after the safety phase. Returns the whole run."""
-        at_once(self._after_the_faults())
-        self.rounds.begin(last=True)
-        self._wait(lambda: self.rounds.asker.idle, MOST_ASKED_MS)
-        self._read_files(judged=not self.stuck)
+        at_once(self.after_the_faults())
+        return self._ended()
+
+    def _ended(self) -> Trace:
+        self._read_files(judged=self.over and not self.stuck)
         return self._trace()
 
-    async def _after_the_faults(self) -> None:
-        if await self._heal():
-            self.rounds.begin()
-            if await self.makes_progress():
-                self.cluster.note(Name.PHASE, cause="final")
-                self.cluster.strong = True
-                await self.final_reads()
+    def extend(self, plan: Plan) -> None:
+        """Take a plan that says what was asked for meanwhile."""
+        self.plan = self.cluster.plan = plan
+        self.reader = reader_of(plan)
 
-    def _set_up(self) -> bool:
-        world = self.cluster.world
+    async def reach(self) -> str:
+        """Start the brokers; what never came."""
         for broker in self.cluster.broker_ids:
-            world.start(broker)
-        if not self._wait(self._registered, SETUP_MS):
-            return self._never("every broker registers before the first fault")
-        for topic in self.plan.cluster.topics:
-            if not topic.created_later:
-                self.cluster.create_topic(topic)
-        planned = (each for each in self.plan.operations if each.function not in FUNCTIONS)
-        for process in sorted({operation.process for operation in planned}):
-            self.workload.add_process(process)
-        if not self._wait(self._led, SETUP_MS):
-            return self._never("every partition gets a leader before the first fault")
+            self.cluster.world.start(broker)
+        came = self._wait(self._registered, SETUP_MS)
+        return "" if came else "every broker registers before the first fault"
+
+    async def create(self, topic: TopicOptions) -> None:
+        """Make a topic of the plan."""
+        self.cluster.create_topic(topic)
+
+    async def start_client(self, process: int) -> None:
+        """Start the client of a process."""
+        self.clients[process] = self.cluster.add_client(process)
+
+    async def led(self) -> bool:
+        """Whether every partition got a leader within the set-up."""
+        return self._wait(self._led, SETUP_MS)
+
+    def after(self, delay: int, call: Callable[..., object], *arguments: Any) -> None:
+        """Call something later.
+
+        Args:
+            delay: nanoseconds from now.
+            call: what is called.
+            arguments: with what.
+        """
+        self.cluster.world.scheduler.after(delay, call, *arguments)
+
+    def strike(self, fault: Fault) -> None:
+        """A fault's time has come."""
+        self.cluster.meet(fault)
+
+    @property
+    def calm(self) -> bool:
+        """Whether no fault is active."""
+        return not self.cluster.active
+
+    async def end_faults(self) -> bool:
+        """End every fault, and let every broker run; `healed` waits for what comes of it."""
+        self.cluster.heal()
         return True
 
-    def _safety(self) -> None:
-        cluster, scheduler = self.cluster, self.cluster.world.scheduler
-        cluster.note(Name.PHASE, cause="safety")
-        start = cluster.now
-        self.workload.schedule(self.plan.operations)
-        for fault in self.plan.faults:
-            scheduler.after(fault.at_ms * MILLISECOND, cluster.meet, fault)
-        self.rounds.schedule()
-        cluster.world.run_until(start + self.plan.safety_ms * MILLISECOND)
-        self.rounds.in_calm()
-
-    async def _heal(self) -> bool:
-        self.cluster.note(Name.PHASE, cause="heal")
-        self.cluster.heal()
-        self.workload.drop_waiting()
-        self.cluster.note(Name.PHASE, cause="liveness")
-        self.reader = max((operation.process for operation in self.plan.operations), default=-1) + 1
-        self.workload.add_process(self.reader)
-        self.workload.groups.heal(self.reader + 1)
-        if not await self._healed():
+    async def healed(self) -> bool:
+        """Whether the cluster is whole again, also after its strays were restarted."""
+        if not await self._whole():
             return False
         if strays := self._strays():
             for broker in strays:
                 self.cluster.restart_in_order(broker)
-            return await self._healed()
+            return await self._whole()
         return True
 
-    async def _healed(self) -> bool:
+    async def final_reads(self) -> None:
+        """Read each partition to its end, and from now on trust the ends."""
+        self.cluster.strong = True
+        await super().final_reads()
+
+    def _begin(self, operation: PlannedOperation) -> None:
+        self.cluster.invoke(operation)
+        self.cluster.world.hosts[self.clients[operation.process]].accept(Invoke(operation))
+
+    def _completed(self, operation: Operation) -> None:
+        """A process is free again; a consumer goes on by itself."""
+        if operation.process in self.members.incarnations:
+            self.members.saw(operation)
+            return
+        self.queues.completed(operation)
+        self.queues.next(operation.process)
+
+    def undecided(self) -> dict[int, Operation]:
+        """The rows of pipelined appends under way, by op id."""
+        return undecided(self.cluster.world.hosts[node].core for node in self.clients.values())
+
+    async def _whole(self) -> bool:
         """Whether each of these came, in this order."""
         waits: tuple[tuple[str, Callable[[], bool]], ...] = (
             ("no broker is about to stop", lambda: not self.cluster.stopping),
@@ -176,7 +200,7 @@ class Run(Story):
             ("every deletion of a topic has ended", self._nothing_in(znodes.DELETE_TOPICS)),
             ("every partition has a live leader", self._led),
             ("every ISR is full", self._in_sync),
-            ("no operation hangs", self.workload.idle),
+            ("no operation hangs", lambda: self.queues.idle),
         )
         for name, reached in waits:
             if not await self.live(reached, self._copied):
@@ -217,23 +241,12 @@ class Run(Story):
         """
         return self._wait(reached, bound_ms)
 
-    def schedule(self, operation: PlannedOperation) -> None:
-        """Let one of the run's own operations begin."""
-        self.workload.schedule((operation,))
-
-    def has_ended(self) -> bool:
-        """Whether nothing is under way any more."""
-        return self.workload.idle()
-
     async def trusted(self, listed: Operation) -> bool:
         """Whether this end may be trusted."""
         return listed.strong
 
     async def never(self, what: str) -> bool:
         """Record what never came, and what there is instead. Never true."""
-        return self._never(what)
-
-    def _never(self, what: str) -> bool:
         self.stuck = what
         diagnosis = diagnose(self.cluster, self._partitions())
         self.cluster.note(Name.LIVENESS_FAILED, cause=what, detail=msgspec.to_builtins(diagnosis))
@@ -262,7 +275,7 @@ class Run(Story):
         self.settled = True
         network = self.plan.network
         odd = network.loss_ppm or network.duplicate_ppm or network.reorder_ppm or network.late_ppm
-        if not (self.workload.groups.settle() or odd):
+        if not (self.members.settle() or odd):
             return False
         self.cluster.note(Name.PHASE, cause="settled")
         self.cluster.world.network.settle()
@@ -302,7 +315,7 @@ class Run(Story):
             self.cluster.recorded(event)
 
     def _trace(self) -> Trace:
-        operations = self.cluster.history(self.workload.undecided())
+        operations = self.cluster.history(self.undecided())
         if uses_groups(self.plan):
             operations = with_group_facts(self.plan, operations, self.cluster.events)
         trace = Trace(
@@ -376,9 +389,9 @@ class Run(Story):
 
 
 class WorkingCluster(FaultyCluster):
-    """A cluster whose clients go on working: the workload hears of every completion."""
+    """A cluster whose clients go on working: the run hears of every completion."""
 
-    workload: Workload
+    on_completed: Callable[[Operation], None]
 
     def completed(self, node: int, operation: Operation) -> None:
         """Record the operation, then let its process go on.
@@ -388,4 +401,4 @@ class WorkingCluster(FaultyCluster):
             operation: the complete row.
         """
         super().completed(node, operation)
-        self.workload.on_completed(self.operations[-1])
+        self.on_completed(self.operations[-1])

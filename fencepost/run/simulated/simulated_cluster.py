@@ -21,6 +21,7 @@ from attrs import define, evolve, field
 from fencepost.run.faults.roles import parse_role
 from fencepost.run.faults.table import FAULTS
 from fencepost.run.simulated.run import Run
+from fencepost.run.story import at_once
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.errors import FencepostError, PlanError, unknown_name
 from fencepost.traces.events import Name
@@ -62,14 +63,14 @@ class SimulatedCluster:
         if plan.asking == ASK_ALWAYS:  # nobody knows where the middle of its safety phase is
             plan = evolve(plan, asking=ASK_HEALED)
         cluster = cls(run=Run(plan))
-        if not cluster.run._set_up():
+        if not at_once(cluster.run.set_up()):
             raise FencepostError(
                 expected="a cluster that comes up",
                 seen=f"never that {cluster.run.stuck}",
                 where="a simulated cluster",
                 hint="are the plan's time-outs too short for its network?",
             )
-        cluster.run.cluster.note(Name.PHASE, cause="safety")
+        cluster.run.begin_phase("safety")
         cluster.began = cluster.run.cluster.now
         return cluster
 
@@ -152,10 +153,10 @@ class SimulatedCluster:
                 seen=str(error),
                 where=f"{function} of a simulated cluster",
             ) from None
-        if planned.process not in self.run.workload.nodes:
-            self.run.workload.add_process(planned.process)
+        if planned.process not in self.run.clients:
+            at_once(self.run.start_client(planned.process))
         self.operations.append(planned)
-        self.run.workload.schedule((evolve(planned, at_ms=0),))
+        self.run.schedule(evolve(planned, at_ms=0))
         return planned.op_id
 
     def finish(self, op_id: int) -> Operation:
@@ -226,6 +227,6 @@ class SimulatedCluster:
         if self.trace is None:
             plan = self.plan
             self._until(plan.safety_ms)
-            self.run.plan = self.run.cluster.plan = plan
+            self.run.extend(plan)
             self.trace = self.run.end_of_run()
         return self.trace

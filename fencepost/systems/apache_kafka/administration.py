@@ -1,5 +1,4 @@
-"""What an operator does to a real cluster: topics, configurations, reassignment, elections, rolling restart
-and upgrade.
+"""What an operator does to a real cluster: topics, reassignment, elections.
 
 Owns the requests and who gets them: the controller, asked again while it moves. Must not know why a fault
 wants them. Requests go through our own wire client, so that no tool of Kafka's is needed. Each call returns
@@ -15,21 +14,14 @@ from attrs import define, field, frozen
 
 from fencepost.impl.messages.broker_api import PartitionMetadata
 from fencepost.impl.runtime.addresses import parse_address
-from fencepost.systems.apache_kafka.cluster import START_S, ApacheKafka
-from fencepost.systems.apache_kafka.jars import Release
-from fencepost.systems.system import System
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.frames import ProtocolError
 
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
-ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS, ALTER_REASSIGNMENTS = 43, 44, 45
+ELECT_LEADERS, ALTER_REASSIGNMENTS = 43, 45
 PREFERRED, UNCLEAN = 0, 1
 """ElectionType."""
-TOPIC, BROKER = 2, 4
-"""ConfigResource.Type."""
-SET, DELETE = 0, 1
-"""AlterConfigOp.OpType."""
 NONE = "NONE"
 MOVED = ("NOT_CONTROLLER", "NOT_LEADER_OR_FOLLOWER", "COORDINATOR_NOT_AVAILABLE", "BROKER_NOT_AVAILABLE")
 """Answers of a broker that is not the controller now."""
@@ -38,8 +30,6 @@ REQUEST_S = 15
 PATIENCE_S = 60.0
 """How long a controller is looked for: many elections, on a crowded machine."""
 RETRY_S = 0.2
-DOWN_S = 60.0
-"""How long a broker may take to stop; controlled shutdown gives up after three attempts by itself."""
 Value = TypeVar("Value")
 
 
@@ -91,29 +81,6 @@ class Administration:
 
         topic = {"name": name, "count": count, "assignments": None}
         return self._ask(CREATE_PARTITIONS, lambda answer: answer.results[0].error_code, topics=[topic])
-
-    def alter_topic_config(self, name: str, changes: Mapping[str, str | None]) -> str:
-        """IncrementalAlterConfigs of a topic. changes: None removes an override."""
-        return self._alter_config(TOPIC, name, changes)
-
-    def alter_broker_config(self, broker: int | None, changes: Mapping[str, str | None]) -> str:
-        """IncrementalAlterConfigs of one broker, or (None) the cluster's default. changes: None removes an
-        override."""
-        return self._alter_config(BROKER, "" if broker is None else str(broker), changes, broker)
-
-    def _alter_config(
-        self, kind: int, name: str, changes: Mapping[str, str | None], broker: int | None = None
-    ) -> str:
-        configs = [
-            {"name": setting, "config_operation": DELETE if value is None else SET, "value": value}
-            for setting, value in sorted(changes.items())
-        ]
-        return self._ask(
-            INCREMENTAL_ALTER_CONFIGS,
-            lambda answer: answer.responses[0].error_code,
-            broker,
-            resources=[{"resource_type": kind, "resource_name": name, "configs": configs}],
-        )
 
     # ---- replicas and leaders
 
@@ -183,15 +150,13 @@ class Administration:
     def _addresses(self) -> tuple[Address, ...]:
         return tuple(parse_address(each) for each in self.bootstrap.split(","))
 
-    def _ask(
-        self, api_key: int, error: Callable[[Any], Any], broker: int | None = None, **values: Any
-    ) -> str:
-        """The name of the error that the controller (or one broker) answers with. Raises EnvironmentError_ if
-        nobody answers while the patience lasts."""
+    def _ask(self, api_key: int, error: Callable[[Any], Any], **values: Any) -> str:
+        """The name of the error that the controller answers with. Raises EnvironmentError_ if it does not
+        answer while the patience lasts."""
         deadline = time.monotonic() + self.patience_s
         while True:
             try:
-                answer = asyncio.run(self._ask_once(api_key, broker, values))
+                answer = asyncio.run(self._ask_once(api_key, values))
                 name = str(error(answer).name).upper()
             except (OSError, ProtocolError, TimeoutError, EnvironmentError_) as problem:
                 answer, name = None, str(problem) or type(problem).__name__
@@ -205,16 +170,11 @@ class Administration:
                 )
             time.sleep(RETRY_S)
 
-    async def _ask_once(self, api_key: int, broker: int | None, values: Mapping[str, Any]) -> Any:
+    async def _ask_once(self, api_key: int, values: Mapping[str, Any]) -> Any:
         addresses, seen = await look_around(self._addresses, self.access)
-        target = seen.controller_id if broker is None else broker
-        if target not in addresses:
-            raise EnvironmentError_(
-                expected="a controller" if broker is None else f"broker {broker}",
-                seen="none that is known",
-                where=self.bootstrap,
-            )
-        link = Link(addresses[target], self.access)
+        if seen.controller_id not in addresses:
+            raise EnvironmentError_(expected="a controller", seen="none that is known", where=self.bootstrap)
+        link = Link(addresses[seen.controller_id], self.access)
         try:
             await link.open()
             async with asyncio.timeout(self.request_s + REQUEST_S):
@@ -222,64 +182,3 @@ class Administration:
                 return await link.ask(body)
         finally:
             await link.close()
-
-
-# ---- brokers in turn
-
-
-def rolling_restart(cluster: System, between: Callable[[int], None] | None = None) -> None:
-    """Stop each broker in order, start it again, wait until the cluster is healthy.
-
-    Args:
-        cluster: healthy before.
-        between: called with each broker while it is down.
-
-    Raises:
-        EnvironmentError_: if the cluster does not become healthy.
-    """
-    for broker in cluster.brokers:
-        _restart(cluster, broker, between)
-
-
-def rolling_upgrade(cluster: ApacheKafka, to: Release, between: Callable[[int], None] | None = None) -> None:
-    """As `rolling_restart`, and each broker comes back in another version. What the brokers say to each other
-    stays in the old one's language: with KRaft by the metadata version of the format step, with ZooKeeper if
-    the cluster's settings have `inter.broker.protocol.version`.
-
-    Args:
-        cluster: healthy before.
-        to: the next version.
-        between: called with each broker while it is down.
-
-    Raises:
-        EnvironmentError_: if the cluster does not become healthy, or the jars cannot be had.
-    """
-    to.class_path()
-    for broker in cluster.brokers:
-        cluster.releases[broker] = to
-        _restart(cluster, broker, between)
-
-
-def _restart(cluster: System, broker: int, between: Callable[[int], None] | None) -> None:
-    cluster.stop(broker)
-    if not _within(DOWN_S, lambda: not cluster.runs(broker)):
-        cluster.kill(broker)  # as an operator does with a broker that hangs in its shutdown
-    if between is not None:
-        between(broker)
-    cluster.restart(broker)
-    if not _within(START_S, cluster.healthy):
-        raise EnvironmentError_(
-            expected=f"a healthy cluster within {START_S:.0f} s of the start of broker {broker}",
-            seen="one that is not" if cluster.runs(broker) else f"that broker {broker} has ended by itself",
-            where=repr(cluster),
-        )
-
-
-def _within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Whether it holds before the time is over."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(RETRY_S)
-    return True

@@ -311,7 +311,6 @@ class ApacheKafka(System):
         controllers += f" with {self.separate} separate controllers" if self.separate else ""
         return Inside(
             software=f"Apache Kafka {self.release.version}, {controllers}",
-            records_events=False,
             real_processes=True,
             real_files=True,
             can=PROCESS_VERBS

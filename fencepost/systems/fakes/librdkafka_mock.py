@@ -65,7 +65,6 @@ class LibrdkafkaMock(OneProcess):
         """What it consists of."""
         return Inside(
             software="librdkafka's mock cluster",
-            records_events=False,
             real_processes=False,
             real_files=False,
             can=frozenset(),

@@ -37,7 +37,6 @@ def import_text(
     *,
     where: str,
     format: str = "auto",
-    trace_id: int = 0,
     conventions: Conventions = DEFAULT,
     tell: Tell = silent,
 ) -> Trace:
@@ -47,7 +46,6 @@ def import_text(
         text: the history.
         where: its name in errors.
         format: a name of FORMATS, or auto.
-        trace_id: of the trace.
         conventions: how to take what can be read in two ways.
         tell: is called with a sentence for each such thing that was met.
 
@@ -57,14 +55,13 @@ def import_text(
     Raises:
         TraceError: with file, line and reason, for what is not understood.
     """
-    return _imported(Window.of_pieces(text, where), format, trace_id, conventions, tell)
+    return _imported(Window.of_pieces(text, where), format, conventions, tell)
 
 
 def import_file(
     path: Path,
     *,
     format: str = "auto",
-    trace_id: int = 0,
     conventions: Conventions = DEFAULT,
     tell: Tell = silent,
 ) -> Trace:
@@ -73,7 +70,6 @@ def import_file(
     Args:
         path: the file.
         format: a name of FORMATS, or auto.
-        trace_id: of the trace.
         conventions: how to take what can be read in two ways.
         tell: is called with a sentence for each such thing that was met.
 
@@ -86,7 +82,7 @@ def import_file(
     check_text(path)
     try:
         with path.open("rb") as file:
-            return _imported(Window.of_file(file, str(path)), format, trace_id, conventions, tell)
+            return _imported(Window.of_file(file, str(path)), format, conventions, tell)
     except OSError as error:
         raise TraceError(
             expected="a readable text file", seen=error.strerror or str(error), where=str(path)
@@ -102,7 +98,7 @@ def is_history(path: Path) -> bool:
         return False
 
 
-def _imported(window: Window, format: str, trace_id: int, conventions: Conventions, tell: Tell) -> Trace:
+def _imported(window: Window, format: str, conventions: Conventions, tell: Tell) -> Trace:
     if format != "auto" and format not in FORMATS:
         raise TraceError(
             expected=f"a format out of auto, {', '.join(FORMATS)}",
@@ -123,7 +119,7 @@ def _imported(window: Window, format: str, trace_id: int, conventions: Conventio
         operations, overlapping = _paired(window, chosen, conventions, tell), False
         unique = unique_values(operations)
     return Trace(
-        trace_id=trace_id,
+        trace_id=0,
         plan="",
         seed=0,
         target="foreign",

@@ -12,6 +12,7 @@ from fencepost.checkers.judges import judge
 from fencepost.record.claims import derive_claims
 from fencepost.record.observed_state import ObservedState
 from fencepost.run.simulated.run import Run, run
+from fencepost.run.story import at_once
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Outcome
@@ -135,14 +136,15 @@ def test_appends_under_way_keep_their_partition_and_number():
     one that was not is fail."""
     plan = documented("idempotent")
     under_way = Run(evolve(plan, network=evolve(plan.network, loss_ppm=0)))
-    assert under_way._set_up()
+    assert at_once(under_way.set_up())
     world = under_way.cluster.world
-    under_way.workload.schedule(plan.operations)
+    for operation in plan.operations:
+        under_way.schedule(operation)
     world.run_until(world.now + 800 * MILLISECOND)
-    assert (under_way.workload.undecided()[2].outcome, under_way.workload.idle()) == (Outcome.FAIL, False)
+    assert (under_way.undecided()[2].outcome, under_way.queues.idle) == (Outcome.FAIL, False)
     for _ in range(400):
         world.run_until(world.now + MILLISECOND // 10)
-        rows = under_way.workload.undecided()
+        rows = under_way.undecided()
         if rows and rows[2].outcome is Outcome.UNKNOWN:
             break
     assert (rows[2].partition, rows[2].producer_id, rows[2].sequence) == (0, 0, 1)

@@ -15,6 +15,7 @@ from fencepost.run.faults.clocks import TIME_FAULTS
 from fencepost.run.faults.links import LINK_FAULTS, ring
 from fencepost.run.simulated.cluster import FaultyCluster
 from fencepost.run.simulated.run import Run, run
+from fencepost.run.story import at_once
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.sim.zookeeper import ZOOKEEPER_NODE
@@ -29,7 +30,7 @@ def cluster(small_plan):
 
     def make(brokers: int = 3) -> FaultyCluster:
         run = Run(small_plan(cluster=ClusterOptions(brokers=brokers, zookeeper_session_timeout_ms=2_000)))
-        assert run._set_up()
+        assert at_once(run.set_up())
         return run.cluster
 
     return make

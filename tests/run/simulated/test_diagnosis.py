@@ -8,6 +8,7 @@ from fencepost.checkers.verdict import combine
 from fencepost.report.explain import DIAGNOSIS, explain
 from fencepost.run.simulated.diagnosis import diagnose, said_of
 from fencepost.run.simulated.run import Run, run
+from fencepost.run.story import at_once
 from fencepost.traces.events import REPLICA_DELETED, Event, Name
 
 CAUSES = {
@@ -47,11 +48,12 @@ def test_what_is_printed_names_the_cause(bug, seed):
 def test_an_operation_that_hangs_is_named(small_plan):
     """Rule: the oldest operation without an answer is in it, with the broker that was asked last."""
     under_way = Run(small_plan())
-    assert under_way._set_up()
+    assert at_once(under_way.set_up())
     assert diagnose(under_way.cluster, [("t", 0)]).oldest is None
     for broker in under_way.cluster.broker_ids:
         under_way.cluster.world.pause(broker)
-    under_way.workload.schedule(under_way.plan.operations[:2])
+    for operation in under_way.plan.operations[:2]:
+        under_way.schedule(operation)
     under_way.cluster.world.run_until(under_way.cluster.now + 2_000_000_000)
     diagnosis = diagnose(under_way.cluster, [("t", 0)])
     assert (diagnosis.oldest.op_id, diagnosis.oldest.function) == (1, "append")

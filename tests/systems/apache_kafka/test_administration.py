@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from fencepost.systems.apache_kafka import administration
-from fencepost.systems.apache_kafka.administration import Administration, TopicOptions, rolling_restart
+from fencepost.systems.apache_kafka.administration import Administration, TopicOptions
 from fencepost.systems.embedded import Embedded
 from fencepost.traces.errors import EnvironmentError_
 
@@ -32,7 +31,7 @@ def led_by(admin, topic, leader, partition=0):
     )
 
 
-def test_topics_are_made_enlarged_configured_and_deleted(admin):
+def test_topics_are_made_enlarged_and_deleted(admin):
     """Each call says NONE, or Kafka's name of what is wrong."""
     made = TopicOptions(name="a", assignment=((2, 3), (3, 1)), settings={"min.insync.replicas": "2"})
     assert admin.create_topic(made) == "NONE"
@@ -42,9 +41,6 @@ def test_topics_are_made_enlarged_configured_and_deleted(admin):
     assert admin.create_partitions("a", 3) == "NONE"
     assert admin.create_partitions("a", 2) == "INVALID_PARTITIONS"
     admin.wait_for(lambda: ("a", 2) in admin.partitions(), "the third partition")
-    assert admin.alter_topic_config("a", {"unclean.leader.election.enable": "true"}) == "NONE"
-    assert admin.alter_topic_config("a", {"min.insync.replicas": None}) == "NONE"
-    assert admin.alter_topic_config("nobody", {"min.insync.replicas": "1"}) != "NONE"
     assert admin.delete_topic("a") == "NONE"
     admin.wait_for(lambda: ("a", 0) not in admin.partitions(), "the end of the topic")
     assert admin.delete_topic("a") == "UNKNOWN_TOPIC_OR_PARTITION"
@@ -80,51 +76,6 @@ def test_an_unclean_election_needs_a_partition_without_a_leader(admin, embedded)
     led_by(admin, "c", 2)
     embedded.restart(1)
     admin.wait_for(embedded.healthy, "health")
-
-
-def test_every_broker_is_restarted_in_turn(admin, embedded):
-    """One is down at a time, and the others go on."""
-    down = []
-
-    def between(broker):
-        down.append((broker, [each for each in embedded.brokers if not embedded.runs(each)]))
-
-    rolling_restart(embedded, between)
-    assert down == [(broker, [broker]) for broker in embedded.brokers] and embedded.healthy()
-
-
-class Stubborn:
-    """A cluster whose only broker ignores SIGTERM, and does not come back."""
-
-    brokers = (1,)
-
-    def __init__(self):
-        self.up, self.calls = True, []
-
-    def __getattr__(self, verb):
-        def call(broker):
-            self.calls.append(verb)
-            self.up = self.up and verb != "kill"
-
-        return call
-
-    def runs(self, broker):
-        """Whether it is there."""
-        return self.up
-
-    def healthy(self):
-        """Never again."""
-        return False
-
-
-def test_a_broker_that_hangs_in_its_shutdown_is_killed(monkeypatch):
-    """After a bound; one that does not come back is named."""
-    monkeypatch.setattr(administration, "DOWN_S", 0.1)
-    monkeypatch.setattr(administration, "START_S", 0.1)
-    cluster = Stubborn()
-    with pytest.raises(EnvironmentError_, match="broker 1 has ended by itself"):
-        rolling_restart(cluster)
-    assert cluster.calls == ["stop", "kill", "restart"]
 
 
 def test_a_controller_that_nobody_names_is_waited_for_in_vain(unused_port=1):

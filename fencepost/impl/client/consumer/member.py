@@ -90,8 +90,6 @@ class GroupMember:
     owned: tuple[TopicPartition, ...] = ()
     # Why it can never join; NONE while it can.
     failed: ErrorCode = NO_ERROR
-    # The id under which it last got an assignment, so this id is durable.
-    synced_as: str = ""
 
     @property
     def known_as(self) -> str:
@@ -203,7 +201,6 @@ class GroupMember:
             self._not_joined(begun, error)
             return
         self.stage, self.rejoin, self.owned = Stage.STABLE, False, partitions
-        self.synced_as = self.member_id
         self.desk.end(
             begun,
             Outcome.OK,

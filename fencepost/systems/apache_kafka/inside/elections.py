@@ -1,24 +1,16 @@
-"""Elections of a real cluster, and what they allow to be lost.
+"""Elections of a real cluster.
 
-Owns what an unclean election means for the claims of a run (docs/reference/claims.md). Must not know where
-events come from.
-
-A leader outside the ISR continues the log that it has: what it lacks is lost, from the first offset of its
-epoch on, and nothing else (KIP-101: a follower keeps what it shares with its leader). The leader says where
-its epoch begins. If it has records of an epoch that others had cut off, the loss begins where that epoch
-began; `log_begins` asks for it, because only its log knows.
+Owns which changes of a leader were elections, and where the new epoch began. Must not know where events come
+from, or what may be lost by them (run/real/claims.py).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 from attrs import frozen
 
 from fencepost.systems.apache_kafka.inside.states import ELIGIBLE, LAST_KNOWN, UNCLEAN, Key
 from fencepost.traces.events import Event, Name
-from fencepost.traces.trace import LossRange
 
-EVERYTHING = 1 << 62
-"""An end above every offset."""
 UNKNOWN = -1
 
 
@@ -79,33 +71,3 @@ def elections_of(events: Iterable[Event]) -> tuple[Election, ...]:
             )
         )
     return tuple(found)
-
-
-def losses_of(
-    elections: Sequence[Election],
-    log_begins: Callable[[Election], int] = lambda election: EVERYTHING,
-) -> tuple[LossRange, ...]:
-    """What unclean elections allow to be lost.
-
-    Args:
-        elections: of a run.
-        log_begins: where the first record is, in the log of an election's leader, of an epoch that its
-            predecessors did not continue; EVERYTHING: there is none.
-
-    Returns:
-        a range for each unclean election, from the start of its epoch on.
-    """
-    return tuple(
-        LossRange(
-            topic=one.key[0],
-            partition=one.key[1],
-            start=max(0, min(one.start_offset, log_begins(one))),
-            end=EVERYTHING,
-            reason=(
-                f"broker {one.leader} was elected in leader epoch {one.leader_epoch} outside the ISR "
-                f"{list(one.isr_before)}" + ("" if one.start_offset >= 0 else ", and did not say from where")
-            ),
-        )
-        for one in elections
-        if not one.clean
-    )

@@ -57,7 +57,6 @@ class Kfake(OneProcess):
         """What it consists of."""
         return Inside(
             software=f"franz-go's kfake {VERSION}",
-            records_events=False,
             real_processes=False,
             real_files=False,
             can=frozenset({"kill"}),

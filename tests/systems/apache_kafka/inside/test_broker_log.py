@@ -11,7 +11,7 @@ from fencepost.systems.apache_kafka.inside.broker_log import (
     lines_of,
     read_broker_log,
 )
-from fencepost.systems.apache_kafka.inside.elections import EVERYTHING, elections_of, losses_of
+from fencepost.systems.apache_kafka.inside.elections import elections_of
 from fencepost.systems.apache_kafka.inside.together import Window, in_window
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Claims, Trace
@@ -202,9 +202,9 @@ def test_a_window_begins_with_what_holds():
     assert found[1].node == 2 and found[0].controller_epoch == 2
 
 
-def test_only_an_unclean_election_allows_loss_and_from_its_start_on():
-    """Clean ones, and those from eligible leader replicas, allow none. Where the leader did not say where its
-    epoch began, everything may be lost."""
+def test_only_an_election_outside_the_isr_is_unclean():
+    """One from eligible leader replicas is clean. Where the leader did not say where its epoch began, that is
+    unknown."""
     events = [
         state(0, 1, 0, (1, 2, 3)),
         led(1, 1, 0, 0, 0),
@@ -219,10 +219,6 @@ def test_only_an_unclean_election_allows_loss_and_from_its_start_on():
     assert [(each.leader_epoch, each.clean, each.start_offset) for each in found] == [
         (1, False, 6), (2, True, -1), (3, True, -1), (4, False, -1),
     ]  # fmt: skip
-    losses = losses_of(found)
-    assert [(loss.start, loss.end) for loss in losses] == [(6, EVERYTHING), (0, EVERYTHING)]
-    assert "outside the ISR [1]" in losses[0].reason and "did not say" in losses[1].reason
-    assert [loss.start for loss in losses_of(found, lambda election: 4)] == [4, 0]
 
 
 def test_a_leader_with_a_high_watermark_beyond_its_log_is_convicted():
