@@ -189,8 +189,8 @@ def test_a_transaction_that_takes_too_long_is_aborted(kafka):
 
 @pytest.mark.parametrize("ended", ["aborted", "undecided"])
 def test_what_no_reader_of_committed_records_sees_is_no_result(ended):
-    """Rule (KIP-98): a result in a transaction that was aborted, or has not ended yet, does not count: the one
-    in the transaction after it is the only one."""
+    """Rule (KIP-98): a result in a transaction that was aborted, or has not ended yet, does not count: the
+    one in the transaction after it is the only one."""
     options = TransactionOptions(state_topic_partitions=1)
     with fencepost.kafka.cluster(brokers=1, transactions=options) as kafka:
         kafka.create_topic("t")

@@ -1,4 +1,4 @@
-"""Writes invoices in batches of five, and drops its buffer when its partitions are taken from it: whoever
+"""Writes invoices in batches of five, or when nothing came for two seconds, and drops its buffer when its partitions are taken from it: whoever
 gets them begins at the commit. The mistake: if it gets them back, it goes on where it had stopped to read.
 """
 
@@ -23,11 +23,11 @@ def revoked(*_):
 
 consumer.subscribe([ORDERS], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
 while True:
-    orders = take(consumer)
+    orders = take(consumer, 1, 2.0)
     for order in orders:
         buffer.append(order)
         read[order.partition()] = order.offset() + 1
-    if len(buffer) >= 5:
+    if len(buffer) >= 5 or (buffer and not orders):
         for order in buffer:
             send(producer, order.key(), invoice(order.value()))
         buffer.clear()

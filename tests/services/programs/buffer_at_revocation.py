@@ -1,4 +1,4 @@
-"""Writes invoices in batches of five. The mistake: when its partitions are taken from it, it commits what
+"""Writes invoices in batches of five, or when nothing came for two seconds. The mistake: when its partitions are taken from it, it commits what
 it has read, and drops what is in its buffer."""
 
 from kit import MISTAKE, ORDERS, consumer_of, invoice, producer_of, send, take
@@ -27,7 +27,8 @@ def lost(*_):  # somebody else has them already, from the last commit on
 
 consumer.subscribe([ORDERS], on_revoke=revoked, on_lost=lost)
 while True:
-    buffer += take(consumer)
-    if len(buffer) >= 5:
+    orders = take(consumer, 1, 2.0)
+    buffer += orders
+    if len(buffer) >= 5 or (buffer and not orders):
         write()
         consumer.commit(asynchronous=False)

@@ -1,0 +1,33 @@
+"""Each service of the zoo: its correct form keeps its promise, and its mistake is there."""
+
+from collections import Counter
+
+import pytest
+
+from tests.services.promises import AT_LEAST, AT_MOST, EXACTLY, IN_ORDER
+from tests.services.running import ServiceRun, zoo_cluster
+from tests.services.zoo import PROGRAMS, SERVICES
+
+MOST_LINES = 60
+NAMES = [each.name for each in SERVICES]
+
+
+def broken(service, folder, *, mistake, struck):
+    """What a run of a service has broken of its promise."""
+    with zoo_cluster() as kafka:
+        run = ServiceRun(kafka=kafka, service=service, mistake=mistake, folder=folder)
+        run.prepare()
+        run.work(struck=struck)
+        return run.broken()
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+def test_the_correct_form_keeps_its_promise(service, tmp_path):
+    """Rule: where nothing fails, nothing is found."""
+    assert broken(service, tmp_path, mistake=False, struck=False) == []
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+def test_the_mistake_breaks_the_promise(service, tmp_path):
+    """Rule: one fault, aimed by hand, shows the mistake."""
+    assert broken(service, tmp_path, mistake=True, struck=True) != []
