@@ -1,12 +1,9 @@
 """Each service of the zoo: its correct form keeps its promise, and its mistake is there."""
 
-from collections import Counter
-
 import pytest
 
-from tests.services.promises import AT_LEAST, AT_MOST, EXACTLY, IN_ORDER
 from tests.services.running import ServiceRun, zoo_cluster
-from tests.services.zoo import PROGRAMS, SERVICES
+from tests.services.zoo import SERVICES
 
 MOST_LINES = 60
 NAMES = [each.name for each in SERVICES]

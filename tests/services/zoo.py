@@ -1,8 +1,8 @@
 """The zoo of services: the classic mistakes of applications, each a small program next to its correct form.
 
-Owns the table: what each service does, what it promises, and the one fault under which its mistake shows. Must
-not know pytest, nor how a service is run (running.py). A program is `programs/NAME.py`; with --mistake it makes
-its mistake.
+Owns the table: what each service does, what it promises, and the one fault under which its mistake shows.
+Must not know pytest, nor how a service is run (running.py). A program is `programs/NAME.py`; with --mistake
+it makes its mistake.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +18,8 @@ PROGRAMS = Path(__file__).parent / "programs"
 ORDERS, INVOICES, GROUP = "orders", "invoices", "billing"
 Order = tuple[bytes, bytes | None]
 Rule = Callable[[Iterable[KafkaRecord]], list[Result]]
-TWELVE: tuple[Order, ...] = tuple((b"customer %d" % (number % 3), b"%d" % number) for number in range(12))
-FIVE_MORE: tuple[Order, ...] = tuple((b"customer %d" % (number % 3), b"%d" % number) for number in range(12, 17))
+SEVENTEEN: tuple[Order, ...] = tuple((b"customer %d" % (one % 3), b"%d" % one) for one in range(17))
+TWELVE, FIVE_MORE = SEVENTEEN[:12], SEVENTEEN[12:]
 
 
 @frozen(kw_only=True)

@@ -1,5 +1,5 @@
-"""Writes invoices in batches of five, or when nothing came for two seconds. The mistake: when its partitions are taken from it, it commits what
-it has read, and drops what is in its buffer."""
+"""Writes invoices in batches of five, or when nothing came for two seconds. The mistake: when its
+partitions are taken from it, it commits what it has read, and drops what is in its buffer."""
 
 from kit import MISTAKE, ORDERS, consumer_of, invoice, producer_of, send, take
 

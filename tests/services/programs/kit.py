@@ -87,7 +87,7 @@ def producer_of(**options):
 
 
 def _dotted(options):
-    return {name.replace("_", "."): value for name, value in options.items()}
+    return {name if callable(value) else name.replace("_", "."): value for name, value in options.items()}
 
 
 def take(consumer, most=1, timeout_s=0.1):

@@ -1,6 +1,6 @@
-"""Writes invoices in batches of five, or when nothing came for two seconds, and drops its buffer when its partitions are taken from it: whoever
-gets them begins at the commit. The mistake: if it gets them back, it goes on where it had stopped to read.
-"""
+"""Writes invoices in batches of five, or when nothing came for two seconds, and drops its buffer when its
+partitions are taken from it: whoever gets them begins at the commit. The mistake: if it gets them back,
+it goes on where it had stopped to read."""
 
 from kit import MISTAKE, ORDERS, consumer_of, invoice, producer_of, send, take
 
