@@ -8,6 +8,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
@@ -152,7 +153,7 @@ class ServiceRun:
             with self._start() as process:
                 if strike is not None:
                     acting = strike
-                    if not self._until(process, lambda: self._met(acting)):
+                    if not self._until(process, partial(self._met, acting)):
                         continue
                     strike = None
                     if acting.act(self, process):

@@ -53,22 +53,6 @@ def pause(run: Any, process: "Popen[bytes]") -> bool:
     return True
 
 
-def leader_dies(run: Any, process: "Popen[bytes]") -> bool:
-    """The leader of the results takes some that its followers do not get, and dies."""
-    kafka, leader = run.kafka, run.kafka.leader(run.sink)
-    if kafka.coordinator(run.group) == leader:
-        kafka.move_coordinator(run.group)
-    if kafka.leader(run.source) == leader:
-        kafka.move_leader(run.source)
-    kafka.cut_off(leader, "brokers")
-    run.send_later()
-    kafka.until(run.committed)
-    kafka.crash(leader)
-    kafka.until(lambda: kafka.leader(run.sink) not in (-1, leader))
-    kafka.heal()
-    return False
-
-
 @frozen(kw_only=True)
 class Strike:
     """When all that it names has come, it acts."""

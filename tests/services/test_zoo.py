@@ -6,6 +6,7 @@ from tests.services.running import ServiceRun, zoo_cluster
 from tests.services.zoo import SERVICES
 
 MOST_LINES = 60
+AIMED = [each for each in SERVICES if each.strike is not None]
 NAMES = [each.name for each in SERVICES]
 
 
@@ -24,7 +25,7 @@ def test_the_correct_form_keeps_its_promise(service, tmp_path):
     assert broken(service, tmp_path, mistake=False, struck=False) == []
 
 
-@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+@pytest.mark.parametrize("service", AIMED, ids=[each.name for each in AIMED])
 def test_the_mistake_breaks_the_promise(service, tmp_path):
     """Rule: one fault, aimed by hand, shows the mistake."""
     assert broken(service, tmp_path, mistake=True, struck=True) != []
