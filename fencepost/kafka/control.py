@@ -72,8 +72,8 @@ def verbs_of(kafka: KafkaCluster, seed: int) -> Mapping[str, Callable[..., Any]]
         kafka.wait_until_healthy(timeout_s)
         return {}
 
-    def records(topic: str) -> Any:
-        return kafka._ask("records", topic=topic)
+    def records(topic: str, isolation: str = "read_uncommitted") -> Any:
+        return kafka._ask("records", topic=topic, isolation=isolation)
 
     def committed(group: str) -> Any:
         return kafka._ask("committed", group=group)

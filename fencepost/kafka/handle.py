@@ -415,12 +415,21 @@ class KafkaCluster(ABC):
 
         return assert_ok(self.end(), folder or self.folder)
 
-    def records(self, topic: str) -> "list[KafkaRecord]":
+    def records(self, topic: str, *, isolation: str = "read_uncommitted") -> "list[KafkaRecord]":
         """Every record of a topic below the high watermark, partition by partition, in the order of offsets.
-        Records that the end of the run writes to show progress are left out."""
+        Records that the end of the run writes to show progress are left out.
+
+        Args:
+            topic: its name.
+            isolation: "read_committed" leaves out records of transactions that were aborted or have not
+                ended.
+
+        Raises:
+            PlanError: if there is no such topic or isolation.
+        """
         from fencepost.kafka.records import from_json
 
-        found = [from_json(fields) for fields in self._ask("records", topic=topic)]
+        found = [from_json(fields) for fields in self._ask("records", topic=topic, isolation=isolation)]
         own = self._own_values()
         return [one for one in found if (one.topic, one.partition, one.value_id) not in own]
 
@@ -511,7 +520,7 @@ class KafkaCluster(ABC):
         folder: Path | None = None,
     ) -> str:
         """For each record of source below the offset that the group has committed there is exactly one record
-        with its key in sink, and sink has none without one.
+        with its key in sink, and sink has none without one. Of transactions, those count that were committed.
 
         Parameters:
           group: the consumer group; empty: the only one that there is.
@@ -524,9 +533,8 @@ class KafkaCluster(ABC):
 
         trace = self.end()
         committed = self.committed(group or self._only_group())
-        found = assertions.not_processed_once(
-            trace, self.records(source), self.records(sink), committed, key or assertions.key_of
-        )
+        inputs, results = (self.records(topic, isolation="read_committed") for topic in (source, sink))
+        found = assertions.not_processed_once(trace, inputs, results, committed, key or assertions.key_of)
         return assertions.check(trace, "assert_processed_once", found, folder or self.folder)
 
     def _only_group(self) -> str:

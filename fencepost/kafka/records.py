@@ -9,10 +9,13 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.impl.log.batch.header import read_headers
+from fencepost.impl.log.batch.header import BatchHeader, read_headers
 from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.impl.log.cleaner import Transactions
 from fencepost.impl.log.values import value_of
 
+UNCOMMITTED, COMMITTED = ISOLATIONS = ("read_uncommitted", "read_committed")
+"""What a reader sees of transactions, in the words of the clients' setting isolation.level."""
 READ_BYTES = 1 << 20
 """Of a log at a time: Kafka's max.partition.fetch.bytes."""
 
@@ -40,25 +43,45 @@ def _text(data: bytes) -> str:
     return repr(shown) + ("..." if len(data) > 80 else "")
 
 
-def records_of(partition: Any, topic: str, number: int) -> Iterator[KafkaRecord]:
-    """Those of a replica below its high watermark. partition: of impl/replication."""
+def records_of(
+    partition: Any, topic: str, number: int, isolation: str = UNCOMMITTED
+) -> Iterator[KafkaRecord]:
+    """Those of a replica below its high watermark.
+
+    Args:
+        partition: of impl/replication.
+        topic: its topic.
+        number: its number.
+        isolation: with "read_committed" none of a transaction that was aborted or has not ended.
+    """
+    transactions = Transactions()
+    if isolation == COMMITTED:
+        for header, data in _batches(partition):
+            transactions.see(header, data)
+    for header, data in _batches(partition):
+        if header.is_control or not transactions.is_committed(header):
+            continue
+        for record in read_records(data, header):
+            if record.offset >= partition.log.log_start_offset:
+                yield KafkaRecord(
+                    topic=topic,
+                    partition=number,
+                    offset=record.offset,
+                    key=record.key,
+                    value=record.value,
+                    value_id=value_of(record),
+                )
+
+
+def _batches(partition: Any) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Each batch below the high watermark, with the bytes that it is in."""
     log, offset = partition.log, partition.log.log_start_offset
     while offset < partition.high_watermark:
         data = log.read(offset, max_bytes=READ_BYTES, end_offset=partition.high_watermark)
         headers = list(read_headers(data)) if data else []
         if not headers:
             return
-        for header in headers:
-            for record in () if header.is_control else read_records(data, header):
-                if record.offset >= offset:
-                    yield KafkaRecord(
-                        topic=topic,
-                        partition=number,
-                        offset=record.offset,
-                        key=record.key,
-                        value=record.value,
-                        value_id=value_of(record),
-                    )
+        yield from ((header, data) for header in headers)
         offset = headers[-1].next_offset
 
 

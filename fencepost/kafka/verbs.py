@@ -24,7 +24,7 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed
 from fencepost.kafka.hosted import AT_WORK, HostedCluster, HostedRun
 from fencepost.kafka.readiness import all_heard, led
-from fencepost.kafka.records import records_of, to_json
+from fencepost.kafka.records import ISOLATIONS, UNCOMMITTED, records_of, to_json
 from fencepost.proxy.faults import Features, RequestFault, draw, parse
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MILLISECOND
@@ -338,12 +338,18 @@ class Verbs:
 
         return self._do(look)
 
-    def records(self, topic: str) -> list[dict[str, Any]]:
+    def records(self, topic: str, isolation: str = UNCOMMITTED) -> list[dict[str, Any]]:
         """Every record of a topic below the high watermark of its leader, in order: topic, partition, offset,
-        key and value (base64), value_id."""
-        return self._do(self._records, topic)
+        key and value (base64), value_id. isolation: as of `KafkaCluster.records`."""
+        if isolation not in ISOLATIONS:
+            raise PlanError(
+                expected=f"an isolation: {' or '.join(ISOLATIONS)}",
+                seen=repr(isolation)[:80],
+                where=f"the records of {topic}",
+            )
+        return self._do(self._records, topic, isolation)
 
-    def _records(self, topic: str) -> list[dict[str, Any]]:
+    def _records(self, topic: str, isolation: str) -> list[dict[str, Any]]:
         found = []
         for number in sorted(self._assignment(topic)):
             leader = self._cluster.observed_state.partition((topic, number)).leader
@@ -356,7 +362,7 @@ class Verbs:
                     hint="heal() first",
                 )
             partition = core.replicas.partitions[TopicPartition(topic, number)]
-            found += [to_json(record) for record in records_of(partition, topic, number)]
+            found += [to_json(record) for record in records_of(partition, topic, number, isolation)]
         if not found and not self._assignment(topic):
             raise PlanError(expected="a topic that exists", seen=repr(topic), where="the records of a topic")
         return found

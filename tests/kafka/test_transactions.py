@@ -10,6 +10,7 @@ from kafka import KafkaProducer
 
 import fencepost.kafka
 from fencepost.checkers.verdict import Decision
+from fencepost.traces.errors import PlanError
 from fencepost.traces.plan import TransactionOptions
 from tests.kafka.clients import PATIENCE_S, Reader
 
@@ -184,6 +185,34 @@ def test_a_transaction_that_takes_too_long_is_aborted(kafka):
     plain.produce("late", b"2", partition=0)
     plain.flush(PATIENCE_S)
     assert read(kafka, "late", 1) == {2}
+
+
+@pytest.mark.parametrize("ended", ["aborted", "undecided"])
+def test_what_no_reader_of_committed_records_sees_is_no_result(ended):
+    """Rule (KIP-98): a result in a transaction that was aborted, or has not ended yet, does not count: the
+    one in the transaction after it is the only one."""
+    options = TransactionOptions(state_topic_partitions=1)
+    with fencepost.kafka.cluster(brokers=1, transactions=options) as kafka:
+        kafka.create_topic("t")
+        kafka.create_topic("u")
+        librdkafka(kafka, "feed", "t", [1], commit=True)
+        other = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "open"})
+        other.init_transactions(PATIENCE_S)
+        other.begin_transaction()
+        other.produce("u", b"1", partition=0)
+        other.flush(PATIENCE_S)
+        if ended == "aborted":
+            other.abort_transaction(PATIENCE_S)
+        librdkafka(kafka, "service", "u", [1], commit=True)
+        member = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g"})
+        member.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+        member.close()
+        assert [one.offset for one in kafka.records("u")] == [0, 2 if ended == "aborted" else 1]
+        committed = kafka.records("u", isolation="read_committed")
+        assert [one.offset for one in committed] == [2 if ended == "aborted" else 1]
+        with pytest.raises(PlanError, match="read_committed"):
+            kafka.records("u", isolation="committed")
+        kafka.assert_processed_once("t", "u", group="g")
 
 
 def test_every_judge_says_ok(kafka):

@@ -1,0 +1,194 @@
+"""Runs a service of the zoo on a Kafka, with its mistake or without, and reads what became of its results.
+
+Owns how a service is started, struck, started again when it has ended, and stopped. Must not know pytest, nor
+what a service does.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from pathlib import Path
+from subprocess import Popen
+
+from attrs import define, field
+from confluent_kafka import Producer
+
+import fencepost.kafka
+from fencepost.kafka import KafkaCluster
+from fencepost.traces.plan import TransactionOptions
+from tests.services.promises import Result
+from tests.services.strikes import Strike, stop
+from tests.services.zoo import GROUP, INVOICES, ORDERS, PROGRAMS, Order, Service
+
+MOST_STARTS = 5
+"""Of a service that ends again and again: one that cannot go on ends at the same record each time."""
+PATIENCE_S = 60.0
+"""While nothing is recorded."""
+SETTLES_MS = 500
+"""Of the cluster's time."""
+DATABASE = "service.db"
+
+
+def zoo_cluster(seed: int = 0) -> KafkaCluster:
+    """A Kafka with transactions. seed: of what happens by chance."""
+    options = TransactionOptions(state_topic_partitions=2, abort_check_ms=200)
+    return fencepost.kafka.cluster(seed=seed, transactions=options)
+
+
+@define(eq=False, kw_only=True)
+class ServiceRun:
+    """One service on one cluster.
+
+    Call `prepare`, then `work`, then `broken`.
+    """
+
+    kafka: KafkaCluster
+    service: Service
+    # Whether it makes its mistake.
+    mistake: bool
+    # For its database.
+    folder: Path
+    group: str = field(default=GROUP, init=False)
+    source: str = field(default=ORDERS, init=False)
+    sink: str = field(default=INVOICES, init=False)
+    # Whether the later orders are sent.
+    _sent_later: bool = field(default=False, init=False)
+    # Of faults of requests that were armed for the strike.
+    _armed: list[int] = field(factory=list, init=False)
+
+    # ---- the orders
+
+    def prepare(self) -> None:
+        """Create the topics, and send the orders that are there before the service starts."""
+        self.kafka.create_topic(self.source, partitions=self.service.partitions)
+        for topic in (self.sink, "retries", "unreadable"):
+            self.kafka.create_topic(topic)
+        if self.service.aborted:
+            self._send_in_transactions()
+        else:
+            self._send(self.service.orders)
+
+    def send_later(self) -> None:
+        """Send the later ones, if they are not sent yet."""
+        if not self._sent_later:
+            self._sent_later = True
+            self._send(self.service.later)
+
+    def _producer(self, **options: str) -> Producer:
+        return Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0, **options})
+
+    def _send(self, orders: Iterable[Order]) -> None:
+        producer = self._producer(**{"enable.idempotence": "true"})
+        for key, value in orders:
+            producer.produce(self.source, value, key)
+        assert producer.flush(PATIENCE_S) == 0, "orders were not sent"
+
+    def _send_in_transactions(self) -> None:
+        producer = self._producer(**{"transactional.id": "shop"})
+        producer.init_transactions(PATIENCE_S)
+        for orders, end in (
+            (self.service.aborted, producer.abort_transaction),
+            (self.service.orders, producer.commit_transaction),
+        ):
+            producer.begin_transaction()
+            for key, value in orders:
+                producer.produce(self.source, value, key)
+            producer.flush(PATIENCE_S)
+            end(PATIENCE_S)
+
+    # ---- what is there
+
+    def committed(self) -> bool:
+        """Whether the group has committed every order."""
+        committed = self.kafka.committed(self.group)
+        ends: dict[tuple[str, int], int] = {}
+        for one in self.kafka.records(self.source):
+            ends[one.topic, one.partition] = one.offset + 1
+        return all(committed.get(where, 0) >= end for where, end in ends.items())
+
+    def expected(self) -> list[Result]:
+        """Its results, by its rule."""
+        return self.service.rule(self.kafka.records(self.source, isolation="read_committed"))
+
+    def results(self) -> list[Result]:
+        """What it has written so far."""
+        if not self.service.in_database:
+            found = self.kafka.records(self.sink, isolation="read_committed")
+            return [(one.key, one.value) for one in found]
+        path = self.folder / DATABASE
+        if not path.exists():
+            return []
+        with suppress(sqlite3.OperationalError):  # it has not made its table yet
+            database = sqlite3.connect(path, timeout=PATIENCE_S)
+            try:
+                return list(database.execute("SELECT key, value FROM results ORDER BY rowid"))
+            finally:
+                database.close()
+        return []
+
+    def broken(self) -> list[str]:
+        """What it has promised and not kept, in sentences."""
+        return self.service.promise.broken(self.expected(), self.results())
+
+    def done(self) -> bool:
+        """Whether it has done all its work, as far as it shows."""
+        if self.service.done_by_results:
+            return not set(self.expected()) - set(self.results())
+        return self.committed()
+
+    # ---- the service
+
+    def work(self, *, struck: bool) -> None:
+        """Let it do all its work, and ask it to stop. It is started again when it has ended before.
+
+        Args:
+            struck: whether its strike meets it, aimed by hand.
+        """
+        strike = self.service.strike if struck else None
+        for text in () if strike is None else strike.faults:
+            self._armed.append(self.kafka.request_fault(text))
+        for _ in range(MOST_STARTS):
+            with self._start() as process:
+                if strike is not None:
+                    acting = strike
+                    if not self._until(process, partial(self._met, acting)):
+                        continue
+                    strike = None
+                    if acting.act(self, process):
+                        continue
+                self.send_later()
+                if self._until(process, self.done):
+                    self._settle()
+                    stop(self, process)
+                    return
+
+    def by_another_process(self) -> None:
+        """Let one more process do the work, and end it."""
+        with self._start() as process:
+            self._until(process, self.done)
+
+    def _start(self) -> "AbstractContextManager[Popen[bytes]]":
+        program = str(PROGRAMS / f"{self.service.name}.py")
+        command = [sys.executable, program, *(["--mistake"] if self.mistake else [])]
+        return self.kafka.service(command, {"SERVICE_FOLDER": str(self.folder)})
+
+    def _until(self, process: "Popen[bytes]", condition: Callable[[], bool]) -> bool:
+        """Wait for a condition or for the end of the process; answers whether the condition is true."""
+        self.kafka.until(lambda: process.poll() is not None or condition(), PATIENCE_S)
+        return condition()
+
+    def _met(self, strike: Strike) -> bool:
+        """Whether all has come that it waits for."""
+        hits = {row["number"]: row["hits"] for row in self.kafka.request_faults()}
+        return (
+            all(hits[number] for number in self._armed)
+            and (not strike.committed or self.committed())
+            and len(self.results()) >= strike.results
+        )
+
+    def _settle(self) -> None:
+        """Let it write what it has committed already: it is not to be convicted for having been stopped."""
+        end = self.kafka.status()["time_ms"] + SETTLES_MS
+        self.kafka.until(lambda: not self.broken() or self.kafka.status()["time_ms"] > end)

@@ -1,0 +1,73 @@
+"""The one fault under which a mistake shows, aimed by hand.
+
+Owns when it strikes and what happens then. Must not know the services.
+"""
+
+import signal
+from collections.abc import Callable
+from subprocess import Popen
+from typing import Any
+
+from attrs import frozen
+
+STOPS_S = 30.0
+"""How long a process may take to stop that was asked to."""
+REBALANCES = 3
+Act = Callable[[Any, "Popen[bytes]"], bool]
+"""Of a run (running.py) and its process; answers whether the service is to be started again."""
+
+
+def nothing(run: Any, process: "Popen[bytes]") -> bool:
+    """The fault of requests alone."""
+    return False
+
+
+def kill(run: Any, process: "Popen[bytes]") -> bool:
+    """kill -9."""
+    process.kill()
+    return True
+
+
+def stop(run: Any, process: "Popen[bytes]") -> bool:
+    """SIGTERM; the service takes the time that it needs."""
+    process.terminate()
+    process.wait(STOPS_S)
+    return True
+
+
+def rebalance(run: Any, process: "Popen[bytes]") -> bool:
+    """Its group joins again, several times: what it has taken in between does not show from outside."""
+    for _ in range(REBALANCES):
+        run.kafka.rebalance(run.group)
+    return False
+
+
+def pause(run: Any, process: "Popen[bytes]") -> bool:
+    """The process stops for as long as another one takes to do all the work, and then goes on."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        run.by_another_process()
+    finally:
+        process.send_signal(signal.SIGCONT)
+    run.kafka.until(lambda: process.poll() is not None or run.broken())
+    return True
+
+
+@frozen(kw_only=True)
+class Strike:
+    """When all that it names has come, it acts."""
+
+    # A fault of requests (docs/reference/request-faults.md) that has hit; empty: none.
+    fault: str = ""
+    # Another one, armed with it.
+    then: str = ""
+    # Whether the group has committed every order.
+    committed: bool = False
+    # So many results are there.
+    results: int = 0
+    act: Act = nothing
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Those of requests."""
+        return tuple(filter(None, (self.fault, self.then)))

@@ -1,0 +1,305 @@
+"""The zoo of services: the classic mistakes of applications, each a small program next to its correct form.
+
+Owns the table: what each service does, what it promises, and the one fault under which its mistake shows.
+Must not know pytest, nor how a service is run (running.py). A program is `programs/NAME.py`; with --mistake
+it makes its mistake.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from fencepost.kafka.records import KafkaRecord
+from tests.services.promises import AT_LEAST, AT_MOST, EXACTLY, IN_ORDER, Promise, Result
+from tests.services.strikes import Strike, kill, nothing, pause, rebalance, stop
+
+PROGRAMS = Path(__file__).parent / "programs"
+ORDERS, INVOICES, GROUP = "orders", "invoices", "billing"
+Order = tuple[bytes, bytes | None]
+Rule = Callable[[Iterable[KafkaRecord]], list[Result]]
+SEVENTEEN: tuple[Order, ...] = tuple((b"customer %d" % (one % 3), b"%d" % one) for one in range(17))
+TWELVE, FIVE_MORE = SEVENTEEN[:12], SEVENTEEN[12:]
+
+
+@frozen(kw_only=True)
+class Service:
+    """A service and its mistake."""
+
+    # Of its program.
+    name: str
+    # The library that it uses.
+    client: str
+    # What is wrong with it.
+    mistake: str
+    # How its results follow from its orders.
+    promise: Promise
+    # Under what its mistake shows; None: no fault that is aimed by hand shows it for certain.
+    strike: Strike | None
+    # What its results must be.
+    rule: Rule
+    # That are there when it starts.
+    orders: tuple[Order, ...] = TWELVE
+    # That come after the strike, or once it has started.
+    later: tuple[Order, ...] = ()
+    # That a transaction writes before the others, and aborts.
+    aborted: tuple[Order, ...] = ()
+    # Of the topic of orders.
+    partitions: int = 1
+    # Whether its results are in its database, and not in the topic of invoices.
+    in_database: bool = False
+    # Whether it is done when its results are there; otherwise, when its group has committed every order.
+    done_by_results: bool = False
+
+
+# ---- rules
+
+
+def an_invoice_each(orders: Iterable[KafkaRecord]) -> list[Result]:
+    """One for every order."""
+    return [(one.key, b"invoice for " + (one.value or b"")) for one in orders]
+
+
+def a_charge_each(orders: Iterable[KafkaRecord]) -> list[Result]:
+    """One for every order, however often it was sent."""
+    return list(dict.fromkeys((one.key, one.value) for one in orders))
+
+
+def the_same(rows: Iterable[KafkaRecord]) -> list[Result]:
+    """A copy."""
+    return [(one.key, one.value) for one in rows]
+
+
+def doubled(numbers: Iterable[KafkaRecord]) -> list[Result]:
+    """Of each number; what is no number has none."""
+    return [(one.key, b"%d" % (2 * int(one.value or b""))) for one in numbers if (one.value or b"").isdigit()]
+
+
+# ---- the services
+
+REFUSED = "answer UNKNOWN_SERVER_ERROR to Produce on invoices, 3rd"
+HUNG = "silence Produce on invoices, 3rd"
+
+SERVICES = (
+    Service(
+        name="commit_before_work",
+        client="aiokafka",
+        mistake="It commits an order before it has written the invoice.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        strike=Strike(fault=HUNG, act=kill),
+    ),
+    Service(
+        name="auto_commit_threads",
+        client="confluent-kafka",
+        mistake="Commits are automatic, and threads have not done yet what is committed.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        strike=Strike(fault=HUNG, committed=True, act=kill),
+    ),
+    Service(
+        name="swallowed_exception",
+        client="kafka-python",
+        mistake="An invoice that cannot be written is logged, and its order is committed.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        strike=Strike(fault=REFUSED),
+    ),
+    Service(
+        name="unread_report",
+        client="confluent-kafka",
+        mistake="It does not read the reports of delivery.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        strike=Strike(fault="answer UNKNOWN_SERVER_ERROR to Produce on invoices, once"),
+    ),
+    Service(
+        name="close_without_flush",
+        client="confluent-kafka",
+        mistake="It ends while invoices wait in the producer's queue.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        strike=Strike(fault="silence Produce on invoices, once", act=stop),
+    ),
+    Service(
+        name="several_in_flight",
+        client="confluent-kafka",
+        mistake="Requests are sent again without idempotence while others are in flight.",
+        promise=IN_ORDER,
+        rule=an_invoice_each,
+        strike=Strike(fault="answer NOT_LEADER_OR_FOLLOWER to Produce on invoices, once"),
+    ),
+    Service(
+        name="dedupe_in_memory",
+        client="aiokafka",
+        mistake="What it has seen is forgotten when it ends.",
+        promise=EXACTLY,
+        rule=a_charge_each,
+        later=TWELVE,
+        in_database=True,
+        strike=Strike(committed=True, act=kill),
+    ),
+    Service(
+        name="database_then_kafka",
+        client="kafka-python",
+        mistake="It writes to its database, then to Kafka, and may end between the two.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        strike=Strike(fault=HUNG, act=kill),
+    ),
+    Service(
+        name="no_transaction",
+        client="confluent-kafka",
+        mistake="It consumes, transforms and produces without a transaction.",
+        promise=EXACTLY,
+        rule=an_invoice_each,
+        strike=Strike(fault="silence OffsetCommit of group billing, 3rd", act=kill),
+    ),
+    Service(
+        name="offsets_outside_transaction",
+        client="confluent-kafka",
+        mistake="The offsets are not part of its transaction.",
+        promise=EXACTLY,
+        rule=an_invoice_each,
+        strike=Strike(fault="silence OffsetCommit of group billing, 3rd", act=kill),
+    ),
+    Service(
+        name="read_uncommitted",
+        client="aiokafka",
+        mistake="It reads what transactions have written that were aborted.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        aborted=((b"customer 1", b"aborted"),),
+        strike=Strike(),
+    ),
+    Service(
+        name="transactional_id_of_process",
+        client="kafka-python",
+        mistake="Each process has a transactional id of its own, and does not fence the one before.",
+        promise=EXACTLY,
+        rule=an_invoice_each,
+        strike=Strike(fault="delay answer to Produce on invoices by 500ms, 3rd", act=pause),
+    ),
+    Service(
+        name="offsets_in_database",
+        client="confluent-kafka",
+        mistake="Its offsets are in its database, and it begins at those of the group.",
+        promise=EXACTLY,
+        rule=an_invoice_each,
+        later=FIVE_MORE,
+        in_database=True,
+        done_by_results=len(TWELVE),
+        strike=Strike(results=len(TWELVE), act=kill),
+    ),
+    Service(
+        name="buffer_at_revocation",
+        client="confluent-kafka",
+        mistake="It commits at a revocation what is still in its buffer.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        later=FIVE_MORE[:3],
+        strike=Strike(results=10, act=rebalance),
+    ),
+    Service(
+        name="order_lost_in_pool",
+        client="confluent-kafka",
+        mistake="Any worker of its pool takes any order.",
+        promise=IN_ORDER,
+        rule=an_invoice_each,
+        strike=Strike(fault="delay Produce on invoices by 500ms, once"),
+    ),
+    Service(
+        name="latest_at_first_start",
+        client="aiokafka",
+        mistake="Before the first commit of its group it begins at the end.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        later=FIVE_MORE,
+        strike=Strike(fault="delay answer to Fetch on orders by 1ms, once", act=nothing),
+    ),
+    Service(
+        name="failed_commit_ignored",
+        client="kafka-python",
+        mistake="It goes on after a commit that has failed.",
+        promise=AT_MOST,
+        rule=an_invoice_each,
+        strike=Strike(
+            fault="answer UNKNOWN_SERVER_ERROR to OffsetCommit of group billing, 3rd",
+            then="silence OffsetCommit of group billing, 4th",
+            act=kill,
+        ),
+    ),
+    Service(
+        name="poison_record",
+        client="aiokafka",
+        mistake="It ends at a record that it cannot read, after every start.",
+        promise=AT_LEAST,
+        rule=doubled,
+        orders=(*TWELVE[:4], (b"customer 1", b"no number"), *TWELVE[4:]),
+        strike=Strike(),
+    ),
+    Service(
+        name="offset_of_the_record",
+        client="aiokafka",
+        mistake="It commits the offset of the record that is done, not the next one.",
+        promise=EXACTLY,
+        rule=an_invoice_each,
+        later=FIVE_MORE,
+        done_by_results=len(TWELVE),
+        strike=Strike(results=len(TWELVE), act=kill),
+    ),
+    Service(
+        name="position_kept",
+        client="confluent-kafka",
+        mistake="After a rebalance it goes on at its own position, not at the commit.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        later=FIVE_MORE[:3],
+        strike=Strike(results=10, act=rebalance),
+    ),
+    Service(
+        name="acks_of_the_leader",
+        client="confluent-kafka",
+        mistake="It does not wait until the replicas have its invoices.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        later=FIVE_MORE,
+        strike=None,
+    ),
+    Service(
+        name="time_out_is_no_failure",
+        client="kafka-python",
+        mistake="It takes a time-out for a failure, and does the work again.",
+        promise=AT_MOST,
+        rule=an_invoice_each,
+        strike=Strike(fault="delay answer to Produce on invoices by 1s, 3rd"),
+    ),
+    Service(
+        name="retry_topic_overtaken",
+        client="aiokafka",
+        mistake="What could not be written comes back by another topic, after later records of its key.",
+        promise=IN_ORDER,
+        rule=an_invoice_each,
+        strike=Strike(fault=REFUSED),
+    ),
+    Service(
+        name="tombstones_dropped",
+        client="aiokafka",
+        mistake="It drops records without a value, and what was deleted stays.",
+        promise=IN_ORDER,
+        rule=the_same,
+        orders=(*TWELVE[:6], (b"customer 1", None), *TWELVE[6:]),
+        strike=Strike(),
+    ),
+    Service(
+        name="second_consumer_in_group",
+        client="confluent-kafka",
+        mistake="A second consumer for another purpose is in the same group.",
+        promise=AT_LEAST,
+        rule=an_invoice_each,
+        orders=tuple((b"order %d" % number, b"%d" % number) for number in range(12)),
+        partitions=4,
+        strike=None,
+    ),
+)
+BY_NAME: Mapping[str, Service] = {each.name: each for each in SERVICES}
