@@ -10,7 +10,13 @@ from tests.suites import begin
 
 LATE = (
     *("campaign.chunks", "campaign.failure", "campaign.kept", "campaign.run.simulated_cluster"),
-    *("checkers.linearizability.judge", "history", "history.kept", "kafka.kept", "kafka.judgement"),
+    *(
+        "checkers.linearizability.linearizability_judge",
+        "history",
+        "history.kept",
+        "kafka.kept",
+        "kafka.judgement",
+    ),
 )
 """What fencepost.pytest_plugin imports when it is needed. It is not imported itself: pytest rewrites it."""
 

@@ -56,7 +56,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "mfusepy": ("systems.disk",),
     "hypothesis": ("machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
-    "numba": ("checkers", "model.explore", "impl.log.batch.machine_walk"),
+    "numba": ("checkers", "model.explore", "impl.log.batch.compiled_walk"),
     "junitparser": ("conformance",),
 }
 
@@ -237,23 +237,23 @@ LAYER_BAD = [
     ("impl.broker", "from ..sim import world"),
     ("impl.broker", "from .runtime import driver"),
     ("impl.broker", "from fencepost import sim"),
-    ("impl.runtime.files", "from fencepost.sim.disk import Disk"),
+    ("impl.runtime.real_file_system", "from fencepost.sim.disk import Disk"),
     ("wire.frames", "from fencepost.sim.world import World"),
     ("systems.simulation", "from fencepost.run.simulated.run import Run"),
-    ("viewer.page", "from fencepost.run.simulated.run import Run"),
+    ("viewer.page_file", "from fencepost.run.simulated.run import Run"),
     ("run.simulated.run", "from fencepost.kafka import cluster"),
     ("run.simulated.run", "from fencepost.checkers.judges import judge"),
-    ("run.real.run", "from fencepost.checkers.verdict import Decision"),
+    ("run.real.real_run", "from fencepost.checkers.verdict import Decision"),
     ("record.claims", "def f():\n    from fencepost.checkers.verdict import Finding"),
     ("checkers.log", "from fencepost.asked.step import Step"),
     ("checkers.log", "from fencepost.systems.system import System"),
     ("record.claims", "from fencepost.checkers.verdict import Verdict"),
     ("systems.embedded", "from fencepost.record.claims import derive_claims"),
     ("systems.embedded", "from fencepost.asked.step import Step"),
-    ("kafka.handle", "from fencepost.torture.driver import Driver"),
-    ("torture.run", "from fencepost.cli import main"),
+    ("kafka.handle", "from fencepost.torture.driver_process import Driver"),
+    ("torture.scenario_run", "from fencepost.cli import main"),
     ("drivers.shared.lines", "from fencepost.traces.errors import FencepostError"),
-    ("torture.run", "from fencepost.drivers.shared import lines"),
+    ("torture.scenario_run", "from fencepost.drivers.shared import lines"),
     ("run.simulated.run", "from fencepost.console.output import Output"),
     ("sim.world", "from fencepost.run import story"),
     ("sim.world", "from fencepost.model import log"),
@@ -288,7 +288,7 @@ THIRD_PARTY_BAD = [
     ("mining.mine", "import numba"),
     ("impl.broker.broker", "from kio.schema import types"),
     ("proxy.rules", "import kio"),
-    ("kafka.control", "import h11"),
+    ("kafka.control_port", "import h11"),
     ("systems.apache_kafka.disk", "import mfusepy"),
     ("run.story", "import importlib\nimportlib.import_module('pyspark')"),
     ("run.story", "if TYPE_CHECKING:\n    import pyspark"),
@@ -313,7 +313,7 @@ GOOD = [
     ("run.story", "from fencepost.sim.world import World\nfrom fencepost.impl import core\nimport os"),
     ("machines.log", "import hypothesis"),
     ("run.real", "from fencepost.systems.system import System"),
-    ("campaign.driver.driver", "from fencepost.checkers.judges import judge"),
+    ("campaign.driver.campaign_driver", "from fencepost.checkers.judges import judge"),
     (
         "systems.embedded",
         "import asyncio, threading, time\nfrom fencepost.sim.world import World\nfrom "
@@ -330,7 +330,7 @@ GOOD = [
     ),
     ("wire.server", "import asyncio, ssl"),
     ("audit.read", "from fencepost.impl.log.batch import Batch"),
-    ("impl.runtime.files", "import os, time, socket, kazoo\nfrom fencepost.impl import files"),
+    ("impl.runtime.real_file_system", "import os, time, socket, kazoo\nfrom fencepost.impl import files"),
     ("impl.messages.topic_partition", "key = hash((1, 2))"),
     ("model.explore.search", "import numba, time"),
     ("mining.mine", "import pyspark, pyarrow\nfrom fencepost.run import story"),
@@ -339,7 +339,10 @@ GOOD = [
         "from fencepost.mining import mine\nfrom fencepost.impl import log\nfrom fencepost import "
         "__version__",
     ),
-    ("sim.disk", "from fencepost.impl.core.files import FileSystem\nfrom .randomness import Randomness"),
+    (
+        "sim.disk",
+        "from fencepost.impl.core.file_system import FileSystem\nfrom .randomness import Randomness",
+    ),
 ]
 
 
@@ -359,7 +362,7 @@ def test_a_relative_import_of_a_package_is_resolved():
     """In a package's __init__ one dot is the package itself."""
     source = "from .runtime import driver"
     assert breaches("impl", source, is_package=True) == [
-        "impl (impl's core) imports fencepost.impl.runtime.driver"
+        "impl (impl's core) imports fencepost.impl.runtime.core_driver"
     ]
 
 

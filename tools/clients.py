@@ -16,7 +16,7 @@ import rich_click as click
 
 import fencepost.kafka
 from fencepost.console.output import Output
-from fencepost.torture.abilities.table import ABILITIES, Cell, try_all
+from fencepost.torture.abilities.ability_table import ABILITIES, Cell, try_all
 from fencepost.torture.building import build, missing
 from fencepost.torture.libraries import Wanted, libraries, wanted
 from fencepost.traces.errors import ExitCode, FencepostError

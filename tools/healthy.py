@@ -12,7 +12,7 @@ import attrs
 import rich_click as click
 from attrs import define, field, frozen
 
-from fencepost.campaign.driver.driver import Campaign, CampaignProgress, drive
+from fencepost.campaign.driver.campaign_driver import Campaign, CampaignProgress, drive
 from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.workers.results import CampaignResult, Job
 from fencepost.console.options import jobs_option, json_option

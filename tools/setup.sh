@@ -41,5 +41,5 @@ export PIP_CONSTRAINT
 "$directory/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --no-build-isolation --editable '.[all,dev]'
 "$directory/bin/python" -m pip check --disable-pip-version-check >&2
 "$directory/bin/python" -m fencepost.checkers.compile_all
-"$directory/bin/python" -c 'import fencepost.impl.log.batch.machine_walk'
+"$directory/bin/python" -c 'import fencepost.impl.log.batch.compiled_walk'
 "$directory/bin/python" -c 'import fencepost.mining.mine, fencepost.wire, hypothesis, kazoo.client, pyspark.sql, pytest'

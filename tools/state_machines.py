@@ -1,8 +1,10 @@
 """`python -m tools.state_machines`: draws the state machines of controller, broker and consumer groups from
 their tables, between the marks of docs/reference/state-machines.md.
 
-The tables are what they obey (fencepost/impl/controller/machines.py, fencepost/impl/core/broker_states.py,
-fencepost/impl/coordinator/states.py): a transition that no table allows is refused, recorded as a mark and
+The tables are what they obey (fencepost/impl/controller/legal_transitions.py,
+fencepost/impl/core/broker_states.py,
+fencepost/impl/coordinator/group_states.py): a transition that no table allows is refused, recorded as a mark
+and
 counted.
 """
 
@@ -12,8 +14,8 @@ from typing import Any
 
 import rich_click as click
 
-from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
-from fencepost.impl.coordinator.states import GROUP_TRANSITIONS
+from fencepost.impl.controller.legal_transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
+from fencepost.impl.coordinator.group_states import GROUP_TRANSITIONS
 from fencepost.impl.core.broker_states import BROKER_TRANSITIONS
 from tools import program
 from tools.ledger import TOP

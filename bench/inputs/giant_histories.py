@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import evolve
 
-from fencepost.traces.rows import rows_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.schema import RECORD_TYPE, SCHEMAS, WHOLE_KEY
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import Tables, tables_of

@@ -23,10 +23,10 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.run.simulated.run import run
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.digest import digest_of
 from fencepost.traces.operations import Function
 from fencepost.traces.parquet.writer import PartWriter
-from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import SCHEMAS, TABLES, Table
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import Tables, tables_of

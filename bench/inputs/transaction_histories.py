@@ -15,8 +15,8 @@ import pyarrow.compute
 from attrs import evolve
 
 from fencepost.checkers import exactly_once, transactions
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 

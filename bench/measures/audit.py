@@ -26,7 +26,7 @@ from fencepost.impl.log.layout import HIGH_WATERMARKS
 from fencepost.impl.log.log_options import MEBIBYTE, LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 
 RECORD_BYTES = 100
 OPTIONS = LogOptions(segment_bytes=256 * MEBIBYTE)

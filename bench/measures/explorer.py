@@ -19,12 +19,12 @@ from attrs import evolve
 from bench.costs import Cost, fresh
 from bench.harness import Case, skipped
 from fencepost.model.comparison.sameness import spec_of
-from fencepost.model.controller.state import Constants as Control
+from fencepost.model.controller.controller_state import Constants as Control
 from fencepost.model.explore import Limits, explore
-from fencepost.model.group.state import Constants as Groups
+from fencepost.model.group.group_state import Constants as Groups
 from fencepost.model.registry import model_of
-from fencepost.model.replication.state import Constants as Data
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.replication_state import Constants as Data
+from fencepost.model.replication.replication_system import Replication
 from fencepost.model.tlc import RunOptions, check, find_toolbox
 from fencepost.traces.errors import FencepostError
 

@@ -33,7 +33,7 @@ from fencepost.checkers.linearizability import SearchLimits, judge_counted
 from fencepost.checkers.log import judge_columns, judge_trace, log_columns
 from fencepost.checkers.operation_columns import columns_of_table
 from fencepost.checkers.verdict import Decision
-from fencepost.traces.rows import rows_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 

@@ -33,7 +33,7 @@ from fencepost.impl.log.batch.record_walk import MachineWalk
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 
 PIECE, MEGABYTE = 1 << 20, 1_000_000
 SHAPES = (("none", 1), ("none", 10), ("none", 150), ("lz4", 150), ("zstd", 150))

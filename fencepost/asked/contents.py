@@ -8,7 +8,7 @@ import hashlib
 from bisect import bisect_right
 from typing import Any
 
-from fencepost.asked.reading import Extent, read
+from fencepost.asked.replica_reading import Extent, read
 from fencepost.asked.step import Part, Scope, Step, seen
 from fencepost.asked.survey import INTERNAL, Survey
 from fencepost.impl.log.batch.control_records import end_transaction_of

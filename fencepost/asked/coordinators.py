@@ -15,7 +15,7 @@ from fencepost.impl.messages.consumer_protocol import decode_assignment
 from fencepost.impl.messages.group_api import DescribeGroupRequest, OffsetFetchRequest
 from fencepost.impl.messages.transaction_api import DescribeTransactionRequest, ListTransactionsRequest
 from fencepost.traces.events import Question
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import ErrorCode
 
 NOT_OF_THAT_KIND = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)

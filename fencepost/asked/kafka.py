@@ -11,8 +11,8 @@ from typing import Any
 from attrs import define, evolve, field
 from msgspec import Struct
 
+from fencepost.asked.broker_connections import Links
 from fencepost.asked.kafka_only import KAFKA_ONLY
-from fencepost.asked.links import Links
 from fencepost.asked.round import Agenda, round_of
 from fencepost.asked.step import Conversation, Scope, Step
 from fencepost.impl.messages.broker_api import MetadataRequest

@@ -14,9 +14,9 @@ from attrs import define, field
 
 from fencepost.asked.contents import contents
 from fencepost.asked.coordinators import groups, reassignments, transactions
-from fencepost.asked.epochs import epoch_ends
+from fencepost.asked.epoch_ends import epoch_ends
 from fencepost.asked.kraft import of_kraft
-from fencepost.asked.logs import log_directories, log_ends, producers
+from fencepost.asked.replica_contents import log_directories, log_ends, producers
 from fencepost.asked.step import NO_ROOM, NOBODY, OutOfRoomError, Part, Round, Scope
 from fencepost.asked.stored import stored
 from fencepost.asked.survey import Survey

@@ -10,16 +10,16 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.asked.coordinators import assigned
-from fencepost.asked.reading import Extent, read
+from fencepost.asked.replica_reading import Extent, read
 from fencepost.asked.step import NOBODY, Part, Scope, Step, put, seen
 from fencepost.asked.survey import Survey
-from fencepost.impl.coordinator import records as of_groups
+from fencepost.impl.coordinator import group_records as of_groups
 from fencepost.impl.log.batch.control_records import end_transaction_of
 from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.impl.log.batch.record_batch import Record
-from fencepost.impl.transaction import records as of_transactions
+from fencepost.impl.transaction import transaction_records as of_transactions
 from fencepost.traces.events import Question
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 
 MOST_RECORDS = 20
 """Of one key, the latest ones: more than a group commits between two questions of a round."""

@@ -11,11 +11,11 @@ from typing import Any
 from attrs import define, evolve, field
 
 from fencepost.asked.step import NOBODY, Part, Reply, Scope, Step, alike, put, seen
-from fencepost.impl.coordinator.records import partition_of
+from fencepost.impl.coordinator.group_records import partition_of
 from fencepost.impl.messages.broker_api import MetadataRequest, MetadataResponse, PartitionMetadata
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Question
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 
 INTERNAL = (OFFSETS_TOPIC, STATE_TOPIC)
 

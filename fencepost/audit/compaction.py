@@ -18,8 +18,8 @@ from hashlib import blake2b
 
 from attrs import define, field
 
+from fencepost.audit.audit_findings import Findings
 from fencepost.audit.cursor import Cursor, Held
-from fencepost.audit.findings import Findings
 from fencepost.audit.replica import ReplicaWalk
 from fencepost.impl.log.batch.control_records import end_transaction_of
 from fencepost.impl.log.batch.record_batch import Record

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from attrs import define
 
-from fencepost.audit.findings import Findings
+from fencepost.audit.audit_findings import Findings
 from fencepost.audit.replica import Known, ReplicaWalk
 from fencepost.impl.log.batch.header import NO_SEQUENCE, CorruptBatchError
 from fencepost.impl.log.batch.record_batch import Header

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from attrs import define, field, frozen
 
-from fencepost.audit.findings import Findings
+from fencepost.audit.audit_findings import Findings
 from fencepost.audit.source import Place, in_order, opened, size_of
 from fencepost.impl.log import layout
-from fencepost.impl.log.dump.states import PartitionOffset, Property, partition_offsets, properties
+from fencepost.impl.log.dump.directory_files import PartitionOffset, Property, partition_offsets, properties
 from fencepost.traces.errors import EnvironmentError_
-from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 
 TopicNumber = tuple[str, int]
 """A topic and the number of a partition."""

@@ -10,8 +10,8 @@ from typing import TypeVar, overload
 
 from attrs import define, evolve
 
+from fencepost.audit.audit_findings import Findings
 from fencepost.audit.directories import SegmentFile
-from fencepost.audit.findings import Findings
 from fencepost.audit.source import Place, opened, size_of
 from fencepost.impl.log import layout
 from fencepost.impl.log.batch.record_batch import BatchHeader

@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 
 from attrs import define
 
+from fencepost.audit.audit_findings import Findings
 from fencepost.audit.compaction import CompactionCheck
 from fencepost.audit.compare import Comparison, Run
 from fencepost.audit.cursor import Cursor
 from fencepost.audit.directories import TopicNumber
-from fencepost.audit.epochs import tell_cuts
-from fencepost.audit.findings import Findings
+from fencepost.audit.epoch_checkpoints import tell_cuts
 from fencepost.audit.replica import ReplicaWalk
 from fencepost.audit.survey import Survey
 from fencepost.checkers.verdict import Verdict

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 
 from attrs import define, field
 
+from fencepost.audit.audit_findings import Findings
 from fencepost.audit.directories import ReplicaFiles, SegmentFile
-from fencepost.audit.epochs import EpochCheck
-from fencepost.audit.findings import Findings
+from fencepost.audit.epoch_checkpoints import EpochCheck
 from fencepost.audit.indexes import SegmentIndexes
-from fencepost.audit.producers import ProducerCheck
+from fencepost.audit.producer_snapshots import ProducerCheck
 from fencepost.audit.source import opened
 from fencepost.impl.log.batch.header import DELETE_HORIZON, BatchHeader, Damage
 from fencepost.impl.log.dump.segment_walk import Bad, Old, Parsed, SegmentBatch, walk_segment

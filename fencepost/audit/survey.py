@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from attrs import define, field, frozen
 
+from fencepost.audit.audit_findings import Findings
 from fencepost.audit.directories import (
     DataDirectory,
     ReplicaFiles,
@@ -16,7 +17,6 @@ from fencepost.audit.directories import (
     partitions_of,
     replica_of,
 )
-from fencepost.audit.findings import Findings
 from fencepost.audit.source import Place
 from fencepost.impl.log import layout
 from fencepost.traces.errors import EnvironmentError_

@@ -6,7 +6,7 @@ it:
     the cluster         gets requests and gives answers: it is responsible for everything that the log check
                         and the rules below find in these alone.
     the client library  makes delivery reports, and a tap writes them down as they come: it is responsible for
-                        every report that the answers on the wire contradict (producers.py).
+                        every report that the answers on the wire contradict (producer_join.py).
     the application     or its client library, which a tap cannot tell apart here, is responsible for every
                         other difference between what it did and saw, and what crossed the wire.
 
@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator
 
 from attrs import define, field, frozen
 
-from fencepost.blame.findings import Blame, Kind, Side, place_name
+from fencepost.blame.blame_findings import Blame, Kind, Side, place_name
 from fencepost.blame.lines import Line, Type
-from fencepost.blame.producers import Producers
+from fencepost.blame.producer_join import Producers
 from fencepost.blame.wire import Carried, Place, Wire
 from fencepost.checkers.judges import judge
 from fencepost.proxy.record.values import content_of

@@ -9,15 +9,15 @@ from attrs import evolve, frozen
 
 from fencepost.bugs import groups, producer, transactions
 from fencepost.bugs.controller import (
-    elections,
-    epochs,
+    election_bugs,
+    epoch_bugs,
     kafka_532,
     kafka_4443,
     kafka_6082,
     procedures,
 )
 from fencepost.bugs.injected import INJECTED
-from fencepost.bugs.isr import membership
+from fencepost.bugs.isr import isr_bugs
 from fencepost.bugs.replication import (
     kafka_1647,
     kafka_3978,
@@ -143,24 +143,26 @@ BUGS: dict[str, PlantedBug] = {
             "HW-KEPT",
         ),
         _bug("KAFKA-4443", "channels", kafka_4443.GivesRolesFirst, LIVE),
-        _bug("KAFKA-2729", "channels", membership.GivesALostRequestUp, LIVE),
-        _bug("KAFKA-1382", "in_sync_replicas", membership.TakesALostReplyForAConflict, LIVE),
-        _bug("KAFKA-708", "leader_election", membership.EmptiesTheIsr, "empty_isr"),
+        _bug("KAFKA-2729", "channels", isr_bugs.GivesALostRequestUp, LIVE),
+        _bug("KAFKA-1382", "in_sync_replicas", isr_bugs.TakesALostReplyForAConflict, LIVE),
+        _bug("KAFKA-708", "leader_election", isr_bugs.EmptiesTheIsr, "empty_isr"),
         _bug(
             "KAFKA-14140",
             "in_sync_replicas",
-            membership.TakesBackWhoStops,
+            isr_bugs.TakesBackWhoStops,
             "stopping_member_joined_isr",
             MOVES,
         ),
-        _bug("KAFKA-1096", "controller_writer", epochs.AdoptsTheNewestEpoch, "fenced_controller_wrote"),
-        _bug("KAFKA-1188", "replica_manager", epochs.ObeysOldLeaderEpochs, EPOCH_MONO),
-        _bug("KIP-570", "replica_manager", epochs.StopsWhateverTheEpoch, DELETED | LIVE, MOVES, "LIVE"),
-        _bug("KIP-380", "control_gate", epochs.ObeysWhoeverIsMeant, INCARNATION, "default", "INCARNATION"),
-        _bug("KAFKA-1387", "registration", elections.TakesAnOldNodeForItsOwn, LIVE),
-        _bug("KAFKA-13407", "controller_elector", elections.IgnoresItsOwnName, LIVE),
-        _bug("KAFKA-5310", "controller_state", elections.RemembersReassignments, ASSIGN, MOVES),
-        _bug("KAFKA-340", "leader_election", elections.LetsTheLastLeaderGo, COMMIT_SAFE, MOVES),
+        _bug("KAFKA-1096", "controller_writer", epoch_bugs.AdoptsTheNewestEpoch, "fenced_controller_wrote"),
+        _bug("KAFKA-1188", "replica_manager", epoch_bugs.ObeysOldLeaderEpochs, EPOCH_MONO),
+        _bug("KIP-570", "replica_manager", epoch_bugs.StopsWhateverTheEpoch, DELETED | LIVE, MOVES, "LIVE"),
+        _bug(
+            "KIP-380", "control_gate", epoch_bugs.ObeysWhoeverIsMeant, INCARNATION, "default", "INCARNATION"
+        ),
+        _bug("KAFKA-1387", "registration", election_bugs.TakesAnOldNodeForItsOwn, LIVE),
+        _bug("KAFKA-13407", "controller_elector", election_bugs.IgnoresItsOwnName, LIVE),
+        _bug("KAFKA-5310", "controller_state", election_bugs.RemembersReassignments, ASSIGN, MOVES),
+        _bug("KAFKA-340", "leader_election", election_bugs.LetsTheLastLeaderGo, COMMIT_SAFE, MOVES),
         _bug("KAFKA-3143", "controller_guards", procedures.LeavesTheDeadInTheIsr, "dead_member_left_in_isr"),
         _bug("KAFKA-6193", "controller_guards", procedures.RemovesAllThatIsPending, ASSIGN, MOVES),
         _bug(

@@ -14,13 +14,13 @@ from attrs import evolve
 from fencepost.checkers.compiled import COMPILED, engine
 from fencepost.checkers.events import EventTables, judge_invariants
 from fencepost.checkers.judges import CHECKS, judge
-from fencepost.checkers.linearizability.engine import KERNELS as SEARCH
 from fencepost.checkers.linearizability.screen import KERNELS as SCREEN
+from fencepost.checkers.linearizability.search_engine import KERNELS as SEARCH
 from fencepost.checkers.log.bounds import Bounds, worst_pair
 from fencepost.checkers.log.session import regressions
 from fencepost.checkers.transactions.components import components
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 

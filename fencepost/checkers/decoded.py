@@ -14,8 +14,8 @@ from attrs import evolve
 from fencepost.checkers.arrow_arrays import Arrow, arrow, string_codes, table_column
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.model.lives import ENDING, Lived, with_lives
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import EVENT_COLUMNS
 from fencepost.traces.tables import Tables, events_of_table, tables_of
 from fencepost.traces.trace import Trace

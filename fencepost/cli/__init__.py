@@ -73,7 +73,7 @@ WAITING = frozenset({"cluster"})
 """Sub-commands that wait for others while they run: no progress line every half minute."""
 
 FOLDERS = frozenset({"campaign", "check", "cluster", "log", "mine", "model", "proxy", "torture"})
-"""Sub-commands with several files: the command itself is in FOLDER/command.py."""
+"""Sub-commands with several files: the command itself is in FOLDER/FOLDER_command.py."""
 
 EXIT_CODES = """\
 0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable \
@@ -83,7 +83,8 @@ findings), 5 a library that cannot be imported, 130 interrupted"""
 
 def module_of(sub_command: str) -> str:
     """The module that defines the `command` of a sub-command."""
-    return f"fencepost.cli.{sub_command}{'.command' if sub_command in FOLDERS else ''}"
+    inside = f".{sub_command}_command" if sub_command in FOLDERS else ""
+    return f"fencepost.cli.{sub_command}{inside}"
 
 
 class _LazyGroup(click.RichGroup):
@@ -227,7 +228,7 @@ def _at_work(what: str, seconds: float) -> None:
 
 def _say(sentence: str) -> str:
     """Print a sentence on standard error and return it unchanged."""
-    from fencepost.report.words import printable
+    from fencepost.report.event_words import printable
 
     print(f"fencepost: {printable(sentence, 2_000)}", file=sys.stderr)  # noqa: T201 (before any console exists)
     return sentence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.cli.cluster.client.clients import Bootstrap, bootstrap_options
+from fencepost.cli.cluster.client.client_options import Bootstrap, bootstrap_options
 from fencepost.console.options import FILE, FILE_THAT_IS, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError

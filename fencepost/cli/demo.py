@@ -9,8 +9,8 @@ import rich_click as click
 
 from fencepost.cli.campaign.driving import as_dict, drive_with_bar
 from fencepost.cli.campaign.driving import show as show_campaign
-from fencepost.cli.mine.command import mine_with_bar
-from fencepost.cli.mine.command import show as show_mining
+from fencepost.cli.mine.mine_command import mine_with_bar
+from fencepost.cli.mine.mine_command import show as show_mining
 from fencepost.cli.replay import by_rank
 from fencepost.console.options import default_option, jobs_option, json_option, out_option, seeds_option
 from fencepost.console.output import Output
@@ -48,7 +48,7 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, output: O
       fencepost demo --bug KAFKA-6082 --seeds 0:400
     """
     from fencepost.bugs import parts_with
-    from fencepost.campaign.driver.driver import Campaign
+    from fencepost.campaign.driver.campaign_driver import Campaign
     from fencepost.campaign.workers.results import Job
     from fencepost.mining.spark.session import check_spark
 

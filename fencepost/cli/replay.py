@@ -8,7 +8,7 @@ from attrs import frozen
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
 from fencepost.checkers.verdict import by_rank as ranked
-from fencepost.console.files import read_plan, with_bugs
+from fencepost.console.named_files import read_plan, with_bugs
 from fencepost.console.options import (
     ANY_PATH,
     FILE,

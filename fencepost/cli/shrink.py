@@ -9,7 +9,7 @@ import rich_click as click
 from attrs import frozen
 
 from fencepost.cli.campaign.shrinking import counts, shrink_with_bar
-from fencepost.console.files import read_bytes, with_bugs
+from fencepost.console.named_files import read_bytes, with_bugs
 from fencepost.console.options import (
     ANY_PATH,
     FILE,

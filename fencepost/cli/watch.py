@@ -15,7 +15,7 @@ from fencepost.console.options import (
     out_option,
 )
 from fencepost.console.output import Output, add_row, table
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _progress(watched: "Watched") -> str:
 
 def _finding(row: "Row", output: Output) -> None:
     """Report one finding."""
-    from fencepost.mining.results.rows import SCHEMAS
+    from fencepost.mining.results.result_rows import SCHEMAS
 
     found = dict(zip(SCHEMAS["findings"].names, row, strict=True))
     where = f"{found['topic']}-{found['partition']}, offset {found['offset']}"

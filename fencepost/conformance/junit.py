@@ -11,7 +11,7 @@ import msgspec
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from fencepost.conformance.record import Compared, Status
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 
 LONGEST = 4_000
 """Characters of a message: a server shows them in a table."""

@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 from fencepost.campaign.failure import MOST_LINES
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.kafka.judgement import exercised, explanation, failed, of_clients, verdict_of
-from fencepost.kafka.records import KafkaRecord
+from fencepost.kafka.topic_records import KafkaRecord
 from fencepost.report.explain import operation_line
 from fencepost.report.timeline import as_plain, timeline
 from fencepost.traces.events import Name

@@ -20,7 +20,7 @@ import msgspec
 from attrs import asdict, define, field
 
 from fencepost import forking
-from fencepost.impl.admin.cluster import AdminError
+from fencepost.impl.admin.cluster_state import AdminError
 from fencepost.kafka.handle import KafkaCluster
 from fencepost.kafka.here import start_here
 from fencepost.kafka.hosted import Settings

@@ -26,7 +26,7 @@ from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from fencepost.kafka.records import KafkaRecord
+    from fencepost.kafka.topic_records import KafkaRecord
     from fencepost.proxy.faults import RequestFault
 
 HEALTHY_S = 300.0
@@ -427,7 +427,7 @@ class KafkaCluster(ABC):
         Raises:
             PlanError: if there is no such topic or isolation.
         """
-        from fencepost.kafka.records import from_json
+        from fencepost.kafka.topic_records import from_json
 
         found = [from_json(fields) for fields in self._ask("records", topic=topic, isolation=isolation)]
         own = self._own_values()

@@ -19,10 +19,10 @@ from typing import ClassVar
 from attrs import define, evolve, field, frozen
 
 from fencepost.bugs import parts_with
-from fencepost.impl.admin.cluster import Assignment
-from fencepost.impl.admin.topics import create_topic
+from fencepost.impl.admin.cluster_state import Assignment
+from fencepost.impl.admin.topic_administration import create_topic
 from fencepost.impl.broker.broker import Broker
-from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.core.core_interface import Effect
 from fencepost.kafka.recording import ClientRecord
 from fencepost.kafka.request_faults import ClusterFaults
@@ -80,7 +80,7 @@ class Settings:
 
 @define(eq=False, kw_only=True)
 class HostedCluster(WorkingCluster):
-    """The cluster of a run (run/simulated/cluster.py), hosted by a system that outsiders talk to."""
+    """The cluster of a run (run/simulated/cluster_of_run.py), hosted by a system that outsiders talk to."""
 
     kinds: ClassVar = EMBEDDED_FAULTS
     settings: Settings

@@ -6,7 +6,7 @@ step. No system and no run asks it.
 
 from collections.abc import Collection
 
-from fencepost.impl.admin.cluster import ClusterTopics, read_cluster, read_states
+from fencepost.impl.admin.cluster_state import ClusterTopics, read_cluster, read_states
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.systems.requests import carry_out
 from fencepost.systems.simulation import Simulation

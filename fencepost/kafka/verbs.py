@@ -18,20 +18,20 @@ from attrs import define, evolve
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of
 from fencepost.campaign.swarm.profiles import profile_named
-from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed
 from fencepost.kafka.hosted import AT_WORK, HostedCluster, HostedRun
 from fencepost.kafka.readiness import all_heard, led
-from fencepost.kafka.records import ISOLATIONS, UNCOMMITTED, records_of, to_json
+from fencepost.kafka.topic_records import ISOLATIONS, UNCOMMITTED, records_of, to_json
 from fencepost.proxy.faults import Features, RequestFault, draw, parse
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.systems.embedded import Embedded
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import write_traces
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.plan import Fault, TopicOptions
 from fencepost.traces.trace import Trace
 

@@ -1,7 +1,7 @@
 """`mine`: the traces of whole campaigns judged on Spark, findings and verdicts written whole or not at all.
 
 Owns the driver's side: splits to tasks without a shuffle, progress, interruption, the commit. Must not know
-how a trace is read or judged (judge.py).
+how a trace is read or judged (spark_judge.py).
 
 Why not a DataFrame: passing rows from the JVM to Python one by one is ten times slower than letting the task
 read columns itself (docs/how-to/mining.md). Each task attempt writes files under a name that contains the
@@ -26,12 +26,11 @@ from fencepost.mining.inputs.regroup import regroup
 from fencepost.mining.inputs.splits import Split, Unreadable, profiles_of, work_of
 from fencepost.mining.inputs.splits import Work as Found
 from fencepost.mining.inputs.ungrouped_parts import GIANT_OPERATIONS, Giant, Prepared, prepare
-from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.model_check import MODEL_CHECK, ModelQuestion
 from fencepost.mining.results.checkpoint import TaskResult, Work, key_of
-from fencepost.mining.results.page import page_of
+from fencepost.mining.results.mining_page import page_of
 from fencepost.mining.results.proofs import proven
-from fencepost.mining.results.rows import (
+from fencepost.mining.results.result_rows import (
     RESULTS,
     SCHEMAS,
     Counts,
@@ -40,8 +39,9 @@ from fencepost.mining.results.rows import (
     statistics_rows,
 )
 from fencepost.mining.results.summary import Summary, summary_of
-from fencepost.mining.spark.engine import MOST_TASKS, Engine, TaskProgress
 from fencepost.mining.spark.session import check_spark
+from fencepost.mining.spark.spark_engine import MOST_TASKS, Engine, TaskProgress
+from fencepost.mining.spark_judge import Settings, judge_splits
 from fencepost.mining.triage.bugs import Bugs, read_bugs
 from fencepost.mining.triage.compared import MOST_COMPARED, Compared, compared_of
 from fencepost.mining.triage.since import since as compared_with

@@ -19,6 +19,7 @@ import attrs
 import msgspec
 from attrs import frozen
 
+from fencepost.traces.canonical_rows import Row, operation_row
 from fencepost.traces.jsonlines import (
     LINE_BYTES_MAX,
     Int64,
@@ -28,7 +29,6 @@ from fencepost.traces.jsonlines import (
     records_of,
 )
 from fencepost.traces.operations import Operation, Position, Record
-from fencepost.traces.rows import Row, operation_row
 from fencepost.traces.trace import Trace
 
 _MADE: dict[Any, Any] = {int: Int64}

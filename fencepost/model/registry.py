@@ -114,9 +114,9 @@ def model_of(constants: object) -> Model:
 
 
 def _replication() -> Model:
-    from fencepost.model.replication import invariants as invariants
-    from fencepost.model.replication.state import DATA_PATH, Constants
-    from fencepost.model.replication.system import Replication
+    from fencepost.model.replication import replication_invariants as invariants
+    from fencepost.model.replication.replication_state import DATA_PATH, Constants
+    from fencepost.model.replication.replication_system import Replication
     from fencepost.model.tla import replication as twin
     from fencepost.model.tla import variants
 
@@ -137,9 +137,9 @@ def _replication() -> Model:
 
 
 def _group() -> Model:
-    from fencepost.model.group import invariants as invariants
-    from fencepost.model.group.state import OF_GROUPS, Constants
-    from fencepost.model.group.system import Groups
+    from fencepost.model.group import group_invariants as invariants
+    from fencepost.model.group.group_state import OF_GROUPS, Constants
+    from fencepost.model.group.group_system import Groups
     from fencepost.model.tla import group as twin
     from fencepost.model.tla import variants
 
@@ -160,9 +160,9 @@ def _group() -> Model:
 
 
 def _controller() -> Model:
-    from fencepost.model.controller import invariants as invariants
-    from fencepost.model.controller.state import CONTROL_PLANE, Constants
-    from fencepost.model.controller.system import Controller
+    from fencepost.model.controller import controller_invariants as invariants
+    from fencepost.model.controller.controller_state import CONTROL_PLANE, Constants
+    from fencepost.model.controller.controller_system import Controller
     from fencepost.model.tla import controller as twin
     from fencepost.model.tla import variants
 
@@ -195,9 +195,9 @@ def _controller() -> Model:
 def _transaction() -> Model:
     from fencepost.model.tla import transaction as twin
     from fencepost.model.tla import variants
-    from fencepost.model.transaction import invariants as invariants
-    from fencepost.model.transaction.state import OF_TRANSACTIONS, Constants
-    from fencepost.model.transaction.system import Transactions
+    from fencepost.model.transaction import transaction_invariants as invariants
+    from fencepost.model.transaction.transaction_state import OF_TRANSACTIONS, Constants
+    from fencepost.model.transaction.transaction_system import Transactions
 
     return Model(
         name="transaction",

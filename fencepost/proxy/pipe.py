@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from attrs import define, field
 
 from fencepost.proxy.chunks import Chunks
-from fencepost.proxy.cluster import Cluster
 from fencepost.proxy.exchange import Action, Close, Exchange, Late, ToBroker, ToClient, Wait
+from fencepost.proxy.proxied_cluster import Cluster
 from fencepost.traces.errors import FencepostError
 from fencepost.wire.codec import RequestHeader, write_request, write_response
 from fencepost.wire.decoder import Places

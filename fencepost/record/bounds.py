@@ -6,7 +6,7 @@ slack that its scheduling needs, unless somebody was starved, which is recorded 
 """
 
 from fencepost.record.settings import MILLISECOND, Settings
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 
 SLACK_MS = 200
 """Steps that wait for others at their host in each reaction; a host without a free moment for half as long is

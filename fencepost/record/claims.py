@@ -5,7 +5,7 @@ and which anomaly is allowed.
 """
 
 from fencepost.record.observed_state import UNCUT, UNHEARD, ObservedState
-from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Claims, LossRange

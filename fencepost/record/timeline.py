@@ -27,7 +27,7 @@ from fencepost.record.facts import (
 )
 from fencepost.record.settings import MILLISECOND, PAUSE_MS
 from fencepost.traces.events import Event, Name
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.operations import Function
 from fencepost.traces.trace import plain
 

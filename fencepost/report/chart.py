@@ -10,8 +10,8 @@ from attrs import frozen
 
 from fencepost.checkers.durations import NANOSECONDS, duration
 from fencepost.checkers.kafka import Measurements
+from fencepost.report.event_words import partition_name
 from fencepost.report.figure import Values, text_of
-from fencepost.report.words import partition_name
 
 COLOURS = ("#2f7ed8", "#d9822b", "#3a8f3a", "#8a6fb0", "#c0563f", "#4f8f91")
 """Colours of the lines, in turn."""

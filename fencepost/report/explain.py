@@ -11,8 +11,7 @@ from rich.text import Text
 from fencepost.checkers.durations import duration
 from fencepost.checkers.invariants.stuck import reasons, state_lines
 from fencepost.checkers.verdict import Finding
-from fencepost.report.timeline import MOST_LINES, Line, as_plain, as_text, timeline
-from fencepost.report.words import (
+from fencepost.report.event_words import (
     answer_in_words,
     event_in_words,
     partition_name,
@@ -20,6 +19,7 @@ from fencepost.report.words import (
     request_in_words,
     seconds,
 )
+from fencepost.report.timeline import MOST_LINES, Line, as_plain, as_text, timeline
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.diagnosis import diagnosis_of
 from fencepost.traces.events import Event, Name

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 
 WITHOUT_LIBRARY = "The figures are left out: they are drawn by Plotly (pip install plotly)."
 GREY = "rgba(128, 128, 128, 0.35)"

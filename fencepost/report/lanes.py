@@ -7,7 +7,7 @@ it; x is down; z is paused; . is not known yet.
 from attrs import Factory, define
 
 from fencepost.report.entries import Partition
-from fencepost.report.words import fault_nodes, partition_name
+from fencepost.report.event_words import fault_nodes, partition_name
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 

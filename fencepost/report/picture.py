@@ -13,9 +13,7 @@ from fencepost.checkers.kafka import measure_trace
 from fencepost.checkers.verdict import Finding
 from fencepost.report.chart import Panel, lag, unseen
 from fencepost.report.entries import Partition
-from fencepost.report.figure import Figure, Values, axis, layout, text_of
-from fencepost.report.lanes import Lanes, lanes_of
-from fencepost.report.words import (
+from fencepost.report.event_words import (
     answer_in_words,
     event_in_words,
     fault_key,
@@ -23,6 +21,8 @@ from fencepost.report.words import (
     request_in_words,
     seconds,
 )
+from fencepost.report.figure import Figure, Values, axis, layout, text_of
+from fencepost.report.lanes import Lanes, lanes_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace

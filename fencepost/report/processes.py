@@ -10,7 +10,7 @@ neighbourhood of those.
 from collections.abc import Collection
 
 from fencepost.checkers.verdict import Finding
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
 

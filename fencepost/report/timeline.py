@@ -12,8 +12,8 @@ from rich.text import Text
 
 from fencepost.checkers.durations import duration
 from fencepost.report.entries import Level, Partition, TimelineEntry, entries_of
+from fencepost.report.event_words import printable, seconds
 from fencepost.report.lanes import LEGEND, Lanes, lanes_of
-from fencepost.report.words import printable, seconds
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
 

@@ -9,10 +9,10 @@ is done, so that a crash in between leaves a gap that is seen.
 from attrs import define, evolve
 
 from fencepost.impl.client.consumer.consumer import Consumer
-from fencepost.impl.client.consumer.coordinator import ConsumerCoordinator
+from fencepost.impl.client.consumer.coordinator_requests import ConsumerCoordinator
 from fencepost.impl.client.consumer.fetch import ConsumedRecord
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from attrs import define, field
 
 from fencepost.asked.step import Scope
-from fencepost.run.members import Members
+from fencepost.run.group_processes import Members
 from fencepost.run.record import Record
 from fencepost.traces.events import Event
 from fencepost.traces.plan import ASK_ALWAYS, ASK_NEVER, Plan

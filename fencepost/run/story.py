@@ -8,7 +8,8 @@
 5. final     one client reads every partition to its end
 
 Owns the order, what is demanded, and its bounds. Must not know time, transport, or how a cluster heals: the
-simulation (simulated/run.py) and real systems (real/run.py) say so. It is written as coroutines: those of a
+simulation (simulated/run.py) and real systems (real/real_run.py) say so. It is written as coroutines: those
+of a
 real system wait for the wall clock, those of the simulation let virtual time pass and never wait (`at_once`).
 """
 
@@ -18,8 +19,8 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from fencepost.impl.client.attempt import READ_COMMITTED
-from fencepost.run.members import FUNCTIONS, Key, Members, transforms
-from fencepost.run.queues import Queues
+from fencepost.run.group_processes import FUNCTIONS, Key, Members, transforms
+from fencepost.run.operation_queues import Queues
 from fencepost.run.record import Record
 from fencepost.run.rounds import Rounds
 from fencepost.traces.events import Name

@@ -1,6 +1,6 @@
 """A host's disk: the content of its files, the durable part of it, and the effect of a power loss.
 
-Owns the file system of one host with the interface impl/core/files.py. Must not know the content.
+Owns the file system of one host with the interface impl/core/file_system.py. Must not know the content.
 
 A power loss leaves what a journalling file system in ordered mode (ext4, data=ordered) may leave, with no
 guarantees beyond POSIX:

@@ -35,7 +35,7 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperWatchFired,
 )
 from fencepost.impl.core.failures import events_of_failure
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.sim.clock import Clock
 from fencepost.sim.disk import Disk, PowerLoss, PowerLossReport
 from fencepost.sim.scheduler import Scheduler

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from fencepost.impl.broker.broker import Broker
-from fencepost.impl.runtime.driver import Driver
+from fencepost.impl.runtime.core_driver import Driver
 from fencepost.impl.runtime.network import Network
 from fencepost.proxy.faults import FaultHook, RequestFaults, Struck, parse
 from fencepost.systems import node

@@ -26,7 +26,7 @@ from attrs import define, field, fields
 
 from fencepost import __version__
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.runtime.machine_code import load_when_due
+from fencepost.impl.runtime.compiled_code import load_when_due
 from fencepost.sim.disk_loss import PowerLossReport
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND

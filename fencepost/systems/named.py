@@ -115,7 +115,7 @@ def _mock(after: str, folder: Path, options: Options) -> System:
 
 
 def _kfake(after: str, folder: Path, options: Options) -> System:
-    from fencepost.systems.fakes.kfake.system import Kfake
+    from fencepost.systems.fakes.kfake.kfake_system import Kfake
 
     return Kfake()
 

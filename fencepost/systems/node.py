@@ -25,10 +25,10 @@ from fencepost.impl.broker.parts import Parts
 from fencepost.impl.core.broker_context import ZNODE_REFUSED
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.runtime.addresses import Address, parse_address
-from fencepost.impl.runtime.driver import Driver, HostClock
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.core_driver import Driver, HostClock
 from fencepost.impl.runtime.greeting import Credentials, read_credentials
 from fencepost.impl.runtime.network import Network
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, Grouping
 from fencepost.systems.broker_events import EventFile

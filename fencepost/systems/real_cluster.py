@@ -25,7 +25,7 @@ from attrs import define, evolve, field
 
 from fencepost import __version__
 from fencepost.impl.client.client import Client
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.runtime.client import RunningClient, running
 from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper

@@ -12,11 +12,11 @@ from typing import Any
 from attrs import define, field
 
 from fencepost import __version__
-from fencepost.impl.admin.cluster import ClusterTopics, read_cluster, read_states
+from fencepost.impl.admin.cluster_state import ClusterTopics, read_cluster, read_states
 from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.core.core_interface import StopRequested
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import znodes

@@ -1,7 +1,7 @@
 """Many seeds against one client library: worker processes, what they found, rates, and smaller scenarios.
 
 Owns the files of a campaign and its order. Must not know how a seed is drawn (scenario.py), carried out
-(run.py) or judged (judges.py).
+(scenario_run.py) or judged (judges.py).
 
 Clients are not deterministic, so a finding has a rate: how many of REPLAYS runs of the same scenario show the
 same anomaly. A scenario is made smaller as long as the rate stays at or above LEAST_RATE.
@@ -26,14 +26,14 @@ from attrs import define, frozen
 import fencepost.kafka
 from fencepost.torture.building import Built, build
 from fencepost.torture.drawing import draw
-from fencepost.torture.driver import Driver
+from fencepost.torture.driver_process import Driver
 from fencepost.torture.judges import as_dict, duplicates, judge
 from fencepost.torture.libraries import wanted
 from fencepost.torture.promises import PROMISES, promises_of
 from fencepost.torture.protocol import DisturbedError
 from fencepost.torture.reached import by_verb, met_by, never, struck
-from fencepost.torture.run import Outcome, carry_out
 from fencepost.torture.scenario import Scenario, scenario_of
+from fencepost.torture.scenario_run import Outcome, carry_out
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 REPLAYS = 10

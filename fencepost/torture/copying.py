@@ -18,11 +18,11 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.torture.driver import Command, Driver
+from fencepost.torture.driver_process import Command, Driver
 from fencepost.torture.patience import Patience
 from fencepost.torture.producing import ABORTED_OF, CLOSE_MS, Transaction
 from fencepost.torture.protocol import encoded
-from fencepost.torture.records import ID, place_of
+from fencepost.torture.record_contents import ID, place_of
 from fencepost.torture.scenario import TOPICS, Scenario
 
 COPIES = "copies"

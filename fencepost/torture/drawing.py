@@ -19,7 +19,7 @@ from fencepost.sim.randomness import Randomness
 from fencepost.torture.copying import COPIERS
 from fencepost.torture.libraries import is_below
 from fencepost.torture.protocol import Ready
-from fencepost.torture.records import SHAPES, most_records
+from fencepost.torture.record_contents import SHAPES, most_records
 from fencepost.torture.scenario import (
     BOUNCES,
     COMPACTS,

@@ -12,13 +12,13 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.torture.copying import source_of
-from fencepost.torture.driver import Command
+from fencepost.torture.driver_process import Command
 from fencepost.torture.promises import PROMISES
 from fencepost.torture.protocol import decoded, outcome_of_append
-from fencepost.torture.records import differs, identity, identity_of, place_of
-from fencepost.torture.run import AFTER_ROUNDS, NEVER
-from fencepost.torture.run import Outcome as Run
+from fencepost.torture.record_contents import differs, identity, identity_of, place_of
 from fencepost.torture.scenario import COMPACTS, DELETES, EXPIRES, LOGS, TOPICS
+from fencepost.torture.scenario_run import AFTER_ROUNDS, NEVER
+from fencepost.torture.scenario_run import Outcome as Run
 from fencepost.torture.truth import COMMITTED, Entry
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange

@@ -1,7 +1,7 @@
 """Which client libraries have a driver, and how each is built: one folder and one driver.toml for each.
 
 Owns the table and what `NAME@VERSION` means. Must not know how anything is built (building.py) or run
-(driver.py). docs/reference/drivers.md describes the file for users.
+(driver_process.py). docs/reference/drivers.md describes the file for users.
 """
 
 import hashlib

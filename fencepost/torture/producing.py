@@ -17,8 +17,8 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.sim.randomness import Randomness
-from fencepost.torture.driver import Command, Driver
-from fencepost.torture.records import record
+from fencepost.torture.driver_process import Command, Driver
+from fencepost.torture.record_contents import record
 from fencepost.torture.scenario import COMPACTS, TOPICS, Scenario
 
 CLOSE_MS = 5_000

@@ -1,7 +1,7 @@
 """The drivers' protocol: lines, their bounds, and what an error of an append proves.
 docs/reference/drivers.md is its text.
 
-Owns the bytes of lines and the rule of outcomes. Must not know processes (driver.py), or libraries.
+Owns the bytes of lines and the rule of outcomes. Must not know processes (driver_process.py), or libraries.
 """
 
 import base64

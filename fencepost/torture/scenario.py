@@ -1,7 +1,8 @@
 """What one seed does to a client, as plain data: how it is configured, what it sends and reads, and which
 faults it meets.
 
-Owns a scenario and the smaller ones. Must not know how it is drawn (drawing.py) or carried out (run.py).
+Owns a scenario and the smaller ones. Must not know how it is drawn (drawing.py) or carried out
+(scenario_run.py).
 Faults of requests are those of proxy/faults, in its words and within its table of what a correct broker may
 answer.
 """
@@ -126,7 +127,7 @@ class Scenario:
     transactional: bool = False
     # Whether a transaction ends only after each of its appends was answered; else as soon as they were sent.
     waits: bool = True
-    # Shapes of records that are not plain (records.py).
+    # Shapes of records that are not plain (record_contents.py).
     shapes: tuple[str, ...] = ()
     # Records of one poll at most: few make many polls, and commits between them.
     polled: int = 500

@@ -9,7 +9,7 @@ ended by a line feed:
 1. `["fencepost trace",1]`: the name and the schema version;
 2. `[plan,seed,claims,unique_values,concurrent_processes]`, plan and claims as the strings that `traces`
    holds;
-3. the canonical rows (rows.py) of the operations as one array of arrays, in order;
+3. the canonical rows (canonical_rows.py) of the operations as one array of arrays, in order;
 4. those of the events.
 
 Left out: `trace_id`, because the same seed must give the same digest in any campaign; `digest` itself;
@@ -22,8 +22,8 @@ from hashlib import blake2b
 
 import msgspec
 
+from fencepost.traces.canonical_rows import Rows, rows_of
 from fencepost.traces.errors import TraceError
-from fencepost.traces.rows import Rows, rows_of
 from fencepost.traces.schema import TRACE_COLUMNS
 from fencepost.traces.trace import SCHEMA_VERSION, Trace
 

@@ -7,7 +7,8 @@ A journal is the line `fencepost journal 1` followed by frames, integers little-
 
     u32 length | u32 raw length | u32 CRC-32 | i64 trace id | payload
 
-The payload is MessagePack of `[trace row, operation rows, event rows]` (canonical rows, rows.py), compressed
+The payload is MessagePack of `[trace row, operation rows, event rows]` (canonical rows, canonical_rows.py),
+compressed
 with Zstandard; the checksum covers the other three header fields and the payload. A frame is one write.
 
 What survives: a *killed process* loses nothing that `append` returned for, because the kernel has the bytes.
@@ -32,10 +33,10 @@ import msgspec
 import pyarrow as pa
 from attrs import define, frozen
 
+from fencepost.traces.canonical_rows import NESTED, Row, Rows, check_rows, rows_of
 from fencepost.traces.decoding import from_msgpack
 from fencepost.traces.digest import digest_of_rows
 from fencepost.traces.errors import EnvironmentError_, TraceError
-from fencepost.traces.rows import NESTED, Row, Rows, check_rows, rows_of
 from fencepost.traces.schema import SCHEMAS, TABLES, Table
 from fencepost.traces.trace import Trace
 

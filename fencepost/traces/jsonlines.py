@@ -28,12 +28,12 @@ import attrs
 import msgspec
 from attrs import Factory, define, evolve, field
 
+from fencepost.traces.canonical_rows import left_out_in_words
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import BYTE_ORDER_MARK, EnvironmentError_, TraceError
 from fencepost.traces.events import Event, Name, lacks_topic
 from fencepost.traces.kafka_names.client_errors import kafka_error
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.rows import left_out_in_words
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 R = TypeVar("R")

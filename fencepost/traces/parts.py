@@ -21,12 +21,12 @@ from pathlib import Path
 
 from attrs import evolve
 
+from fencepost.traces.canonical_rows import ROWS_MAX
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces, records_in
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.rows import ROWS_MAX
 from fencepost.traces.trace import Trace
 
 RECORDING = "recording.json"

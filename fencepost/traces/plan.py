@@ -12,7 +12,7 @@ from typing import Any
 from attrs import Factory, field, frozen
 from attrs.validators import ge, in_, instance_of, le
 
-from fencepost.traces.kafka_names.topics import STATE_TOPIC
+from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
 
 PLAN_VERSION = 1
 MILLION = 1_000_000

@@ -1,7 +1,7 @@
 """The Arrow schemas of the three tables, and the check that a file has them.
 
 Owns which columns `traces`, `operations` and `events` have, their types, and the key-value metadata of
-their Parquet files. Must not know how rows are made (rows.py) or where the files are (store.py).
+their Parquet files. Must not know how rows are made (canonical_rows.py) or where the files are (store.py).
 
 The columns are the fields of `Trace`, `Operation` and `Event`, in their order and under their names, so that
 the vocabulary is the schema: every integer is int64, a column is nullable exactly where the attrs type admits

@@ -25,11 +25,11 @@ from typing import BinaryIO
 import pyarrow as pa
 from attrs import define, field, frozen
 
+from fencepost.traces.canonical_rows import Rows
 from fencepost.traces.errors import EnvironmentError_, TraceError
 from fencepost.traces.journal import Scan, lock, read_frames, scan
 from fencepost.traces.parquet.row_groups import open_part
 from fencepost.traces.parquet.writer import PartWriter
-from fencepost.traces.rows import Rows
 from fencepost.traces.schema import TABLES, Table
 from fencepost.traces.store import JOURNAL_FOLDER, TraceStore, part_at
 from fencepost.traces.tables import CHUNK_ROWS, Tables, tables_of

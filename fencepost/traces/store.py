@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from attrs import define, field, frozen
 
+from fencepost.traces.canonical_rows import trace_of
 from fencepost.traces.digest import check_digest
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import SUFFIX, Frame, JournalWriter, read_frames, scan
@@ -33,7 +34,6 @@ from fencepost.traces.parquet.row_groups import (
     unreadable,
 )
 from fencepost.traces.parquet.soundness import unsound
-from fencepost.traces.rows import trace_of
 from fencepost.traces.schema import TABLES
 from fencepost.traces.tables import Tables, only, place_of, rows_of_tables
 from fencepost.traces.trace import Trace

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from attrs import fields, frozen
 
+from fencepost.traces.canonical_rows import NESTED, ROWS_MAX, Row, Rows, check_rows, trace_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.making import maker_of
-from fencepost.traces.rows import NESTED, ROWS_MAX, Row, Rows, check_rows, trace_of
 from fencepost.traces.schema import EVENT_COLUMNS, OPERATION_COLUMNS, SCHEMAS, TABLES, TRACE_COLUMNS, Table
 from fencepost.traces.trace import Trace
 

@@ -10,7 +10,7 @@ view        all of it as one value that can be written as JSON
 page        the file: template, style and scripts of page/ with the data inside
 """
 
-from fencepost.viewer.page import page_next_to, write_page
+from fencepost.viewer.page_file import page_next_to, write_page
 from fencepost.viewer.view import Shown, view_of
 
 __all__ = ["Shown", "page_next_to", "view_of", "write_page"]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.report.explain import explain
-from fencepost.report.page import Example
 from fencepost.report.picture import figure_of
+from fencepost.report.report_page import Example
 from fencepost.report.sample import Sample
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
-from fencepost.viewer.page import write_page
+from fencepost.viewer.page_file import write_page
 from fencepost.viewer.view import Shown
 
 LARGEST_DRAWN = 20_000

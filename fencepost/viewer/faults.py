@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.report.words import event_in_words, fault_detail, fault_nodes
+from fencepost.report.event_words import event_in_words, fault_detail, fault_nodes
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from attrs import frozen
 
+from fencepost.report.event_words import answer_in_words, printable, request_in_words
 from fencepost.report.processes import operation_words
-from fencepost.report.words import answer_in_words, printable, request_in_words
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.viewer.columns import Texts, columns, exact, values_as_run
 from fencepost.viewer.moments import Moments

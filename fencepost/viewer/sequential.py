@@ -15,15 +15,15 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from fencepost.checkers.linearizability.engine import SearchAnswer, search
 from fencepost.checkers.linearizability.explain import PREFIX_EFFORT, prefix_order
 from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, split
+from fencepost.checkers.linearizability.interned_steps import Table
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
-from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.linearizability.search_engine import SearchAnswer, search
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Finding
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 from fencepost.traces.trace import Trace
 from fencepost.viewer.columns import exact
 

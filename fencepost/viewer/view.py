@@ -14,13 +14,13 @@ from attrs import define, field, frozen
 
 from fencepost.checkers.verdict import Finding, Verdict
 from fencepost.report.entries import ROUTINE, TURNING_POINTS
-from fencepost.report.words import answer_in_words, event_in_words, partition_name, printable
+from fencepost.report.event_words import answer_in_words, event_in_words, partition_name, printable
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
-from fencepost.viewer.clients import ClientLogs, Groups, Known
-from fencepost.viewer.cluster import Cluster
+from fencepost.viewer.client_knowledge import ClientLogs, Groups, Known
+from fencepost.viewer.cluster_tracks import Cluster
 from fencepost.viewer.columns import Texts, columns, exact, values_as_run, visible
 from fencepost.viewer.faults import faults_of
 from fencepost.viewer.messages import Message, messages_of
@@ -28,7 +28,7 @@ from fencepost.viewer.moments import Kind, Moments, moments_of
 from fencepost.viewer.operations import OperationRows, asked_in_words
 from fencepost.viewer.replica_logs import Partition, ReplicaLogs
 from fencepost.viewer.tracks import Window
-from fencepost.viewer.transactions import TransactionRows, found_transactions
+from fencepost.viewer.transaction_fates import TransactionRows, found_transactions
 from fencepost.viewer.windows import windows
 
 MOST_BYTES = 2_000_000

@@ -4,13 +4,19 @@ import json
 from functools import partial
 
 from fencepost.asked.contents import _digests
-from fencepost.asked.logs import log_directories
-from fencepost.asked.reading import Extent
+from fencepost.asked.replica_contents import log_directories
+from fencepost.asked.replica_reading import Extent
 from fencepost.asked.round import Agenda, round_of
 from fencepost.asked.step import NO_ROOM, Conversation, Scope
 from fencepost.asked.stored import _groups
 from fencepost.asked.survey import Survey
-from fencepost.impl.coordinator.records import GroupKey, OffsetKey, OffsetValue, encode_key, encode_offset
+from fencepost.impl.coordinator.group_records import (
+    GroupKey,
+    OffsetKey,
+    OffsetValue,
+    encode_key,
+    encode_offset,
+)
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.batch.header import read_header
 from fencepost.impl.log.batch.record_batch import Record, encode_batch, read_records

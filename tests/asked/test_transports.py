@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer
 import fencepost.kafka
 from fencepost.asked import ask
 from fencepost.asked.step import Scope
-from fencepost.impl.coordinator.records import partition_of
+from fencepost.impl.coordinator.group_records import partition_of
 from fencepost.traces.events import Name, Question
 from fencepost.traces.plan import TransactionOptions
 

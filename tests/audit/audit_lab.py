@@ -15,7 +15,7 @@ from fencepost.impl.log.layout import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STAR
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 
 T = TopicPartition("t", 0)
 SMALL = LogOptions(segment_bytes=400, index_interval_bytes=100)

@@ -14,8 +14,8 @@ from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.log.checkpoint.log_checkpoints import write_offsets
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.layout import HIGH_WATERMARKS, RECOVERY_POINTS
-from fencepost.impl.log.producer.files import write_snapshot
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.log.producer.snapshot_files import write_snapshot
+from fencepost.impl.runtime.real_file_system import RealFiles
 
 COMPACT = attrs.evolve(SMALL, compact=True, delete=False)
 

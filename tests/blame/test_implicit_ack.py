@@ -9,7 +9,7 @@ from wire_lab import wire_lab
 
 from fencepost.blame.join import Side, join
 from fencepost.blame.lines import Type, read_lines
-from fencepost.blame.producers import NO_OFFSET
+from fencepost.blame.producer_join import NO_OFFSET
 from fencepost.blame.tap import Tap
 from fencepost.proxy.faults import FaultHook, RequestFaults, parse
 from fencepost.proxy.server.listener import trace_time

@@ -7,7 +7,7 @@ import pytest
 
 from fencepost.blame.join import Kind, Side, join
 from fencepost.blame.lines import Line, Type
-from fencepost.blame.producers import NO_OFFSET, OTHER_ORDER
+from fencepost.blame.producer_join import NO_OFFSET, OTHER_ORDER
 from fencepost.cli import run
 from fencepost.traces.errors import ExitCode
 from fencepost.traces.jsonlines import read_lines

@@ -6,9 +6,9 @@ import plotly.graph_objects
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.driver.driver import Campaign, drive
+from fencepost.campaign.campaign_page import _figures, page_of
+from fencepost.campaign.driver.campaign_driver import Campaign, drive
 from fencepost.campaign.driver.ledger import verdicts_of
-from fencepost.campaign.page import _figures, page_of
 from fencepost.campaign.workers.results import Job
 
 

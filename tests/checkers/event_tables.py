@@ -9,9 +9,9 @@ from attrs import evolve
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.events import EventTables, judge_conformance, judge_invariants
 from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import STRINGS
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace

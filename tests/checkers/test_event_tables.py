@@ -10,7 +10,7 @@ from attrs import evolve
 
 from fencepost.bugs import BUGS
 from fencepost.campaign.swarm.swarm import swarm
-from fencepost.checkers.events import table
+from fencepost.checkers.events import event_values
 from fencepost.checkers.events.shown import shown_ends
 from fencepost.checkers.invariants.hw_mono import shown_by
 from fencepost.run.simulated.run import run
@@ -145,7 +145,7 @@ def test_rows_out_of_order_are_put_in_order(recorded: list[Trace]) -> None:
     of, _ = row_group(recorded[:12])
     for check, (_, by_columns) in JUDGES.items():
         expected = by_columns(row_group(recorded[:12])[0])
-        turned = table.EventTables(tables=of.tables, headers=tuple(reversed(of.headers)))
+        turned = event_values.EventTables(tables=of.tables, headers=tuple(reversed(of.headers)))
         assert by_columns(turned) == expected, check
 
 
@@ -156,18 +156,23 @@ def test_events_of_no_trace_and_unknown_names_are_refused() -> None:
     for check, (_, by_columns) in JUDGES.items():
         orphans = evolve(of.tables, traces=of.tables.traces.slice(0, 1))
         with pytest.raises(TraceError, match="a row in traces for every trace"):
-            by_columns(table.EventTables(tables=orphans, headers=of.headers[:1]))
+            by_columns(event_values.EventTables(tables=orphans, headers=of.headers[:1]))
         at = of.tables.events.schema.get_field_index("name")
         named = of.tables.events.set_column(
             at, of.tables.events.schema.field(at), [["nonsense"] * of.tables.events.num_rows]
         )
         with pytest.raises(TraceError, match="nonsense"):
-            by_columns(table.EventTables(tables=evolve(of.tables, events=named), headers=of.headers)), check
+            (
+                by_columns(
+                    event_values.EventTables(tables=evolve(of.tables, events=named), headers=of.headers)
+                ),
+                check,
+            )
 
 
 def test_without_its_operations_a_read_that_went_back_would_be_missed(monkeypatch) -> None:
     """The tests above can fail: if no end is decoded, HW-MONO convicts nobody."""
-    monkeypatch.setattr(table, "shown_ends", lambda operations, ids: {})
+    monkeypatch.setattr(event_values, "shown_ends", lambda operations, ids: {})
     traces = [bounded(reads_trace(Random(f"shown {seed}"))) for seed in range(60)]
     assert differences("invariants", traces)
 

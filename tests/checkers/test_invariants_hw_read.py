@@ -5,8 +5,8 @@ from attrs import evolve
 from fencepost.checkers import invariants
 from fencepost.checkers.events import EventTables, judge_invariants
 from fencepost.checkers.verdict import Finding
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.operations import Function, Operation, Position, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 from tests.checkers import lab

@@ -7,10 +7,10 @@ from attrs import evolve
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, checks_by_name, judge
 from fencepost.checkers.verdict import Finding
-from fencepost.mining.judge import judge_tables
+from fencepost.mining.spark_judge import judge_tables
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import OFFSET_DELETED, Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 from tests.checkers import lab

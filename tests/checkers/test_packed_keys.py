@@ -12,11 +12,11 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import CHECKS, DEFAULT_CHECKS, checks_by_name, judge
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.inputs.contradictions import contradictions
-from fencepost.mining.judge import judge_tables
+from fencepost.mining.spark_judge import judge_tables
 from fencepost.run.simulated.run import run
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 from tests.checkers import lab

@@ -8,9 +8,9 @@ from fencepost.checkers.judges import CHECKS, judge
 from fencepost.checkers.unjudged import Data, data_of, data_of_tables, line_of
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.run.simulated.run import run
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 from tests.checkers import lab

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from attrs import evolve
 
-from fencepost.cli.cluster.client.clients import Bootstrap
+from fencepost.cli.cluster.client.client_options import Bootstrap
 from fencepost.cli.cluster.client.consumers import Lines, nameable
 from fencepost.cli.cluster.client.history import RecordedRun, add_run
 from fencepost.cli.cluster.client.produce import _lines

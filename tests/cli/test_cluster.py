@@ -17,7 +17,7 @@ import pytest
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages.broker_api import FetchPartition, FetchRequest, ProduceRequest, TopicPartition
 from fencepost.impl.runtime.codec import decode, encode
-from fencepost.impl.runtime.frames import framed, greeting, read_frame
+from fencepost.impl.runtime.tcp_frames import framed, greeting, read_frame
 from fencepost.impl.runtime.zookeeper.server import HOST
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Created, GetData

@@ -29,7 +29,7 @@ from fencepost.console.output import Output
 from fencepost.history import History, NotLinearizableError, assert_linearizable
 from fencepost.kafka import cluster as embedded_kafka
 from fencepost.machines.cluster.found import Left, explanation
-from fencepost.mining.results.rows import Counts, ResultWriter
+from fencepost.mining.results.result_rows import Counts, ResultWriter
 from fencepost.report import commands
 from fencepost.run.simulated.run import run as run_plan
 from fencepost.traces.jsonlines import write_traces

@@ -5,7 +5,7 @@ from typing import Any
 
 from attrs import evolve
 
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.partitioners import make_partitioner
 from fencepost.impl.client.producer.producer import make_producer
 from fencepost.impl.client.producer.sequences import Sequences

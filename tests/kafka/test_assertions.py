@@ -10,7 +10,7 @@ import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
 from fencepost.checkers.verdict import Decision
 from fencepost.kafka.assertions import LOSS, judged, not_processed_once, out_of_order
-from fencepost.kafka.records import KafkaRecord, from_json, to_json
+from fencepost.kafka.topic_records import KafkaRecord, from_json, to_json
 from fencepost.traces.operations import Function, Outcome, Record, make_operation
 from fencepost.traces.trace import Trace
 from tests.kafka.clients import consumer, produce, producer

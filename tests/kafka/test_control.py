@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fencepost.kafka
-from fencepost.kafka.control import control_port, verbs_of
+from fencepost.kafka.control_port import control_port, verbs_of
 from fencepost.kafka.handle import KafkaCluster
 from fencepost.proxy.control.server import TOKEN
 from tests.kafka.clients import produce, producer

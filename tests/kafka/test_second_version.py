@@ -7,7 +7,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 import fencepost.kafka
-from fencepost.torture.driver import Driver
+from fencepost.torture.driver_process import Driver
 from fencepost.torture.protocol import encoded
 from fencepost.traces.events import Name
 from fencepost.traces.plan import TransactionOptions

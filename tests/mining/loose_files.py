@@ -7,7 +7,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fencepost.traces.rows import rows_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import tables_of

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.mining.inputs.splits import work_of
-from fencepost.mining.judge import Settings, judge_splits
+from fencepost.mining.spark_judge import Settings, judge_splits
 
 
 def verdicts_in(out: Path) -> dict[tuple[int, str], tuple]:

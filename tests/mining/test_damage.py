@@ -12,7 +12,7 @@ from damaged_stores import IDS, as_before, checked, healthy, mined, rewrite
 
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.splits import work_of
-from fencepost.mining.judge import all_accounted
+from fencepost.mining.spark_judge import all_accounted
 from fencepost.traces.errors import TraceError
 from fencepost.traces.schema import SCHEMAS, TABLES
 from fencepost.traces.store import TraceStore

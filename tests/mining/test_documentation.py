@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.mining.results.rows import RESULTS, SCHEMAS
+from fencepost.mining.results.result_rows import RESULTS, SCHEMAS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "mining.md").read_text()
 

@@ -18,12 +18,12 @@ from fencepost.checkers.judges import judge
 from fencepost.mining import mine as mining
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.splits import work_of
-from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import mine
 from fencepost.mining.results.checkpoint import Work, key_of
-from fencepost.mining.results.rows import RESULTS
+from fencepost.mining.results.result_rows import RESULTS
+from fencepost.mining.spark_judge import Settings, judge_splits
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.errors import ExitCode
-from fencepost.traces.rows import rows_of
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of

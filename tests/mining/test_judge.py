@@ -14,10 +14,10 @@ from fencepost.checkers import judges
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.mining.inputs.splits import Split, work_of
-from fencepost.mining.judge import without_collector
 from fencepost.mining.mine import _tasks as tasks_of
 from fencepost.mining.results.proofs import proven
-from fencepost.mining.results.rows import SCHEMAS, bugs_of
+from fencepost.mining.results.result_rows import SCHEMAS, bugs_of
+from fencepost.mining.spark_judge import without_collector
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Event, Name

@@ -10,9 +10,9 @@ from attrs import evolve
 from fencepost.checkers.judges import judge
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.splits import work_of
-from fencepost.mining.judge import Settings, judge_split
-from fencepost.mining.results.rows import Counts, ResultWriter
-from fencepost.traces.rows import rows_of
+from fencepost.mining.results.result_rows import Counts, ResultWriter
+from fencepost.mining.spark_judge import Settings, judge_split
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of

@@ -12,7 +12,7 @@ from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.mining import mine as mining
 from fencepost.mining.mine import mine
 from fencepost.mining.results.checkpoint import Work
-from fencepost.mining.results.rows import RESULTS, SCHEMAS
+from fencepost.mining.results.result_rows import RESULTS, SCHEMAS
 from fencepost.report.figure import library
 from fencepost.traces.anomalies import first_by_rank
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError

@@ -8,7 +8,7 @@ import pytest
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import combine
-from fencepost.mining.results import page
+from fencepost.mining.results import mining_page
 from fencepost.mining.results.summary import Summary
 from fencepost.report.picture import figure_of
 from fencepost.report.sample import Sample
@@ -54,7 +54,7 @@ def summary(lost, monkeypatch):
 
 def test_a_trace_is_drawn_once_and_every_anomaly_leads_to_its_example(summary, tmp_path):
     """Two findings of one trace: one figure, two sections, a link to each, and one page to watch."""
-    html = page.page_of(summary, tmp_path)
+    html = mining_page.page_of(summary, tmp_path)
     names = [sample.finding.anomaly for sample in summary.samples]
     assert html.count("data-figure role") == 1 and "drawn above" in html
     for name in names:
@@ -68,13 +68,13 @@ def test_a_trace_is_drawn_once_and_every_anomaly_leads_to_its_example(summary, t
 
 def test_cells_are_shaded_by_rate(summary):
     """Two of four traces: half of the darkest shade; no shade where nothing was found."""
-    html = page.page_of(summary)
+    html = mining_page.page_of(summary)
     assert html.count('style="background: rgb(214 39 40 / 0.30)"') == 3
 
 
 def test_without_a_folder_no_page_is_written_and_none_is_linked(summary, tmp_path):
     """A page for whoever has nowhere to put others."""
-    assert "example-1.html" not in page.page_of(summary)
+    assert "example-1.html" not in mining_page.page_of(summary)
 
 
 def test_lanes_and_measurements_share_one_axis(lost):

@@ -14,10 +14,10 @@ from fencepost.checkers.log.accounts import counts_of_trace
 from fencepost.checkers.unjudged import NOTHING
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.results.checkpoint import from_json, to_json
-from fencepost.mining.results.page import page_of
-from fencepost.mining.results.rows import Counts
+from fencepost.mining.results.mining_page import page_of
+from fencepost.mining.results.result_rows import Counts
 from fencepost.mining.results.summary import MOST_NAMED, Summary, summary_of
-from fencepost.report.records import MOST_LOST, LogTotals
+from fencepost.report.record_counts import MOST_LOST, LogTotals
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace

@@ -1,6 +1,6 @@
 """Whether the symmetry of a model is one, state by state."""
 
-from fencepost.model.controller.system import Controller
+from fencepost.model.controller.controller_system import Controller
 
 
 def assert_symmetric(system: Controller, most: int, *, deepest_first: bool = False) -> None:

@@ -5,9 +5,9 @@ from itertools import pairwise
 from random import Random
 
 from fencepost.model.explore import Step
-from fencepost.model.replication.state import DOWN, ReplicationState
-from fencepost.model.replication.steps import members
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.replica_steps import members
+from fencepost.model.replication.replication_state import DOWN, ReplicationState
+from fencepost.model.replication.replication_system import Replication
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 from tests.checkers import lab

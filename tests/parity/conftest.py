@@ -2,8 +2,8 @@
 
 import pytest
 
-from fencepost.impl.core.files import FileSystem
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.core.file_system import FileSystem
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 

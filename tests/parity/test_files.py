@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 

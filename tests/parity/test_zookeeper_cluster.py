@@ -11,7 +11,7 @@ from attrs import evolve
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.impl.client.client import Client
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Children, Create, Created, Data, GetChildren, GetData
@@ -98,7 +98,7 @@ class RealClient:
     """A client core over TCP. operations: completed ones, with times of this host."""
 
     def __init__(self, addresses):
-        from fencepost.impl.runtime.driver import Driver, HostClock
+        from fencepost.impl.runtime.core_driver import Driver, HostClock
         from fencepost.impl.runtime.network import Network
 
         self.operations, self.done, self.clock = [], asyncio.Event(), HostClock()

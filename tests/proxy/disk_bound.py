@@ -5,8 +5,8 @@ import time
 import confluent_kafka as ck
 from proxy_lab import proxy_lab
 
-from fencepost.proxy.server.files import TO_END_BYTES, Bounds
-from fencepost.proxy.server.recorded import WhenFull
+from fencepost.proxy.server.record_files import TO_END_BYTES, Bounds
+from fencepost.proxy.server.recording_proxy import WhenFull
 from fencepost.traces.operations import Function, Outcome
 
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fencepost.proxy.server.files import Bounds
 from fencepost.proxy.server.listener import Proxy
-from fencepost.proxy.server.recorded import Record, Recording
+from fencepost.proxy.server.record_files import Bounds
+from fencepost.proxy.server.recording_proxy import Record, Recording
 from fencepost.traces.parts import read_recording
 from fencepost.traces.trace import Trace
 

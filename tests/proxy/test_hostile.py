@@ -13,9 +13,9 @@ from proxy_lab import proxy_lab
 from wire_lab import wire_lab
 from wire_values import random_entity
 
-from fencepost.proxy.cluster import MOST_ADDRESSES, Cluster, Upstream
 from fencepost.proxy.exchange import Close, ToBroker, ToClient, Wait
 from fencepost.proxy.pipe import Pipe
+from fencepost.proxy.proxied_cluster import MOST_ADDRESSES, Cluster, Upstream
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Values

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fencepost.cli.proxy.links import obey, parse_link
+from fencepost.cli.proxy.links_command import obey, parse_link
 from fencepost.proxy.server.links import Links, Pair, Way
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 

@@ -6,7 +6,7 @@ from disk_bound import judged_at_the_bound
 from kafka_jars import VARIABLE, classpath, jars
 
 from fencepost.proxy.record.values import Kept
-from fencepost.proxy.server.recorded import WhenFull
+from fencepost.proxy.server.recording_proxy import WhenFull
 
 pytestmark = pytest.mark.skipif(
     classpath() is None, reason=f"Apache Kafka's jars: ${VARIABLE} names no class path"

@@ -17,7 +17,7 @@ from proxy_lab import proxy_lab
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision
 from fencepost.proxy.record.values import Values, content_of
-from fencepost.proxy.server.files import key_of
+from fencepost.proxy.server.record_files import key_of
 from fencepost.traces.operations import Function, Outcome
 
 pytestmark = pytest.mark.skipif(

@@ -29,8 +29,8 @@ from fencepost.impl.log.batch.record_batch import (
     read_header,
     with_leader_fields,
 )
-from fencepost.proxy.cluster import Cluster
 from fencepost.proxy.pipe import Pipe
+from fencepost.proxy.proxied_cluster import Cluster
 from fencepost.proxy.record import polls, recorder
 from fencepost.proxy.record.appends import RETRIED_NS, Append, Appends
 from fencepost.proxy.record.lines import Lines
@@ -38,8 +38,8 @@ from fencepost.proxy.record.polls import LAST_STABLE_LATER
 from fencepost.proxy.record.reads import Sessions, shown
 from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values, content_of
-from fencepost.proxy.server.files import key_of
-from fencepost.proxy.server.recorded import WhenFull
+from fencepost.proxy.server.record_files import key_of
+from fencepost.proxy.server.recording_proxy import WhenFull
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import read_lines

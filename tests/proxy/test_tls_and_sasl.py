@@ -10,9 +10,9 @@ from proxy_lab import proxy_lab
 from tls_lab import certificate, client_side, server_side
 from wire_lab import wire_lab
 
-from fencepost.proxy.cluster import Cluster
 from fencepost.proxy.exchange import Close, ToBroker, ToClient
 from fencepost.proxy.pipe import Pipe
+from fencepost.proxy.proxied_cluster import Cluster
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fencepost.report.words import answer_in_words, event_in_words, request_in_words
+from fencepost.report.event_words import answer_in_words, event_in_words, request_in_words
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Position, Record
 from tests.checkers import lab

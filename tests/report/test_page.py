@@ -2,8 +2,8 @@
 
 import pytest
 
-from fencepost.report.page import Page, Table
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
+from fencepost.report.report_page import Page, Table
 
 NAMES = ("stop\x00", "crash\u202etxt.exe", "<script>", "\x1b[31m", "\ud800")
 

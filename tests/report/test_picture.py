@@ -9,10 +9,10 @@ from attrs import evolve
 
 from fencepost.checkers.kafka import measure_trace
 from fencepost.checkers.verdict import Finding
-from fencepost.report import page
+from fencepost.report import report_page
 from fencepost.report.chart import lag, unseen
-from fencepost.report.page import Example, Page, Table
 from fencepost.report.picture import FAULT, MOST_CLIENTS, figure_of, picture_of
+from fencepost.report.report_page import Example, Page, Table
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
@@ -156,7 +156,7 @@ def test_nothing_runs_but_what_the_policy_names(trace: Trace, finding: Finding, 
     drawn = evolve(plain, examples=(example,))
     assert "script-src 'none'" in plain.html() and "<script" not in plain.html()
     assert drawn.html().split("script-src ")[1].split(";")[0].count("'sha256-") == 2
-    monkeypatch.setattr(page, "library", lambda: "")
+    monkeypatch.setattr(report_page, "library", lambda: "")
     assert "pip install plotly" in drawn.html() and "<script" not in drawn.html()
     assert "pip install plotly" not in plain.html()
 

@@ -3,9 +3,9 @@
 from attrs import evolve
 
 from fencepost.checkers.verdict import Finding
+from fencepost.report.event_words import EVENT_WORDS, event_in_words
 from fencepost.report.explain import explain
 from fencepost.report.timeline import as_plain, as_text, timeline
-from fencepost.report.words import EVENT_WORDS, event_in_words
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace

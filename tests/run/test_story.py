@@ -3,7 +3,7 @@
 import pytest
 
 from fencepost.kafka.hosted import HostedRun
-from fencepost.run.real.run import RealRun
+from fencepost.run.real.real_run import RealRun
 from fencepost.run.simulated.run import Run
 from fencepost.run.story import Story, at_once
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions

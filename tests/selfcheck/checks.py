@@ -4,7 +4,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.impl.log.values import NO_VALUE
 from fencepost.impl.messages import broker_api as kafka
-from fencepost.model.transaction.recorded import unexplained
+from fencepost.model.transaction.recorded_transactions import unexplained
 from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.outcomes import ErrorCode

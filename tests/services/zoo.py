@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from fencepost.kafka.records import KafkaRecord
+from fencepost.kafka.topic_records import KafkaRecord
 from tests.services.promises import AT_LEAST, AT_MOST, EXACTLY, IN_ORDER, Promise, Result
 from tests.services.strikes import Strike, kill, nothing, pause, rebalance, stop
 

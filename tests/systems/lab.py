@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 
-from fencepost.impl.admin.topics import create_topic
+from fencepost.impl.admin.topic_administration import create_topic
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages.broker_api import ProduceRequest, TopicPartition

@@ -11,7 +11,7 @@ from fencepost.campaign.workers.real_worker import checked
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.run.faults.table import kinds_for
-from fencepost.run.real.run import RealRun
+from fencepost.run.real.real_run import RealRun
 from fencepost.systems.embedded import Embedded
 from fencepost.systems.external import External
 from fencepost.traces.errors import EnvironmentError_

@@ -5,9 +5,9 @@ import pytest
 
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
-from fencepost.run.real.run import RealRun
+from fencepost.run.real.real_run import RealRun
 from fencepost.systems.fakes.kfake import program
-from fencepost.systems.fakes.kfake.system import CONTROLLER, Kfake
+from fencepost.systems.fakes.kfake.kfake_system import CONTROLLER, Kfake
 from fencepost.systems.fakes.librdkafka_mock import LibrdkafkaMock
 from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_

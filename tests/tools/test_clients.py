@@ -1,6 +1,6 @@
 """The table of clients: its rows are keyed by NAME@VERSION, so that one of them can be measured again."""
 
-from fencepost.torture.abilities.table import ABILITIES, Cell
+from fencepost.torture.abilities.ability_table import ABILITIES, Cell
 from fencepost.torture.libraries import wanted
 from tools.clients import lines_of, page_of, rows_of
 

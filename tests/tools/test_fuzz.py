@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fencepost.impl.coordinator.offsets import GroupOffsets
+from fencepost.impl.coordinator.committed_offsets import GroupOffsets
 from fencepost.impl.messages.broker_api import OffsetsForLeaderEpochRequest
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.traces.errors import EnvironmentError_, ExitCode

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from fencepost.campaign.driver import driver
+from fencepost.campaign.driver import campaign_driver
 from fencepost.campaign.workers.results import CampaignResult, Job
 from tools import healthy
 from tools.healthy import Slice, children_memory, ledger_of, source_digest, sum_of
@@ -48,12 +48,14 @@ def test_what_is_found_is_told_and_its_traces_are_kept(
 ) -> None:
     """With a bug planted below the sweep, its seeds stand in the answer and the exit code, and their traces
     stay."""
-    drive = driver.drive
+    drive = campaign_driver.drive
 
-    def planted(campaign: driver.Campaign, on_progress: object) -> CampaignResult:
+    def planted(campaign: campaign_driver.Campaign, on_progress: object) -> CampaignResult:
         job = Job(profile="default", bugs=("KIP-101",))
         seeds = range(20, 21)  # it shows it
-        return drive(driver.Campaign(seeds=seeds, job=job, jobs=1, out=campaign.out, recheck_one_in=0))
+        return drive(
+            campaign_driver.Campaign(seeds=seeds, job=job, jobs=1, out=campaign.out, recheck_one_in=0)
+        )
 
     monkeypatch.setattr(healthy, "drive", planted)
     code, told = _swept(tmp_path, "--seeds", "2")

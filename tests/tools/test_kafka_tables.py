@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode as WireError
 from kio.schema.index import api_key_map
 
-from fencepost.conformance.cases import versions as conformance
+from fencepost.conformance.cases import version_cases as conformance
 from fencepost.conformance.record import recorded
 from fencepost.torture.protocol import PROVES_FAILURE
 from fencepost.traces.kafka_names.client_errors import CODES

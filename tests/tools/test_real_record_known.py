@@ -6,9 +6,9 @@ from attrs import evolve
 
 from fencepost.campaign.workers.results import RunResult
 from fencepost.checkers.verdict import Decision, Finding
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.rows import rows_of
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 from tools.real_record.known import LAST_MEMBER, said_of, version_of

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from fencepost.torture.abilities.ability_table import ABILITIES, try_out
 from fencepost.torture.abilities.bench import Bench
-from fencepost.torture.abilities.table import ABILITIES, try_out
-from fencepost.torture.driver import Command
+from fencepost.torture.driver_process import Command
 
 NULL_HEADERS = next(one for one in ABILITIES if one.name == "null headers")
 

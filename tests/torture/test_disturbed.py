@@ -12,7 +12,7 @@ from torture_lab import CONFLUENT, library_here
 
 from fencepost.cli import run
 from fencepost.torture.campaign import Job, Worker, torture
-from fencepost.torture.driver import Driver, ended_from_outside
+from fencepost.torture.driver_process import Driver, ended_from_outside
 from fencepost.torture.protocol import DisturbedError
 from fencepost.torture.scenario import Scenario
 

@@ -9,13 +9,13 @@ from torture_lab import library_here
 import fencepost.kafka
 from fencepost.impl.log.batch.record_batch import encode_batch, read_headers, read_records
 from fencepost.proxy.faults import parse
-from fencepost.torture.abilities.table import ABILITIES, try_all
+from fencepost.torture.abilities.ability_table import ABILITIES, try_all
 from fencepost.torture.campaign import Job, torture
-from fencepost.torture.driver import Driver
+from fencepost.torture.driver_process import Driver
 from fencepost.torture.judges import duplicates, judge
 from fencepost.torture.protocol import DriverError
-from fencepost.torture.run import Torture, carry_out
 from fencepost.torture.scenario import Scenario
+from fencepost.torture.scenario_run import Torture, carry_out
 from fencepost.traces.errors import FencepostError
 from fencepost.wire.hook import PASS, Replace
 
@@ -166,7 +166,7 @@ def test_a_driver_that_is_none_is_one_sentence(tmp_path, monkeypatch, program, s
 
 def test_a_driver_that_says_nothing_is_given_up(tmp_path, monkeypatch):
     """The wait for the first line has an end, and no process is left."""
-    monkeypatch.setattr("fencepost.torture.driver.READY_S", 0.2)
+    monkeypatch.setattr("fencepost.torture.driver_process.READY_S", 0.2)
     path = tmp_path / "driver.py"
     path.write_text(SILENT)
     with pytest.raises(DriverError, match="a first line within"):

@@ -4,7 +4,7 @@ JDK."""
 import time
 
 import fencepost.kafka
-from fencepost.torture.driver import Driver
+from fencepost.torture.driver_process import Driver
 from fencepost.torture.protocol import encoded
 from fencepost.torture.truth import read_log
 from tests.torture.built_client import built_or_skipped

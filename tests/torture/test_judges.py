@@ -6,14 +6,14 @@ import pytest
 
 from fencepost.torture import judges
 from fencepost.torture.copying import name_of
-from fencepost.torture.driver import Command, Event
+from fencepost.torture.driver_process import Command, Event
 from fencepost.torture.judges import as_dict, duplicates, judge
 from fencepost.torture.producing import Transaction
 from fencepost.torture.promises import PROMISES, promises_of
 from fencepost.torture.protocol import encoded
-from fencepost.torture.records import SHAPES, differs, identity_of, record
-from fencepost.torture.run import Outcome
+from fencepost.torture.record_contents import SHAPES, differs, identity_of, record
 from fencepost.torture.scenario import DELETES, BrokerFault, Scenario
+from fencepost.torture.scenario_run import Outcome
 from fencepost.torture.truth import Entry
 from fencepost.traces.trace import LossRange
 

@@ -8,10 +8,9 @@ import pytest
 from torture_lab import library_here
 
 from fencepost.torture.building import Built
-from fencepost.torture.driver import Driver
+from fencepost.torture.driver_process import Driver
 from fencepost.torture.judges import judge
 from fencepost.torture.promises import PROMISES
-from fencepost.torture.run import NEVER, carry_out
 from fencepost.torture.scenario import (
     COMPACTS,
     DELETES,
@@ -23,6 +22,7 @@ from fencepost.torture.scenario import (
     Scenario,
     Step,
 )
+from fencepost.torture.scenario_run import NEVER, carry_out
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
@@ -78,8 +78,8 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
     soon = 60.0 if mode.startswith("nothing") else SOON_S
     # who answers is not waited for, but on a crowded machine; a copier may wait for a transaction's time-out
     answer = 60.0 if mode in ("copied_twice", "copy_lost") else soon
-    monkeypatch.setattr("fencepost.torture.run.ANSWER_S", answer)
-    monkeypatch.setattr("fencepost.torture.group.DRAIN_S", soon)
+    monkeypatch.setattr("fencepost.torture.scenario_run.ANSWER_S", answer)
+    monkeypatch.setattr("fencepost.torture.consuming_members.DRAIN_S", soon)
     transactional = mode in TRANSACTIONAL
     alone = (
         *(

@@ -2,7 +2,7 @@
 
 from attrs import define, field
 
-from fencepost.torture.driver import Command
+from fencepost.torture.driver_process import Command
 from fencepost.torture.producing import Producers
 from fencepost.torture.scenario import Scenario
 

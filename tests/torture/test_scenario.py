@@ -15,7 +15,7 @@ from fencepost.torture.drawing import (
     draw,
 )
 from fencepost.torture.protocol import Ready
-from fencepost.torture.records import SHAPES
+from fencepost.torture.record_contents import SHAPES
 from fencepost.torture.scenario import COMPACTS, LOGS, MOVES_TRANSACTIONS, SINGLE, STEPS, scenario_of
 
 READY = Ready(

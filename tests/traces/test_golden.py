@@ -6,10 +6,10 @@ import attrs
 import pytest
 
 from fencepost.traces import jsonlines
+from fencepost.traces.canonical_rows import claims_from_json, claims_to_json
 from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
-from fencepost.traces.rows import claims_from_json, claims_to_json
 from fencepost.traces.schema import TABLES, fingerprint
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Claims, Trace

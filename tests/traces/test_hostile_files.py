@@ -16,15 +16,15 @@ import pytest
 from attrs import evolve
 
 from fencepost.checkers.models.base import value_of
-from fencepost.report.words import fault_detail
+from fencepost.report.event_words import fault_detail
 from fencepost.traces import importers, jsonlines
+from fencepost.traces.canonical_rows import ROWS_MAX, claims_from_json, rows_of, trace_of
 from fencepost.traces.decoding import MOST_LEVELS, from_json
 from fencepost.traces.errors import EnvironmentError_, PlanError, TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.journal import MAGIC, WHOLE_BYTES, encode_frame, frames_one_by_one, read_frames, scan
 from fencepost.traces.parquet.row_groups import TEXT_BYTES_MAX, check_text, read_group
 from fencepost.traces.plan_json import plan_from_json
-from fencepost.traces.rows import ROWS_MAX, claims_from_json, rows_of, trace_of
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.sealing import SealingFiles, seal
 from fencepost.traces.store import TraceStore
@@ -155,7 +155,8 @@ def test_equal_rows_are_counted_before_they_are_read(make_trace, tmp_path: Path)
 def test_one_trace_has_so_many_rows_as_values(make_trace, tmp_path: Path, monkeypatch) -> None:
     """Rule: of a row group that may be read, a trace with too many rows costs itself, not its neighbours."""
     from fencepost.mining.inputs.traces import Found, traces_of
-    from fencepost.traces import rows, tables
+    from fencepost.traces import canonical_rows as rows
+    from fencepost.traces import tables
 
     store = TraceStore.create(tmp_path / "in")
     with store.writer() as writer:

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fencepost.traces import jsonlines
+from fencepost.traces.canonical_rows import rows_of, trace_of
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name, lacks_topic
 from fencepost.traces.journal import JournalWriter, decode_payload, encode_frame, scan
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.rows import rows_of, trace_of
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import chunks_of, rows_of_tables, tables_of, traces_of_tables
 from fencepost.traces.trace import Claims, LossRange, Trace

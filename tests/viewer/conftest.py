@@ -15,7 +15,7 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Trace
 from fencepost.viewer.moments import Kind, moments_of
-from fencepost.viewer.page import write_page
+from fencepost.viewer.page_file import write_page
 from fencepost.viewer.view import Shown
 from tests.checkers import lab
 

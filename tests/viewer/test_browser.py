@@ -10,13 +10,13 @@ import json
 import pytest
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
-from fencepost.report.page import Example, Page
 from fencepost.report.picture import figure_of
+from fencepost.report.report_page import Example, Page
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan_json import plan_from_json
-from fencepost.viewer.page import write_page
+from fencepost.viewer.page_file import write_page
 from fencepost.viewer.sequential import sequential_of
 from fencepost.viewer.view import Shown, view_of
 from tests.viewer.browser import all_of_them, move_to, needs_chromium, opened, until

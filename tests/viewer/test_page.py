@@ -14,8 +14,8 @@ from attrs import evolve
 from fencepost.report.templating import data_as_text
 from fencepost.report.templating import shown as seen
 from fencepost.traces.errors import FencepostError
-from fencepost.viewer import page
-from fencepost.viewer.page import SCRIPTS, page_of, write_page
+from fencepost.viewer import page_file
+from fencepost.viewer.page_file import SCRIPTS, page_of, write_page
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u2028'\"&<!--"
 ASSETS = files("fencepost.viewer").joinpath("page")
@@ -217,4 +217,4 @@ def test_a_file_that_cannot_be_written_is_one_sentence(shown, tmp_path):
 
 def test_the_script_is_made_once():
     """Every page has the same script: what changes is data."""
-    assert page.script() is page.script()
+    assert page_file.script() is page_file.script()

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.log import transactions as judge
+from fencepost.checkers.log import log_transactions as judge
 from fencepost.traces.operations import Function, Outcome, Record
 from fencepost.viewer.moments import moments_of
-from fencepost.viewer.transactions import Fate, found_transactions
+from fencepost.viewer.transaction_fates import Fate, found_transactions
 from fencepost.viewer.view import Shown, view_of
 
 

@@ -6,7 +6,7 @@ from attrs import evolve
 
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
-from fencepost.viewer.page import write_page
+from fencepost.viewer.page_file import write_page
 from fencepost.viewer.view import Shown, view_of
 from tests.checkers import lab
 from tests.viewer.browser import all_of_them, move_to, needs_chromium, opened

@@ -35,7 +35,8 @@ def test_a_command_that_needs_it_says_what_to_install(arguments):
 def test_a_cluster_of_processes_runs_without_listeners():
     """`cluster up` brings the brokers up as before, and says what is missing."""
     told = without_kio(
-        "from fencepost.cli.cluster.command import _kafka; from fencepost.console.output import Output; "
+        "from fencepost.cli.cluster.cluster_command import _kafka; "
+        "from fencepost.console.output import Output; "
         "print(_kafka(Output(False), 3, 0, None, None))"
     )
     assert told.stdout == "('fencepost.systems.node', None)\n"
@@ -46,7 +47,7 @@ def test_the_simulator_does_not_need_it():
     """A run, its judges, and the tools with --directory."""
     told = without_kio(
         "from fencepost.run.simulated.run import run; from fencepost.campaign.swarm.swarm import swarm; "
-        "import fencepost.cli.cluster.command, fencepost.pytest_plugin; "
+        "import fencepost.cli.cluster.cluster_command, fencepost.pytest_plugin; "
         "print(run(swarm(1)).digest)"
     )
     assert told.returncode == 0 and len(told.stdout.strip()) == 32, told.stderr

@@ -15,7 +15,7 @@ from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.core.core_interface import Effect, MessageArrived
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import Message, TopicPartition

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from fencepost.impl.messages.broker_api import Message, MetadataRequest
 from fencepost.impl.runtime.codec import MalformedError, decode, encode
-from fencepost.impl.runtime.frames import framed, greeting
 from fencepost.impl.runtime.greeting import BROKER_MESSAGES, CLIENT_REQUESTS, Credentials, broker_greeting
 from fencepost.impl.runtime.network import Network
+from fencepost.impl.runtime.tcp_frames import framed, greeting
 from tools.fuzz.odd import Odd, as_sender
 
 HOST, PATIENCE_S = "127.0.0.1", 60.0

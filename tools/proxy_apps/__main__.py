@@ -27,11 +27,11 @@ from attrs import define, frozen
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision
 from fencepost.console.output import Output
-from fencepost.proxy.server.files import key_of
+from fencepost.proxy.server.record_files import key_of
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import Release
+from fencepost.torture.abilities.ability_table import try_all
 from fencepost.torture.abilities.comparison import PARTITIONS
-from fencepost.torture.abilities.table import try_all
 from fencepost.torture.building import build, missing
 from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.truth import read_log, topics

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.campaign.driver.driver import drive
+from fencepost.campaign.driver.campaign_driver import drive
 from fencepost.cli.campaign.real import Asked, real_campaign, real_job
 from fencepost.console.options import jobs_option
 from fencepost.console.output import Output

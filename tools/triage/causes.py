@@ -13,14 +13,14 @@ import numpy as np
 from fencepost.campaign.causes.cause import Cause, Passing, cause_of, operation_line
 from fencepost.campaign.shrink.oracle import target_of
 from fencepost.mining.triage.bugs import Bug
-from fencepost.mining.triage.steps import steps_of
+from fencepost.mining.triage.event_steps import steps_of
 from fencepost.report.explain import event_line
 from fencepost.run.simulated.run import run
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan_json import plan_from_json
-from fencepost.traces.rows import rows_of
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace

@@ -21,7 +21,7 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.run.simulated.run import run_with_rows
-from fencepost.traces.rows import Rows
+from fencepost.traces.canonical_rows import Rows
 from fencepost.traces.store import TraceStore
 from tools.ledger import Ledger
 

@@ -4,7 +4,7 @@ Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies,
 All are hunted in the profile `groups`.
 """
 
-from fencepost.bugs.groups import commits, loads, members
+from fencepost.bugs.groups import commit_bugs, loads, static_member_bugs
 
 PROFILE = "groups"
 OFFSET_SAFE = frozenset(
@@ -27,9 +27,16 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("KAFKA-10614", "group_loading", loads.RunsTasksInAnyOrder, LIVE, PROFILE, STUCK),
     ("KAFKA-5600", "group_loading", loads.AppliesTheLastBatch, OFFSET_SAFE, PROFILE, SAFE),
     ("KAFKA-4362", "group_log", loads.AnswersForWhatItLeft, OFFSET_SAFE, PROFILE, SAFE),
-    ("KAFKA-13636", "group_offsets", commits.ExpiresWhileRebalancing, OFFSET_SAFE, PROFILE, SAFE),
-    ("KAFKA-8069", "group_offsets", commits.ExpiresAtOnce, OFFSET_SAFE, PROFILE, SAFE),
-    ("P3", "group_offsets", commits.TakesAnyGeneration, OFFSET_SAFE, PROFILE, SAFE),
-    ("P5", "consumer_coordinator", commits.RetriesAsyncCommits, OFFSET_SAFE, PROFILE, SAFE),
-    ("KAFKA-10284", "group_membership", members.KeepsNewIdsInMemory, ONE_INSTANCE, PROFILE, "ONE-INSTANCE"),
+    ("KAFKA-13636", "group_offsets", commit_bugs.ExpiresWhileRebalancing, OFFSET_SAFE, PROFILE, SAFE),
+    ("KAFKA-8069", "group_offsets", commit_bugs.ExpiresAtOnce, OFFSET_SAFE, PROFILE, SAFE),
+    ("P3", "group_offsets", commit_bugs.TakesAnyGeneration, OFFSET_SAFE, PROFILE, SAFE),
+    ("P5", "consumer_coordinator", commit_bugs.RetriesAsyncCommits, OFFSET_SAFE, PROFILE, SAFE),
+    (
+        "KAFKA-10284",
+        "group_membership",
+        static_member_bugs.KeepsNewIdsInMemory,
+        ONE_INSTANCE,
+        PROFILE,
+        "ONE-INSTANCE",
+    ),
 )

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from fencepost.impl.coordinator.group_loading import GroupLoading
 from fencepost.impl.coordinator.group_log import Done, GroupLog
-from fencepost.impl.coordinator.loading import GroupLoading
-from fencepost.impl.coordinator.table import NOT_OWNED, GroupLoad, Place
+from fencepost.impl.coordinator.group_table import NOT_OWNED, GroupLoad, Place
 from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.traces.outcomes import ErrorCode
 

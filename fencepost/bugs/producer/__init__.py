@@ -6,7 +6,7 @@ needs a cleaning at the one moment that counts; the log machine finds it (bugs/s
 has not.
 """
 
-from fencepost.bugs.producer import logs, numbers
+from fencepost.bugs.producer import numbers, producer_log_bugs
 from fencepost.bugs.storage import appending
 
 PROFILE = "producer"
@@ -17,10 +17,10 @@ NEVER_WRITTEN = frozenset({"inconsistent_offsets", "lost_write"})
 """A batch that is taken for its own retry, and acknowledged where it never stood."""
 
 ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
-    ("KIP-98", "log", logs.KnowsNoProducers, TWICE, PROFILE, ""),
+    ("KIP-98", "log", producer_log_bugs.KnowsNoProducers, TWICE, PROFILE, ""),
     ("KIP-360", "producer_sequences", numbers.SendsAgainUnderANewEpoch, TWICE, PROFILE, ""),
     ("R10", "producer_ids", numbers.ClaimsAnyBlock, TAKEN_FOR_ANOTHER, PROFILE, "LOG-MATCH"),
-    ("KAFKA-7298", "log", logs.ForgetsDeletedProducers, TWICE, PROFILE, ""),
+    ("KAFKA-7298", "log", producer_log_bugs.ForgetsDeletedProducers, TWICE, PROFILE, ""),
     (
         "KAFKA-8484",
         "producer_sequences",

@@ -10,7 +10,7 @@ import re
 from attrs import frozen
 
 from fencepost.bugs.injected import INJECTED
-from fencepost.bugs.storage import appending, loading, reading, removing
+from fencepost.bugs.storage import appending, log_loading_bugs, log_reading_bugs, removing
 from fencepost.bugs.storage.protections import STORAGE_BY_BUG
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.protections import Protection
@@ -52,10 +52,10 @@ FORGOTTEN = (
 LOG_BUGS: dict[str, LogBug] = {
     bug: LogBug(bug=bug, role=role, part=part, shows_as=shows_as)
     for bug, role, part, shows_as in (
-        ("KAFKA-10471", "directory", loading.MarkerGoesLast, "taken for clean"),
-        ("KAFKA-5829", "log", loading.SnapshotsGo, FORGOTTEN),
-        ("LOG-NO-CHECKSUM", "recovery", loading.NoChecksums, "CRC-32C"),
-        ("LOG-FSYNCGATE", "recovery", loading.TrustsThePageCache, LOST),
+        ("KAFKA-10471", "directory", log_loading_bugs.MarkerGoesLast, "taken for clean"),
+        ("KAFKA-5829", "log", log_loading_bugs.SnapshotsGo, FORGOTTEN),
+        ("LOG-NO-CHECKSUM", "recovery", log_loading_bugs.NoChecksums, "CRC-32C"),
+        ("LOG-FSYNCGATE", "recovery", log_loading_bugs.TrustsThePageCache, LOST),
         ("KAFKA-7866", "log", appending.EndMovesLast, OFFSETS_TWICE),
         ("KAFKA-6975", "log", appending.StartsWithWholeBatches, "a batch at the log end offset"),
         ("KAFKA-6003", "log", appending.ChecksItsLeader, "sequence 0"),
@@ -63,7 +63,7 @@ LOG_BUGS: dict[str, LogBug] = {
         ("KAFKA-5249", "log", appending.SnapshotOfAnotherOffset, FORGOTTEN),
         ("LOG-LAZY-FLUSH", "log", appending.FlushesNothing, LOST),
         ("LOG-GOES-ON", "log", appending.GoesOnAfterErrors, "appended at|lost|hole|bad|did not refuse"),
-        ("KAFKA-2477", "log", reading.ReadsWhatTheFileHolds, "beyond the end|torn|bytes"),
+        ("KAFKA-2477", "log", log_reading_bugs.ReadsWhatTheFileHolds, "beyond the end|torn|bytes"),
         ("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, "deleted too much"),
         ("KAFKA-7400", "retention", removing.KeepsWhatNobodyMayRead, "below the log start"),
         ("KAFKA-10706", "log", removing.CutsEpochsWithRecords, "epochs of what was cut"),

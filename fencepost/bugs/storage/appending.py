@@ -3,8 +3,8 @@
 from types import TracebackType
 
 from fencepost.impl.log.batch.record_batch import BatchHeader
-from fencepost.impl.log.producer.files import write_snapshot
-from fencepost.impl.log.producer.state import OutOfOrderSequenceError
+from fencepost.impl.log.producer.producer_state import OutOfOrderSequenceError
+from fencepost.impl.log.producer.snapshot_files import write_snapshot
 from fencepost.impl.log.readable_log import InService
 from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
 

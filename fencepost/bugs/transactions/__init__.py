@@ -4,7 +4,13 @@ Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies,
 All are hunted in the profile `transactions`.
 """
 
-from fencepost.bugs.transactions import clients, coordinators, offsets, readers, verifications
+from fencepost.bugs.transactions import (
+    coordinators,
+    readers,
+    transaction_offset_bugs,
+    transform_bugs,
+    verifications,
+)
 
 PROFILE = "transactions"
 LIVE = frozenset({"no_progress"})
@@ -26,16 +32,44 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("T4", "transaction_markers", coordinators.SendsMarkersOnce, LIVE | ATOM, PROFILE, "TXN-ATOM"),
     ("T5", "log", readers.ShowsOpenTransactions, ATOM | ONCE, PROFILE, "EXACTLY-ONCE"),
     ("T6", "log", readers.ForgetsAborted, ATOM | ONCE, PROFILE, "EXACTLY-ONCE"),
-    ("T7", "transactional_offsets", offsets.CommitsWithoutOffsets, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
-    ("T8", "transactional_offsets", offsets.OffsetsWithoutCommit, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
-    ("KIP-447", "transactional_offsets", offsets.TakesAnyMember, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
-    ("T9", "group_offsets", offsets.ShowsUnstableOffsets, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
+    (
+        "T7",
+        "transactional_offsets",
+        transaction_offset_bugs.CommitsWithoutOffsets,
+        ONCE | OFFSETS,
+        PROFILE,
+        "OFFSET-SAFE",
+    ),
+    (
+        "T8",
+        "transactional_offsets",
+        transaction_offset_bugs.OffsetsWithoutCommit,
+        ONCE | OFFSETS,
+        PROFILE,
+        "OFFSET-SAFE",
+    ),
+    (
+        "KIP-447",
+        "transactional_offsets",
+        transaction_offset_bugs.TakesAnyMember,
+        ONCE | OFFSETS,
+        PROFILE,
+        "OFFSET-SAFE",
+    ),
+    (
+        "T9",
+        "group_offsets",
+        transaction_offset_bugs.ShowsUnstableOffsets,
+        ONCE | OFFSETS,
+        PROFILE,
+        "OFFSET-SAFE",
+    ),
     ("T13", "marker_writer", coordinators.AnswersBeforeReplicas, LIVE | ATOM, PROFILE, "TXN-ATOM"),
     ("T14", "transaction_coordinator", coordinators.GivesTheSameEpochAgain, ONCE | ATOM, PROFILE, "TXN-ATOM"),
     ("T15", "transaction_coordinator", coordinators.WaitsForEver, LIVE, PROFILE, "LIVE"),
     ("T12", "transaction_log", coordinators.DecidesBeforeReplicas, LIVE | ONCE, PROFILE, "EXACTLY-ONCE"),
     ("T26", "transaction_coordinator", coordinators.BeginsEpochsAgain, LIVE | ONCE, PROFILE, "EXACTLY-ONCE"),
-    ("T11", "transform_loop", clients.TransformsWhatIsNotItsOwn, ONCE, PROFILE, "EXACTLY-ONCE"),
+    ("T11", "transform_loop", transform_bugs.TransformsWhatIsNotItsOwn, ONCE, PROFILE, "EXACTLY-ONCE"),
 )
 LATE: tuple[tuple[str, str, type, frozenset[str], str, str, str], ...] = (
     (

@@ -6,13 +6,13 @@ from fencepost.impl.coordinator.durable import Done, KeyAndValue
 from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.transaction.coordinator import TransactionCoordinator
-from fencepost.impl.transaction.loading import TransactionLoading
 from fencepost.impl.transaction.marker_writer import MarkerWriter
 from fencepost.impl.transaction.markers import TransactionMarkers
-from fencepost.impl.transaction.records import TransactionValue
 from fencepost.impl.transaction.transaction import Transaction, Transit
+from fencepost.impl.transaction.transaction_coordinator import TransactionCoordinator
+from fencepost.impl.transaction.transaction_loading import TransactionLoading
 from fencepost.impl.transaction.transaction_log import TransactionLog
+from fencepost.impl.transaction.transaction_records import TransactionValue
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 

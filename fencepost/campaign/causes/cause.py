@@ -14,8 +14,8 @@ from fencepost.campaign.causes.parting import Parting, answered_differently, par
 from fencepost.campaign.shrink.oracle import ShownAnomaly
 from fencepost.checkers.judges import checks_by_name, guarded
 from fencepost.checkers.verdict import Decision, combine
+from fencepost.report.event_words import answer_in_words, request_in_words, seconds
 from fencepost.report.explain import event_line
-from fencepost.report.words import answer_in_words, request_in_words, seconds
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Operation

@@ -21,7 +21,7 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name
-from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.operations import Operation
 
 NO_STEP = (

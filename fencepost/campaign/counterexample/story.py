@@ -14,9 +14,9 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.model.explore.paths import path_through
-from fencepost.model.explore.system import Step
-from fencepost.model.replication.state import NOBODY, Constants, Replica, ReplicationState
-from fencepost.model.replication.system import Replication
+from fencepost.model.explore.transition_system import Step
+from fencepost.model.replication.replication_state import NOBODY, Constants, Replica, ReplicationState
+from fencepost.model.replication.replication_system import Replication
 from fencepost.traces.errors import FencepostError
 
 CONTROL = ("elect", "shrink_by_controller")

@@ -12,7 +12,7 @@ import msgspec
 from attrs import frozen
 
 from fencepost.bugs import PlantedBug
-from fencepost.campaign.driver.driver import Campaign
+from fencepost.campaign.driver.campaign_driver import Campaign
 from fencepost.campaign.workers.results import CampaignResult, Job, RunResult
 from fencepost.report.commands import replay_seed
 from fencepost.traces.errors import ExitCode, TraceError

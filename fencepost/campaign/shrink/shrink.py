@@ -1,7 +1,7 @@
 """Shrinking: a plan that shows an anomaly becomes a small plan that shows the same one.
 
 Owns: the order of the passes, and the best plan so far. Must not know how a candidate is run and judged
-(oracle.py), or what the candidates of a pass are (lists.py, cluster.py, options.py, times.py).
+(oracle.py), or what the candidates of a pass are (lists.py, smaller_cluster.py, options.py, times.py).
 
 Delta debugging (Zeller and Hildebrandt, 2002), greedy: each pass proposes plans that are simpler in one
 respect, in a fixed order, and the first of them that still shows the anomaly replaces the plan. The passes
@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attrs import define, field, frozen
 
-from fencepost.campaign.shrink.cluster import cluster_passes
 from fencepost.campaign.shrink.lists import Pass, Shrinking, remove_from, remove_pairs
 from fencepost.campaign.shrink.options import option_passes
 from fencepost.campaign.shrink.oracle import Oracle, OutOfTimeError
+from fencepost.campaign.shrink.smaller_cluster import cluster_passes
 from fencepost.campaign.shrink.times import time_passes
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Plan

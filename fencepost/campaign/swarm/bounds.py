@@ -5,9 +5,9 @@ Owns the shape of a profile. Must not know any profile (profiles.py), nor draw.
 
 from attrs import fields, frozen
 
-from fencepost.run.faults.administration import ADMINISTRATION
 from fencepost.run.faults.clocks import TIME_FAULTS
-from fencepost.run.faults.links import LINK_FAULTS
+from fencepost.run.faults.link_faults import LINK_FAULTS
+from fencepost.run.faults.operator_requests import ADMINISTRATION
 from fencepost.run.faults.table import FAULTS
 
 DISK = ("bit_rot", "clean_restart", "disk_full", "io_error", "lying_fsync", "slow_fsync")

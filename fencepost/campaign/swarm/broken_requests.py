@@ -11,7 +11,7 @@ from attrs import evolve
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.proxy.faults import checked
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
-from fencepost.run.clients import client_of
+from fencepost.run.client_cores import client_of
 from fencepost.run.faults.requests import BROKEN_REQUEST
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Fault, Plan

@@ -17,7 +17,7 @@ from fencepost.campaign.swarm.bounds import (
     Profile,
 )
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
-from fencepost.run.faults.administration import ADMINISTRATION
+from fencepost.run.faults.operator_requests import ADMINISTRATION
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.errors import FencepostError, unknown_name
 

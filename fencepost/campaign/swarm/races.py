@@ -21,7 +21,7 @@ LOSSY = 100_000
 ENDS = "expire_session"
 LATE = "slow_link"
 OF_TRANSACTIONS = ("marker_written", "transaction_phase")
-"""What transactions.py follows."""
+"""What transaction_draws.py follows."""
 STEPS = tuple(step for step in FOLLOWED if step not in ("appended", *OF_TRANSACTIONS))
 """What races follow: appends are too many to be a moment (relays.py follows the first one after a time)."""
 KILLS = ("crash", "crash", "pause")

@@ -21,7 +21,7 @@ from fencepost.campaign.swarm.late_requests import (
     with_many_transactions,
 )
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
-from fencepost.campaign.swarm.producers import with_producers
+from fencepost.campaign.swarm.producer_draws import with_producers
 from fencepost.campaign.swarm.profiles import STEERED
 from fencepost.campaign.swarm.rolling import LONG_MS, with_rolling_restarts
 from fencepost.campaign.swarm.schedules import (
@@ -36,7 +36,7 @@ from fencepost.campaign.swarm.schedules import (
     with_schedule,
     with_writer,
 )
-from fencepost.campaign.swarm.transactions import with_transactions_of_real
+from fencepost.campaign.swarm.transaction_draws import with_transactions_of_real
 from fencepost.run.faults.requests import BROKEN_REQUEST, LATE_REQUESTS
 from fencepost.run.faults.table import FAULTS, kinds_for
 from fencepost.sim.randomness import Randomness

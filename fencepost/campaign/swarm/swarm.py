@@ -9,19 +9,19 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
-from fencepost.campaign.swarm.elections import with_quick_elections
-from fencepost.campaign.swarm.groups import with_groups
+from fencepost.campaign.swarm.election_draws import with_quick_elections
+from fencepost.campaign.swarm.group_draws import with_groups
 from fencepost.campaign.swarm.haste import with_haste
 from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.names_again import with_names_again
-from fencepost.campaign.swarm.producers import with_producers
+from fencepost.campaign.swarm.producer_draws import with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.relays import with_relays
 from fencepost.campaign.swarm.rests import with_rests
 from fencepost.campaign.swarm.retries import with_retries
 from fencepost.campaign.swarm.silences import with_silences
 from fencepost.campaign.swarm.subset import subset_of
-from fencepost.campaign.swarm.transactions import with_transactions
+from fencepost.campaign.swarm.transaction_draws import with_transactions
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
     DAY_MS,

@@ -27,17 +27,17 @@ from fencepost.proxy.faults import parse
 from fencepost.proxy.faults.allowed import refuse_illegal
 from fencepost.run.faults.requests import BROKEN_REQUEST
 from fencepost.run.faults.table import REAL_FAULTS, kinds_for
-from fencepost.run.members import FUNCTIONS, transforms
-from fencepost.run.real.asking import METADATA_TOPIC, Asking
+from fencepost.run.group_processes import FUNCTIONS, transforms
+from fencepost.run.real.broker_questions import METADATA_TOPIC, Asking
 from fencepost.run.real.copies import copy_folder, copy_logs
-from fencepost.run.real.run import RealRun
+from fencepost.run.real.real_run import RealRun
 from fencepost.run.real.striking import FOLLOWED
 from fencepost.systems.named import make_system
 from fencepost.systems.system import System
+from fencepost.traces.canonical_rows import Rows, rows_of
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
-from fencepost.traces.rows import Rows, rows_of
 from fencepost.traces.trace import Trace
 from fencepost.wire.client import Access, look_around
 

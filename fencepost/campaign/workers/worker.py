@@ -28,9 +28,9 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.judges import load as load
 from fencepost.checkers.verdict import combine
 from fencepost.run.simulated.run import run_with_rows
+from fencepost.traces.canonical_rows import Rows
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.journal import JournalWriter
-from fencepost.traces.rows import Rows
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 

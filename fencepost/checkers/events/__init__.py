@@ -4,6 +4,11 @@ Owns how the tables become traces, and what is decoded at all. Must not know any
 checkers/invariants, checkers/conformance and checkers/liveness, once (docs/decisions/event-rules.md).
 """
 
-from fencepost.checkers.events.table import EventTables, judge_conformance, judge_invariants, judge_liveness
+from fencepost.checkers.events.event_values import (
+    EventTables,
+    judge_conformance,
+    judge_invariants,
+    judge_liveness,
+)
 
 __all__ = ["EventTables", "judge_conformance", "judge_invariants", "judge_liveness"]

@@ -4,7 +4,7 @@ consumed in one have its output once? (docs/reference/anomalies.md)
 `judge_trace` checks one trace, `judge_table` all traces of an `operations` table.
 """
 
-from fencepost.checkers.exactly_once.judge import (
+from fencepost.checkers.exactly_once.exactly_once_judge import (
     CHECK,
     COLUMNS,
     judge_columns,

@@ -18,8 +18,8 @@ import pyarrow as pa
 from attrs import Factory, frozen
 
 from fencepost.checkers.arrow_arrays import Arrow, arrow, integer_array, object_integers, table_column
-from fencepost.checkers.exactly_once.places import Logs, Named, Places, places_of, sources_of
-from fencepost.checkers.log.transactions import transactions_of
+from fencepost.checkers.exactly_once.log_places import Logs, Named, Places, places_of, sources_of
+from fencepost.checkers.log.log_transactions import transactions_of
 from fencepost.checkers.operation_columns import (
     FUNCTIONS,
     NONE,

@@ -5,7 +5,7 @@ lost, and processing with causes.
 that are not violations.
 """
 
-from fencepost.checkers.groups.findings import GroupFact
-from fencepost.checkers.groups.judge import COLUMNS, group_facts, judge_table, judge_trace
+from fencepost.checkers.groups.group_findings import GroupFact
+from fencepost.checkers.groups.groups_judge import COLUMNS, group_facts, judge_table, judge_trace
 
 __all__ = ["COLUMNS", "GroupFact", "group_facts", "judge_table", "judge_trace"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from fencepost.checkers.groups.findings import GroupFact, finding
+from fencepost.checkers.groups.group_findings import GroupFact, finding
 from fencepost.checkers.groups.history import (
     NO_EPOCH,
     NOTHING,
@@ -24,8 +24,8 @@ from fencepost.checkers.groups.history import (
     Partition,
 )
 from fencepost.checkers.groups.register import CommittedOffset, ReloadedOffset
-from fencepost.checkers.linearizability.judge import judge_counted
 from fencepost.checkers.linearizability.limits import SearchLimits
+from fencepost.checkers.linearizability.linearizability_judge import judge_counted
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Decision, Finding, Verdict

@@ -18,9 +18,9 @@ from itertools import accumulate
 
 from attrs import define, field, frozen
 
-from fencepost.checkers.groups.findings import GroupFact, finding
+from fencepost.checkers.groups.group_findings import GroupFact, finding
 from fencepost.checkers.groups.history import Commit, Got, GroupHistory, GroupOperations, Partition
-from fencepost.checkers.log.rules import loss_in
+from fencepost.checkers.log.log_rules import loss_in
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.trace import Claims

@@ -5,7 +5,7 @@
 is not a violation.
 """
 
-from fencepost.checkers.kafka.judge import judge_operations, judge_table, judge_trace, judge_traces
+from fencepost.checkers.kafka.kafka_judge import judge_operations, judge_table, judge_trace, judge_traces
 from fencepost.checkers.kafka.lags import Lags
 from fencepost.checkers.kafka.measurements import Measurements, Unseen, measure_columns, measure_trace
 from fencepost.checkers.kafka.relations import KafkaColumns, kafka_columns_of_table, kafka_columns_of_traces

@@ -18,7 +18,7 @@ OFFSET_OUT_OF_RANGE, and truncation detection, KIP-320):
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.kafka.findings import Found, finding, op
+from fencepost.checkers.kafka.kafka_findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, excused
 from fencepost.checkers.kafka.relations import ASSIGN, CRASH, FAIL, JOIN, OK, SUBSCRIBE, KafkaColumns
 from fencepost.checkers.kafka.walks import (
@@ -33,7 +33,7 @@ from fencepost.checkers.kafka.walks import (
     WITHIN,
     consumer_walk,
 )
-from fencepost.checkers.log.rules import loss_in
+from fencepost.checkers.log.log_rules import loss_in
 from fencepost.checkers.operation_columns import NONE, Array, OperationColumns
 
 

@@ -10,7 +10,7 @@ began.
 import numpy as np
 
 from fencepost.checkers.kafka.consumers import positioned
-from fencepost.checkers.kafka.findings import Found, finding, op
+from fencepost.checkers.kafka.kafka_findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, excused, loss_allowed
 from fencepost.checkers.kafka.relations import ASSIGN, OK, POLL, KafkaColumns
 from fencepost.checkers.operation_columns import NONE, Array

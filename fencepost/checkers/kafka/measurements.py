@@ -14,7 +14,7 @@ from fencepost.checkers.kafka.consumers import allowed_steps, steps_of
 from fencepost.checkers.kafka.lags import Lags, lags_of
 from fencepost.checkers.kafka.placements import placements_of
 from fencepost.checkers.kafka.relations import OK, KafkaColumns, kafka_columns_of_traces
-from fencepost.checkers.kafka.transactions import skipped_sends
+from fencepost.checkers.kafka.transaction_order import skipped_sends
 from fencepost.checkers.operation_columns import NEVER, Array
 from fencepost.traces.trace import Trace
 

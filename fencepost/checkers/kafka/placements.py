@@ -8,7 +8,7 @@ import numpy as np
 from attrs import frozen
 
 from fencepost.checkers.kafka.relations import FAIL, KafkaColumns, RecordRelations
-from fencepost.checkers.log.rules import loss_in
+from fencepost.checkers.log.log_rules import loss_in
 from fencepost.checkers.operation_columns import NONE, Array
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from attrs import asdict, frozen
 
 from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
-from fencepost.checkers.log.transactions import shown_transactions
+from fencepost.checkers.log.log_transactions import shown_transactions
 from fencepost.checkers.operation_columns import (
     FUNCTIONS,
     NEVER,

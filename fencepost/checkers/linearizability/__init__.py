@@ -4,7 +4,7 @@ decides it exactly for any model.
 `judge_trace(trace, model, limits)` returns a verdict; the models are in checkers/models.
 """
 
-from fencepost.checkers.linearizability.judge import CHECK, Judged, judge_counted, judge_trace
 from fencepost.checkers.linearizability.limits import SearchLimits
+from fencepost.checkers.linearizability.linearizability_judge import CHECK, Judged, judge_counted, judge_trace
 
 __all__ = ["CHECK", "Judged", "SearchLimits", "judge_counted", "judge_trace"]

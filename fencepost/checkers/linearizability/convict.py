@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from fencepost.checkers.linearizability.deciders import Decided, decide
-from fencepost.checkers.linearizability.engine import SearchAnswer
 from fencepost.checkers.linearizability.explain import Shrinking, bare_finding, cut, listed
 from fencepost.checkers.linearizability.history import Asked
+from fencepost.checkers.linearizability.interned_steps import Table
 from fencepost.checkers.linearizability.limits import Guard, LimitReached
-from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.linearizability.search_engine import SearchAnswer
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.verdict import Finding
 

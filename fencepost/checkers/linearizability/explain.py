@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 
 from attrs import define, evolve, field
 
-from fencepost.checkers.linearizability.engine import SearchAnswer, SearchOutcome, search
 from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, relax, with_relaxed
+from fencepost.checkers.linearizability.interned_steps import Table
 from fencepost.checkers.linearizability.limits import Guard, LimitReached
-from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.linearizability.search_engine import SearchAnswer, SearchOutcome, search
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Finding

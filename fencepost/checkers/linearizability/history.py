@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable
 import numpy as np
 from attrs import evolve, frozen
 
+from fencepost.checkers.linearizability.interned_steps import Table
 from fencepost.checkers.linearizability.kernel.arrays import WORD, SearchPart
-from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models.base import Call, Model
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.traces.errors import TraceError

@@ -16,7 +16,7 @@ from typing import Any
 
 from attrs import evolve
 
-from fencepost.checkers.linearizability.judge import Judged
+from fencepost.checkers.linearizability.linearizability_judge import Judged
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace

@@ -6,7 +6,7 @@ while it runs.
 """
 
 from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns
-from fencepost.checkers.log.judge import judge_columns, judge_trace, judge_traces
+from fencepost.checkers.log.log_judge import judge_columns, judge_trace, judge_traces
 from fencepost.checkers.log.streaming.streaming import StreamingLogCheck, stream_trace
 
 __all__ = [

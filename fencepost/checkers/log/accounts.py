@@ -31,8 +31,8 @@ from fencepost.checkers.log.appends_and_reads import (
     log_columns,
 )
 from fencepost.checkers.log.extras import LONG_AGO, Fate
-from fencepost.checkers.log.group import PartitionLog, group_of
-from fencepost.checkers.log.rules import Profile, Rules, rules_of
+from fencepost.checkers.log.log_rules import Profile, Rules, rules_of
+from fencepost.checkers.log.one_log import PartitionLog, group_of
 from fencepost.checkers.log.same_keys import disputed
 from fencepost.checkers.log.skips import replaceable
 from fencepost.checkers.operation_columns import NEVER, Array, columns_of_traces

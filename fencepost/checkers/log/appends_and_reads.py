@@ -16,14 +16,14 @@ from attrs import frozen
 
 from fencepost.checkers.arrow_arrays import slice_starts
 from fencepost.checkers.log.extras import Extras, Rows, extras_of, no_extras
-from fencepost.checkers.log.parts import Parts, gather, read_parts
-from fencepost.checkers.log.transactions import (
+from fencepost.checkers.log.log_transactions import (
     Ends,
     Transactions,
     fates_of,
     told_for_good,
     transactions_of,
 )
+from fencepost.checkers.log.parts import Parts, gather, read_parts
 from fencepost.checkers.operation_columns import (
     FUNCTIONS,
     MOST_PARTITION,

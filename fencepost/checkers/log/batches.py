@@ -9,7 +9,7 @@ import numpy as np
 
 from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.evidence import conflicts, how_of, pair_finding
-from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.log.same_keys import disputed
 from fencepost.checkers.verdict import Finding
 

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.appends_and_reads import Kind
-from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.operation_columns import NEVER, Array
 
 LONG_AGO = int(np.iinfo(np.int64).min)

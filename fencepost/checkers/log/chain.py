@@ -22,7 +22,7 @@ from fencepost.checkers.log.bounds import (
     worst_pair,
 )
 from fencepost.checkers.log.extras import LONG_AGO, Fate
-from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.log.skips import replaceable
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding

@@ -14,7 +14,7 @@ from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.batches import torn_batches
 from fencepost.checkers.log.evidence import conflicts, how_of, pair_finding
 from fencepost.checkers.log.extras import Fate
-from fencepost.checkers.log.group import PartitionLog, sent_again
+from fencepost.checkers.log.one_log import PartitionLog, sent_again
 from fencepost.checkers.log.same_keys import first_rows
 from fencepost.checkers.log.skips import skipped_offsets
 from fencepost.checkers.operation_columns import Array

@@ -79,7 +79,7 @@ class Placements:
 
 
 class LogRows(Protocol):
-    """The rows of one log, as group.py takes them out of the columns."""
+    """The rows of one log, as one_log.py takes them out of the columns."""
 
     @property
     def appends(self) -> Appends:

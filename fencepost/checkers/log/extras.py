@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.checkers.log.transactions import LONG_AGO as LONG_AGO
-from fencepost.checkers.log.transactions import Fate as Fate
-from fencepost.checkers.log.transactions import Fates
+from fencepost.checkers.log.log_transactions import LONG_AGO as LONG_AGO
+from fencepost.checkers.log.log_transactions import Fate as Fate
+from fencepost.checkers.log.log_transactions import Fates
 from fencepost.checkers.operation_columns import NONE, Array, OperationColumns
 from fencepost.checkers.statements import READ_COMMITTED, Statements
 from fencepost.traces.trace import Trace

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.bounds import Bounds, acknowledgements, shows
-from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.appends_and_reads import LogColumns
-from fencepost.checkers.log.group import CHECK
-from fencepost.checkers.log.rules import Profile, Rules
+from fencepost.checkers.log.log_rules import Profile, Rules
+from fencepost.checkers.log.one_log import CHECK
 from fencepost.checkers.operation_columns import NONE, Array
 from fencepost.checkers.verdict import Finding
 

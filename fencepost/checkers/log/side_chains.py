@@ -14,9 +14,9 @@ import numpy as np
 from fencepost.checkers.durations import moment
 from fencepost.checkers.log.bounds import Bounds, Pair, worst_pair
 from fencepost.checkers.log.extras import Fate
-from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.log.log_rules import Profile
+from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.log.parts import gather
-from fencepost.checkers.log.rules import Profile
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
 

@@ -17,7 +17,7 @@ from attrs import frozen
 from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.bounds import Bounds, appended, claimed_ends
 from fencepost.checkers.log.extras import LONG_AGO, Fate
-from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.operation_columns import NEVER, NONE, Array
 from fencepost.checkers.verdict import Finding
 

@@ -25,12 +25,12 @@ from fencepost.checkers.log.appends_and_reads import Appends, LogColumns, Reads
 from fencepost.checkers.log.chain import chain_offsets
 from fencepost.checkers.log.content import content_offsets
 from fencepost.checkers.log.extras import LONG_AGO, Extras, plain_extras
-from fencepost.checkers.log.group import PartitionLog, sent_again
 from fencepost.checkers.log.holes import accounted
+from fencepost.checkers.log.log_rules import Profile, Rules
+from fencepost.checkers.log.log_transactions import no_ends
+from fencepost.checkers.log.one_log import PartitionLog, sent_again
 from fencepost.checkers.log.parts import gather
-from fencepost.checkers.log.rules import Profile, Rules
 from fencepost.checkers.log.side_chains import side_findings
-from fencepost.checkers.log.transactions import no_ends
 from fencepost.checkers.operation_columns import NEVER, NONE, Array
 
 WIDEST = float(1 << 61)

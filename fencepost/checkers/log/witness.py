@@ -30,8 +30,8 @@ import numpy as np
 from fencepost.checkers.compiled import compiled, compiled_within
 from fencepost.checkers.log.appends_and_reads import Appends, Kind, LogColumns, Reads
 from fencepost.checkers.log.extras import Extras, Fate
-from fencepost.checkers.log.rules import Profile, Rules
-from fencepost.checkers.log.transactions import LONG_AGO
+from fencepost.checkers.log.log_rules import Profile, Rules
+from fencepost.checkers.log.log_transactions import LONG_AGO
 from fencepost.checkers.operation_columns import NEVER, NONE, Array
 from fencepost.checkers.statements import READ_COMMITTED, READ_UNCOMMITTED
 

@@ -11,9 +11,9 @@ from fencepost.checkers.models.containers import Counter, Queue, Set
 from fencepost.checkers.models.leases import Lease
 from fencepost.checkers.models.lists import AppendOnlyList
 from fencepost.checkers.models.locks import FencedLock, Mutex, Semaphore
-from fencepost.checkers.models.log import Log
 from fencepost.checkers.models.maps import Map
-from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
+from fencepost.checkers.models.partition_log import Log
+from fencepost.checkers.models.queue_models import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.models.registers import CasRegister, KeyValue, Register
 from fencepost.traces.errors import FencepostError, unknown_name
 

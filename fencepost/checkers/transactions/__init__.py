@@ -5,7 +5,7 @@
 counts the cycles that Kafka allows.
 """
 
-from fencepost.checkers.transactions.judge import (
+from fencepost.checkers.transactions.transactions_judge import (
     COLUMNS,
     Cycles,
     cycles_of_trace,

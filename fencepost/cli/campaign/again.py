@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import rich_click as click
 
-from fencepost.console.files import read_plan
+from fencepost.console.named_files import read_plan
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_rate, show_stored
 from fencepost.traces.errors import ExitCode, FencepostError

@@ -14,7 +14,7 @@ from fencepost.traces.errors import ExitCode, FencepostError, strongest, unknown
 if TYPE_CHECKING:
     from fencepost.bugs import PlantedBug
     from fencepost.bugs.storage import LogBug
-    from fencepost.campaign.driver.driver import Campaign
+    from fencepost.campaign.driver.campaign_driver import Campaign
     from fencepost.campaign.hunting.log_hunt import LogHunt
     from fencepost.campaign.hunting.swarm_hunt import Hunt
     from fencepost.campaign.workers.results import CampaignResult

@@ -14,7 +14,7 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_stored, show_stored, shrink_stored
 
 if TYPE_CHECKING:
-    from fencepost.campaign.driver.driver import Campaign, CampaignProgress
+    from fencepost.campaign.driver.campaign_driver import Campaign, CampaignProgress
     from fencepost.campaign.workers.results import CampaignResult
 
     Driver = Callable[[Campaign, Callable[[CampaignProgress], None]], CampaignResult]
@@ -27,7 +27,7 @@ def drive_with_bar(
     campaign: "Campaign", output: Output, what: str = "runs", driver: "Driver | None" = None
 ) -> "CampaignResult":
     """Drive a campaign with a progress bar. what: the bar's unit; driver: None for the local one."""
-    from fencepost.campaign.driver.driver import drive
+    from fencepost.campaign.driver.campaign_driver import drive
 
     with output.progress(what, len(campaign.seeds)) as bar:
         return (driver or drive)(

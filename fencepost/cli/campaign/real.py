@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from attrs import frozen
 
-from fencepost.console.files import read_plan
+from fencepost.console.named_files import read_plan
 from fencepost.console.options import (
     WHOLE_FILE_THAT_IS,
     WHOLE_FOLDER_THAT_IS,
@@ -23,7 +23,7 @@ from fencepost.console.output import Output
 from fencepost.traces.errors import FencepostError, unknown_name
 
 if TYPE_CHECKING:
-    from fencepost.campaign.driver.driver import Campaign
+    from fencepost.campaign.driver.campaign_driver import Campaign
     from fencepost.campaign.workers.results import Job
 
 CONTROLS = ("acks-1", "unclean", "min-isr-1", "duplicates", "lying-fsync")
@@ -217,7 +217,7 @@ def real_campaign(*, seeds: range, job: "Job", jobs: int, out: Path, resume: boo
         out: the campaign's folder.
         resume: whether a folder that exists may be used.
     """
-    from fencepost.campaign.driver.driver import Campaign
+    from fencepost.campaign.driver.campaign_driver import Campaign
 
     return Campaign(
         seeds=seeds,

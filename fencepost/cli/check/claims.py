@@ -17,8 +17,8 @@ import rich_click as click
 from attrs import evolve, frozen
 
 from fencepost.console.options import ANY_PATH, Decorator, options
+from fencepost.traces.canonical_rows import check_claims
 from fencepost.traces.errors import FencepostError, unknown_name
-from fencepost.traces.rows import check_claims
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 LARGEST_FILE = 1 << 20

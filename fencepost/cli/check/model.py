@@ -31,7 +31,7 @@ MEMORY_MIB = 2048
 
 def list_models(output: Output) -> ExitCode:
     """List what --model can name, and end. output: of the command."""
-    from fencepost.checkers.linearizability.asking import listed
+    from fencepost.checkers.linearizability.applicable_models import listed
 
     columns = {
         "name": "name",

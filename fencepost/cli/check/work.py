@@ -13,7 +13,7 @@ from attrs import frozen
 from fencepost.checkers.verdict import Verdict, combine
 from fencepost.cli.check.claims import OutsideClaims, topics_of, under_claims
 from fencepost.mining.inputs.traces import Found, Piece, Quarantined, read_piece
-from fencepost.report.records import MOST_LOST, LogReport
+from fencepost.report.record_counts import MOST_LOST, LogReport
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _lacks_model(found: Found, question: Question) -> str:
     """Why a foreign history cannot be judged without a model; "" if it can, or has one."""
     if question.model or not found.foreign:
         return ""
-    from fencepost.checkers.linearizability.asking import lacks_model
+    from fencepost.checkers.linearizability.applicable_models import lacks_model
 
     return lacks_model(found.trace.operations)
 

@@ -99,7 +99,7 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
     orders: Orders = decode(orders_in.readline(), Orders)
     sys.path[:] = orders.path
     if orders.question.model:
-        import fencepost.checkers.linearizability.judge  # noqa: F401 (before any clock runs)
+        import fencepost.checkers.linearizability.linearizability_judge  # noqa: F401 (before any clock runs)
 
         gc.freeze()  # these objects stay; scanning them for garbage costs more than a short history
     try:
@@ -115,7 +115,7 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
 
 def load() -> None:
     """Load what a verdict needs, before any process is forked (fencepost/forking.py)."""
-    import fencepost.checkers.linearizability.judge  # noqa: F401
+    import fencepost.checkers.linearizability.linearizability_judge  # noqa: F401
     from fencepost.checkers import judges
 
     judges.load()

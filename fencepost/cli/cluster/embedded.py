@@ -54,7 +54,7 @@ def up_embedded(
             "brokers": list(kafka.brokers),
         }
         if control is not None:
-            from fencepost.kafka.control import control_port
+            from fencepost.kafka.control_port import control_port
             from fencepost.proxy.control.server import TOKEN
 
             bound = stack.enter_context(control_port(kafka, control, control_directory))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.cli.cluster.client.clients import addresses, cluster_directory
+from fencepost.cli.cluster.client.client_options import addresses, cluster_directory
 from fencepost.console.options import Decorator, options
 from fencepost.traces.errors import EnvironmentError_
 
 if TYPE_CHECKING:
-    from fencepost.impl.admin.topics import Draw
+    from fencepost.impl.admin.topic_administration import Draw
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
 

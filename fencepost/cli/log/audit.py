@@ -11,14 +11,14 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from fencepost.audit.findings import Findings
+from fencepost.audit.audit_findings import Findings
 from fencepost.audit.joined import Joined, join
 from fencepost.audit.partition import PartitionAudit, audit_partition
 from fencepost.audit.survey import AuditRequest, Survey, survey
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.console.options import named_value
 from fencepost.console.output import Output, add_row, table
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, strongest
 from fencepost.traces.operations import Operation

@@ -13,14 +13,7 @@ from typing import Any
 import attrs
 from attrs import define, field, frozen
 
-from fencepost.cli.log.files import SNAPSHOT_KIND, LogFile, RealSource, files_of
-from fencepost.cli.log.groups import group_record_as_dict, group_record_in_words, is_offsets_partition
-from fencepost.cli.log.metadata import (
-    is_metadata_partition,
-    metadata_record_as_dict,
-    metadata_record_in_words,
-)
-from fencepost.cli.log.words import (
+from fencepost.cli.log.dump_words import (
     batch_as_dict,
     batch_in_words,
     encoded,
@@ -29,9 +22,26 @@ from fencepost.cli.log.words import (
     record_in_words,
     value_in_words,
 )
+from fencepost.cli.log.group_record_words import (
+    group_record_as_dict,
+    group_record_in_words,
+    is_offsets_partition,
+)
+from fencepost.cli.log.log_files import SNAPSHOT_KIND, LogFile, RealSource, files_of
+from fencepost.cli.log.metadata_record_words import (
+    is_metadata_partition,
+    metadata_record_as_dict,
+    metadata_record_in_words,
+)
 from fencepost.console.output import Output
 from fencepost.impl.log import layout
 from fencepost.impl.log.batch.record_batch import Record
+from fencepost.impl.log.dump.directory_files import (
+    epoch_starts,
+    partition_offsets,
+    producer_entries,
+    properties,
+)
 from fencepost.impl.log.dump.dump import BatchSeen, Extent, Watcher, walk_log
 from fencepost.impl.log.dump.indexes import (
     OffsetEntry,
@@ -42,9 +52,8 @@ from fencepost.impl.log.dump.indexes import (
     time_entries,
     transaction_entries,
 )
-from fencepost.impl.log.dump.states import epoch_starts, partition_offsets, producer_entries, properties
 from fencepost.impl.log.flaw import Flaw
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 from fencepost.traces.errors import ExitCode, strongest
 
 OF_BATCHES = ("segment", SNAPSHOT_KIND)

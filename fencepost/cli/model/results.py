@@ -11,7 +11,7 @@ from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
-    from fencepost.model.explore.system import Limits, Result
+    from fencepost.model.explore.transition_system import Limits, Result
 
 
 def stays_possible_told(

@@ -6,7 +6,7 @@ import rich_click as click
 
 from fencepost.console.options import FILE_THAT_IS, json_option
 from fencepost.console.output import Output, add_row, table
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 from fencepost.traces.errors import ExitCode, TraceError
 
 MOST_SHOWN = 20

@@ -14,7 +14,7 @@ from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import combine
 from fencepost.proxy.faults import FaultHook, RequestFaults, Struck, events_of, parse
 from fencepost.proxy.server.listener import Proxy, trace_time
-from fencepost.proxy.server.recorded import Record
+from fencepost.proxy.server.recording_proxy import Record
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.parts import read_recording
 

@@ -16,9 +16,9 @@ from fencepost.cli.proxy.view import View
 from fencepost.console.output import Output
 from fencepost.proxy.control.server import ControlServer, make_token
 from fencepost.proxy.record.values import Kept
-from fencepost.proxy.server.files import Bounds
 from fencepost.proxy.server.listener import Proxy
-from fencepost.proxy.server.recorded import Record, Recording, WhenFull
+from fencepost.proxy.server.record_files import Bounds
+from fencepost.proxy.server.recording_proxy import Record, Recording, WhenFull
 from fencepost.proxy.server.upstreams import Sides
 from fencepost.traces.errors import ExitCode
 

@@ -18,11 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fencepost.console.output import Output, add_row, table
-from fencepost.report.words import printable
+from fencepost.report.event_words import printable
 
 if TYPE_CHECKING:
     from fencepost.proxy.server.listener import Proxy
-    from fencepost.proxy.server.recorded import Record
+    from fencepost.proxy.server.recording_proxy import Record
 
 MOST_FINDINGS = 8
 """Findings in the view; watch's own tables have all."""

@@ -96,7 +96,7 @@ def check_driver(library: str, output: Output) -> ExitCode:
       fencepost torture drivers check ./ours
     """
     import fencepost.kafka
-    from fencepost.torture.abilities.table import ABILITIES, try_all
+    from fencepost.torture.abilities.ability_table import ABILITIES, try_all
     from fencepost.torture.building import build
     from fencepost.torture.libraries import wanted
 

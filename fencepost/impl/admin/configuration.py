@@ -4,7 +4,7 @@ brokers apply it when they are notified."""
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-from fencepost.impl.admin.cluster import (
+from fencepost.impl.admin.cluster_state import (
     AdminError,
     ChangedMeanwhileError,
     ClusterTopics,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from fencepost.impl.admin.cluster import AdminError, ClusterTopics, fitting, read_cluster, refuse_twice
+from fencepost.impl.admin.cluster_state import AdminError, ClusterTopics, fitting, read_cluster, refuse_twice
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import znodes

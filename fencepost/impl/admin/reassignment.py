@@ -7,8 +7,8 @@ from enum import StrEnum
 import msgspec
 from attrs import frozen
 
-from fencepost.impl.admin.cluster import AdminError, ClusterTopics, fitting, read_cluster, refuse_twice
-from fencepost.impl.admin.topics import Draw, check_replicas
+from fencepost.impl.admin.cluster_state import AdminError, ClusterTopics, fitting, read_cluster, refuse_twice
+from fencepost.impl.admin.topic_administration import Draw, check_replicas
 from fencepost.impl.controller.placement import place_replicas
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.topic_partition import TopicPartition

@@ -10,18 +10,18 @@ from typing import Any
 from attrs import define, field
 from msgspec import structs
 
-from fencepost.impl.admin.requests.administration import Administration, make_administration
+from fencepost.impl.admin.requests.broker_administration import Administration, make_administration
+from fencepost.impl.broker.broker_transactions import Transactions, make_transactions
 from fencepost.impl.broker.control_gate import ControlGate
 from fencepost.impl.broker.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from fencepost.impl.broker.controlled_shutdown import ControlledShutdown
 from fencepost.impl.broker.dynamic_config import DynamicConfig
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.broker.registration import RETRY_TIMER, Registration
-from fencepost.impl.broker.transactions import Transactions, make_transactions
 from fencepost.impl.controller.controller import BALANCE_TIMER, CONTROL_TIMER, Controller
-from fencepost.impl.coordinator.coordinator import GroupCoordinator
+from fencepost.impl.coordinator.group_coordinator import GroupCoordinator
+from fencepost.impl.coordinator.group_table import GroupTable
 from fencepost.impl.coordinator.internal_topic import InternalTopic
-from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.broker_states import BrokerState, enter
 from fencepost.impl.core.core_interface import (
@@ -40,7 +40,7 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperWatchFired,
 )
 from fencepost.impl.core.failures import StepFailedError
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedures
 from fencepost.impl.log.segmented_log import LogOfflineError
@@ -57,7 +57,7 @@ from fencepost.impl.replication.purgatory import TIMER as PURGATORY_TIMER
 from fencepost.impl.replication.purgatory import Purgatory
 from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.traces.events import Name
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ClusterOptions
 

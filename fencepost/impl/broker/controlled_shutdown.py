@@ -7,7 +7,7 @@ attempt the broker stops anyway, and its partitions fail over.
 
 from attrs import define
 
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.broker_states import UP, BrokerState, enter, state_of
 from fencepost.impl.core.core_interface import Halt

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from fencepost.impl.client.attempt import EARLIEST, READ_COMMITTED, TENTH_MS, Attempt, complete
 from fencepost.impl.client.isolation import committed_batches
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import (
     CancelTimer,

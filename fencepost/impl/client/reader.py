@@ -10,7 +10,7 @@ from collections import deque
 
 from attrs import define, field, frozen
 
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import (
     CancelTimer,

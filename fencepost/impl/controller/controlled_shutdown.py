@@ -15,7 +15,7 @@ Owns steps 2 to 4 of five:
 import json
 
 from fencepost.impl.controller import elections
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.controller.strategies import Choice
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import (

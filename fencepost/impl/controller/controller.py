@@ -11,13 +11,13 @@ from functools import partial
 
 from attrs import define, field
 
-from fencepost.impl.controller import listeners, loading, reassignment, topic_deletion
+from fencepost.impl.controller import listeners, reassignment, topic_deletion, zookeeper_loading
 from fencepost.impl.controller.channels import TIMER as CONTROL_TIMER
 from fencepost.impl.controller.controlled_shutdown import controlled_shutdown, refusal
 from fencepost.impl.controller.elector import ControllerElector
 from fencepost.impl.controller.failover import fail_over
 from fencepost.impl.controller.preferred_election import preferred_election_requested
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.controller.writer import ControllerMovedError
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.broker_states import controls
@@ -241,7 +241,7 @@ class Controller:
             self.broker_context.set_timer(
                 BALANCE_TIMER, self.broker_context.options.leader_imbalance_check_ms
             )
-        self.beside = loading.read_admin(self.state)
+        self.beside = zookeeper_loading.read_admin(self.state)
         yield from fail_over(self.state)
 
     def _expire(self) -> ZooKeeperSteps:

@@ -6,8 +6,8 @@ choose again.
 
 from collections.abc import Callable, Collection
 
-from fencepost.impl.controller.machines import PartitionPhase
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.legal_transitions import PartitionPhase
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.controller.strategies import NO_LEADER, Choice
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import TopicPartition

@@ -8,10 +8,10 @@ so its epoch is raised (docs/decisions/0001-restarted-leader.md).
 
 from functools import partial
 
-from fencepost.impl.controller import elections, listeners, loading, reassignment, topic_deletion
-from fencepost.impl.controller.machines import PartitionPhase, ReplicaPhase
+from fencepost.impl.controller import elections, listeners, reassignment, topic_deletion, zookeeper_loading
+from fencepost.impl.controller.legal_transitions import PartitionPhase, ReplicaPhase
 from fencepost.impl.controller.preferred_election import preferred_election_requested
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import GetChildren, names_of
@@ -21,8 +21,8 @@ from fencepost.traces.events import Name
 def fail_over(controller: ControllerState) -> ZooKeeperSteps:
     """Take over from the previous controller."""
     context = controller.context
-    context.set_live((yield from loading.read_brokers(controller)))
-    context.assignments = yield from loading.read_topics(controller)
+    context.set_live((yield from zookeeper_loading.read_brokers(controller)))
+    context.assignments = yield from zookeeper_loading.read_topics(controller)
     yield from _delete_stale_notifications(controller)
     restarted = yield from _load_states(controller)
     yield from _take_up_deletions(controller)
@@ -41,7 +41,7 @@ def _take_up_deletions(controller: ControllerState) -> ZooKeeperSteps:
     """Topics that the predecessor had to delete are out of service from the start."""
     context = controller.context
     if context.admin is None:
-        yield from loading.read_admin(controller)
+        yield from zookeeper_loading.read_admin(controller)
     assert context.admin is not None
     yield from controller.guards.resume_deletions(
         context.admin.delete_topics, partial(_take_out_of_service, controller)

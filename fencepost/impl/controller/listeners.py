@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from fencepost.impl.controller import elections, reassignment, topic_deletion
 from fencepost.impl.controller.grouped_reads import read_nodes
-from fencepost.impl.controller.loading import list_topics, read_assignments, read_brokers
-from fencepost.impl.controller.machines import ReplicaPhase
+from fencepost.impl.controller.legal_transitions import ReplicaPhase
 from fencepost.impl.controller.preferred_election import balance_leaders
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.shared_state import ControllerState
+from fencepost.impl.controller.zookeeper_loading import list_topics, read_assignments, read_brokers
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import StopReplicaRequest, TopicPartition
 from fencepost.impl.zookeeper import znodes

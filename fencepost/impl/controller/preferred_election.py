@@ -2,7 +2,7 @@
 task."""
 
 from fencepost.impl.controller import elections
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes

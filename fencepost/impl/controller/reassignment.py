@@ -22,8 +22,8 @@ from collections.abc import Collection
 
 from fencepost.impl.controller import elections, topic_deletion
 from fencepost.impl.controller.guards import Targets
-from fencepost.impl.controller.machines import ReplicaPhase
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.legal_transitions import ReplicaPhase
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.controller.strategies import Choice
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import TopicPartition

@@ -13,9 +13,9 @@ At whichever step a controller dies, the node of step 1 still exists, and its su
 (KAFKA-1681). So each step may be repeated.
 """
 
-from fencepost.impl.controller.loading import read_topics
-from fencepost.impl.controller.machines import PartitionPhase, ReplicaPhase
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.legal_transitions import PartitionPhase, ReplicaPhase
+from fencepost.impl.controller.shared_state import ControllerState
+from fencepost.impl.controller.zookeeper_loading import read_topics
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import EPOCH_DURING_DELETE, TopicPartition
 from fencepost.impl.zookeeper import znodes

@@ -1,7 +1,8 @@
 """DeleteGroups and OffsetDelete: an administrator deletes a group, or some of its offsets (KIP-229, KIP-496).
 
 Owns what may be deleted (Kafka's GroupCoordinator.handleDeleteGroups and handleDeleteOffsets). Must not know
-how it is written: offsets.py does that. Kafka answers as soon as the tombstones are appended. Here the
+how it is written: committed_offsets.py does that. Kafka answers as soon as the tombstones are appended. Here
+the
 response is sent when they are durable, so that a confirmed deletion stays.
 """
 
@@ -10,11 +11,11 @@ from functools import partial
 
 from attrs import define
 
-from fencepost.impl.coordinator.group import Group
+from fencepost.impl.coordinator.committed_offsets import COMMIT_ERRORS, GroupOffsets
+from fencepost.impl.coordinator.consumer_group import Group
 from fencepost.impl.coordinator.group_log import GroupLog
-from fencepost.impl.coordinator.offsets import COMMIT_ERRORS, GroupOffsets
-from fencepost.impl.coordinator.states import GroupPhase
-from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.coordinator.group_states import GroupPhase
+from fencepost.impl.coordinator.group_table import GroupTable
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.consumer_protocol import PROTOCOL_TYPE

@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
-from fencepost.impl.log.producer.state import NO_EPOCH, InvalidProducerEpochError
+from fencepost.impl.log.producer.producer_state import NO_EPOCH, InvalidProducerEpochError
 from fencepost.impl.log.values import NO_VALUE
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.leader import LeaderRole

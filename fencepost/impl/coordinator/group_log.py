@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from attrs import define, field
 
+from fencepost.impl.coordinator.consumer_group import Group
 from fencepost.impl.coordinator.durable import Done, DurableAppends, KeyAndValue
-from fencepost.impl.coordinator.group import Group
-from fencepost.impl.coordinator.records import GroupKey, encode_group, encode_key
-from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.coordinator.group_records import GroupKey, encode_group, encode_key
+from fencepost.impl.coordinator.group_table import GroupTable
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID
-from fencepost.impl.log.producer.state import NO_EPOCH
+from fencepost.impl.log.producer.producer_state import NO_EPOCH
 from fencepost.traces.outcomes import ErrorCode
 
 __all__ = ["APPEND_TIMER", "Done", "GroupLog", "KeyAndValue", "nobody_waits"]

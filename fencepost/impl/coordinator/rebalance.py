@@ -1,6 +1,7 @@
 """A rebalance, from a change of membership until all members have their assignments.
 
-Owns the states of a group and their timeouts. Must not know the requests and their reasons: membership.py
+Owns the states of a group and their timeouts. Must not know the requests and their reasons:
+member_requests.py
 does. Static members that do not join stay in the group until their session ends (KIP-345).
 """
 
@@ -8,10 +9,10 @@ from functools import partial
 
 from attrs import define
 
-from fencepost.impl.coordinator.group import Group, Member, Waiting
+from fencepost.impl.coordinator.consumer_group import Group, Member, Waiting
 from fencepost.impl.coordinator.group_log import GroupLog, nobody_waits
-from fencepost.impl.coordinator.states import GroupPhase
-from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.coordinator.group_states import GroupPhase
+from fencepost.impl.coordinator.group_table import GroupTable
 from fencepost.impl.messages import group_api as kafka
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 

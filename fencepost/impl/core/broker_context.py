@@ -16,13 +16,13 @@ from fencepost.impl.core.core_interface import (
     SetTimer,
     TimerKey,
 )
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.messages.broker_api import Message, TopicPartition
 from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.impl.zookeeper.interface import ZooKeeperRequest
 from fencepost.impl.zookeeper.znodes import BadZnodeError
 from fencepost.traces.events import EventColumns, Name
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan import ClusterOptions, TopicOptions
 
 MILLISECOND = 1_000_000

@@ -1,7 +1,7 @@
 """An implementation error: a step of a core ended in an assertion, or in an exception that nobody expects.
 
 Owns what is recorded of it. Must not know who runs the core: hosts (sim/host.py) and drivers
-(runtime/driver.py) end the process, record the event, and go on without it.
+(runtime/core_driver.py) end the process, record the event, and go on without it.
 
 The process is gone with its step: nothing that the step wanted to send leaves. What it had recorded before it
 failed did happen inside of it, and is kept: an assertion about a state comes after the events that led there.

@@ -15,8 +15,8 @@ from typing import Self
 
 from attrs import define, field
 
-from fencepost.impl.core.files import FileSystem
-from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
+from fencepost.impl.core.file_system import FileSystem
+from fencepost.impl.log.checkpoint.leader_epoch_cache import LeaderEpochCache
 from fencepost.impl.log.checkpoint.log_checkpoints import (
     put_clean_shutdown_marker,
     read_offsets,

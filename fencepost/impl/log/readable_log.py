@@ -9,15 +9,15 @@ from types import TracebackType
 
 from attrs import define, field
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.impl.log.batch.record_batch import Record
-from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
+from fencepost.impl.log.checkpoint.leader_epoch_cache import LeaderEpochCache
 from fencepost.impl.log.index.index_file import CorruptIndexError
 from fencepost.impl.log.index.transaction_index import AbortedTransaction, aborted_between
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.producer.files import find_aborted_again
-from fencepost.impl.log.producer.state import ProducerState
+from fencepost.impl.log.producer.producer_state import ProducerState
+from fencepost.impl.log.producer.snapshot_files import find_aborted_again
 from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segment.segments import SegmentList
 from fencepost.traces.errors import FencepostError

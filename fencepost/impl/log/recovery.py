@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.batch.batch_file import Frame, checked_frames, chunks
 from fencepost.impl.log.batch.record_batch import CorruptBatchError
 from fencepost.impl.log.layout import (

@@ -22,15 +22,16 @@ from typing import Self
 
 from attrs import define, frozen
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.batch.header import BatchHeader, read_header, read_headers
 from fencepost.impl.log.batch.record_batch import CorruptBatchError, Damage, with_leader_fields
 from fencepost.impl.log.batch.stamping import with_append_time
 from fencepost.impl.log.checkpoint.epoch_recovery import restore_epochs
-from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
+from fencepost.impl.log.checkpoint.leader_epoch_cache import LeaderEpochCache
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.producer.files import (
+from fencepost.impl.log.producer.producer_state import ProducerState
+from fencepost.impl.log.producer.snapshot_files import (
     load_producers,
     marker_of,
     note_aborted,
@@ -39,7 +40,6 @@ from fencepost.impl.log.producer.files import (
     settle_aborted,
     write_snapshot,
 )
-from fencepost.impl.log.producer.state import ProducerState
 from fencepost.impl.log.readable_log import LogOfflineError, ReadableLog, offline_error
 from fencepost.impl.log.recovery import LogRecovery, create_segment, remove_all, remove_segment_files
 from fencepost.impl.log.segment.segment import Segment

@@ -11,7 +11,7 @@ from attrs import define, field
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.core.core_interface import SetTimer
 from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
-from fencepost.impl.log.producer.state import OutOfOrderSequenceError
+from fencepost.impl.log.producer.producer_state import OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import UnexpectedOffsetError
 from fencepost.impl.log.values import runs_in_batch
 from fencepost.impl.messages.broker_api import (

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.log.batch.header import CorruptBatchError, Damage, read_header, read_headers
-from fencepost.impl.log.producer.state import (
+from fencepost.impl.log.producer.producer_state import (
     InvalidProducerEpochError,
     NotTransactionalError,
     OutOfOrderSequenceError,
@@ -45,7 +45,7 @@ from fencepost.impl.replication.isr import InSyncReplicas
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.purgatory import DelayedFetch, DelayedProduce, Purgatory
 from fencepost.traces.events import Name
-from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 

@@ -16,7 +16,7 @@ from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.core.core_interface import Core
 from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.runtime.addresses import Address
-from fencepost.impl.runtime.driver import Driver, HostClock, Messenger
+from fencepost.impl.runtime.core_driver import Driver, HostClock, Messenger
 from fencepost.impl.runtime.network import Network
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Event

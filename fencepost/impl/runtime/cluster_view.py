@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from attrs import Factory, frozen
 
-from fencepost.impl.admin.cluster import ClusterTopics, read_cluster, read_states
+from fencepost.impl.admin.cluster_state import ClusterTopics, read_cluster, read_states
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Data, GetData

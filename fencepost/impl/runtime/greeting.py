@@ -20,7 +20,7 @@ from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages import transaction_api
 from fencepost.impl.messages.group_api import GroupRequest
 from fencepost.impl.runtime.codec import INT64, MalformedError
-from fencepost.impl.runtime.frames import PROTOCOL, framed
+from fencepost.impl.runtime.tcp_frames import PROTOCOL, framed
 from fencepost.traces.errors import EnvironmentError_
 
 CREDENTIALS = "credentials.json"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from fencepost.impl.runtime.codec import MalformedError
-from fencepost.impl.runtime.frames import LENGTH
+from fencepost.impl.runtime.tcp_frames import LENGTH
 
 MEBIBYTE = 1024 * 1024
 MAXIMUM_CLIENT_FRAME = 2 * MEBIBYTE

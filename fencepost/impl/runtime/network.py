@@ -21,14 +21,6 @@ from fencepost.impl.core.broker_context import FIRST_CLIENT, FIRST_WIRE_CLIENT
 from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.runtime.addresses import Address
 from fencepost.impl.runtime.codec import MalformedError, decode, encode
-from fencepost.impl.runtime.frames import (
-    MAXIMUM_FRAME,
-    MAXIMUM_GREETING,
-    client_of_greeting,
-    framed,
-    greeting,
-    read_frame,
-)
 from fencepost.impl.runtime.greeting import (
     Credentials,
     broker_greeting,
@@ -37,6 +29,14 @@ from fencepost.impl.runtime.greeting import (
     check_client,
 )
 from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME, MOST_UNFINISHED_BYTES, Intake
+from fencepost.impl.runtime.tcp_frames import (
+    MAXIMUM_FRAME,
+    MAXIMUM_GREETING,
+    client_of_greeting,
+    framed,
+    greeting,
+    read_frame,
+)
 
 LOG = logging.getLogger("fencepost.network")
 MAXIMUM_QUEUED_MESSAGES = 10_000

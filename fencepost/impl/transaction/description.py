@@ -12,10 +12,10 @@ from attrs import define, field
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.markers import TransactionMarkers
-from fencepost.impl.transaction.states import TransactionPhase
-from fencepost.impl.transaction.table import TransactionTable
 from fencepost.impl.transaction.transaction import Transaction
 from fencepost.impl.transaction.transaction_log import TransactionLog
+from fencepost.impl.transaction.transaction_states import TransactionPhase
+from fencepost.impl.transaction.transaction_table import TransactionTable
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 STATES = frozenset(phase.value for phase in TransactionPhase)

@@ -15,7 +15,7 @@ from attrs import define, field
 from fencepost.impl.coordinator.durable import Done, DurableAppends
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.log.batch.control_records import EndTransaction
-from fencepost.impl.log.producer.state import CoordinatorFencedError, InvalidProducerEpochError
+from fencepost.impl.log.producer.producer_state import CoordinatorFencedError, InvalidProducerEpochError
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnMarker, WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from fencepost.impl.replication.partition import Partition

@@ -17,10 +17,10 @@ from fencepost.impl.messages.transaction_api import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from fencepost.impl.transaction.states import TransactionPhase
-from fencepost.impl.transaction.table import TransactionTable
 from fencepost.impl.transaction.transaction import Transaction, Transit
 from fencepost.impl.transaction.transaction_log import TransactionLog
+from fencepost.impl.transaction.transaction_states import TransactionPhase
+from fencepost.impl.transaction.transaction_table import TransactionTable
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 REQUEST_TIMER, AGAIN_TIMER, COMPLETION_TIMER = (

@@ -10,8 +10,8 @@ from typing import Any
 from attrs import define, evolve
 
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.transaction.records import NO_EPOCH, NO_ID, NOT_STARTED, TransactionValue
-from fencepost.impl.transaction.states import BETWEEN, PREVIOUS, TransactionPhase
+from fencepost.impl.transaction.transaction_records import NO_EPOCH, NO_ID, NOT_STARTED, TransactionValue
+from fencepost.impl.transaction.transaction_states import BETWEEN, PREVIOUS, TransactionPhase
 
 LARGEST_EPOCH = (1 << 15) - 1
 EXHAUSTED = LARGEST_EPOCH - 1

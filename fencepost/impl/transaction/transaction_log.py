@@ -11,9 +11,9 @@ from attrs import define, field
 
 from fencepost.impl.coordinator.durable import Done, DurableAppends, KeyAndValue
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.transaction.records import encode_key, encode_value
-from fencepost.impl.transaction.table import TransactionTable
 from fencepost.impl.transaction.transaction import Transaction, Transit
+from fencepost.impl.transaction.transaction_records import encode_key, encode_value
+from fencepost.impl.transaction.transaction_table import TransactionTable
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Written = Callable[[ErrorCode], None]

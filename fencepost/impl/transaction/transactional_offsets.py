@@ -8,17 +8,17 @@ from functools import partial
 
 from attrs import define
 
-from fencepost.impl.coordinator.group import Group, StoredOffset
+from fencepost.impl.coordinator.committed_offsets import COMMIT_ERRORS, GroupOffsets
+from fencepost.impl.coordinator.consumer_group import Group, StoredOffset
 from fencepost.impl.coordinator.group_log import GroupLog
-from fencepost.impl.coordinator.offsets import COMMIT_ERRORS, GroupOffsets
-from fencepost.impl.coordinator.records import offset_records
-from fencepost.impl.coordinator.states import GroupPhase
-from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.coordinator.group_records import offset_records
+from fencepost.impl.coordinator.group_states import GroupPhase
+from fencepost.impl.coordinator.group_table import GroupTable
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from fencepost.impl.transaction.transaction import LARGEST_EPOCH
 from fencepost.impl.transaction.verification import Subject, TransactionVerification
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 

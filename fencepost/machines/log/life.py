@@ -12,7 +12,7 @@ from attrs import frozen
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.batch.record_batch import BatchHeader, Record, read_records
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.layout import CLEANER_OFFSETS, EPOCH_CHECKPOINT, LOG_STARTS, RECOVERY_POINTS

@@ -26,8 +26,8 @@ from attrs import define, field, frozen
 
 from fencepost.campaign.workers.results import Job, Orders, RunResult, Task
 from fencepost.campaign.workers.worker import Worker
+from fencepost.traces.canonical_rows import Rows
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.rows import Rows
 from fencepost.traces.sealing import write_part
 
 FOLDER = ".spark"

@@ -20,16 +20,16 @@ from attrs import frozen
 
 from fencepost.checkers.judges import CHECKS, LOG, Check
 from fencepost.checkers.kafka.extras import extras_of_table
-from fencepost.checkers.kafka.judge import applying
+from fencepost.checkers.kafka.kafka_judge import applying
 from fencepost.checkers.log.accounts import LogCounts, counts_of
 from fencepost.checkers.log.appends_and_reads import log_columns
 from fencepost.checkers.operation_columns import Array, columns_of_table
 from fencepost.checkers.unjudged import OF_EVENT, Data, data_of_tables
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.giant.rows import CODED, COLUMNS, Spread, own_batches
-from fencepost.mining.inputs.reading import known_event_rows
+from fencepost.mining.giant.giant_rows import CODED, COLUMNS, Spread, own_batches
+from fencepost.mining.inputs.split_reading import known_event_rows
 from fencepost.mining.inputs.ungrouped_parts import Giant, batches_of
-from fencepost.mining.judge import judge_tables
+from fencepost.mining.spark_judge import judge_tables
 from fencepost.model.lives import ENDING, used_again
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome

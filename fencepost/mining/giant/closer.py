@@ -14,14 +14,14 @@ import pyarrow as pa
 from attrs import frozen
 
 from fencepost.checkers.log.appends_and_reads import Appends, Reads, log_columns
+from fencepost.checkers.log.log_rules import Profile, rules_of
 from fencepost.checkers.log.ranges.around import Beside, Moments, Wanted, beside, concerning, in_question
 from fencepost.checkers.log.ranges.closer import MOST_KEPT, TOO_MANY, Looked, Source, look_closer
 from fencepost.checkers.log.ranges.holes import bounding
 from fencepost.checkers.log.ranges.partial import rows_of_group
-from fencepost.checkers.log.rules import Profile, rules_of
 from fencepost.checkers.operation_columns import Array, OperationColumns, columns_of_table
 from fencepost.mining.giant.fold import Decide, LogWork, soft_at
-from fencepost.mining.giant.rows import CODED, COLUMNS, LogKey, Spread, own_batches
+from fencepost.mining.giant.giant_rows import CODED, COLUMNS, LogKey, Spread, own_batches
 from fencepost.mining.inputs.ungrouped_parts import Giant
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.trace import Trace

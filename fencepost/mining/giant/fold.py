@@ -23,6 +23,7 @@ from attrs import frozen
 
 from fencepost.checkers.log.accounts import Totals, weakness
 from fencepost.checkers.log.appends_and_reads import NOT_ACKNOWLEDGED, log_columns
+from fencepost.checkers.log.log_rules import Profile, rules_of
 from fencepost.checkers.log.ranges.around import Wanted
 from fencepost.checkers.log.ranges.decide import Demands, RangeSummary, Soft, decide, ranges_of, soft_of
 from fencepost.checkers.log.ranges.partial import (
@@ -36,10 +37,9 @@ from fencepost.checkers.log.ranges.partial import (
 )
 from fencepost.checkers.log.ranges.slots import LONG_AGO
 from fencepost.checkers.log.ranges.verdict import reasons_of, sessions_in_question, twice, unread
-from fencepost.checkers.log.rules import Profile, rules_of
 from fencepost.checkers.operation_columns import Array, columns_of_table
+from fencepost.mining.giant.giant_rows import CODED, COLUMNS, LogKey, Spread, own_batches
 from fencepost.mining.giant.repeats import overlap, repeated_id, repeated_value
-from fencepost.mining.giant.rows import CODED, COLUMNS, LogKey, Spread, own_batches
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.ungrouped_parts import Giant
 from fencepost.traces.trace import Trace

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.checkers.log.appends_and_reads import Kind, log_columns
-from fencepost.checkers.log.group import sent_twice
+from fencepost.checkers.log.one_log import sent_twice
 from fencepost.checkers.log.ranges.partial import rows_of_group
 from fencepost.checkers.operation_columns import columns_of_table
-from fencepost.mining.giant.rows import COLUMNS, LogKey, Spread, own_batches
+from fencepost.mining.giant.giant_rows import COLUMNS, LogKey, Spread, own_batches
 from fencepost.mining.inputs.ungrouped_parts import Giant
 
 IDS_AT_ONCE = 1 << 24

@@ -28,16 +28,16 @@ from fencepost.mining.giant.checks import (
 )
 from fencepost.mining.giant.closer import look
 from fencepost.mining.giant.fold import judge_ranges
-from fencepost.mining.giant.rows import LogKey, Spread, own_batches
-from fencepost.mining.inputs.reading import FAULT_COLUMNS, headers_of, known_event_rows
+from fencepost.mining.giant.giant_rows import LogKey, Spread, own_batches
+from fencepost.mining.inputs.split_reading import FAULT_COLUMNS, headers_of, known_event_rows
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.inputs.ungrouped_parts import Giant
-from fencepost.mining.judge import Judged, Settings, faults_of
 from fencepost.mining.results.checkpoint import TaskResult, keep
-from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row
+from fencepost.mining.results.result_rows import Counts, ResultWriter, lost_row, quarantine_row
+from fencepost.mining.spark_judge import Judged, Settings, faults_of
 from fencepost.report.explain import explain
+from fencepost.traces.canonical_rows import trace_of
 from fencepost.traces.errors import TraceError
-from fencepost.traces.rows import trace_of
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.tables import Tables, rows_of_tables
 from fencepost.traces.trace import Trace

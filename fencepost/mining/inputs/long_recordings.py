@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 from attrs import define, evolve, field
 
+from fencepost.traces.canonical_rows import Rows, event_row, operation_row, trace_row
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.parquet.writer import FileWriter
 from fencepost.traces.parts import BEFORE, RETRIED, Place, parts_of, places_if_sent, places_of
-from fencepost.traces.rows import Rows, event_row, operation_row, trace_row
 from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import tables_of

@@ -19,9 +19,9 @@ from attrs import evolve
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from fencepost.mining.inputs.traces import FORMATS, Piece, Quarantined, pieces_of, read_piece
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.parquet.row_groups import read_group
-from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import SCHEMAS, Table
 from fencepost.traces.tables import tables_of
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from attrs import frozen
 
-from fencepost.mining.inputs.reading import sound_rows
+from fencepost.mining.inputs.split_reading import sound_rows
 from fencepost.mining.inputs.splits import Split, Unreadable, work_of
 from fencepost.mining.inputs.walk import Identity, Walk, identity
 from fencepost.traces import importers, jsonlines
+from fencepost.traces.canonical_rows import known_events, left_out_in_words, trace_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers import DEFAULT, Conventions
 from fencepost.traces.parts import is_recording, parts_of, read_recording
-from fencepost.traces.rows import known_events, left_out_in_words, trace_of
 from fencepost.traces.tables import place_of
 from fencepost.traces.trace import Trace
 

@@ -23,8 +23,8 @@ from attrs import field, frozen
 
 from fencepost.mining.inputs.history_files import HistoryFile
 from fencepost.mining.inputs.splits import Split, Unreadable
-from fencepost.mining.results.rows import Counts
-from fencepost.report.records import LogTotals
+from fencepost.mining.results.result_rows import Counts
+from fencepost.report.record_counts import LogTotals
 from fencepost.report.sample import Sample
 from fencepost.traces.errors import FencepostError
 

@@ -16,10 +16,10 @@ from fencepost.mining.inputs.history_files import HistoryFile
 from fencepost.mining.inputs.splits import Split
 from fencepost.report.explain import explain
 from fencepost.report.sample import Sample
+from fencepost.traces.canonical_rows import trace_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet.row_groups import RowGroup, read_group, read_tables
-from fencepost.traces.rows import trace_of
 from fencepost.traces.tables import only, traces_of_tables
 from fencepost.traces.trace import Trace
 

@@ -12,10 +12,10 @@ from attrs import Factory, asdict, frozen
 from fencepost.checkers.judges import LOG
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.splits import Unreadable
-from fencepost.mining.results.rows import DIMENSIONS, Counts, statistics_rows
+from fencepost.mining.results.result_rows import DIMENSIONS, Counts, statistics_rows
 from fencepost.mining.triage.bugs import Bugs
 from fencepost.mining.triage.since import Since
-from fencepost.report.records import LogTotals
+from fencepost.report.record_counts import LogTotals
 from fencepost.report.sample import Sample
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, strongest

@@ -19,7 +19,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from fencepost.checkers.verdict import Finding
-from fencepost.mining.triage.steps import CODE_OF, Ints, Steps
+from fencepost.mining.triage.event_steps import CODE_OF, Ints, Steps
 from fencepost.mining.triage.subjects import Detail, detail_of
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function

@@ -12,7 +12,7 @@ offsets and times, so that it is the same in each run of the same story:
     waited: A              instead of these three, where the last convicting event is a note of the run:
                            something never came
     waited for: A: E       what did not
-    convicts: W            an event or an operation of a certificate, as a step (steps.py)
+    convicts: W            an event or an operation of a certificate, as a step (event_steps.py)
     here: W                a step on the convicting partition up to the conviction
     between: W             a step between cause and effect (between.py); of several findings of the anomaly
                            that names the trace, of the one with the shortest window
@@ -34,7 +34,7 @@ from attrs import frozen
 from fencepost.checkers.invariants.stuck import reasons
 from fencepost.checkers.verdict import Finding, Verdict, by_rank
 from fencepost.mining.triage.between import Convicting, Story
-from fencepost.mining.triage.steps import CODE_OF, Steps, plain
+from fencepost.mining.triage.event_steps import CODE_OF, Steps, plain
 from fencepost.traces.diagnosis import diagnosis_of
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function

@@ -3,7 +3,8 @@
 Owns: which features there are and their words. Must not know: findings, groups, what a feature is evidence
 of.
 
-    step: W            a step of these words (steps.py) occurred, faults by kind and marks of the run among
+    step: W            a step of these words (event_steps.py) occurred, faults by kind and marks of the run
+    among
                        them
     then: A -> B       on one partition, or on one broker, B was among the next NEXT steps after A, within
                        WITHIN_NS
@@ -12,7 +13,7 @@ of.
     again: W           after the faults had ended, W occurred OFTEN times on one partition or broker
     together: K, L     faults of these kinds lasted at the same time
     operation: W       a client operation of this function, outcome, acks and error
-    answer: W          a client was answered so (answers.py)
+    answer: W          a client was answered so (answer_steps.py)
     option: O          an option of the plan that is not at its default
 """
 
@@ -24,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 from attrs import define, field, frozen
 
-from fencepost.mining.triage.answers import answers_of
-from fencepost.mining.triage.steps import CODE_OF, Ints, Steps, coded, in_order, joined, ranked
+from fencepost.mining.triage.answer_steps import answers_of
+from fencepost.mining.triage.event_steps import CODE_OF, Ints, Steps, coded, in_order, joined, ranked
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Plan

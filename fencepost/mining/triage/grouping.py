@@ -32,8 +32,8 @@ from fencepost.mining.triage.clusters import (
     space_of,
 )
 from fencepost.mining.triage.overrepresented import candidates, passing
-from fencepost.mining.triage.rows import ALL
 from fencepost.mining.triage.tables import Healthy, Row, parts_of, rows_of, size_of
+from fencepost.mining.triage.triage_rows import ALL
 from fencepost.mining.triage.weights import healthy_name
 
 NO_EVENTS = "these histories have no protocol events: only their operations were compared"

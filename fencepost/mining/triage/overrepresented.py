@@ -23,8 +23,8 @@ from math import erfc, log, sqrt
 from attrs import evolve, frozen
 
 from fencepost.mining.triage.bugs import Shared
-from fencepost.mining.triage.rows import ALL
 from fencepost.mining.triage.tables import Healthy
+from fencepost.mining.triage.triage_rows import ALL
 
 ALPHA = 0.01
 """Chance that any feature of any bug passes though none has to do with it."""

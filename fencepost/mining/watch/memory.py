@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from fencepost.checkers.log.streaming.merge import Moment
-from fencepost.checkers.log.streaming.state import to_bytes
+from fencepost.checkers.log.streaming.saved_stream import to_bytes
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.watch.read import WHOLE
 from fencepost.mining.watch.shard import LogUnderWay, Shard, ShardLimits
-from fencepost.mining.watch.transactions import WholeTrace
+from fencepost.mining.watch.watched_transactions import WholeTrace
+from fencepost.traces.canonical_rows import Row, Rows, operation_row, trace_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
-from fencepost.traces.rows import Row, Rows, operation_row, trace_of
 
 VERSION = 1
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from fencepost.mining.results.rows import RESULTS_VERSION, SCHEMAS
+from fencepost.mining.results.result_rows import RESULTS_VERSION, SCHEMAS
 from fencepost.traces.errors import FencepostError
 
 Table = Literal["findings", "logs", "quarantine", "verdicts"]

@@ -28,19 +28,19 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.transactions.streaming.window import JUDGED
 from fencepost.mining.inputs.contradictions import contradictions
-from fencepost.mining.inputs.reading import known_event_rows, sound, sound_rows, unread
+from fencepost.mining.inputs.split_reading import known_event_rows, sound, sound_rows, unread
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.inputs.walk import Walk, has_links, identity
-from fencepost.mining.results.rows import replay_command
+from fencepost.mining.results.result_rows import replay_command
 from fencepost.mining.watch_rows import form_of_row, packed, read_quickly, rows_form
 from fencepost.model.lives import ENDING, used_again
+from fencepost.traces.canonical_rows import Rows, rows_of, trace_of, trace_row
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.operations import Function, Operation, Position, Record
 from fencepost.traces.parquet.row_groups import groups_of, read_group
-from fencepost.traces.rows import Rows, rows_of, trace_of, trace_row
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.store import JOURNAL_FOLDER, part_at
 from fencepost.traces.tables import Tables, events_of_table, rows_of_tables, tables_of

@@ -13,19 +13,19 @@ import msgspec
 from attrs import Factory, define, field, frozen
 
 from fencepost.checkers.judges import under_profile
-from fencepost.checkers.log.rules import PROFILES
+from fencepost.checkers.log.log_rules import PROFILES
 from fencepost.checkers.log.streaming.merge import BEGINNING, END, Merge, Moment
-from fencepost.checkers.log.streaming.state import from_bytes
+from fencepost.checkers.log.streaming.saved_stream import from_bytes
 from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
 from fencepost.checkers.verdict import Decision, Finding
-from fencepost.mining.results.rows import finding_row
+from fencepost.mining.results.result_rows import finding_row
 from fencepost.mining.watch.read import SHARDS, Chunk, LogKey, logs_of, shard_of
 from fencepost.mining.watch_rows import unpacked
 from fencepost.report.commands import explaining
+from fencepost.traces.canonical_rows import Rows, trace_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.parts import BEFORE
-from fencepost.traces.rows import Rows, trace_of
 from fencepost.traces.trace import Trace
 
 RETRACTABLE = "skipped_offset"

@@ -23,7 +23,7 @@ import msgspec
 import pyarrow as pa
 
 from fencepost.checkers.judges import check_profile
-from fencepost.checkers.log.group import CHECK
+from fencepost.checkers.log.one_log import CHECK
 from fencepost.mining.inputs.walk import circles
 from fencepost.mining.spark.session import check_spark, session
 from fencepost.mining.watch.counts import MicroBatch, Watched, batch_of

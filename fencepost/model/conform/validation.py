@@ -13,10 +13,10 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from fencepost.model.conform.recorded import Recorded
+from fencepost.model.conform.recorded_events import Recorded
 from fencepost.model.tla import FOLDER
 from fencepost.model.tlc.result import RunOutcome, TlcResult
-from fencepost.model.tlc.run import OnProgress, RunOptions, Spec, check, private_folder
+from fencepost.model.tlc.tlc_run import OnProgress, RunOptions, Spec, check, private_folder
 from fencepost.model.tlc.values import show
 from fencepost.traces.errors import FencepostError
 

@@ -3,7 +3,7 @@
 Owns which requests a broker obeys, and a leader's changes of the ISR. Must not know how a controller decides.
 """
 
-from fencepost.model.controller.state import (
+from fencepost.model.controller.controller_state import (
     NONE,
     Constants,
     Host,
@@ -15,7 +15,7 @@ from fencepost.model.controller.state import (
     Sent,
     members,
 )
-from fencepost.model.explore.system import EnabledActions
+from fencepost.model.explore.transition_system import EnabledActions
 
 
 def deliver(

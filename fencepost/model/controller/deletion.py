@@ -13,7 +13,7 @@ any of them. Must not know how a controller elects, or how brokers handle its re
                         last
 """
 
-from fencepost.model.controller.state import (
+from fencepost.model.controller.controller_state import (
     INELIGIBLE,
     NO_PARTITION,
     NONE,
@@ -33,7 +33,7 @@ from fencepost.model.controller.state import (
     members,
 )
 from fencepost.model.controller.work import addressees, may_write, stopped
-from fencepost.model.explore.system import EnabledActions
+from fencepost.model.explore.transition_system import EnabledActions
 
 
 def ask(constants: Constants, admin: Admin) -> EnabledActions:

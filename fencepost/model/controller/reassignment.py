@@ -16,7 +16,7 @@ any of them. Must not know other elections, or how brokers handle the requests.
     8. remove_entry
 """
 
-from fencepost.model.controller.state import (
+from fencepost.model.controller.controller_state import (
     NONE,
     Admin,
     Constants,
@@ -35,7 +35,7 @@ from fencepost.model.controller.work import (
     under_way,
     with_message,
 )
-from fencepost.model.explore.system import Action, EnabledActions
+from fencepost.model.explore.transition_system import Action, EnabledActions
 
 
 def ask(constants: Constants, admin: Admin) -> EnabledActions:

@@ -4,8 +4,8 @@ Owns expiry, registration, crash, restart; the election of a controller and its 
 a controller in office.
 """
 
-from fencepost.model.controller.state import NONE, Constants, Control, Host, Membership, Replica
-from fencepost.model.explore.system import EnabledActions
+from fencepost.model.controller.controller_state import NONE, Constants, Control, Host, Membership, Replica
+from fencepost.model.explore.transition_system import EnabledActions
 
 RESIGNED = Control(NONE, (), 0)
 UNTOLD = Replica(NONE, NONE, NONE, NONE, 0, False)

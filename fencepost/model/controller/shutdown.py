@@ -12,8 +12,7 @@ know how a controller elects: work.py has the rule that a stopping broker may ne
                       it. The answer is negative while the broker leads as the only member of the ISR
 """
 
-from fencepost.model.controller.sessions import DOWN, RESIGNED, UNTOLD
-from fencepost.model.controller.state import (
+from fencepost.model.controller.controller_state import (
     NONE,
     Constants,
     Context,
@@ -24,8 +23,9 @@ from fencepost.model.controller.state import (
     Sent,
     Stopping,
 )
+from fencepost.model.controller.sessions import DOWN, RESIGNED, UNTOLD
 from fencepost.model.controller.work import has_to_write, with_message
-from fencepost.model.explore.system import EnabledActions
+from fencepost.model.explore.transition_system import EnabledActions
 
 
 def ask(constants: Constants, number: int, host: Host, stopping: Stopping) -> EnabledActions:

@@ -6,7 +6,7 @@ its requests.
 
 from collections.abc import Iterator
 
-from fencepost.model.controller.state import (
+from fencepost.model.controller.controller_state import (
     INELIGIBLE,
     NO_PARTITION,
     NONE,
@@ -24,7 +24,7 @@ from fencepost.model.controller.state import (
     Sent,
     members,
 )
-from fencepost.model.explore.system import Action, EnabledActions
+from fencepost.model.explore.transition_system import Action, EnabledActions
 
 
 def read(

@@ -3,7 +3,7 @@
 from fencepost.model.explore.breadth_first import After, fingerprint, render
 from fencepost.model.explore.explorer import explore
 from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.system import (
+from fencepost.model.explore.transition_system import (
     Action,
     ExplorationOutcome,
     Limits,

@@ -17,7 +17,7 @@ from typing import Any, Generic
 from attrs import define, field, frozen
 from msgspec.msgpack import Encoder
 
-from fencepost.model.explore.system import (
+from fencepost.model.explore.transition_system import (
     Action,
     ExplorationOutcome,
     Limits,

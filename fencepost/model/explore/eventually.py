@@ -17,7 +17,14 @@ from fencepost.model.explore.compiled import CHUNK, Broken, Exploration
 from fencepost.model.explore.memo import Numbers
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.explore.statements import Judge
-from fencepost.model.explore.system import Eventually, ExplorationOutcome, Limits, Part, State, Step
+from fencepost.model.explore.transition_system import (
+    Eventually,
+    ExplorationOutcome,
+    Limits,
+    Part,
+    State,
+    Step,
+)
 
 
 @frozen

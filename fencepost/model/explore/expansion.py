@@ -13,7 +13,7 @@ from numba import njit
 from fencepost.model.explore.memo import Chains, Numbers, Outcomes, Values, grown
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.explore.statements import Statements
-from fencepost.model.explore.system import Rule, State, Symmetry
+from fencepost.model.explore.transition_system import Rule, State, Symmetry
 
 NOTHING_BROKEN = -1
 

@@ -10,7 +10,7 @@ from attrs import evolve
 from fencepost.model.explore import breadth_first
 from fencepost.model.explore.breadth_first import After
 from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.system import ExplorationOutcome, Limits, Result, State, System
+from fencepost.model.explore.transition_system import ExplorationOutcome, Limits, Result, State, System
 from fencepost.traces.errors import FencepostError
 
 MOST_WORKERS = 64

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fencepost.model.explore.pairs import MOST_INNER, MOST_NODES, PairTable, find_or_add, inner_key
-from fencepost.model.explore.system import Action, Symmetry, Value
+from fencepost.model.explore.transition_system import Action, Symmetry, Value
 
 UNKNOWN = -1
 ASKED = -2

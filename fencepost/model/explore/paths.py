@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.system import Action, State, Step, Symmetry
+from fencepost.model.explore.transition_system import Action, State, Step, Symmetry
 
 
 def path_through(

@@ -19,7 +19,7 @@ from fencepost.model.explore.compiled import CHUNK, Broken, Exploration
 from fencepost.model.explore.expansion import NOTHING_BROKEN
 from fencepost.model.explore.memo import Numbers, grown
 from fencepost.model.explore.process import resident_bytes
-from fencepost.model.explore.system import State, Value
+from fencepost.model.explore.transition_system import State, Value
 
 CHUNKS_IN_ROUND = 8
 """Chunks that a worker expands before it hands over. Reason: long enough to hide the waiting, short enough

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Generic
 
-from fencepost.model.explore.system import Action, Eventually, Part, Rule, State, Symmetry, Value
+from fencepost.model.explore.transition_system import Action, Eventually, Part, Rule, State, Symmetry, Value
 
 
 def holds(part: Part, slots: Sequence[Any]) -> bool:

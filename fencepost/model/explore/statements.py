@@ -12,7 +12,7 @@ from attrs import define, field
 from numba import njit
 
 from fencepost.model.explore.memo import UNKNOWN, Chains, Flags, Numbers, Values, grown
-from fencepost.model.explore.system import Part, Value
+from fencepost.model.explore.transition_system import Part, Value
 
 
 @define

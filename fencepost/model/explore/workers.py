@@ -26,7 +26,7 @@ from fencepost.model.explore.process import resident_bytes
 from fencepost.model.explore.share import Report, Worker
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.explore.store import NO_STATE
-from fencepost.model.explore.system import (
+from fencepost.model.explore.transition_system import (
     ExplorationOutcome,
     Limits,
     Result,

@@ -6,9 +6,9 @@ the end of a rebalance, silent members, retention. Must not know which slots exi
 
 from typing import Any
 
-from fencepost.model.explore.system import EnabledActions
-from fencepost.model.group import coordinator as coordinator
-from fencepost.model.group.state import (
+from fencepost.model.explore.transition_system import EnabledActions
+from fencepost.model.group import coordinator_steps as coordinator
+from fencepost.model.group.group_state import (
     COMMIT,
     COMPLETING,
     DEAD,

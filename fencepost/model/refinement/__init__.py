@@ -29,10 +29,10 @@ from attrs import define, field
 
 from fencepost.model.refinement import decisions
 from fencepost.model.refinement.high_watermark import high_watermark
-from fencepost.model.refinement.log import appended, log_recovered, log_start, replica_log, truncated
+from fencepost.model.refinement.log_guards import appended, log_recovered, log_start, replica_log, truncated
 from fencepost.model.refinement.quorum import isr_updated, partition_state
+from fencepost.model.refinement.refinement_state import POWER_LOSS, Mismatch, PartitionState
 from fencepost.model.refinement.roles import became_follower, became_leader, broker_started, interrupted
-from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState
 from fencepost.traces.events import REPLICA_DELETED, Event, Name
 
 __all__ = ["ACTIONS", "STEPS_WITHOUT_LOGS", "Mismatch", "Refinement"]
@@ -50,7 +50,8 @@ ACTIONS: Mapping[Name, tuple[str, ...]] = {
     Name.FAULT_BEGAN: ("crash",),
     Name.REPLICA_LOG: ("the final state",),
 }
-"""The possible actions of model/replication/system.py for each event. Every other event changes nothing here
+"""The possible actions of model/replication/replication_system.py for each event. Every other event changes
+nothing here
 (a stutter), including those that move a log's start or compact it. The logs here keep all their records. A
 log that was fetched from a later start, or with the gaps of compaction, has unknown records there."""
 

@@ -11,7 +11,7 @@ judged from then on. A broker may report an ISR although its role was not unders
 """
 
 from fencepost.model.refinement.quorum import overwrites, skips_an_epoch
-from fencepost.model.refinement.state import Mismatch, PartitionState, QuorumState
+from fencepost.model.refinement.refinement_state import Mismatch, PartitionState, QuorumState
 from fencepost.model.replication import guards
 from fencepost.traces.events import Event
 

@@ -3,14 +3,14 @@
 Owns the guards of HIGH_WATERMARK. Must not know how logs reached their ends.
 """
 
-from fencepost.model.refinement.state import Mismatch, PartitionState, ReplicaView
-from fencepost.model.refinement.words import (
+from fencepost.model.refinement.mismatch_words import (
     above_end,
     ends_in_words,
     not_following,
     not_in_epoch,
     not_leading,
 )
+from fencepost.model.refinement.refinement_state import Mismatch, PartitionState, ReplicaView
 from fencepost.model.replication import guards
 from fencepost.traces.events import Event
 

@@ -3,8 +3,8 @@
 Owns the guards of PARTITION_STATE and ISR_UPDATED. Must not know logs beyond the ends that a leader may know.
 """
 
-from fencepost.model.refinement.state import Mismatch, PartitionState, QuorumState
-from fencepost.model.refinement.words import not_leading
+from fencepost.model.refinement.mismatch_words import not_leading
+from fencepost.model.refinement.refinement_state import Mismatch, PartitionState, QuorumState
 from fencepost.model.replication import guards
 from fencepost.traces.events import Event
 

@@ -3,8 +3,8 @@
 Owns the guards of BECAME_LEADER and BECAME_FOLLOWER. Must not know how ZooKeeper reached its state.
 """
 
-from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, Term
-from fencepost.model.refinement.words import above_end, ends_elsewhere
+from fencepost.model.refinement.mismatch_words import above_end, ends_elsewhere
+from fencepost.model.refinement.refinement_state import POWER_LOSS, Mismatch, PartitionState, Term
 from fencepost.model.replication import guards
 from fencepost.traces.events import Event
 

@@ -79,7 +79,7 @@
 (* is remembered while its process lives, so that an older request cannot  *)
 (* bring the replica back: Kafka has that from the order of a connection.  *)
 (*                                                                         *)
-(* The same system, written in Python, is fencepost/model/controller/system.py;   *)
+(* The same system, written in Python, is fencepost/model/controller/controller_system.py;   *)
 (* the two have the same states, and a test compares them.                 *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets

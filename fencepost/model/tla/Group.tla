@@ -58,7 +58,7 @@
 (* generation.  An offset is the number of its commit, in the order of     *)
 (* sending.  A removed group does not come back: that would be another.    *)
 (*                                                                         *)
-(* The same system, written in Python, is fencepost/model/group/system.py; the    *)
+(* The same system, written in Python, is fencepost/model/group/group_system.py; the    *)
 (* two have the same states, and a test compares them.                     *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets

@@ -53,7 +53,7 @@
 (* The guards that a recorded run is held against, too, are operators of   *)
 (* ReplicationGuards; see ReplicationTrace.                                *)
 (*                                                                         *)
-(* The same system, written in Python, is fencepost/model/replication/system.py;  *)
+(* The same system, written in Python, is fencepost/model/replication/replication_system.py;  *)
 (* the two have the same states, and a test compares them.                 *)
 (***************************************************************************)
 EXTENDS ReplicationGuards, Integers, Sequences, FiniteSets

@@ -1,16 +1,20 @@
 """The TLA+ twins of the models: where the modules are, and how their states and constants read in Python.
 
-Replication.tla, MCReplication.tla     the twin of model/replication/system.py; MCReplicationSmall.cfg,
+Replication.tla, MCReplication.tla     the twin of model/replication/replication_system.py;
+MCReplicationSmall.cfg,
                                        ...Medium.cfg, ...Large.cfg
 ReplicationGuards.tla                  when its actions are allowed; asked by Replication.tla and by
                                        ReplicationTrace.tla
 ReplicationTrace.tla, RecordedRuns.tla recorded runs compared with these guards (model/conform); the second is
                                        an example of what is generated
-Controller.tla, MCController.tla       the twin of model/controller/system.py; MCControllerSmall.cfg,
+Controller.tla, MCController.tla       the twin of model/controller/controller_system.py;
+MCControllerSmall.cfg,
                                        ...Medium.cfg, ...Large.cfg
-Group.tla, MCGroup.tla                 the twin of model/group/system.py; MCGroupSmall.cfg, ...Medium.cfg,
+Group.tla, MCGroup.tla                 the twin of model/group/group_system.py; MCGroupSmall.cfg,
+...Medium.cfg,
                                        ...Large.cfg
-Transaction.tla, MCTransaction.tla     the twin of model/transaction/system.py; MCTransactionSmall.cfg,
+Transaction.tla, MCTransaction.tla     the twin of model/transaction/transaction_system.py;
+MCTransactionSmall.cfg,
                                        ...Medium.cfg, ...Large.cfg
 """
 

@@ -1,4 +1,4 @@
-"""Constants and states of the controller model, between Python (controller/state.py) and TLA+
+"""Constants and states of the controller model, between Python (controller/controller_state.py) and TLA+
 (Controller.tla).
 
 Owns the one-to-one map. Must not know the transitions of either side.
@@ -7,7 +7,7 @@ Owns the one-to-one map. Must not know the transitions of either side.
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from fencepost.model.controller.state import (
+from fencepost.model.controller.controller_state import (
     NO_PARTITION,
     NONE,
     PHASES,

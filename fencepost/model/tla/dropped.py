@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from fencepost.model.replication.state import Constants
+from fencepost.model.replication.replication_state import Constants
 from fencepost.model.tla import files_of
 from fencepost.model.tla.replication import constants_to_tla
 from fencepost.model.tlc.result import TlcResult
-from fencepost.model.tlc.run import OnProgress, RunOptions, Spec, check, private_folder
+from fencepost.model.tlc.tlc_run import OnProgress, RunOptions, Spec, check, private_folder
 from fencepost.traces.errors import FencepostError
 
 STATEMENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

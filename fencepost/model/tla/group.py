@@ -1,4 +1,4 @@
-"""Constants and states of the group model, between Python (group/state.py) and TLA+ (Group.tla).
+"""Constants and states of the group model, between Python (group/group_state.py) and TLA+ (Group.tla).
 
 Owns the one-to-one map. Must not know the transitions of either side.
 """
@@ -6,8 +6,8 @@ Owns the one-to-one map. Must not know the transitions of either side.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fencepost.model.group.coordinator import new_group
-from fencepost.model.group.state import (
+from fencepost.model.group.coordinator_steps import new_group
+from fencepost.model.group.group_state import (
     COMMIT,
     EXPIRED,
     GROUP_STATES,

@@ -1,4 +1,4 @@
-"""Constants and states of the replication model, between Python (replication/state.py) and TLA+
+"""Constants and states of the replication model, between Python (replication/replication_state.py) and TLA+
 (Replication.tla).
 
 Owns the one-to-one map. Must not know the transitions of either side.
@@ -7,7 +7,7 @@ Owns the one-to-one map. Must not know the transitions of either side.
 from collections.abc import Mapping
 from typing import cast
 
-from fencepost.model.replication.state import Constants, Replica, ReplicationState
+from fencepost.model.replication.replication_state import Constants, Replica, ReplicationState
 from fencepost.model.tlc.values import Function, Value, as_value, show
 
 INVARIANTS: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""Constants and states of the transaction model, between Python (transaction/state.py) and TLA+
+"""Constants and states of the transaction model, between Python (transaction/transaction_state.py) and TLA+
 (Transaction.tla).
 
 Owns the one-to-one map. Must not know the transitions of either side.
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fencepost.model.tlc.values import Value, as_value, show
-from fencepost.model.transaction.state import (
+from fencepost.model.transaction.transaction_state import (
     ADD,
     END,
     FATES,

@@ -7,11 +7,11 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from fencepost.model.controller.state import Constants as ControllerConstants
-from fencepost.model.group.state import OF_GROUPS
-from fencepost.model.group.state import Constants as GroupConstants
-from fencepost.model.replication.state import Constants
-from fencepost.model.transaction.state import Constants as TransactionConstants
+from fencepost.model.controller.controller_state import Constants as ControllerConstants
+from fencepost.model.group.group_state import OF_GROUPS
+from fencepost.model.group.group_state import Constants as GroupConstants
+from fencepost.model.replication.replication_state import Constants
+from fencepost.model.transaction.transaction_state import Constants as TransactionConstants
 from fencepost.traces.protections import BY_NAME
 
 DATA_PATH_CONTROL = (

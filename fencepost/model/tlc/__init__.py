@@ -13,8 +13,8 @@ from fencepost.model.tlc.result import (
     Unread,
     Violation,
 )
-from fencepost.model.tlc.run import RunOptions, Spec, Walks, check, simulate
-from fencepost.model.tlc.states import read_dump
+from fencepost.model.tlc.tlc_run import RunOptions, Spec, Walks, check, simulate
+from fencepost.model.tlc.tlc_states import read_dump
 from fencepost.model.tlc.toolbox import find_toolbox
 from fencepost.model.tlc.values import (
     Function,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 from attrs import define, evolve, field
 
-from fencepost.model.tlc.frames import BUG, ERROR, WARNING, TlcMessage
 from fencepost.model.tlc.result import (
     ActionCoverage,
     Counterexample,
@@ -22,7 +21,8 @@ from fencepost.model.tlc.result import (
     TraceState,
     Violation,
 )
-from fencepost.model.tlc.states import read_trace_state, read_variables, split_action
+from fencepost.model.tlc.tlc_frames import BUG, ERROR, WARNING, TlcMessage
+from fencepost.model.tlc.tlc_states import read_trace_state, read_variables, split_action
 
 MOST_OUTPUT = 1_000
 """The most lines of the specification's output and of TLC's own unframed lines that are kept; the others are

@@ -4,9 +4,9 @@ Owns __transaction_state with its elections and loads, the coordinator's handlin
 Must not know which slots exist, or what producers do.
 """
 
-from fencepost.model.explore.system import EnabledActions
-from fencepost.model.transaction import leader, rules
-from fencepost.model.transaction.state import (
+from fencepost.model.explore.transition_system import EnabledActions
+from fencepost.model.transaction import leader, transaction_rules
+from fencepost.model.transaction.transaction_state import (
     ADD,
     BETWEEN,
     END,
@@ -95,7 +95,7 @@ def load(constants: Constants, epoch: int, journal: Journal, held: Held, markers
         value = value._replace(epoch=max(0, value.epoch - 1))
     sends = value.phase in ENDING and constants.keeps("go_on_with_ends")
     if sends:
-        markers = _with(markers, rules.marker_of(constants, value, epoch))
+        markers = _with(markers, transaction_rules.marker_of(constants, value, epoch))
     yield ("load", epoch), (Coordinator(value, 0, sends), markers)
 
 
@@ -132,7 +132,7 @@ def replicate(
     if held == () or journal.elected != epoch or not isinstance(value, Transaction):
         return
     if value.phase in ENDING:
-        markers = _with(markers, rules.marker_of(constants, value, epoch))
+        markers = _with(markers, transaction_rules.marker_of(constants, value, epoch))
     after = Coordinator(value, 0, value.phase in ENDING)
     yield ("replicate", epoch), (Journal(epoch, value, ()), after, markers, _decided(ghost, value))
 
@@ -160,9 +160,9 @@ def add(
         return
     asks = ADD if constants.version == 1 else PRODUCE
     for kind, transaction, request_epoch, partition, _ in producer.requests:
-        if kind != asks or not rules.is_of(constants, held.value, request_epoch):
+        if kind != asks or not transaction_rules.is_of(constants, held.value, request_epoch):
             continue
-        after = rules.with_partition(constants, held.value, partition)
+        after = transaction_rules.with_partition(constants, held.value, partition)
         if after is not None:
             yield ("add", number, epoch, transaction, partition), (journal._replace(tail=after),)
 
@@ -193,13 +193,13 @@ def end(
     if not isinstance(held, Coordinator) or not writes(epoch, journal, held):
         return
     for kind, transaction, request_epoch, commit, _ in producer.requests:
-        if kind != END or not rules.is_of(constants, held.value, request_epoch):
+        if kind != END or not transaction_rules.is_of(constants, held.value, request_epoch):
             continue
-        after = rules.ended(constants, held.value, commit=bool(commit))
+        after = transaction_rules.ended(constants, held.value, commit=bool(commit))
         if after is not None:
             sent = markers
             if not constants.keeps("decide_durably"):
-                sent = _with(markers, rules.marker_of(constants, after, epoch))
+                sent = _with(markers, transaction_rules.marker_of(constants, after, epoch))
             yield ("end", number, epoch, transaction, commit), (journal._replace(tail=after), sent)
 
 
@@ -230,7 +230,7 @@ def init(
             return
     elif producer.state != NEW or is_given(number, producer, value):
         return
-    after = rules.initialised(constants, value, number)
+    after = transaction_rules.initialised(constants, value, number)
     if after is not None:
         yield ("init", number, epoch), (journal._replace(tail=after),)
 
@@ -261,7 +261,7 @@ def time_out(constants: Constants, epoch: int, journal: Journal, held: Held) -> 
     if not isinstance(held, Coordinator) or not writes(epoch, journal, held):
         return
     if held.value.phase == ONGOING and held.value.epoch < constants.producer_epochs:
-        yield ("time_out", epoch), (journal._replace(tail=rules.aborted(constants, held.value)),)
+        yield ("time_out", epoch), (journal._replace(tail=transaction_rules.aborted(constants, held.value)),)
 
 
 # ---- markers
@@ -301,9 +301,9 @@ def mark(
     """
     if not isinstance(held, Coordinator) or not held.sending or journal.elected != epoch:
         return
-    if not rules.to_mark(constants, held.value) & ~held.marked & 1 << at:
+    if not transaction_rules.to_mark(constants, held.value) & ~held.marked & 1 << at:
         return
-    marker = rules.marker_of(constants, held.value, epoch)
+    marker = transaction_rules.marker_of(constants, held.value, epoch)
     has_it = held._replace(marked=held.marked | 1 << at)
     if leader.is_refused(constants, partition, marker):
         yield ("give_up", at, epoch), (held._replace(sending=False), partition, markers)
@@ -345,5 +345,5 @@ def complete(constants: Constants, epoch: int, journal: Journal, held: Held) -> 
     """
     if not isinstance(held, Coordinator) or not writes(epoch, journal, held) or not held.sending:
         return
-    if held.marked == rules.to_mark(constants, held.value):
-        yield ("complete", epoch), (journal._replace(tail=rules.completed(held.value)),)
+    if held.marked == transaction_rules.to_mark(constants, held.value):
+        yield ("complete", epoch), (journal._replace(tail=transaction_rules.completed(held.value)),)

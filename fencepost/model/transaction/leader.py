@@ -4,7 +4,7 @@ Owns sequence numbers, the epochs of batches and markers, and what readers are s
 coordinators or producers.
 """
 
-from fencepost.model.transaction.state import (
+from fencepost.model.transaction.transaction_state import (
     ABORTED,
     COMMITTED,
     NONE,

@@ -14,8 +14,8 @@ from attrs import evolve, frozen
 
 from fencepost.model.explore import ExplorationOutcome, explore
 from fencepost.model.explore.eventually import stays_possible
-from fencepost.model.transaction.state import Constants
-from fencepost.model.transaction.system import Transactions
+from fencepost.model.transaction.transaction_state import Constants
+from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.traces.protections import BY_NAME
 
 ASSUMED = ("no_late_end", "no_late_marker", "deposed_is_silent")

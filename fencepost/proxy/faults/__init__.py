@@ -11,11 +11,11 @@ docs/reference/request-faults.md has the grammar and the table of what a correct
 from fencepost.proxy.faults.allowed import may_answer, rows, why_illegal
 from fencepost.proxy.faults.answers import ALLOWED
 from fencepost.proxy.faults.drawing import Features, draw
-from fencepost.proxy.faults.engine import RequestFaults, Struck
 from fencepost.proxy.faults.fault import RequestFault, checked
+from fencepost.proxy.faults.fault_engine import RequestFaults, Struck
+from fencepost.proxy.faults.fault_words import parse, read_script, write_script
 from fencepost.proxy.faults.hook import FaultHook, events_of
 from fencepost.proxy.faults.verbs import SHAPES, VERBS
-from fencepost.proxy.faults.words import parse, read_script, write_script
 
 __all__ = [
     "ALLOWED",

@@ -1,6 +1,6 @@
 """What each verb does to a request and to its answer.
 
-Owns the verdicts. Must not know whether the fault strikes (engine.py).
+Owns the verdicts. Must not know whether the fault strikes (fault_engine.py).
 """
 
 import dataclasses

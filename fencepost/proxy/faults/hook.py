@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.proxy.faults.engine import RequestFaults, Struck
+from fencepost.proxy.faults.fault_engine import RequestFaults, Struck
 from fencepost.traces.events import Event, Name
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.hook import Verdict

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.proxy.faults.fault import RequestFault
-from fencepost.proxy.faults.records import RESHAPE, fetched, last_batch
+from fencepost.proxy.faults.odd_records import RESHAPE, fetched, last_batch
 from fencepost.proxy.faults.request import Asked, Carried
 from fencepost.proxy.faults.verbs import VERBS
 from fencepost.wire.error_answers import errors_in

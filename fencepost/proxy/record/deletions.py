@@ -12,7 +12,7 @@ import msgspec
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.record.lines import Lines
 from fencepost.traces.events import DELETION_ANSWERED
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.wire.passing import error_name
 
 DELETE_TOPICS, DELETE_GROUPS, OFFSET_DELETE = 20, 42, 47

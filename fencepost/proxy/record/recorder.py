@@ -21,11 +21,11 @@ from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
 from fencepost.proxy.record.deletions import DELETE_GROUPS, DELETE_TOPICS, OFFSET_DELETE, deleted
 from fencepost.proxy.record.earlier import NOBODY, Earlier
-from fencepost.proxy.record.groups import Groups
 from fencepost.proxy.record.lines import MOST_IN_ROW, Lines
 from fencepost.proxy.record.note import Note
 from fencepost.proxy.record.polls import Polls
-from fencepost.proxy.record.transactions import Transactions
+from fencepost.proxy.record.proxied_groups import Groups
+from fencepost.proxy.record.proxied_transactions import Transactions
 from fencepost.proxy.record.values import Values
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.passing import api_name, error_name

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field, frozen
 
-from fencepost.proxy.cluster import Address
+from fencepost.proxy.proxied_cluster import Address
 from fencepost.traces.errors import EnvironmentError_
 
 LOG = logging.getLogger("fencepost.proxy")

@@ -234,7 +234,7 @@ class FaultKind:
     end: Callable[[SimulatedHit], object] = nothing
     # How it begins and ends in a real system; None: no real system of ours can do it.
     real: Real | None = None
-    # An operator's request (administration.py): it hits no broker and lasts no time.
+    # An operator's request (operator_requests.py): it hits no broker and lasts no time.
     ask: Ask | None = None
     # Whether the broker is down during the fault.
     stops: bool = False

@@ -9,7 +9,7 @@ from functools import partial
 from attrs import evolve
 
 from fencepost.run.faults.kind import FaultKind, Reach, Real, RealHit, SimulatedHit, there_and_back
-from fencepost.run.faults.links import LinkFault, RealLinks
+from fencepost.run.faults.link_faults import LinkFault, RealLinks
 from fencepost.systems.system import Pair, links_of_system, requests_of_system
 
 LATE_REQUESTS, BROKEN_REQUEST = "late_requests", "broken_request"

@@ -9,10 +9,10 @@ operators ask for are in files of their own.
 from collections.abc import Mapping
 from functools import partial
 
-from fencepost.run.faults.administration import ADMINISTRATION
 from fencepost.run.faults.clocks import TIME_FAULTS
 from fencepost.run.faults.kind import FaultKind, Reach, Real, RealHit, SimulatedHit, there_and_back
-from fencepost.run.faults.links import LINK_FAULTS, LinkFault, RealCut, RealLinks
+from fencepost.run.faults.link_faults import LINK_FAULTS, LinkFault, RealCut, RealLinks
+from fencepost.run.faults.operator_requests import ADMINISTRATION
 from fencepost.run.faults.requests import OUTSIDE_FAULTS
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.zookeeper import ZOOKEEPER_NODE

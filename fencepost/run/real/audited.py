@@ -1,7 +1,7 @@
 """Copies of the brokers' directories after a run, read into its trace.
 
 Owns that copies are read and not the files that brokers go on with. Must not know what becomes an event
-(run/files.py).
+(run/files_at_end.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import frozen
 
 from fencepost.audit.survey import AuditRequest
-from fencepost.run.files import LEFT_OUT, FilesAtEnd, mark
+from fencepost.run.files_at_end import LEFT_OUT, FilesAtEnd, mark
 from fencepost.run.real.copies import copy_directories
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation

@@ -21,7 +21,8 @@ from fencepost.traces.trace import Claims, LossRange
 
 
 class Election(Protocol):
-    """A change of leader: recorded by the cluster itself (systems/apache_kafka/inside/elections.py), or seen
+    """A change of leader: recorded by the cluster itself (systems/apache_kafka/inside/unclean_elections.py),
+    or seen
     from outside (observer.py)."""
 
     @property

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
-from fencepost.systems.apache_kafka.inside.elections import Election, elections_of
 from fencepost.systems.apache_kafka.inside.together import Window, events_inside, sources_of
+from fencepost.systems.apache_kafka.inside.unclean_elections import Election, elections_of
 from fencepost.systems.system import System
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event

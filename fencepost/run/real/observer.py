@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 
 from fencepost.impl.messages.broker_api import PartitionMetadata
 from fencepost.record.observed_state import Key, ObservedState
-from fencepost.run.real.asking import Asking
+from fencepost.run.real.broker_questions import Asking
 from fencepost.traces.events import Event, Name
 
 LOOK_S = 0.04

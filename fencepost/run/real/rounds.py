@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from attrs import define, evolve, field
 
+from fencepost.asked.broker_connections import Links
 from fencepost.asked.kafka import WireAsker
-from fencepost.asked.links import Links
 from fencepost.run.real.record import RealRecord
 from fencepost.run.rounds import Rounds
 from fencepost.wire.client import Address

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 from attrs import define, field
 
-from fencepost.run.simulated.cluster import FaultyCluster
+from fencepost.run.simulated.cluster_of_run import FaultyCluster
 from fencepost.traces.decoding import from_json
 from fencepost.traces.diagnosis import (
     Belief,

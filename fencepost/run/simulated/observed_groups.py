@@ -21,7 +21,7 @@ from collections.abc import Iterable
 import msgspec
 from attrs import define, evolve, field
 
-from fencepost.impl.coordinator.group import name_in
+from fencepost.impl.coordinator.consumer_group import name_in
 from fencepost.run.faults.clocks import TIME_FAULTS
 from fencepost.traces.events import OFFSET_DELETED, Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome

@@ -3,11 +3,11 @@
 from attrs import define, field
 
 from fencepost.asked.simulated import SimulatedAsker
-from fencepost.run.members import Members
+from fencepost.run.group_processes import Members
 from fencepost.run.rounds import Rounds
-from fencepost.run.simulated.cluster import FaultyCluster
+from fencepost.run.simulated.cluster_of_run import FaultyCluster
 from fencepost.sim.scheduler import MILLISECOND
-from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 
 LONGEST_MS = 60_000
 """Bound of the last round: brokers that run answer within milliseconds, the others are given up."""

@@ -20,23 +20,23 @@ from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Children, GetChildren
 from fencepost.record.claims import derive_claims
-from fencepost.run.files import FilesAtEnd
-from fencepost.run.members import uses_groups
-from fencepost.run.queues import Queues, undecided
-from fencepost.run.simulated.cluster import FaultyCluster
+from fencepost.run.files_at_end import FilesAtEnd
+from fencepost.run.group_processes import uses_groups
+from fencepost.run.operation_queues import Queues, undecided
+from fencepost.run.simulated.cluster_of_run import FaultyCluster
 from fencepost.run.simulated.diagnosis import diagnose
-from fencepost.run.simulated.members import SimulatedMembers
 from fencepost.run.simulated.observed_groups import with_group_facts
 from fencepost.run.simulated.rounds import SimulatedRounds
+from fencepost.run.simulated.simulated_members import SimulatedMembers
 from fencepost.run.story import Story, at_once, reader_of
 from fencepost.sim.scheduler import MILLISECOND
+from fencepost.traces.canonical_rows import Rows, rows_of
 from fencepost.traces.digest import digest_of_rows
 from fencepost.traces.events import Name
-from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
-from fencepost.traces.rows import Rows, rows_of
 from fencepost.traces.trace import Trace
 
 SETUP_MS = 60_000

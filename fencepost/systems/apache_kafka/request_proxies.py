@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from attrs import define, field
 
-from fencepost.proxy.cluster import Address
 from fencepost.proxy.faults import FaultHook, RequestFault, RequestFaults, Struck
+from fencepost.proxy.proxied_cluster import Address
 from fencepost.proxy.server.listener import Proxy, trace_time
 from fencepost.systems.loop_thread import LoopThread
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from attrs import define, field
 
-from fencepost.impl.runtime.files import RealFile, RealFiles
+from fencepost.impl.runtime.real_file_system import RealFile, RealFiles
 from fencepost.sim.disk import Disk, OpenFile, PowerLossReport, RottenBit
 from fencepost.sim.disk_faults import DiskCall, input_output_error
 from fencepost.systems.system import UnsupportedError

@@ -18,7 +18,7 @@ from fencepost.torture.abilities.comparison import (
     compare,
     records,
 )
-from fencepost.torture.driver import Command, Driver
+from fencepost.torture.driver_process import Command, Driver
 from fencepost.torture.protocol import encoded
 from fencepost.torture.truth import Entry, read_log
 

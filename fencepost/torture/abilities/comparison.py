@@ -6,7 +6,7 @@ Owns what is compared: key, value, headers, time and order. Must not know driver
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fencepost.torture.driver import Command
+from fencepost.torture.driver_process import Command
 from fencepost.torture.protocol import decoded
 from fencepost.torture.truth import Entry
 

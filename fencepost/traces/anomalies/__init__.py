@@ -3,17 +3,19 @@
 Judges name their findings by this table only. When several anomalies hold for one trace, the one with the
 lowest `rank` is the trace's name: shrinking keeps *that* anomaly.
 
-Rows are in files by family: cluster.py (brokers, controllers, replicas, files), control.py (ISR,
-assignments, deletions), liveness.py (what must come true), logs.py (one log), clients.py (consumers,
+Rows are in files by family: cluster_anomalies.py (brokers, controllers, replicas, files),
+control_anomalies.py (ISR,
+assignments, deletions), liveness_anomalies.py (what must come true), log_anomalies.py (one log),
+client_anomalies.py (consumers,
 producers, groups, models).
 """
 
 from fencepost.traces.anomalies.anomaly import Anomaly
-from fencepost.traces.anomalies.clients import CLIENTS
-from fencepost.traces.anomalies.cluster import CLUSTER
-from fencepost.traces.anomalies.control import CONTROL
-from fencepost.traces.anomalies.liveness import LIVENESS
-from fencepost.traces.anomalies.logs import LOGS
+from fencepost.traces.anomalies.client_anomalies import CLIENTS
+from fencepost.traces.anomalies.cluster_anomalies import CLUSTER
+from fencepost.traces.anomalies.control_anomalies import CONTROL
+from fencepost.traces.anomalies.liveness_anomalies import LIVENESS
+from fencepost.traces.anomalies.log_anomalies import LOGS
 
 __all__ = ["ANOMALIES", "BY_NAME", "Anomaly", "first_by_rank"]
 

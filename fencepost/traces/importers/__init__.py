@@ -9,12 +9,12 @@ from pathlib import Path
 from fencepost.traces.errors import TraceError, unknown_name
 from fencepost.traces.importers.conventions import DEFAULT, ORDERS, Conventions, Tell, silent
 from fencepost.traces.importers.entries import Pairing, unique_values
+from fencepost.traces.importers.entry_places import numbers_of
 from fencepost.traces.importers.formats import FORMATS, SUFFIXES, Format, looks_foreign, recognised
 from fencepost.traces.importers.jepsen_folder import check_text, history_of
 from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
 from fencepost.traces.importers.keyed import by_key
 from fencepost.traces.importers.order import in_order
-from fencepost.traces.importers.places import numbers_of
 from fencepost.traces.importers.window import Window
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace

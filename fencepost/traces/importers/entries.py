@@ -17,8 +17,8 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.edn import readable
+from fencepost.traces.importers.entry_places import Entry, Process, place_of
 from fencepost.traces.importers.order import Ordered
-from fencepost.traces.importers.places import Entry, Process, place_of
 from fencepost.traces.operations import Function, Operation, Outcome
 
 ANSWERS = frozenset(

@@ -19,9 +19,9 @@ from attrs import define, evolve, field, frozen
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.conventions import Conventions, Tell
 from fencepost.traces.importers.edn import readable
+from fencepost.traces.importers.entry_places import Entry, Process, numbers_of, place_of
 from fencepost.traces.importers.kafka_rows import Asked, Expansion
 from fencepost.traces.importers.order import in_order
-from fencepost.traces.importers.places import Entry, Process, numbers_of, place_of
 from fencepost.traces.operations import Function, Operation, Outcome
 
 FUNCTIONS = ("assign", "crash", "poll", "send", "subscribe", "txn")

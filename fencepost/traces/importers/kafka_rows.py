@@ -11,7 +11,7 @@ import msgspec
 from attrs import define, field
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.importers.places import is_integer
+from fencepost.traces.importers.entry_places import is_integer
 from fencepost.traces.operations import (
     ACKS_ALL,
     ACKS_NONE,

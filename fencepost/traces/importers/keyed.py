@@ -18,7 +18,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.conventions import Conventions, Tell
 from fencepost.traces.importers.edn import KeyedPair
 from fencepost.traces.importers.entries import ASKS_NOTHING, HistoryEntry, key_text
-from fencepost.traces.importers.places import is_integer
+from fencepost.traces.importers.entry_places import is_integer
 
 NOT_KEYED = "--not-keyed takes all values as they are"
 _NOTHING_ASKED = frozenset(function.value for function in ASKS_NOTHING)

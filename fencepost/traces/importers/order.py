@@ -17,7 +17,7 @@ from attrs import frozen
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.conventions import Conventions, Tell
-from fencepost.traces.importers.places import Entry, Process
+from fencepost.traces.importers.entry_places import Entry, Process
 
 BY_FILE = "--order file takes the order of the file"
 

@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.conventions import Tell
-from fencepost.traces.importers.places import is_integer
+from fencepost.traces.importers.entry_places import is_integer
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome, Record
 
 SUCCESS, ERROR, DATA = "producer_send_success", "producer_send_error", "record_data"

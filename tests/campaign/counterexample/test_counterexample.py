@@ -14,10 +14,10 @@ from fencepost.campaign.counterexample.story import read_counterexample, story_o
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.cli import run as fencepost
-from fencepost.cli.model.tlc.words import as_dict
-from fencepost.model.explore.system import Step
-from fencepost.model.replication.state import Constants
-from fencepost.model.replication.system import Replication
+from fencepost.cli.model.tlc.tlc_words import as_dict
+from fencepost.model.explore.transition_system import Step
+from fencepost.model.replication.replication_state import Constants
+from fencepost.model.replication.replication_system import Replication
 from fencepost.model.tla.dropped import shortest_counterexample
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError

@@ -15,11 +15,11 @@ from pathlib import Path
 from attrs import evolve
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.traces.canonical_rows import Rows, rows_of
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import Plan
-from fencepost.traces.rows import Rows, rows_of
 from fencepost.traces.trace import Trace
 
 SHOWN = {

@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from fencepost import forking
-from fencepost.campaign.driver.driver import Campaign, drive, is_rechecked
+from fencepost.campaign.driver.campaign_driver import Campaign, drive, is_rechecked
 from fencepost.campaign.driver.ledger import VERDICTS
 from fencepost.campaign.workers.results import Job
 from fencepost.traces.errors import ExitCode, FencepostError

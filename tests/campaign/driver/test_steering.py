@@ -10,7 +10,7 @@ from attrs import evolve
 
 from fencepost import forking
 from fencepost.campaign.driver import steering
-from fencepost.campaign.driver.driver import Campaign, drive
+from fencepost.campaign.driver.campaign_driver import Campaign, drive
 from fencepost.campaign.driver.steering import Steering
 from fencepost.campaign.swarm.mark_weights import marks_possible
 from fencepost.campaign.swarm.profiles import PROFILES

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 import pytest
 from attrs import define, evolve
 
-from fencepost.campaign.shrink.cluster import cluster_passes, topic_of
 from fencepost.campaign.shrink.lists import leave_out
 from fencepost.campaign.shrink.options import deviations, with_defaults
 from fencepost.campaign.shrink.oracle import InProcess, OutOfTimeError, Target, target_of
 from fencepost.campaign.shrink.shrink import shrink
+from fencepost.campaign.shrink.smaller_cluster import cluster_passes, topic_of
 from fencepost.campaign.shrink.text import short_plan, write_plan
 from fencepost.campaign.shrink.times import earlier, rounded, rounder
 from fencepost.campaign.shrink.workers import Workers

@@ -23,7 +23,7 @@ from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.real_worker import checked
 from fencepost.campaign.workers.results import Job
 from fencepost.proxy.faults import parse
-from fencepost.run.faults.administration import named
+from fencepost.run.faults.operator_requests import named
 from fencepost.run.faults.requests import BROKEN_REQUEST, LATE_REQUESTS
 from fencepost.run.faults.roles import parse_role
 from fencepost.run.faults.table import FAULTS, REAL_FAULTS

@@ -12,7 +12,7 @@ from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.subset import SCHEDULES, subset_of
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.sim.randomness import Randomness
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 
 EVERYTHING = PROFILES["everything"]
 

@@ -5,10 +5,11 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.exactly_once import judge_table, judge_trace, judge_traces, places
-from fencepost.checkers.exactly_once.places import Named, places_of, sources_of
+from fencepost.checkers.exactly_once import judge_table, judge_trace, judge_traces
+from fencepost.checkers.exactly_once import log_places as places
+from fencepost.checkers.exactly_once.log_places import Named, places_of, sources_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.operations import Function, Outcome, Position, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Claims, LossRange
 from tests.checkers import lab

@@ -6,9 +6,9 @@ from group_histories import append, commit, fetch, trace
 from test_group_anomalies import ALLOWED, CASES
 
 from fencepost.checkers import judges
-from fencepost.checkers.groups.judge import judge_table
+from fencepost.checkers.groups.groups_judge import judge_table
 from fencepost.checkers.verdict import Decision
-from fencepost.traces.rows import rows_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.tables import tables_of
 
 

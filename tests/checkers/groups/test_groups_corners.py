@@ -5,7 +5,7 @@ import pytest
 from attrs import evolve
 from group_histories import append, commit, fetch, got, join, told, trace
 
-from fencepost.checkers.groups import group_facts, judge, judge_trace
+from fencepost.checkers.groups import group_facts, groups_judge, judge_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Position
 from fencepost.traces.trace import Trace
@@ -216,7 +216,7 @@ def test_a_lower_commit_may_have_come_later_by_the_clocks(uncertainty: int, conv
 def test_what_is_not_decided_is_unknown_with_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule: a partition whose search met its limit leaves the verdict open, and is named; a finding elsewhere
     stands."""
-    monkeypatch.setattr(judge, "exact", lambda history, group, partition: (None, "too long"))
+    monkeypatch.setattr(groups_judge, "exact", lambda history, group, partition: (None, "too long"))
     verdict = judge_trace(trace(commit(1, "m1", 1, 5), fetch(2, 5)))
     assert (verdict.decision, verdict.reason) == (Decision.UNKNOWN, "t-0 of group g: too long")
     assert judge_trace(trace(commit(1, "m1", 1, 5), fetch(2, 4))).decision is Decision.ILLEGAL

@@ -7,10 +7,10 @@ import pytest
 from attrs import evolve
 from kafka_random import random_history
 
-from fencepost.checkers.kafka import judge_traces, kafka_columns_of_traces, measure_columns, producers
+from fencepost.checkers.kafka import judge_traces, kafka_columns_of_traces, measure_columns, send_order
 from fencepost.checkers.kafka.consumers import steps_of
 from fencepost.checkers.kafka.extras import extras_of_traces
-from fencepost.checkers.kafka.judge import applies
+from fencepost.checkers.kafka.kafka_judge import applies
 from fencepost.checkers.kafka.placements import placements_of
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.trace import Trace
@@ -71,6 +71,6 @@ def test_what_is_said_of_consumers_and_producers_stays(begin: int) -> None:
 def test_a_planted_fault_changes_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule: a check that takes no producer at its word differs on some seed."""
     monkeypatch.setattr(
-        producers, "may_be_first", lambda operations, extras: np.ones(len(operations.op_id), np.bool_)
+        send_order, "may_be_first", lambda operations, extras: np.ones(len(operations.op_id), np.bool_)
     )
     assert differences("kafka", said, range(60))

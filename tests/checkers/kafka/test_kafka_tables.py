@@ -5,12 +5,12 @@ from attrs import evolve
 from test_kafka_anomalies import ALLOWED, CASES
 
 from fencepost.checkers import judges
-from fencepost.checkers.kafka import judge as kafka_judge
+from fencepost.checkers.kafka import kafka_judge as kafka_judge
 from fencepost.checkers.kafka.extras import Extras
 from fencepost.checkers.kafka.relations import KafkaColumns, kafka_columns
 from fencepost.checkers.operation_columns import OperationColumns
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.operations import Function
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from tests.checkers import lab
 

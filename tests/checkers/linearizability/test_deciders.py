@@ -15,19 +15,19 @@ from lin_unambiguous import NAMES, unambiguous
 from fencepost.checkers.linearizability import judge_counted
 from fencepost.checkers.linearizability.deciders import (
     decide,
-    lists,
-    locks,
-    queues,
-    registers,
-    sets,
-    texts,
+    list_decider,
+    lock_decider,
+    queue_decider,
+    register_decider,
+    set_decider,
+    text_decider,
     zones,
 )
-from fencepost.checkers.linearizability.engine import SearchAnswer, search
 from fencepost.checkers.linearizability.history import arrays_of, split
+from fencepost.checkers.linearizability.interned_steps import Table
 from fencepost.checkers.linearizability.limits import Guard, SearchLimits
 from fencepost.checkers.linearizability.screen import screened
-from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.linearizability.search_engine import SearchAnswer, search
 from fencepost.checkers.models import model_named
 from fencepost.checkers.models.registers import Register
 from fencepost.checkers.verdict import Decision
@@ -265,50 +265,55 @@ def _first_only(found, root, count, makers, gets) -> None:
     found.chains[root].readers[0] += gets
 
 
-_holds_of = locks.holds_of
+_holds_of = lock_decider.holds_of
 
 
 def _never_released(part):
     """Every hold is taken to last for ever."""
     holds = _holds_of(part)
-    return None if holds is None else [locks.Hold(hold.acquire, -1) for hold in holds]
+    return None if holds is None else [lock_decider.Hold(hold.acquire, -1) for hold in holds]
 
 
 FAULTS = [
-    ("register", registers, "in_turn", _nothing),
+    ("register", register_decider, "in_turn", _nothing),
     ("register", zones.ZoneCluster, "add", _late_last),
     ("register", zones, "zones_apart", _only_forward),
     ("register", zones, "zones_apart", _ends_exclude),
-    ("register", registers, "_mark_needed", lambda values: values.needed.update(values.makers)),
-    ("cas-register", registers, "_unmade", lambda *_: zones.LEGAL),
-    ("cas-register", registers, "_taken_twice", lambda *_: zones.LEGAL),
-    ("key-value", texts, "in_turn", _nothing),
-    ("key-value", texts, "conflict", lambda *_: zones.LEGAL),
-    ("key-value", texts, "_continued", _first_only),
-    ("key-value", texts.Texts, "taken_apart", lambda self, text, begin=0: []),
-    ("set", sets.Element, "changes_twice", lambda self: False),
-    ("set", sets.Element, "changes_once", lambda self, idle: False),
-    ("set", sets.Element, "can_answer", lambda self, op, changes: op >= 0),
-    ("queue", queues, "_too_early", lambda traffic: zones.LEGAL if _sent_late(traffic) else None),
-    ("queue", queues, "_overtaken", _nothing),
-    ("queue", queues, "_not_empty", _nothing),
-    ("unordered-queue", queues, "_twice", _nothing),
-    ("unordered-queue", queues, "_too_early", lambda traffic: zones.LEGAL if _sent_late(traffic) else None),
-    ("unordered-queue", queues, "_not_empty", _nothing),
+    ("register", register_decider, "_mark_needed", lambda values: values.needed.update(values.makers)),
+    ("cas-register", register_decider, "_unmade", lambda *_: zones.LEGAL),
+    ("cas-register", register_decider, "_taken_twice", lambda *_: zones.LEGAL),
+    ("key-value", text_decider, "in_turn", _nothing),
+    ("key-value", text_decider, "conflict", lambda *_: zones.LEGAL),
+    ("key-value", text_decider, "_continued", _first_only),
+    ("key-value", text_decider.Texts, "taken_apart", lambda self, text, begin=0: []),
+    ("set", set_decider.Element, "changes_twice", lambda self: False),
+    ("set", set_decider.Element, "changes_once", lambda self, idle: False),
+    ("set", set_decider.Element, "can_answer", lambda self, op, changes: op >= 0),
+    ("queue", queue_decider, "_too_early", lambda traffic: zones.LEGAL if _sent_late(traffic) else None),
+    ("queue", queue_decider, "_overtaken", _nothing),
+    ("queue", queue_decider, "_not_empty", _nothing),
+    ("unordered-queue", queue_decider, "_twice", _nothing),
     (
-        "at-least-once-queue",
-        queues,
+        "unordered-queue",
+        queue_decider,
         "_too_early",
         lambda traffic: zones.LEGAL if _sent_late(traffic) else None,
     ),
-    ("at-least-once-queue", queues, "_not_empty", _nothing),
-    ("at-least-once-queue", queues.Traffic, "gone", lambda self, value: zones.NEVER),
-    ("map", registers, "in_turn", _nothing),
-    ("append-only-list", lists, "in_turn", _nothing),
-    ("append-only-list", lists, "_not_its_beginning", _nothing),
-    ("semaphore", locks, "holds_of", _never_released),
+    ("unordered-queue", queue_decider, "_not_empty", _nothing),
+    (
+        "at-least-once-queue",
+        queue_decider,
+        "_too_early",
+        lambda traffic: zones.LEGAL if _sent_late(traffic) else None,
+    ),
+    ("at-least-once-queue", queue_decider, "_not_empty", _nothing),
+    ("at-least-once-queue", queue_decider.Traffic, "gone", lambda self, value: zones.NEVER),
+    ("map", register_decider, "in_turn", _nothing),
+    ("append-only-list", list_decider, "in_turn", _nothing),
+    ("append-only-list", list_decider, "_not_its_beginning", _nothing),
+    ("semaphore", lock_decider, "holds_of", _never_released),
     ("mutex", zones, "zones_apart", _nothing),
-    ("fenced-lock", locks, "in_turn", _nothing),
+    ("fenced-lock", lock_decider, "in_turn", _nothing),
 ]
 
 

@@ -9,10 +9,10 @@ from attrs import evolve
 from lin_exhaustive import linearizable
 from lin_histories import DRAW, history, model_of, opened
 
-from fencepost.checkers.linearizability import engine, explain, judge, judge_counted
+from fencepost.checkers.linearizability import explain, judge_counted, linearizability_judge, search_engine
 from fencepost.checkers.linearizability.history import arrays_of, split, with_relaxed
+from fencepost.checkers.linearizability.interned_steps import Table
 from fencepost.checkers.linearizability.limits import Guard, SearchLimits
-from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models import IMPOSSIBLE
 from fencepost.checkers.models.containers import Queue
 from fencepost.checkers.models.registers import UNSEEN, KeyValue
@@ -48,8 +48,8 @@ def sweep(name: str, seeds: range) -> tuple[int, int]:
             table.lens = model.lens([one.call for one in part])
             legal = (
                 legal
-                and engine.search(arrays_of(part, table), table, guard).answer
-                is not engine.SearchAnswer.ILLEGAL
+                and search_engine.search(arrays_of(part, table), table, guard).answer
+                is not search_engine.SearchAnswer.ILLEGAL
             )
         wrong += legal is not expected
         illegal += not expected
@@ -72,8 +72,8 @@ def test_the_order_found_is_one(name: str) -> None:
         for part in split(model, history(name, Random(f"order {name} {seed}"))).values():
             table = Table(model)
             arrays = arrays_of(part, table)
-            outcome = engine.search(arrays, table, Guard(SearchLimits()))
-            if outcome.answer is engine.SearchAnswer.LINEARIZABLE:
+            outcome = search_engine.search(arrays, table, Guard(SearchLimits()))
+            if outcome.answer is search_engine.SearchAnswer.LINEARIZABLE:
                 order, _ = explain.prefix_order(arrays, outcome, table)
                 state, latest = model.init(), -1
                 for op in order:
@@ -153,9 +153,9 @@ def _resets_forgotten(part, table):
 
 def test_the_differential_test_notices_forgotten_resets(monkeypatch) -> None:
     """An engine that foresees too much differs from the oracle somewhere."""
-    monkeypatch.setattr(judge, "arrays_of", _resets_forgotten)
+    monkeypatch.setattr(linearizability_judge, "arrays_of", _resets_forgotten)
     monkeypatch.setattr(
-        judge,
+        linearizability_judge,
         "explain",
         lambda arrays, _, table, __, name: explain.bare_finding(arrays.asked, table.model, name),
     )
@@ -170,9 +170,9 @@ def _puts_forgotten(part, table):
 
 def test_the_differential_test_notices_forgotten_puts(monkeypatch) -> None:
     """An engine that does not wait for a put differs from the oracle somewhere."""
-    monkeypatch.setattr(judge, "arrays_of", _puts_forgotten)
+    monkeypatch.setattr(linearizability_judge, "arrays_of", _puts_forgotten)
     monkeypatch.setattr(
-        judge,
+        linearizability_judge,
         "explain",
         lambda arrays, _, table, __, name: explain.bare_finding(arrays.asked, table.model, name),
     )
@@ -208,5 +208,5 @@ def _with(made, **changes):
 )
 def test_the_differential_test_notices_a_planted_fault(fault, monkeypatch) -> None:
     """An engine with one rule broken differs from the oracle somewhere."""
-    monkeypatch.setattr(judge, "arrays_of", fault)
+    monkeypatch.setattr(linearizability_judge, "arrays_of", fault)
     assert _noticed("cas-register")

@@ -8,9 +8,15 @@ from attrs import evolve
 
 from fencepost.checkers import compiled
 from fencepost.checkers.compiled import Kernels
-from fencepost.checkers.linearizability import SearchLimits, engine, judge, judge_counted, judge_trace
+from fencepost.checkers.linearizability import (
+    SearchLimits,
+    judge_counted,
+    judge_trace,
+    linearizability_judge,
+    search_engine,
+)
+from fencepost.checkers.linearizability.interned_steps import ModelError
 from fencepost.checkers.linearizability.limits import Guard
-from fencepost.checkers.linearizability.table import ModelError
 from fencepost.checkers.models import Model, model_named
 from fencepost.checkers.models.containers import Counter
 from fencepost.checkers.verdict import Decision
@@ -132,7 +138,7 @@ def test_a_limit_does_not_take_back_a_finding(monkeypatch) -> None:
         while True:
             time.sleep(0.001)
 
-    monkeypatch.setattr(judge, "explain", endless)
+    monkeypatch.setattr(linearizability_judge, "explain", endless)
     verdict = judge_trace(writes(3, last=99), model_named("counter"), SearchLimits(timeout_s=0.3))
     assert verdict.decision is Decision.ILLEGAL
     assert set(verdict.findings[0].operations) == {0, 1, 2, 3}
@@ -272,7 +278,7 @@ def test_no_limit_falls_into_the_import_of_the_compiler(monkeypatch: pytest.Monk
             return False
 
     monkeypatch.setattr(Guard, "stopped", noted)
-    monkeypatch.setattr(engine, "KERNELS", Asked())
+    monkeypatch.setattr(search_engine, "KERNELS", Asked())
     assert judge_trace(writes(2, last=3), model_named("counter")).decision is Decision.OK
     assert suspended and not suspended[-1]
 

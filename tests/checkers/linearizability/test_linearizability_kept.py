@@ -10,10 +10,10 @@ from attrs import evolve
 from lin_histories import DRAW, history, model_of
 from lin_unambiguous import NAMES, unambiguous
 
-from fencepost.checkers.linearizability import SearchLimits, judge, judge_counted
+from fencepost.checkers.linearizability import SearchLimits, judge_counted, linearizability_judge
 from fencepost.checkers.linearizability.deciders import decide
 from fencepost.checkers.linearizability.history import Asked, arrays_of, split
-from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.linearizability.interned_steps import Table
 from fencepost.checkers.models import Model
 from fencepost.traces.trace import Trace
 from tests.checkers.kept import differences, plain, words_of
@@ -72,6 +72,6 @@ def test_what_is_said_and_tried_stays(begin: int) -> None:
 def test_a_planted_fault_changes_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule: a search that never foresees a dead end tries more on some seed."""
     monkeypatch.setattr(
-        judge, "arrays_of", lambda part, table: evolve(arrays_of(part, table), foresees=False)
+        linearizability_judge, "arrays_of", lambda part, table: evolve(arrays_of(part, table), foresees=False)
     )
     assert differences("linearizability", said, range(30))

@@ -11,10 +11,10 @@ import pytest
 from attrs import evolve
 
 from fencepost.checkers.linearizability import explain, limits
-from fencepost.checkers.linearizability.engine import SearchAnswer, search
 from fencepost.checkers.linearizability.history import Asked, arrays_of, asked_of, relax, split, with_relaxed
+from fencepost.checkers.linearizability.interned_steps import SMALLEST, ModelError, Table
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
-from fencepost.checkers.linearizability.table import SMALLEST, ModelError, Table
+from fencepost.checkers.linearizability.search_engine import SearchAnswer, search
 from fencepost.checkers.models import IMPOSSIBLE, Call, Model, model_named
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.traces.errors import TraceError

@@ -8,7 +8,7 @@ from attrs import evolve
 from lin_histories import history
 from lin_unambiguous import unambiguous
 
-from fencepost.checkers.linearizability import judge, judge_counted
+from fencepost.checkers.linearizability import judge_counted, linearizability_judge
 from fencepost.checkers.linearizability.deciders import decide
 from fencepost.checkers.linearizability.history import split
 from fencepost.checkers.linearizability.screen import screened
@@ -86,7 +86,7 @@ def test_a_screened_history_is_judged_as_one_that_is_not(monkeypatch: pytest.Mon
         assert screened(MODEL, trace) is not None
         quick = judge_counted(trace, MODEL)
         with monkeypatch.context() as patched:
-            patched.setattr(judge, "screened", lambda *_: None)
+            patched.setattr(linearizability_judge, "screened", lambda *_: None)
             assert judge_counted(trace, MODEL) == quick
         decisions.add(quick.verdict.decision)
     assert decisions >= {Decision.OK, Decision.ILLEGAL}

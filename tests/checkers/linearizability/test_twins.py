@@ -12,7 +12,7 @@ from fencepost.checkers.models.leases import Lease
 from fencepost.checkers.models.lists import AppendOnlyList
 from fencepost.checkers.models.locks import Semaphore
 from fencepost.checkers.models.maps import Map
-from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
+from fencepost.checkers.models.queue_models import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation
 from tests.checkers import lab

@@ -8,8 +8,8 @@ from attrs import evolve
 from log_histories import append, judge_traces, loss, random_trace, read, trace, with_claims
 from log_special_histories import special_trace
 
-from fencepost.checkers.log import judge as judging
-from fencepost.checkers.log.rules import PROFILES
+from fencepost.checkers.log import log_judge as judging
+from fencepost.checkers.log.log_rules import PROFILES
 from fencepost.traces.trace import Trace
 
 

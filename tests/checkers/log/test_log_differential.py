@@ -14,9 +14,9 @@ from log_histories import judge_trace, judge_traces, random_trace, trace, with_c
 from log_pairs import INFINITE, TIMED, History, anomalies
 from log_special_histories import special_trace
 
-from fencepost.checkers.log import judge, judge_columns, log_columns, stream_trace
-from fencepost.checkers.log.judge import examine
-from fencepost.checkers.log.rules import rules_of
+from fencepost.checkers.log import judge_columns, log_columns, log_judge, stream_trace
+from fencepost.checkers.log.log_judge import examine
+from fencepost.checkers.log.log_rules import rules_of
 from fencepost.checkers.log.stacked import suspects
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision, Verdict
@@ -249,7 +249,7 @@ def test_streaming_misses_exactly_this(seed: int) -> None:
 
 def test_a_blind_stack_is_noticed(monkeypatch) -> None:
     """A judge that passes everything fails the differential test: the planted fault."""
-    monkeypatch.setattr(judge, "suspects", lambda columns, rules, groups: groups[:0])
+    monkeypatch.setattr(log_judge, "suspects", lambda columns, rules, groups: groups[:0])
     made = histories(7)
     assert any(not legal(t) for t in made)
     assert judge_columns(log_columns(columns_of_traces(made)), weak_is_ok=True) == []

@@ -11,8 +11,8 @@ from log_special_histories import special_trace
 from fencepost.checkers.log import judge_columns, log_columns
 from fencepost.checkers.log.appends_and_reads import LogColumns
 from fencepost.checkers.log.bounds import acknowledgements, appended, claimed_ends, shows
-from fencepost.checkers.log.group import group_of
-from fencepost.checkers.log.rules import PROFILES, Rules, rules_of
+from fencepost.checkers.log.log_rules import PROFILES, Rules, rules_of
+from fencepost.checkers.log.one_log import group_of
 from fencepost.checkers.log.streaming.streaming import stream_trace
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.trace import Trace
@@ -83,5 +83,7 @@ def test_what_is_said_of_a_log_stays(begin: int) -> None:
 
 def test_a_planted_fault_changes_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule: a judge that looks at no log alone differs on some seed."""
-    monkeypatch.setattr("fencepost.checkers.log.judge.suspects", lambda columns, rules, groups: groups[:0])
+    monkeypatch.setattr(
+        "fencepost.checkers.log.log_judge.suspects", lambda columns, rules, groups: groups[:0]
+    )
     assert differences("log", said, range(20))

@@ -12,10 +12,10 @@ from log_histories import append, judge_traces, random_trace, read, trace, with_
 from log_special_histories import special_trace
 
 from fencepost.checkers.log import LogColumns, log_columns, stacked
-from fencepost.checkers.log.group import group_of
 from fencepost.checkers.log.holes import accounted
-from fencepost.checkers.log.judge import examine
-from fencepost.checkers.log.rules import PROFILES, Rules, rules_of
+from fencepost.checkers.log.log_judge import examine
+from fencepost.checkers.log.log_rules import PROFILES, Rules, rules_of
+from fencepost.checkers.log.one_log import group_of
 from fencepost.checkers.log.stacked import convicted, stack_of, suspects
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision

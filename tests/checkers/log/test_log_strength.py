@@ -8,7 +8,7 @@ from log_histories import FAIL, append, loss, read, trace
 from log_strength import Strength
 from test_log_differential import SEEDS, histories, special_histories
 
-import fencepost.checkers.log.judge as judging
+import fencepost.checkers.log.log_judge as judging
 from fencepost.checkers.log import judge_trace, judge_traces, log_columns
 from fencepost.checkers.log.accounts import LogCounts, counts_of
 from fencepost.checkers.operation_columns import columns_of_traces

@@ -18,8 +18,8 @@ from test_log_stacked import columns_of, histories, small
 
 from fencepost.checkers.compiled import PLAIN, engine
 from fencepost.checkers.log import log_columns, witness
-from fencepost.checkers.log.judge import examine
-from fencepost.checkers.log.rules import PROFILES, rules_of
+from fencepost.checkers.log.log_judge import examine
+from fencepost.checkers.log.log_rules import PROFILES, rules_of
 from fencepost.checkers.log.witness import explained
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.operations import Function, Outcome

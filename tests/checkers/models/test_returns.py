@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fencepost.checkers.linearizability import judge_trace
-from fencepost.checkers.linearizability.table import ModelError
+from fencepost.checkers.linearizability.interned_steps import ModelError
 from fencepost.checkers.models import IMPOSSIBLE, Call, Model
 from fencepost.checkers.models.returns import forgets_return
 from fencepost.traces.operations import Function, Operation, Outcome

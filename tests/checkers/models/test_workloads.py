@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers.linearizability.asking import lacks_model, listed
+from fencepost.checkers.linearizability.applicable_models import lacks_model, listed
 from fencepost.checkers.models.workloads import WORKLOADS, workload_named
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.errors import FencepostError

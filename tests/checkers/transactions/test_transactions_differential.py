@@ -8,8 +8,8 @@ from transactions_naive import Naive
 
 from fencepost.checkers.compiled import COMPILED, PLAIN, engine
 from fencepost.checkers.transactions import cycles_of_trace, judge_table, judge_traces
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Claims, Trace
 from tests.checkers import lab

@@ -257,8 +257,8 @@ def test_an_unknown_event_costs_that_event(tmp_path, capsys) -> None:
 def test_a_stored_folder_with_an_unknown_event(tmp_path, capsys, monkeypatch) -> None:
     """The same of Parquet: `check` and mining leave the event out, name it, and judge the rest."""
     from fencepost.mining.inputs.splits import work_of
-    from fencepost.mining.judge import Settings, judge_split
-    from fencepost.mining.results.rows import Counts
+    from fencepost.mining.results.result_rows import Counts
+    from fencepost.mining.spark_judge import Settings, judge_split
     from fencepost.traces import events as vocabulary
     from fencepost.traces import jsonlines
     from fencepost.traces.sealing import seal

@@ -14,7 +14,7 @@ from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.log.values import foreign_id
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.traces import operations
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.trace import Trace

@@ -15,7 +15,7 @@ from fencepost.cli import run
 from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 
 BASE = f"{0:020d}"
 NAMES = (
@@ -172,7 +172,7 @@ def test_an_unreadable_file_of_many_is_left_out(fencepost, partition) -> None:
 
 def test_a_read_that_fails_is_told(fencepost, partition, monkeypatch) -> None:
     """A disk that gives EIO in the middle ends that file, not the dump."""
-    from fencepost.cli.log.files import RealSource
+    from fencepost.cli.log.log_files import RealSource
 
     honest = RealSource.read_at
 

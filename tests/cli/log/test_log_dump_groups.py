@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fencepost.impl.coordinator.records import (
+from fencepost.impl.coordinator.group_records import (
     GroupKey,
     GroupValue,
     MemberValue,
@@ -17,7 +17,7 @@ from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages.consumer_protocol import encode_assignment
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 
 KEY = TopicPartition("orders", 3)
 

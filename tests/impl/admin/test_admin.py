@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.impl.admin.cluster import AdminError, read_cluster
+from fencepost.impl.admin.cluster_state import AdminError, read_cluster
 from fencepost.impl.admin.reassignment import (
     ReassignmentProgress,
     decode_reassignment,
@@ -16,7 +16,7 @@ from fencepost.impl.admin.reassignment import (
     generate,
     verify,
 )
-from fencepost.impl.admin.topics import add_partitions, create_topic
+from fencepost.impl.admin.topic_administration import add_partitions, create_topic
 from fencepost.impl.controller.placement import ReplicationFactorError
 from fencepost.impl.core.procedures import Pipelined
 from fencepost.impl.messages.topic_partition import TopicPartition

@@ -6,7 +6,7 @@ from typing import Any
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.fetch import ConsumedRecord
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.core_interface import (
     CancelTimer,
     Complete,

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from fencepost.impl.client.client import FETCH_BYTES_PER_RECORD, MAX_ATTEMPTS, Client
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.core_interface import (
     CancelTimer,
     Complete,

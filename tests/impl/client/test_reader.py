@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.reader import make_reader
 from fencepost.impl.core.core_interface import (
     CancelTimer,

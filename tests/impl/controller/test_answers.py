@@ -15,8 +15,8 @@ from controller_lab import (
 )
 from impl_lab import T0, Lab
 
+from fencepost.impl.controller.legal_transitions import ReplicaPhase
 from fencepost.impl.controller.listeners import replicas_stopped
-from fencepost.impl.controller.machines import ReplicaPhase
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import StopReplicaRequest

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from impl_lab import MILLISECOND, T0, Lab
 
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.controller.machines import PartitionPhase
+from fencepost.impl.controller.legal_transitions import PartitionPhase
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.impl.controller.channels import Channels
-from fencepost.impl.controller.machines import (
+from fencepost.impl.controller.legal_transitions import (
     PARTITION_TRANSITIONS,
     REPLICA_TRANSITIONS,
     PartitionPhase,
     ReplicaPhase,
 )
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
 from fencepost.impl.core.broker_context import BrokerContext

@@ -18,11 +18,11 @@ from controller_lab import (
 )
 from impl_lab import T0, Lab
 
-from fencepost.impl.controller.machines import ReplicaPhase
+from fencepost.impl.controller.legal_transitions import ReplicaPhase
 from fencepost.impl.log.layout import DOOMED
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import EPOCH_DURING_DELETE, TopicPartition
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Delete, SetData
 from fencepost.traces.events import Name

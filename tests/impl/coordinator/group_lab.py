@@ -5,11 +5,11 @@ from typing import Any
 from impl_lab import Lab
 
 from fencepost.impl.broker.broker import Broker
-from fencepost.impl.coordinator.group import Group
+from fencepost.impl.coordinator.consumer_group import Group
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Name
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.plan import GroupOptions, TopicOptions
 
 OFFSETS = TopicPartition(OFFSETS_TOPIC, 0)

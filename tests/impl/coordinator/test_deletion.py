@@ -7,14 +7,14 @@ import pytest
 from attrs import evolve
 from group_lab import T0, T1, Asked, GroupLab
 
-from fencepost.impl.coordinator.offsets import EXPIRY_TIMER, GroupOffsets
+from fencepost.impl.coordinator.committed_offsets import EXPIRY_TIMER, GroupOffsets
 from fencepost.impl.core.core_interface import TimerFired
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.consumer_protocol import Subscription, encode_subscription
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.run.simulated.observed_groups import GroupFacts
 from fencepost.traces.events import OFFSET_DELETED, Name
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import ErrorCode
 
 E = ErrorCode

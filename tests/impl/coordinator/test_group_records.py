@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fencepost.impl.coordinator.records import (
+from fencepost.impl.coordinator.group_records import (
     GroupKey,
     GroupValue,
     MemberValue,

@@ -7,7 +7,7 @@ from group_lab import REBALANCE_MS, SESSION_MS, GroupLab
 from msgspec import structs
 
 from fencepost.impl.coordinator.group_log import GroupLog
-from fencepost.impl.coordinator.states import GROUP_TRANSITIONS, GroupPhase
+from fencepost.impl.coordinator.group_states import GROUP_TRANSITIONS, GroupPhase
 from fencepost.traces.outcomes import ErrorCode
 
 NONE = ErrorCode.NONE

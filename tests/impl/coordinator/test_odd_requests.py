@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from group_lab import OFFSETS, T0, GroupLab
 
-from fencepost.impl.coordinator.records import LONGEST_STRING
+from fencepost.impl.coordinator.group_records import LONGEST_STRING
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode

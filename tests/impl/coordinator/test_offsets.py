@@ -3,13 +3,13 @@ removed by retention."""
 
 from group_lab import OFFSETS, T0, T1, GroupLab
 
-from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER
+from fencepost.impl.coordinator.group_loading import LOAD_TIMER, UNLOAD_TIMER
 from fencepost.impl.log.batch.record_batch import read_records
 from fencepost.impl.messages.group_api import OffsetCommitRequest
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
 from fencepost.traces.events import Name
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import GroupOptions, TopicOptions
 

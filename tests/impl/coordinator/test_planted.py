@@ -5,14 +5,14 @@ import pytest
 from attrs import evolve
 from group_lab import REBALANCE_MS, SESSION_MS, GroupLab
 
-from fencepost.bugs.groups.members import (
+from fencepost.bugs.groups.static_member_bugs import (
     KeepsFormerTimeouts,
     ReplacesOnlyWhenStable,
     WaitsForTheAssignment,
 )
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.coordinator.membership import GroupMembership
-from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.coordinator.group_states import GroupPhase
+from fencepost.impl.coordinator.member_requests import GroupMembership
 
 
 def lab_with(part: type) -> GroupLab:

@@ -5,7 +5,7 @@ from pathlib import Path
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.core_interface import AskZooKeeper, ZooKeeperReplied
 from fencepost.impl.core.procedures import Pipelined, Procedures
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.impl.zookeeper.interface import Data, Failed, GetData, Reply, Stat, ZooKeeperError
 from fencepost.traces.plan import ClusterOptions
 

@@ -4,7 +4,7 @@ import pytest
 from log_lab import T, batch, disk_of, fill, open_log, options, records, values
 
 from fencepost.impl.log.batch.header import CorruptBatchError, read_headers
-from fencepost.impl.log.producer.state import InvalidProducerEpochError, OutOfOrderSequenceError
+from fencepost.impl.log.producer.producer_state import InvalidProducerEpochError, OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import UnexpectedOffsetError
 
 

@@ -7,7 +7,7 @@ from fencepost.impl.log.batch.control_records import EndTransaction, end_transac
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.index.transaction_index import AbortedTransaction
 from fencepost.impl.log.layout import TRANSACTION_INDEX
-from fencepost.impl.log.producer.files import find_aborted_again
+from fencepost.impl.log.producer.snapshot_files import find_aborted_again
 from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
 from fencepost.sim.disk_faults import DiskCall
 

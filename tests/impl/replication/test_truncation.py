@@ -5,7 +5,7 @@ from impl_lab import Lab
 from impl_moves import TWO, ask_anew, replicate, take_over
 
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
+from fencepost.impl.log.checkpoint.leader_epoch_cache import LeaderEpochCache
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.events import Name

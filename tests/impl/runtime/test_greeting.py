@@ -9,7 +9,6 @@ import pytest
 
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.runtime.codec import encode
-from fencepost.impl.runtime.frames import PROTOCOL, framed, greeting
 from fencepost.impl.runtime.greeting import (
     CREDENTIALS,
     Credentials,
@@ -18,6 +17,7 @@ from fencepost.impl.runtime.greeting import (
     read_credentials,
 )
 from fencepost.impl.runtime.network import Network
+from fencepost.impl.runtime.tcp_frames import PROTOCOL, framed, greeting
 from fencepost.systems.node import parse_arguments
 from fencepost.traces.errors import EnvironmentError_
 

@@ -15,9 +15,9 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.impl.runtime import network as network_module
 from fencepost.impl.runtime.codec import encode
-from fencepost.impl.runtime.frames import framed, greeting
 from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME, MEBIBYTE, MOST_UNFINISHED_BYTES, Intake
 from fencepost.impl.runtime.network import Network
+from fencepost.impl.runtime.tcp_frames import framed, greeting
 from fencepost.traces.outcomes import ErrorCode
 
 HOST, SOON_S = "127.0.0.1", 300

@@ -17,10 +17,10 @@ from fencepost.impl.messages.broker_api import (
     TopicPartition,
 )
 from fencepost.impl.runtime.codec import encode
-from fencepost.impl.runtime.frames import framed, greeting, read_frame
 from fencepost.impl.runtime.greeting import Credentials, broker_greeting
 from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME
 from fencepost.impl.runtime.network import Network
+from fencepost.impl.runtime.tcp_frames import framed, greeting, read_frame
 from fencepost.traces.outcomes import ErrorCode
 
 HOST, SOON_S = "127.0.0.1", 300

@@ -10,8 +10,8 @@ from fencepost.impl.messages import group_api
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.impl.messages.broker_api import ProduceRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.transaction.states import TransactionPhase
 from fencepost.impl.transaction.transaction import EXHAUSTED
+from fencepost.impl.transaction.transaction_states import TransactionPhase
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 

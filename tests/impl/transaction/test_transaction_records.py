@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.transaction.records import (
+from fencepost.impl.transaction.transaction_records import (
     TransactionValue,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
 )
-from fencepost.impl.transaction.states import NUMBERS, PREVIOUS, TransactionPhase
+from fencepost.impl.transaction.transaction_states import NUMBERS, PREVIOUS, TransactionPhase
 
 VALUE = TransactionValue(
     producer_id=7,

@@ -6,10 +6,10 @@ import pytest
 from attrs import evolve
 from transaction_lab import OFFSETS, OUT, TransactionLab
 
-from fencepost.bugs.transactions.offsets import DeletesWhatCounts
+from fencepost.bugs.transactions.transaction_offset_bugs import DeletesWhatCounts
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.coordinator.offsets import GroupOffsets
+from fencepost.impl.coordinator.committed_offsets import GroupOffsets
 from fencepost.impl.messages import group_api
 from fencepost.traces.events import OFFSET_DELETED, Name
 from fencepost.traces.outcomes import ErrorCode

@@ -11,7 +11,7 @@ from fencepost.impl.messages import broker_api, group_api
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.transaction import Transaction
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC, STATE_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan import GroupOptions, TopicOptions, TransactionOptions
 
 STATE, OFFSETS, OUT = (

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.driver.driver import Campaign, drive
+from fencepost.campaign.driver.campaign_driver import Campaign, drive
 from fencepost.campaign.driver.ledger import Ledger
 from fencepost.campaign.workers.results import CampaignResult, Job, RunResult, Task
 from fencepost.cli import run
-from fencepost.mining.campaign import driver
-from fencepost.mining.campaign.driver import drive_on_spark
+from fencepost.mining.campaign import spark_campaign
+from fencepost.mining.campaign.spark_campaign import drive_on_spark
 from fencepost.mining.campaign.tasks import FOLDER, Chunk, ChunkOrders, run_chunk, take_over, verdicts_of
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
 from fencepost.traces.store import TraceStore
@@ -53,7 +53,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CampaignResul
     return out, drive(Campaign(seeds=SEEDS, job=JOB, out=out, recheck_one_in=8))
 
 
-class DiesOnce(driver._RunChunks):
+class DiesOnce(spark_campaign._RunChunks):
     """The worker of one chunk dies by SIGKILL when all of it is written, before Spark hears of it."""
 
     def __call__(self, chunks):
@@ -73,9 +73,11 @@ def test_a_campaign_on_spark_equals_the_local_one_though_a_task_dies(
 ) -> None:
     """Runs, digests, verdicts and result are the local driver's; the chunk whose worker died after writing is
     there once."""
-    monkeypatch.setattr(driver, "_RunChunks", DiesOnce)
+    monkeypatch.setattr(spark_campaign, "_RunChunks", DiesOnce)
     died = []
-    monkeypatch.setattr(driver.shutil, "rmtree", lambda path, **_: died.append((path / "died").exists()))
+    monkeypatch.setattr(
+        spark_campaign.shutil, "rmtree", lambda path, **_: died.append((path / "died").exists())
+    )
     out, seen = tmp_path / "out", []
     result = drive_on_spark(
         Campaign(seeds=SEEDS, job=JOB, out=out, recheck_one_in=8),
@@ -116,7 +118,7 @@ def test_an_interrupted_campaign_goes_on_with_either_engine(local, tmp_path: Pat
 @pytest.mark.spark
 def test_a_task_that_always_fails_is_told(tmp_path: Path, spark, monkeypatch) -> None:
     """A folder that cannot be written to is one sentence, after as many attempts as a task has."""
-    begin = driver._begin
+    begin = spark_campaign._begin
 
     def in_the_way(*arguments):
         sitting, left = begin(*arguments)
@@ -124,7 +126,7 @@ def test_a_task_that_always_fails_is_told(tmp_path: Path, spark, monkeypatch) ->
         (tmp_path / "out" / "traces").touch()
         return sitting, left
 
-    monkeypatch.setattr(driver, "_begin", in_the_way)
+    monkeypatch.setattr(spark_campaign, "_begin", in_the_way)
     with pytest.raises(EnvironmentError_, match="expected every task to end, saw NotADirectoryError"):
         drive_on_spark(Campaign(seeds=range(1), out=tmp_path / "out"), spark=spark)
 
@@ -211,7 +213,7 @@ def test_the_command_line_chooses_the_engine(
         asked.append((campaign.seeds, campaign.out, campaign.job.bugs, master))
         return CampaignResult(seeds=3, finished=3, anomalies={"lost_write": 1}, failing=((1, "lost_write"),))
 
-    monkeypatch.setattr(driver, "drive_on_spark", drive_there)
+    monkeypatch.setattr(spark_campaign, "drive_on_spark", drive_there)
     command = [
         "campaign",
         "--seeds",
@@ -239,9 +241,9 @@ def test_a_repeat_with_another_digest_is_told(orders: ChunkOrders, monkeypatch) 
             seen[result.seed] = result.digest
             yield (evolve(result, digest="another") if result.seed == 21 else result).to_json()
 
-    monkeypatch.setattr(driver, "_job", repeat)
+    monkeypatch.setattr(spark_campaign, "_job", repeat)
     kept = Ledger.open(orders.out)
-    sitting = driver._Sitting(
+    sitting = spark_campaign._Sitting(
         campaign=Campaign(seeds=range(20, 22), job=JOB, out=orders.out, recheck_one_in=1),
         store=TraceStore.open(orders.out),
         ledger=kept,

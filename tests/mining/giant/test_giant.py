@@ -24,12 +24,12 @@ from fencepost.mining.giant.verdict import Judging, task_result
 from fencepost.mining.inputs import regroup, ungrouped_parts
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.splits import work_of
-from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import mine
-from fencepost.report.records import MOST_LOST, LogReport, LogTotals
+from fencepost.mining.spark_judge import Settings, judge_splits
+from fencepost.report.record_counts import MOST_LOST, LogReport, LogTotals
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Outcome
-from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import TABLES
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore, part_at

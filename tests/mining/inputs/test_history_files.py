@@ -14,9 +14,9 @@ from fencepost.checkers.models import model_named
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.history_files import told_apart
 from fencepost.mining.inputs.splits import work_of
-from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import mine
 from fencepost.mining.model_check import MODEL_CHECK, ModelQuestion
+from fencepost.mining.spark_judge import Settings, judge_splits
 from fencepost.traces import jsonlines
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.importers import import_file

@@ -6,8 +6,8 @@ import pytest
 
 from fencepost.mining.inputs.source import HistorySource
 from fencepost.traces import jsonlines
+from fencepost.traces.canonical_rows import OPERATION_COLUMNS, operation_row
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.rows import OPERATION_COLUMNS, operation_row
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.store import TraceStore
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from campaign_digests import digests
 
-from fencepost.campaign.driver.driver import Campaign, drive
+from fencepost.campaign.driver.campaign_driver import Campaign, drive
 from fencepost.campaign.workers.results import Job
 from fencepost.mining.mine import mine
-from fencepost.mining.results.rows import RESULTS
+from fencepost.mining.results.result_rows import RESULTS
 from fencepost.mining.spark.package import Packaged, package
 
 pytestmark = [
@@ -271,14 +271,14 @@ def test_spark_submit_mines_on_a_cluster_through_the_archive_though_processes_di
         done = tmp_path / "out" / ".work" / "done"
         until(lambda: any(done.glob("*.json")) or driver.poll() is not None, "a task")
         assert driver.poll() is None, (tmp_path / "told").read_text()
-        killed(cluster, "mining/judge")
+        killed(cluster, "mining/spark_judge")
         assert driver.wait(LIMIT_S) == 1, (tmp_path / "told").read_text()  # findings
     finally:
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
     assert results(tmp_path / "out") == results(tmp_path / "local")
-    assert imported(cluster, "mining/judge").count(True) >= 2
+    assert imported(cluster, "mining/spark_judge").count(True) >= 2
 
 
 def test_a_campaign_runs_on_the_executors_of_a_cluster(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.mining.spark import engine, session
+from fencepost.mining.spark import session, spark_engine
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 
@@ -174,9 +174,9 @@ def test_minings_own_session_spares_the_second_compiler(master: str | None, monk
         asked.append((of, settings, source))
         yield None
 
-    monkeypatch.setattr(engine, "session", begun)
-    monkeypatch.setattr(engine, "run_tasks", lambda *_, **__: [])
-    with engine.Engine(master) as running:
+    monkeypatch.setattr(spark_engine, "session", begun)
+    monkeypatch.setattr(spark_engine, "run_tasks", lambda *_, **__: [])
+    with spark_engine.Engine(master) as running:
         running.run([1], list, None)
     assert asked == [(master, {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}, False)]
 
@@ -184,7 +184,7 @@ def test_minings_own_session_spares_the_second_compiler(master: str | None, monk
 @pytest.mark.spark
 def test_a_session_that_is_there_already_is_used_and_goes_on(spark) -> None:
     """A notebook has a session: mining without `spark=` runs in it and does not stop it."""
-    with engine.Engine("local[1]") as running:
+    with spark_engine.Engine("local[1]") as running:
         assert running.run([1], list, None) == [1]
     with session.session("local[1]", settings={"spark.sql.shuffle.partitions": "7"}) as same:
         assert same.sparkContext is spark.sparkContext

@@ -1,16 +1,16 @@
-"""`mining/triage/answers.py`: what clients were answered, related to what was known."""
+"""`mining/triage/answer_steps.py`: what clients were answered, related to what was known."""
 
 from typing import Any
 
 import numpy as np
 from attrs import evolve
 
-from fencepost.mining.triage.answers import ABORTED, BELOW, OLDER, OPEN, SHARED, UNDONE
+from fencepost.mining.triage.answer_steps import ABORTED, BELOW, OLDER, OPEN, SHARED, UNDONE
+from fencepost.mining.triage.event_steps import steps_of
 from fencepost.mining.triage.features import features_of
-from fencepost.mining.triage.steps import steps_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from tests.checkers import lab
 

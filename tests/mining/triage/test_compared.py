@@ -13,8 +13,8 @@ from triage_runs import BAD, HEALTHY, write
 
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.mining.inputs.splits import profiles_of, work_of
-from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import _compared
+from fencepost.mining.spark_judge import Settings, judge_splits
 from fencepost.mining.triage import compared
 from fencepost.mining.triage.compared import Compared, compared_of
 from fencepost.run.simulated.run import run

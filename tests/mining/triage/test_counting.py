@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost.mining.results.rows import SCHEMAS
+from fencepost.mining.results.result_rows import SCHEMAS
 from fencepost.mining.triage import grouping
 from fencepost.mining.triage.bugs import read_bugs
-from fencepost.mining.triage.rows import ALL
 from fencepost.mining.triage.triage import triage
+from fencepost.mining.triage.triage_rows import ALL
 
 EPOCH = "leader_epoch_repeated"
 

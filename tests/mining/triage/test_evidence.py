@@ -8,13 +8,13 @@ import pytest
 from attrs import asdict, evolve
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.mining.triage.event_steps import steps_of
 from fencepost.mining.triage.evidence import canonical, evidence_of
 from fencepost.mining.triage.features import features_of
-from fencepost.mining.triage.steps import steps_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.diagnosis import BrokerSeen, Diagnosis
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from tests.checkers import lab
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from fencepost.mining.triage.event_steps import steps_of
 from fencepost.mining.triage.features import features_of
-from fencepost.mining.triage.steps import steps_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import ClusterOptions, Plan, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 from tests.checkers import lab

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from fencepost.mining.triage.event_steps import steps_of
 from fencepost.mining.triage.features import features_of
-from fencepost.mining.triage.steps import steps_of
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event, Name
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from tests.checkers import lab
 

@@ -13,7 +13,7 @@ from attrs import evolve
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers import exactly_once
 from fencepost.checkers.log import stream_trace
-from fencepost.mining.results.rows import SCHEMAS
+from fencepost.mining.results.result_rows import SCHEMAS
 from fencepost.mining.watch.out import LOGS, WatchOut
 from fencepost.mining.watch.read import logs_of
 from fencepost.mining.watch.shard import ShardLimits

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fencepost.checkers.log import StreamingLogCheck, stream_trace
 from fencepost.checkers.log.streaming.merge import Merge
-from fencepost.checkers.log.streaming.state import VERSION, from_bytes, to_bytes
+from fencepost.checkers.log.streaming.saved_stream import VERSION, from_bytes, to_bytes
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.watch.memory import remember
 from fencepost.mining.watch.read import logs_of

@@ -9,9 +9,9 @@ from attrs import evolve
 
 from fencepost.mining.watch.read import logs_of
 from fencepost.mining.watch_rows import OperationRow, form_of_row, packed, read_quickly, rows_form, unpacked
+from fencepost.traces.canonical_rows import operation_row
 from fencepost.traces.jsonlines import lines_of, read_traces, write_traces
 from fencepost.traces.operations import Function, Operation
-from fencepost.traces.rows import operation_row
 from tests.mining.watch.watch_by_hand import history, low_watermark
 
 TRACE = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}'

@@ -5,18 +5,18 @@ import pytest
 from attrs import evolve
 
 from fencepost.model.comparison.sameness import states_of_explorer
-from fencepost.model.controller.state import CONTROL_PLANE
-from fencepost.model.controller.system import Controller
+from fencepost.model.controller.controller_state import CONTROL_PLANE
+from fencepost.model.controller.controller_system import Controller
 from fencepost.model.explore import explore
-from fencepost.model.group.state import OF_GROUPS
-from fencepost.model.group.state import Constants as OfGroups
-from fencepost.model.group.system import Groups
-from fencepost.model.replication.state import DATA_PATH
-from fencepost.model.replication.system import Replication
+from fencepost.model.group.group_state import OF_GROUPS
+from fencepost.model.group.group_state import Constants as OfGroups
+from fencepost.model.group.group_system import Groups
+from fencepost.model.replication.replication_state import DATA_PATH
+from fencepost.model.replication.replication_system import Replication
 from fencepost.model.tla import FOLDER, SIZES, controller, files_of, group, replication, transaction
 from fencepost.model.tlc import show
-from fencepost.model.transaction.state import OF_TRANSACTIONS
-from fencepost.model.transaction.system import Transactions
+from fencepost.model.transaction.transaction_state import OF_TRANSACTIONS
+from fencepost.model.transaction.transaction_system import Transactions
 from tests.model.comparison.reaching import reaches_all
 from tests.model.comparison.test_group_sameness import RETENTION, STATIC
 from tests.model.comparison.test_sameness import TINY

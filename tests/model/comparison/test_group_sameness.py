@@ -17,7 +17,7 @@ from fencepost.model.comparison.sameness import (
     states_of_explorer,
     states_of_tlc,
 )
-from fencepost.model.group.state import Constants
+from fencepost.model.group.group_state import Constants
 from fencepost.model.tla import FOLDER, files_of
 from fencepost.model.tla.group import constants_to_tla
 from fencepost.model.tlc import RunOutcome, Spec, check

@@ -3,7 +3,7 @@
 import pytest
 
 from fencepost.model.comparison.sameness import by_tlc
-from fencepost.model.replication.state import Constants
+from fencepost.model.replication.replication_state import Constants
 from tests.model.quick import QUICK
 
 UNGUARDED = Constants(replicas=2, log_size=1, values=1, lists=2, drop={"offset_not_available"})

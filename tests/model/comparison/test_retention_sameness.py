@@ -5,7 +5,7 @@ import time
 import pytest
 
 from fencepost.model.comparison.sameness import compare, states_of_explorer, states_of_tlc
-from fencepost.model.replication.state import Constants
+from fencepost.model.replication.replication_state import Constants
 from fencepost.model.tla.dropped import shortest_counterexample
 from fencepost.model.tla.variants import RETENTION
 from fencepost.traces.errors import FencepostError

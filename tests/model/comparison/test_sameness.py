@@ -10,8 +10,8 @@ from fencepost.cli import run as fencepost
 from fencepost.model.comparison import sameness
 from fencepost.model.comparison.sameness import compare, states_of_explorer, states_of_tlc
 from fencepost.model.explore import explore
-from fencepost.model.replication.state import Constants
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.replication_state import Constants
+from fencepost.model.replication.replication_system import Replication
 from fencepost.model.tla import files_of
 from fencepost.model.tla.replication import constants_to_tla
 from fencepost.traces.errors import FencepostError

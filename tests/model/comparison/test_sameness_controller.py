@@ -9,7 +9,7 @@ from attrs import evolve
 from fencepost.cli import run as fencepost
 from fencepost.model.comparison import sameness
 from fencepost.model.comparison.sameness import compare, states_of_explorer, states_of_tlc
-from fencepost.model.controller.state import Constants
+from fencepost.model.controller.controller_state import Constants
 from fencepost.model.tla.controller import constants_to_tla
 from tests.model.quick import QUICK
 

@@ -1,4 +1,5 @@
-"""model/controller/system.py: what holds with every protection, and the shortest way to a violation without
+"""model/controller/controller_system.py: what holds with every protection, and the shortest way to a
+violation without
 each.
 
 The numbers are exact: breadth-first exploration of a fixed system in one process.
@@ -7,8 +8,8 @@ The numbers are exact: breadth-first exploration of a fixed system in one proces
 import pytest
 from attrs import evolve
 
-from fencepost.model.controller.state import CONTROL_PLANE, Constants
-from fencepost.model.controller.system import Controller
+from fencepost.model.controller.controller_state import CONTROL_PLANE, Constants
+from fencepost.model.controller.controller_system import Controller
 from fencepost.model.explore import ExplorationOutcome, explore, render
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.protections import BY_NAME

@@ -1,4 +1,5 @@
-"""model/controller/system.py: what ends. Topic deletion and controlled shutdown: with faults at any step, and
+"""model/controller/controller_system.py: what ends. Topic deletion and controlled shutdown: with faults at
+any step, and
 what Kafka itself does not keep."""
 
 import json
@@ -7,11 +8,11 @@ import pytest
 from attrs import evolve
 
 from fencepost.cli import run as fencepost
-from fencepost.model.controller.state import Constants
-from fencepost.model.controller.system import Controller
+from fencepost.model.controller.controller_state import Constants
+from fencepost.model.controller.controller_system import Controller
 from fencepost.model.explore import After, ExplorationOutcome, explore, render
 from fencepost.model.explore.eventually import stays_possible
-from fencepost.model.explore.system import Eventually, Limits
+from fencepost.model.explore.transition_system import Eventually, Limits
 from tests.model.symmetry import assert_symmetric
 
 DELETION = Constants(writes=0, deletions=1)

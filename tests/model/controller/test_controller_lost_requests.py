@@ -4,8 +4,8 @@
 import pytest
 from attrs import evolve
 
-from fencepost.model.controller.state import Constants
-from fencepost.model.controller.system import Controller
+from fencepost.model.controller.controller_state import Constants
+from fencepost.model.controller.controller_system import Controller
 from fencepost.model.explore import ExplorationOutcome, explore
 from fencepost.model.explore.eventually import stays_possible
 

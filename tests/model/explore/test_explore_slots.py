@@ -26,8 +26,8 @@ from fencepost.model.explore import (
 from fencepost.model.explore.pairs import tree_of
 from fencepost.model.explore.store import Store
 from fencepost.model.explore.workers import explore_by_workers
-from fencepost.model.replication.state import Constants
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.replication_state import Constants
+from fencepost.model.replication.replication_system import Replication
 from fencepost.traces.errors import FencepostError
 
 

@@ -8,8 +8,8 @@ against TLC's.
 import pytest
 
 from fencepost.model.explore import After, ExplorationOutcome, breadth_first, explore, render
-from fencepost.model.group.invariants import owns_if_leads
-from fencepost.model.group.state import (
+from fencepost.model.group.group_invariants import owns_if_leads
+from fencepost.model.group.group_state import (
     DEAD,
     EMPTY,
     NONE,
@@ -19,7 +19,7 @@ from fencepost.model.group.state import (
     GroupState,
     ModelGroup,
 )
-from fencepost.model.group.system import Groups
+from fencepost.model.group.group_system import Groups
 from fencepost.traces.errors import FencepostError
 
 STABLE_GROUP = (

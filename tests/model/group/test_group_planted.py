@@ -6,15 +6,15 @@ from collections.abc import Callable
 import pytest
 
 from fencepost.model.explore import ExplorationOutcome, explore
-from fencepost.model.group import coordinator
-from fencepost.model.group.invariants import (
+from fencepost.model.group import coordinator_steps
+from fencepost.model.group.group_invariants import (
     acknowledged_is_read,
     commits_are_of_their_generation,
     generations_grow_along_log,
     own_apart,
     owns_if_leads,
 )
-from fencepost.model.group.state import (
+from fencepost.model.group.group_state import (
     COMMIT,
     METADATA,
     NONE,
@@ -26,7 +26,7 @@ from fencepost.model.group.state import (
     ModelGroup,
     OffsetsLog,
 )
-from fencepost.model.group.system import Groups
+from fencepost.model.group.group_system import Groups
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_each_invariant_can_fail(holds: Callable[[], bool], broken: str) -> None
 def test_an_assignment_handed_out_early_has_two_owners(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule (ONE-CONSUMER): a planted coordinator that hands out an assignment before it is durable shares a
     partition after a fail-over."""
-    strict = coordinator.may_sync
+    strict = coordinator_steps.may_sync
 
     def early(number: int, member: Member, group: ModelGroup, state: int) -> bool:
         assigned = group.assignment[0] != NONE
         return strict(number, member, group, group.state if assigned else state)
 
-    monkeypatch.setattr(coordinator, "may_sync", early)
+    monkeypatch.setattr(coordinator_steps, "may_sync", early)
     result = explore(Groups(Constants(members=2, generations=1, commits=0, epochs=1), ("ONE-CONSUMER",)))
     assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "ONE-CONSUMER")
     assert "elect" in {action[0] for action in result.actions}
@@ -81,12 +81,12 @@ def test_an_assignment_handed_out_early_has_two_owners(monkeypatch: pytest.Monke
 def test_a_generation_used_twice_is_found(planted: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule (GENERATION-MONO): a planted coordinator that forgets the generation, at a load or at the end of a
     rebalance, writes it again."""
-    right = getattr(coordinator, planted)
+    right = getattr(coordinator_steps, planted)
     spoil = {
         "loaded": lambda *given: right(*given)._replace(generation=0),
         "completed": lambda group: right(group)._replace(generation=1 - group.generation),
     }
-    monkeypatch.setattr(coordinator, planted, spoil[planted])
+    monkeypatch.setattr(coordinator_steps, planted, spoil[planted])
     result = explore(Groups(Constants(members=1, commits=0, epochs=1), ("GENERATION-MONO",)))
     assert (result.outcome, result.invariant, len(result.actions)) == (
         ExplorationOutcome.VIOLATED,

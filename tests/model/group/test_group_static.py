@@ -1,12 +1,13 @@
-"""model/group/system.py with a static member (KIP-345): two processes with one group.instance.id, the later
+"""model/group/group_system.py with a static member (KIP-345): two processes with one group.instance.id, the
+later
 one in the place of the earlier."""
 
 import pytest
 from attrs import evolve
 
 from fencepost.model.explore import ExplorationOutcome, explore
-from fencepost.model.group.state import Constants
-from fencepost.model.group.system import Groups
+from fencepost.model.group.group_state import Constants
+from fencepost.model.group.group_system import Groups
 from fencepost.traces.errors import FencepostError
 
 FAIL_OVER = Constants(members=2, generations=1, commits=0, epochs=1, statics=1)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.verdict import Decision
 from fencepost.model.explore import After, Step, explore
-from fencepost.model.replication.state import Constants
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.replication_state import Constants
+from fencepost.model.replication.replication_system import Replication
 from fencepost.traces.events import Name
 from tests.model.replication.test_replication import CASES, SAFE
 from tests.model.walks import trace_of, walk

@@ -1,48 +1,48 @@
-"""model/replication/epochs.py: the leader epoch cache and truncation by epoch."""
+"""model/replication/epoch_truncation.py: the leader epoch cache and truncation by epoch."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.replication import epochs
+from fencepost.model.replication import epoch_truncation
 from fencepost.model.replication.replica_log import ReplicaLog
 
 
 def test_assign_drops_what_contradicts_it() -> None:
     """Rule (KAFKA-7415): a new entry drops older ones of an epoch or a start that is not below its own."""
-    assert epochs.assign(((0, 0), (2, 4)), 3, 4) == ((0, 0), (3, 4))
-    assert epochs.assign(((0, 0), (2, 4)), 1, 6) == ((0, 0), (1, 6))
-    assert epochs.assign(((0, 0), (2, 4)), 2, 6) == ((0, 0), (2, 4))
+    assert epoch_truncation.assign(((0, 0), (2, 4)), 3, 4) == ((0, 0), (3, 4))
+    assert epoch_truncation.assign(((0, 0), (2, 4)), 1, 6) == ((0, 0), (1, 6))
+    assert epoch_truncation.assign(((0, 0), (2, 4)), 2, 6) == ((0, 0), (2, 4))
 
 
 def test_the_answer_names_the_epoch_that_it_is_about() -> None:
     """Rule (KIP-279): (largest epoch <= asked, where it ends); below the first entry the asked epoch ends at
     the first start."""
     entries = ((1, 2), (3, 5))
-    assert epochs.end_offset_for(entries, 9, 3) == (3, 9)
-    assert epochs.end_offset_for(entries, 9, 2) == (1, 5)
-    assert epochs.end_offset_for(entries, 9, 0) == (0, 2)
-    assert epochs.end_offset_for(entries, 9, 4) == epochs.UNDEFINED
-    assert epochs.end_offset_for((), 9, 0) == epochs.UNDEFINED
-    assert epochs.end_offset_for(entries, 9, -1) == epochs.UNDEFINED
+    assert epoch_truncation.end_offset_for(entries, 9, 3) == (3, 9)
+    assert epoch_truncation.end_offset_for(entries, 9, 2) == (1, 5)
+    assert epoch_truncation.end_offset_for(entries, 9, 0) == (0, 2)
+    assert epoch_truncation.end_offset_for(entries, 9, 4) == epoch_truncation.UNDEFINED
+    assert epoch_truncation.end_offset_for((), 9, 0) == epoch_truncation.UNDEFINED
+    assert epoch_truncation.end_offset_for(entries, 9, -1) == epoch_truncation.UNDEFINED
 
 
 def test_kip_101_answers_without_the_epoch() -> None:
     """Rule: without KIP-279 a follower that holds an in-between epoch cannot know whose end it was told."""
-    assert epochs.end_offset_for_kip_101(((1, 2), (3, 5)), 9, 2) == (-1, 5)
-    assert epochs.end_offset_for_kip_101(((1, 2), (3, 5)), 9, 0) == epochs.UNDEFINED
+    assert epoch_truncation.end_offset_for_kip_101(((1, 2), (3, 5)), 9, 2) == (-1, 5)
+    assert epoch_truncation.end_offset_for_kip_101(((1, 2), (3, 5)), 9, 0) == epoch_truncation.UNDEFINED
 
 
 def test_truncation_takes_two_rounds_over_an_unknown_epoch() -> None:
     """Rule (KIP-279): a follower whose leader answers with an epoch that it never had cuts below it and asks
     again."""
     own = ((0, 0), (2, 3))
-    assert epochs.next_truncation(own, 5, 1, (1, 4)) == (3, False)
-    assert epochs.next_truncation(((0, 0),), 3, 1, (0, 2)) == (2, True)
+    assert epoch_truncation.next_truncation(own, 5, 1, (1, 4)) == (3, False)
+    assert epoch_truncation.next_truncation(((0, 0),), 3, 1, (0, 2)) == (2, True)
 
 
 def test_without_an_answer_the_high_watermark_decides() -> None:
     """Rule: only a leader that knows no epoch leaves the follower with its high watermark."""
-    assert epochs.next_truncation(((0, 0),), 5, 3, epochs.UNDEFINED) == (3, True)
+    assert epoch_truncation.next_truncation(((0, 0),), 5, 3, epoch_truncation.UNDEFINED) == (3, True)
 
 
 @st.composite
@@ -66,15 +66,15 @@ def test_truncation_by_epoch_ends_exactly_at_the_fork(
     follower, leader = logs
     shared = ReplicaLog(follower, [0] * len(follower)).shared_prefix(ReplicaLog(leader, [0] * len(leader)))
     leading = max([*leader, *follower, -1]) + 1
-    entries = epochs.assign(epochs.lineage(leader), leading, len(leader))
-    own, end = epochs.lineage(follower), len(follower)
+    entries = epoch_truncation.assign(epoch_truncation.lineage(leader), leading, len(leader))
+    own, end = epoch_truncation.lineage(follower), len(follower)
     for _ in range(20):
         if not own:
             break
-        answer = epochs.end_offset_for(entries, len(leader), epochs.latest_epoch(own))
-        cut, done = epochs.next_truncation(own, end, 0, answer)
+        answer = epoch_truncation.end_offset_for(entries, len(leader), epoch_truncation.latest_epoch(own))
+        cut, done = epoch_truncation.next_truncation(own, end, 0, answer)
         assert shared <= cut <= end
-        own, end = epochs.truncate(own, cut), cut
+        own, end = epoch_truncation.truncate(own, cut), cut
         if done:
             break
     else:

@@ -1,4 +1,5 @@
-"""model/replication/system.py: what holds with every protection, and the shortest way to a violation without
+"""model/replication/replication_system.py: what holds with every protection, and the shortest way to a
+violation without
 each.
 
 The numbers are exact: breadth-first exploration of a fixed system in one process. A case may start after a
@@ -9,8 +10,8 @@ initial state.
 import pytest
 
 from fencepost.model.explore import After, ExplorationOutcome, explore, render
-from fencepost.model.replication.state import DATA_PATH, Constants
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.replication_state import DATA_PATH, Constants
+from fencepost.model.replication.replication_system import Replication
 from fencepost.traces.errors import FencepostError
 
 SAFE = ("COMMIT-SAFE", "LOG-MATCH")

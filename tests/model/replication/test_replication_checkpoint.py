@@ -4,8 +4,8 @@ without a role (KAFKA-1647, harmful together with KIP-101 only), and records wit
 import pytest
 
 from fencepost.model.explore import After, ExplorationOutcome, explore
-from fencepost.model.replication.state import Constants
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.replication_state import Constants
+from fencepost.model.replication.replication_system import Replication
 from fencepost.traces.errors import FencepostError
 
 BY_EPOCH, CHECKPOINTED = "truncate_by_epoch", "keep_checkpointed"

@@ -3,9 +3,9 @@
 import pytest
 
 from fencepost.model.explore import ExplorationOutcome, breadth_first, explore
-from fencepost.model.replication.invariants import listed_ends_grow
-from fencepost.model.replication.state import Constants
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.replication_invariants import listed_ends_grow
+from fencepost.model.replication.replication_state import Constants
+from fencepost.model.replication.replication_system import Replication
 
 SMALL = Constants(replicas=2, log_size=1, values=1, lists=2)
 UNGUARDED = Constants(replicas=2, log_size=1, values=1, lists=2, drop={"offset_not_available"})

@@ -4,10 +4,14 @@ followers that start over."""
 import pytest
 
 from fencepost.model.explore import ExplorationOutcome, breadth_first, explore, render
-from fencepost.model.replication.epochs import truncate_start
-from fencepost.model.replication.invariants import high_watermark_inside, leader_holds_committed, logs_match
-from fencepost.model.replication.state import GONE, Constants
-from fencepost.model.replication.system import Replication
+from fencepost.model.replication.epoch_truncation import truncate_start
+from fencepost.model.replication.replication_invariants import (
+    high_watermark_inside,
+    leader_holds_committed,
+    logs_match,
+)
+from fencepost.model.replication.replication_state import GONE, Constants
+from fencepost.model.replication.replication_system import Replication
 
 
 @pytest.mark.parametrize(

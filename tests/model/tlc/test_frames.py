@@ -1,9 +1,9 @@
-"""model/tlc/frames.py: which text belongs to which message."""
+"""model/tlc/tlc_frames.py: which text belongs to which message."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.tlc.frames import ERROR, STATE, Frames, TlcMessage
+from fencepost.model.tlc.tlc_frames import ERROR, STATE, Frames, TlcMessage
 
 
 def read(text: str) -> list[TlcMessage]:

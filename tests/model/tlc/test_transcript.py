@@ -3,7 +3,7 @@
 import pytest
 
 from fencepost.model.tlc import Kind, RunOutcome, RunProgress
-from fencepost.model.tlc.frames import ERROR, STATE, WARNING, TlcMessage
+from fencepost.model.tlc.tlc_frames import ERROR, STATE, WARNING, TlcMessage
 from fencepost.model.tlc.transcript import Transcript, read_counts
 
 SUCCESS = TlcMessage(code=2193, text="Model checking completed. No error has been found.")

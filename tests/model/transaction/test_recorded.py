@@ -1,4 +1,5 @@
-"""model/transaction/recorded.py: runs of the simulated cluster and walks of the model are its steps;
+"""model/transaction/recorded_transactions.py: runs of the simulated cluster and walks of the model are its
+steps;
 runs with a planted bug, walks without a protection, and events bent by hand are not."""
 
 import json
@@ -8,10 +9,10 @@ import pytest
 from attrs import evolve
 
 from fencepost.campaign.swarm.swarm import swarm
-from fencepost.model.transaction.recorded import TransactionRefinement, unexplained
-from fencepost.model.transaction.rules import marker_of
-from fencepost.model.transaction.state import PHASES, Constants, Transaction, TransactionState, of
-from fencepost.model.transaction.system import Transactions
+from fencepost.model.transaction.recorded_transactions import TransactionRefinement, unexplained
+from fencepost.model.transaction.transaction_rules import marker_of
+from fencepost.model.transaction.transaction_state import PHASES, Constants, Transaction, TransactionState, of
+from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from tests.checkers import lab

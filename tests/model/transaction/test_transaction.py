@@ -8,16 +8,6 @@ from attrs import evolve
 
 from fencepost.model.explore import ExplorationOutcome, breadth_first, explore, render
 from fencepost.model.explore.eventually import stays_possible
-from fencepost.model.transaction.invariants import (
-    all_or_nothing,
-    as_told,
-    decided_as_marked,
-    ends_its_own,
-    never_hangs,
-    nothing_late,
-    one_decision,
-    shows_committed,
-)
 from fencepost.model.transaction.needed import (
     HOLDS,
     ONLY_FIRST_NEEDS,
@@ -27,7 +17,17 @@ from fencepost.model.transaction.needed import (
     table,
     without,
 )
-from fencepost.model.transaction.state import (
+from fencepost.model.transaction.transaction_invariants import (
+    all_or_nothing,
+    as_told,
+    decided_as_marked,
+    ends_its_own,
+    never_hangs,
+    nothing_late,
+    one_decision,
+    shows_committed,
+)
+from fencepost.model.transaction.transaction_state import (
     ABORTED,
     COMMITTED,
     COMPLETE_COMMIT,
@@ -43,7 +43,7 @@ from fencepost.model.transaction.state import (
     Record,
     Transaction,
 )
-from fencepost.model.transaction.system import Transactions
+from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.traces.errors import FencepostError
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "model-transaction.md"

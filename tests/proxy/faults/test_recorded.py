@@ -10,11 +10,11 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
-from fencepost.proxy.cluster import Cluster
 from fencepost.proxy.exchange import Close, ToBroker, ToClient, Wait
 from fencepost.proxy.faults import FaultHook, RequestFaults, parse
 from fencepost.proxy.faults.verbs import SHAPES, VERBS
 from fencepost.proxy.pipe import Pipe
+from fencepost.proxy.proxied_cluster import Cluster
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Values

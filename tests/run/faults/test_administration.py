@@ -6,7 +6,7 @@ from attrs import evolve
 
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
-from fencepost.run.faults.administration import ADMINISTRATION, MOST_PARTITIONS, named
+from fencepost.run.faults.operator_requests import ADMINISTRATION, MOST_PARTITIONS, named
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name

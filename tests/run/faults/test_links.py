@@ -12,8 +12,8 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.run.faults.clocks import TIME_FAULTS
-from fencepost.run.faults.links import LINK_FAULTS, ring
-from fencepost.run.simulated.cluster import FaultyCluster
+from fencepost.run.faults.link_faults import LINK_FAULTS, ring
+from fencepost.run.simulated.cluster_of_run import FaultyCluster
 from fencepost.run.simulated.run import Run, run
 from fencepost.run.story import at_once
 from fencepost.sim.scheduler import MILLISECOND, SECOND

@@ -5,7 +5,7 @@ from attrs import evolve
 
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
-from fencepost.run.faults.administration import ADMINISTRATION
+from fencepost.run.faults.operator_requests import ADMINISTRATION
 from fencepost.run.faults.table import FAULTS
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name

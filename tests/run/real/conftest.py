@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fencepost.run.real.run import RealRun
+from fencepost.run.real.real_run import RealRun
 from fencepost.systems.embedded import Embedded
 
 

@@ -17,7 +17,7 @@ from attrs import evolve
 from fencepost.checkers import invariants
 from fencepost.checkers.verdict import Decision
 from fencepost.model.refinement import ACTIONS, STEPS_WITHOUT_LOGS
-from fencepost.run.real.run import NEVER_HEALED
+from fencepost.run.real.real_run import NEVER_HEALED
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Event, Name
 from tests.checkers.traces_by_hand import trace as trace_by_hand

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fencepost.run.real.asking import Asking
+from fencepost.run.real.broker_questions import Asking
 from fencepost.systems.embedded import Embedded
 from fencepost.traces.plan import TopicOptions
 

@@ -11,8 +11,8 @@ from fencepost.audit.survey import AuditRequest
 from fencepost.campaign.workers.real_worker import keep
 from fencepost.checkers.judges import judge
 from fencepost.impl.log import layout
-from fencepost.run import files
-from fencepost.run.files import LEFT_OUT, FilesAtEnd
+from fencepost.run import files_at_end
+from fencepost.run.files_at_end import LEFT_OUT, FilesAtEnd
 from fencepost.run.real import copies
 from fencepost.run.real.audited import Audit
 from fencepost.run.real.copies import copy_directories, copy_logs
@@ -132,7 +132,7 @@ def test_a_mark_of_another_tool_convicts_nobody(detail):
 def test_what_is_reported_is_bounded(directories, tmp_path, monkeypatch):
     """Sentences are counted beyond their bound; segments beyond theirs are not read; a broken place is a
     mark."""
-    monkeypatch.setattr(files, "MOST_SENTENCES", 2)
+    monkeypatch.setattr(files_at_end, "MOST_SENTENCES", 2)
     lost = range(500, 505)
     said = marks(events_of(directories, tmp_path, *COMMON, *lost), NOT_EVERYWHERE)
     assert [one["says"] for one in said][1:] == [

@@ -10,7 +10,7 @@ from fencepost.campaign.workers.real_worker import checked
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.run.faults.requests import BROKEN_REQUEST
-from fencepost.run.real.run import RealRun
+from fencepost.run.real.real_run import RealRun
 from fencepost.systems.embedded import Embedded
 from fencepost.systems.system import UnsupportedError, requests_of_system
 from fencepost.traces.errors import PlanError

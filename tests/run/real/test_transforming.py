@@ -15,7 +15,7 @@ from fencepost.checkers.verdict import Decision, combine
 from fencepost.cli.campaign.real import CHECKS, OF_TRANSACTIONS
 from fencepost.impl.broker.parts import Parts
 from fencepost.run.faults.requests import LATE_REQUESTS
-from fencepost.run.real.run import RealRun
+from fencepost.run.real.real_run import RealRun
 from fencepost.systems.embedded import Embedded, quick_options
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fencepost.checkers.liveness import counts_of, judge
-from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
+from fencepost.impl.log.checkpoint.leader_epoch_cache import LeaderEpochCache
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name, Question
 from fencepost.traces.plan import Fault, Plan, PlannedOperation

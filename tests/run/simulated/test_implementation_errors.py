@@ -12,7 +12,7 @@ from fencepost.campaign.workers.results import Job, Orders, Tally, Task
 from fencepost.campaign.workers.worker import Worker
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
-from fencepost.impl.client.consumer.coordinator import ConsumerCoordinator
+from fencepost.impl.client.consumer.coordinator_requests import ConsumerCoordinator
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.report.timeline import as_plain, timeline

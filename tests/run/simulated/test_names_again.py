@@ -7,12 +7,12 @@ import pytest
 from attrs import evolve
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, checks_by_name, judge
-from fencepost.mining.judge import judge_tables
+from fencepost.mining.spark_judge import judge_tables
 from fencepost.model.lives import used_again
 from fencepost.run.simulated.run import run
+from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Name
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
-from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 
 TOPICS = (

@@ -7,7 +7,7 @@ from fencepost.asked.simulated import ASKER_NODE
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
-from fencepost.run.simulated.cluster import FaultyCluster
+from fencepost.run.simulated.cluster_of_run import FaultyCluster
 from fencepost.run.simulated.run import FINAL_OPERATION, Run, run
 from fencepost.sim.network import LinkFault, Network
 from fencepost.traces.events import Name

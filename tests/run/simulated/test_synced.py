@@ -16,7 +16,7 @@ from fencepost.impl.broker.parts import Parts
 from fencepost.impl.log.recovery import LogRecovery, create_segment
 from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import CLOSED, SegmentedLog
-from fencepost.run.simulated import cluster
+from fencepost.run.simulated import cluster_of_run
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.plan import BudgetOptions, ClusterOptions, Fault, TopicOptions
@@ -81,7 +81,7 @@ def lose_power(at_ms: int, *brokers: int) -> tuple[Fault, ...]:
 
 def found(small_plan, monkeypatch, topic, faults, parts):
     """(anomalies of SYNCED, the trace) of a run with these parts."""
-    monkeypatch.setattr(cluster, "parts_with", lambda bugs: parts)
+    monkeypatch.setattr(cluster_of_run, "parts_with", lambda bugs: parts)
     budget = BudgetOptions(brokers_down=3, isr_disks_lost=3, outside="allow")
     plan = small_plan(seed=3, faults=faults, budget=budget, cluster=ClusterOptions(topics=(topic,)))
     trace = run(plan)

@@ -10,9 +10,9 @@ from typing import Any
 
 from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.coordinator.group import Group
-from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER
-from fencepost.impl.coordinator.offsets import EXPIRY_TIMER
+from fencepost.impl.coordinator.committed_offsets import EXPIRY_TIMER
+from fencepost.impl.coordinator.consumer_group import Group
+from fencepost.impl.coordinator.group_loading import LOAD_TIMER, UNLOAD_TIMER
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import (
     CancelTimer,
@@ -35,7 +35,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
-from fencepost.traces.kafka_names.topics import OFFSETS_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, TopicOptions
 

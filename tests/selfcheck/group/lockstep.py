@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.coordinator.states import GroupPhase
-from fencepost.model.group.state import GROUP_STATES, NONE, OUT, Constants, Member, ModelGroup, of
-from fencepost.model.group.system import Groups
+from fencepost.impl.coordinator.group_states import GroupPhase
+from fencepost.model.group.group_state import GROUP_STATES, NONE, OUT, Constants, Member, ModelGroup, of
+from fencepost.model.group.group_system import Groups
 from fencepost.traces.outcomes import ErrorCode
 from tests.selfcheck.group.brokers import TwoBrokers
 

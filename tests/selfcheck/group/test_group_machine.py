@@ -9,9 +9,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.group_log import Done, GroupLog
-from fencepost.impl.coordinator.records import OffsetKey, decode_key
+from fencepost.impl.coordinator.group_records import OffsetKey, decode_key
 from fencepost.impl.replication.partition import Partition
-from fencepost.model.group.state import JOINING, OUT, PREPARING, STABLE, SYNCING, of
+from fencepost.model.group.group_state import JOINING, OUT, PREPARING, STABLE, SYNCING, of
 from fencepost.traces.outcomes import ErrorCode
 from tests.selfcheck.group.brokers import BROKERS
 from tests.selfcheck.group.group_machine import COPIED, DURABLE, GroupMachine, planted

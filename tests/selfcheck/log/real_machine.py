@@ -6,7 +6,7 @@ Owns the directory, which goes with the machine.
 import shutil
 import tempfile
 
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.machines.log.log_machine import LogMachine
 
 

@@ -37,7 +37,7 @@ def test_the_faults_are_in_rules() -> None:
     assert files == {"brokers.py", "coordinator.py", "invariants.py", "members.py", "system.py"}
 
 
-MEMBERS = "fencepost/model/group/members.py"
+MEMBERS = "fencepost/model/group/member_steps.py"
 
 
 def planted(before: str, after: str) -> Fault:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.checkers.linearizability import judge_trace
-from fencepost.checkers.log.judge import judge_trace as judge_log
+from fencepost.checkers.log.log_judge import judge_trace as judge_log
 from fencepost.checkers.models import model_named
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.errors import TraceError

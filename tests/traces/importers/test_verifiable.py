@@ -3,7 +3,7 @@ history are refused with what to do."""
 
 import pytest
 
-from fencepost.checkers.log.judge import judge_trace
+from fencepost.checkers.log.log_judge import judge_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers import import_text

@@ -39,14 +39,14 @@ AREAS: dict[str, tuple[str, ...]] = {
 """Files by area, below impl/."""
 NOT_RUN = (
     "client/reader.py",
-    "client/consumer/admin.py",
+    "client/consumer/group_requests.py",
     "controller/grouped_reads.py",
-    "log/batch/machine_walk.py",
+    "log/batch/compiled_walk.py",
     "log/metadata_records.py",
     "log/values.py",
     "coordinator/deletion.py",
     "core/core_interface.py",
-    "core/files.py",
+    "core/file_system.py",
 )
 """Not part of a simulated cluster, or words of its interfaces. Machine code is loaded by a process that has
 walked a million records; its callers ask the plain form whenever it is in doubt."""

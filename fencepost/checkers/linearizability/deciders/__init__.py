@@ -8,20 +8,20 @@ search.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fencepost.checkers.linearizability.deciders.lists import decide_list
-from fencepost.checkers.linearizability.deciders.locks import (
+from fencepost.checkers.linearizability.deciders.list_decider import decide_list
+from fencepost.checkers.linearizability.deciders.lock_decider import (
     decide_fenced_lock,
     decide_mutex,
     decide_semaphore,
 )
-from fencepost.checkers.linearizability.deciders.queues import (
+from fencepost.checkers.linearizability.deciders.queue_decider import (
     decide_at_least_once,
     decide_queue,
     decide_unordered_queue,
 )
-from fencepost.checkers.linearizability.deciders.registers import decide_register
-from fencepost.checkers.linearizability.deciders.sets import decide_set
-from fencepost.checkers.linearizability.deciders.texts import decide_key_value
+from fencepost.checkers.linearizability.deciders.register_decider import decide_register
+from fencepost.checkers.linearizability.deciders.set_decider import decide_set
+from fencepost.checkers.linearizability.deciders.text_decider import decide_key_value
 from fencepost.checkers.linearizability.deciders.zones import Decided
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.base import Model
@@ -29,7 +29,7 @@ from fencepost.checkers.models.containers import Queue, Set
 from fencepost.checkers.models.lists import AppendOnlyList
 from fencepost.checkers.models.locks import FencedLock, Mutex, Semaphore
 from fencepost.checkers.models.maps import Map
-from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
+from fencepost.checkers.models.queue_models import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.models.registers import CasRegister, KeyValue, Register
 
 __all__ = ["DECIDERS", "Decided", "decide"]

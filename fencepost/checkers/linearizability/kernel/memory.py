@@ -18,7 +18,7 @@ from fencepost.checkers.linearizability.kernel.arrays import (
     SearchPart,
     Work,
 )
-from fencepost.checkers.linearizability.kernel.steps import mix
+from fencepost.checkers.linearizability.kernel.step_table import mix
 from fencepost.checkers.operation_columns import Array
 
 

@@ -55,7 +55,7 @@ from fencepost.checkers.linearizability.kernel.arrays import (
 )
 from fencepost.checkers.linearizability.kernel.memory import insert, used
 from fencepost.checkers.linearizability.kernel.settle import ask, flip, move_to, settle
-from fencepost.checkers.linearizability.kernel.steps import find_step
+from fencepost.checkers.linearizability.kernel.step_table import find_step
 
 
 @compiled

@@ -17,7 +17,7 @@ from fencepost.checkers.linearizability.kernel.arrays import (
     StepTable,
     Work,
 )
-from fencepost.checkers.linearizability.kernel.steps import find_step
+from fencepost.checkers.linearizability.kernel.step_table import find_step
 from fencepost.checkers.operation_columns import Array
 
 

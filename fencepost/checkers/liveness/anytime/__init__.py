@@ -9,8 +9,8 @@ from collections.abc import Callable
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.liveness.anytime.checkpoints import Checkpoints
 from fencepost.checkers.liveness.anytime.compaction import judge_compaction
-from fencepost.checkers.liveness.anytime.elections import Elections
 from fencepost.checkers.liveness.anytime.failures import judge_failures
+from fencepost.checkers.liveness.anytime.justified_elections import Elections
 from fencepost.checkers.liveness.anytime.placement import Placement
 from fencepost.checkers.liveness.anytime.shrinks import Shrinks
 from fencepost.record.facts import Facts

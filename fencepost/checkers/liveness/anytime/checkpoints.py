@@ -18,7 +18,7 @@ from operator import itemgetter
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.checkers.liveness.anytime.elections import STOPPING
+from fencepost.checkers.liveness.anytime.justified_elections import STOPPING
 from fencepost.checkers.liveness.anytime.shrinks import CLOCKS
 from fencepost.record.facts import ENDING as DEATHS
 from fencepost.record.facts import fault_of

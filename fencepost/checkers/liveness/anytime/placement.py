@@ -15,7 +15,7 @@ from fencepost.checkers.invariants.findings import Findings
 from fencepost.record.facts import place_of
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
-from fencepost.traces.kafka_names.topics import INTERNAL_TOPICS
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -21,12 +21,12 @@ from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns
 from fencepost.checkers.log.bounds import Bounds, acknowledgements, appended, claimed_ends, shows
 from fencepost.checkers.log.chain import chain_findings
 from fencepost.checkers.log.content import content_findings
-from fencepost.checkers.log.group import PartitionLog, group_of
 from fencepost.checkers.log.holes import accounted, unfilled
+from fencepost.checkers.log.log_rules import rules_of
+from fencepost.checkers.log.one_log import PartitionLog, group_of
 from fencepost.checkers.log.ranges.around import Moments, Wanted
 from fencepost.checkers.log.ranges.decide import RangeSummary, Soft
 from fencepost.checkers.log.ranges.holes import runs_of
-from fencepost.checkers.log.rules import rules_of
 from fencepost.checkers.log.session import session_findings
 from fencepost.checkers.log.side_chains import side_findings
 from fencepost.checkers.operation_columns import Array, OperationColumns

@@ -11,8 +11,8 @@ import numpy as np
 from attrs import frozen
 
 from fencepost.checkers.log.appends_and_reads import Appends, Kind, Reads
-from fencepost.checkers.log.group import PartitionLog
 from fencepost.checkers.log.holes import Holes
+from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.log.ranges.decide import RangeSummary, Soft
 from fencepost.checkers.log.ranges.partial import S_CLOCK, S_COUNT, S_FAILED, S_INVOKE, S_NTH
 from fencepost.checkers.operation_columns import Array

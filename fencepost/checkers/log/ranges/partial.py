@@ -12,8 +12,8 @@ from attrs import frozen
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.accounts import leader_may_lose
 from fencepost.checkers.log.appends_and_reads import LEADER, Appends, Kind, LogColumns, Reads
+from fencepost.checkers.log.log_rules import Profile, Rules
 from fencepost.checkers.log.ranges.slots import empty, fold
-from fencepost.checkers.log.rules import Profile, Rules
 from fencepost.checkers.log.session import regressions
 from fencepost.checkers.operation_columns import FUNCTIONS, Array, OperationColumns
 from fencepost.traces.operations import Function

@@ -6,9 +6,9 @@ records are in order and within bounds. Must not know how records are remembered
 
 from attrs import define
 
-from fencepost.checkers.log.streaming.findings import StreamFindings
 from fencepost.checkers.log.streaming.memory import Claimed, Sent, Slot
 from fencepost.checkers.log.streaming.skips import StreamSkips
+from fencepost.checkers.log.streaming.streaming_findings import StreamFindings
 from fencepost.checkers.operation_columns import NONE
 from fencepost.checkers.statements import ISOLATIONS, READ_COMMITTED
 from fencepost.traces.operations import Operation

@@ -8,8 +8,8 @@ excuse that may prove true, so it misses some skips and never adds one.
 
 from attrs import Factory, define
 
-from fencepost.checkers.log.streaming.findings import StreamFindings
 from fencepost.checkers.log.streaming.memory import Sent, Slot
+from fencepost.checkers.log.streaming.streaming_findings import StreamFindings
 from fencepost.checkers.operation_columns import NONE
 from fencepost.checkers.statements import ISOLATIONS, READ_COMMITTED, TOMBSTONE
 from fencepost.checkers.verdict import Finding

@@ -22,9 +22,8 @@ from typing import Any
 
 from attrs import Factory, define, field
 
-from fencepost.checkers.log.group import CHECK
-from fencepost.checkers.log.rules import loss_in
-from fencepost.checkers.log.streaming.findings import StreamFindings
+from fencepost.checkers.log.log_rules import loss_in
+from fencepost.checkers.log.one_log import CHECK
 from fencepost.checkers.log.streaming.memory import (
     Sent,
     ShownValue,
@@ -36,6 +35,7 @@ from fencepost.checkers.log.streaming.memory import (
 )
 from fencepost.checkers.log.streaming.replies import StreamReplies
 from fencepost.checkers.log.streaming.skips import StreamSkips
+from fencepost.checkers.log.streaming.streaming_findings import StreamFindings
 from fencepost.checkers.operation_columns import NONE
 from fencepost.checkers.statements import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
 from fencepost.checkers.verdict import Decision, Verdict

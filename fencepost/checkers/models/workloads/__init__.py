@@ -9,8 +9,8 @@ from typing import Any
 from fencepost.checkers.models.workloads.bank import Bank
 from fencepost.checkers.models.workloads.base import Workload
 from fencepost.checkers.models.workloads.counters import MonotonicCounter
+from fencepost.checkers.models.workloads.drained_queue import TotalQueue
 from fencepost.checkers.models.workloads.forks import LongFork
-from fencepost.checkers.models.workloads.queues import TotalQueue
 from fencepost.checkers.models.workloads.sets import FinalSet, UniqueIds
 from fencepost.traces.errors import FencepostError
 

@@ -11,7 +11,7 @@ unknown.
 import numpy as np
 from attrs import Factory, define
 
-from fencepost.checkers.exactly_once.places import Logs
+from fencepost.checkers.exactly_once.log_places import Logs
 from fencepost.checkers.exactly_once.relations import POLL, Relations
 from fencepost.checkers.operation_columns import FUNCTIONS, NONE, OUTCOMES, Array, OperationColumns
 from fencepost.checkers.statements import READ_COMMITTED

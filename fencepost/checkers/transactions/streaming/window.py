@@ -21,15 +21,15 @@ import numpy as np
 from attrs import Factory, define, evolve
 
 from fencepost.checkers.exactly_once import CHECK as EXACTLY_ONCE
-from fencepost.checkers.exactly_once.judge import found_at_the_end, found_meanwhile
+from fencepost.checkers.exactly_once.exactly_once_judge import found_at_the_end, found_meanwhile
 from fencepost.checkers.exactly_once.relations import Relations, details_of_traces, relations_of
 from fencepost.checkers.kafka.relations import POLL, TXN
 from fencepost.checkers.operation_columns import Array, OperationColumns, columns_of_traces, incarnations
 from fencepost.checkers.transactions.graph import Graph, awaiting, graph_of
-from fencepost.checkers.transactions.judge import CHECK as TRANSACTIONS
-from fencepost.checkers.transactions.judge import findings_of
 from fencepost.checkers.transactions.streaming.accounts import Accounts
 from fencepost.checkers.transactions.streaming.closed import reached
+from fencepost.checkers.transactions.transactions_judge import CHECK as TRANSACTIONS
+from fencepost.checkers.transactions.transactions_judge import findings_of
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace

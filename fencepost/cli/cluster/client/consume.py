@@ -5,7 +5,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.cluster.client.clients import (
+from fencepost.cli.cluster.client.client_options import (
     Bootstrap,
     bootstrap_options,
     cluster_directory,

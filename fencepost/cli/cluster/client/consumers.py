@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from attrs import define, evolve, field
 
-from fencepost.cli.cluster.client.clients import REQUEST_TIMEOUT_MS, Target
+from fencepost.cli.cluster.client.client_options import REQUEST_TIMEOUT_MS, Target
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Operation
 
@@ -139,7 +139,7 @@ class Alone:
                 self.lines.print([reader.delivered.popleft() for _ in range(room)])
 
     def _make(self) -> "Reader":
-        from fencepost.impl.client.metadata import ClientMetadata
+        from fencepost.impl.client.leader_metadata import ClientMetadata
         from fencepost.impl.client.reader import make_reader
         from fencepost.impl.messages.broker_api import TopicPartition
         from fencepost.traces.plan import ClientOptions
@@ -220,7 +220,7 @@ class Member:
     def _make(self) -> "Consumer":
         from fencepost.impl.client.consumer.consumer import Consumer
         from fencepost.impl.client.consumer.requests import ConsumerIdentity
-        from fencepost.impl.client.metadata import ClientMetadata
+        from fencepost.impl.client.leader_metadata import ClientMetadata
         from fencepost.traces.plan import ConsumerOptions
 
         options = ConsumerOptions(
@@ -310,6 +310,6 @@ def _as_read(consumed: "ConsumedRecord") -> "ReadRecord":
 
 
 def _clock() -> Any:
-    from fencepost.impl.runtime.driver import HostClock
+    from fencepost.impl.runtime.core_driver import HostClock
 
     return HostClock().now

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import rich_click as click
 from attrs import define, evolve, field, frozen
 
-from fencepost.cli.cluster.client.clients import (
+from fencepost.cli.cluster.client.client_options import (
     REQUEST_TIMEOUT_MS,
     Bootstrap,
     Target,
@@ -183,7 +183,7 @@ class _Run:
             raise self.refused
 
     def _make(self) -> "Producer":
-        from fencepost.impl.client.metadata import ClientMetadata
+        from fencepost.impl.client.leader_metadata import ClientMetadata
         from fencepost.impl.client.partitioners import make_partitioner
         from fencepost.impl.client.producer.producer import make_producer
         from fencepost.traces.plan import ClientOptions, ProducerOptions

@@ -7,12 +7,12 @@ from typing import Any
 import rich_click as click
 from attrs import field, frozen
 
-from fencepost.cli.model.tlc.words import java_options, progress_words, run_options, tell_toolbox
+from fencepost.cli.model.tlc.tlc_words import java_options, progress_words, run_options, tell_toolbox
 from fencepost.console.options import ANY_PATH, json_option, trace_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.conform import Recorded, ReplayAnswer, recorded, validate
 from fencepost.model.lives import with_lives
-from fencepost.report.words import event_in_words, partition_name
+from fencepost.report.event_words import event_in_words, partition_name
 from fencepost.traces.errors import ExitCode, FencepostError, PlanError, strongest
 from fencepost.traces.events import Event
 from fencepost.traces.trace import Trace, plain

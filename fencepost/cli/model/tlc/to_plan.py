@@ -7,7 +7,7 @@ import attrs
 import msgspec
 import rich_click as click
 
-from fencepost.cli.model.tlc.words import as_dict, java_options, progress_words, run_options, tell_toolbox
+from fencepost.cli.model.tlc.tlc_words import as_dict, java_options, progress_words, run_options, tell_toolbox
 from fencepost.console.options import FILE, default_option, json_option
 from fencepost.console.output import Output
 from fencepost.model.tlc import RunOptions, RunOutcome
@@ -122,7 +122,7 @@ def _ask_tlc(
 ) -> "Story | ExitCode":
     """The steps of TLC's counterexample; the exit code if there is none."""
     from fencepost.campaign.counterexample.story import read_counterexample
-    from fencepost.model.replication.state import Constants
+    from fencepost.model.replication.replication_state import Constants
     from fencepost.model.tla.dropped import shortest_counterexample
 
     constants = Constants(replicas=replicas, epochs=epochs, drop=frozenset({protection.name}))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from attrs import frozen
 
 from fencepost.impl.controller.preferred_election import IMBALANCE_PERCENT
-from fencepost.impl.coordinator.offsets import MAXIMUM_METADATA
+from fencepost.impl.coordinator.committed_offsets import MAXIMUM_METADATA
 from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind
 from fencepost.impl.messages.admin_api import ConfigEntry, ConfigSource, ConfigSynonym
 from fencepost.traces.plan import ClusterOptions

@@ -13,12 +13,12 @@ from typing import Any
 
 from attrs import define
 
-from fencepost.impl.admin.cluster import AdminError
+from fencepost.impl.admin.cluster_state import AdminError
 from fencepost.impl.admin.configuration import change_config, describe_configurations, setting_of
 from fencepost.impl.admin.requests.broker_config import broker_entries
 from fencepost.impl.admin.requests.desk import AdminDesk, Ticket
-from fencepost.impl.admin.requests.topics import persistent
-from fencepost.impl.admin.topics import check_name
+from fencepost.impl.admin.requests.topic_requests import persistent
+from fencepost.impl.admin.topic_administration import check_name
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps

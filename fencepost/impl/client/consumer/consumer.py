@@ -17,11 +17,11 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.impl.client.consumer.application import Application
-from fencepost.impl.client.consumer.coordinator import COMMIT_TIMER, ConsumerCoordinator
+from fencepost.impl.client.consumer.coordinator_requests import COMMIT_TIMER, ConsumerCoordinator
 from fencepost.impl.client.consumer.fetch import ConsumedRecord, ConsumerFetcher
 from fencepost.impl.client.consumer.member import FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER, Stage
 from fencepost.impl.client.consumer.requests import REQUEST, ConsumerDesk, ConsumerIdentity
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.core_interface import Effect, Input, MessageArrived, Started, TimerFired
 from fencepost.impl.log.values import value_of
 from fencepost.impl.messages.topic_partition import TopicPartition

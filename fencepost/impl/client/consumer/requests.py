@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import Begin, CancelTimer, Complete, Effect, Send, SetTimer, TimerKey
 from fencepost.impl.messages import broker_api as kafka

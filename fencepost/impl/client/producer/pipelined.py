@@ -7,7 +7,7 @@ from attrs import define
 
 from fencepost.impl.client.attempt import VALUES_PER_OPERATION
 from fencepost.impl.client.client import Client
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.partitioners import make_partitioner
 from fencepost.impl.client.producer.completion import completions, unplaced
 from fencepost.impl.client.producer.producer import KINDS, Producer, make_producer

@@ -2,7 +2,8 @@
 until it is decided or its time is up (P2).
 
 Owns attempts and timeouts. Other modules own batches (accumulator.py), sequence numbers (sequences.py), the
-choice of a partition (client/partitioners.py), requests to any broker (asking.py) and the rows of a trace
+choice of a partition (client/partitioners.py), requests to any broker (producer_requests.py) and the rows of
+a trace
 (completion.py). Must not know its user, or how rows are recorded. One request has one batch.
 traces/outcomes.py maps a response to ok, fail or unknown. Without idempotence, an attempt with an unknown
 outcome ends its appends as unknown, unless the producer is configured to retry it.
@@ -16,12 +17,12 @@ from collections import deque
 
 from attrs import define, field
 
-from fencepost.impl.client.asking import IDENTITY, METADATA, Asking
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.partitioners import Partitioner
 from fencepost.impl.client.producer.accumulator import NONE, Accumulator, Line, ProducerBatch
 from fencepost.impl.client.producer.completion import completions, unplaced
 from fencepost.impl.client.producer.sequences import SEQUENCE_ERRORS, Sequences
+from fencepost.impl.client.producer_requests import IDENTITY, METADATA, Asking
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import (
     CancelTimer,

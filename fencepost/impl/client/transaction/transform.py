@@ -15,7 +15,7 @@ from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.fetch import ConsumedRecord
 from fencepost.impl.client.consumer.requests import positions_of
 from fencepost.impl.client.transaction.errors import AbortableError, FatalError
-from fencepost.impl.client.transaction.producer import (
+from fencepost.impl.client.transaction.transactional_producer import (
     REST_TIMER,
     GroupMetadata,
     Procedure,

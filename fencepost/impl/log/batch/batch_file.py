@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from fencepost.impl.core.files import File
+from fencepost.impl.core.file_system import File
 from fencepost.impl.log.batch.compression import CODECS
 from fencepost.impl.log.batch.header import (
     CODEC_MASK,

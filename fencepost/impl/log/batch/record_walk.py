@@ -2,7 +2,7 @@
 
 Owns what a record is: `spans` says where each one is, whatever is inside of it; `fields`, which goes by
 `spans`, takes it apart and refuses what is wrong anywhere. `walk` verifies by `fields`, record_batch.py reads
-by it; the proxy hashes by `spans`. Must not know the writer of a batch, or its header. machine_walk.py has
+by it; the proxy hashes by `spans`. Must not know the writer of a batch, or its header. compiled_walk.py has
 the rule of `walk` as machine code, for speed (docs/decisions/record-validation.md; `python -m bench log`): it
 only says "good" or "ask walk", and its result is that of `walk`. tests/impl/log/batch/test_record_walk.py
 compares them.
@@ -65,7 +65,7 @@ class MachineWalk:
         """Compile it, or take what an earlier process has compiled. Nothing changes where that is
         impossible."""
         try:
-            from fencepost.impl.log.batch.machine_walk import walk_of
+            from fencepost.impl.log.batch.compiled_walk import walk_of
         except (ImportError, RuntimeError, OSError):  # numba finds no place for what it compiles
             return
         self._function = walk_of

@@ -8,7 +8,7 @@ the directory. A crash in between leaves the old file or the new one, never a mi
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.flaw import Flaw
 
 Entry = TypeVar("Entry")

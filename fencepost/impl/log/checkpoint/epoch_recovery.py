@@ -7,7 +7,7 @@ Owns the choice between the two. Must not know how either is stored.
 from collections.abc import Sequence
 
 from fencepost.impl.log.batch.batch_file import frames
-from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
+from fencepost.impl.log.checkpoint.leader_epoch_cache import LeaderEpochCache
 from fencepost.impl.log.segment.segment import Segment
 
 

@@ -7,7 +7,7 @@ removed. Must not know logs.
 
 from collections.abc import Mapping
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.checkpoint.checkpoint_file import format_lines, parse_lines, read_file, replace_file
 from fencepost.impl.log.layout import CLEAN_SHUTDOWN, DELETED
 from fencepost.impl.messages.broker_api import TopicPartition

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from attrs import define
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.traces.errors import FencepostError
 
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from attrs import define, field
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.batch.batch_file import Frame
 from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.impl.log.index.offset_index import OffsetIndex

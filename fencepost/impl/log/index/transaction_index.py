@@ -6,7 +6,8 @@ last stable offset after it (int64 each), in the order of the markers. Offsets a
 aborted transactions has no file.
 
 The other indexes can be rebuilt from their segment alone. This one also needs the transactions that were open
-where the segment begins (producer/files.py). So an entry is written when its marker is appended, and lost
+where the segment begins (producer/snapshot_files.py). So an entry is written when its marker is appended, and
+lost
 entries are restored only by recovery.
 """
 

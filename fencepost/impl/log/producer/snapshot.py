@@ -15,7 +15,7 @@ from crc32c import crc32c
 
 from fencepost.impl.log.batch.header import NO_SEQUENCE
 from fencepost.impl.log.flaw import Flaw
-from fencepost.impl.log.producer.state import (
+from fencepost.impl.log.producer.producer_state import (
     LARGEST_SEQUENCE,
     NO_OFFSET,
     ProducedBatch,

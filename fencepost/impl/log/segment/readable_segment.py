@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
-from fencepost.impl.core.files import File, FileSystem
+from fencepost.impl.core.file_system import File, FileSystem
 from fencepost.impl.log.batch.batch_file import Frame, chunks, frames, is_batch_to, whole_batches
 from fencepost.impl.log.batch.header import HEADER_SIZE, BatchHeader, read_headers
 from fencepost.impl.log.batch.record_batch import CorruptBatchError, Damage, Record, read_records

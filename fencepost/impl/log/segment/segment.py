@@ -9,7 +9,7 @@ from typing import Self
 
 from attrs import define
 
-from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.log.batch.batch_file import Frame, checked_frames, chunks, frames
 from fencepost.impl.log.batch.continuity import Continuity, DiscontinuityError
 from fencepost.impl.log.batch.header import BatchHeader

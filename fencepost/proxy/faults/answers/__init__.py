@@ -20,9 +20,9 @@ UNKNOWN_SERVER_ERROR is what KafkaApis.handleError makes of any exception, befor
 
 from collections.abc import Mapping
 
-from fencepost.proxy.faults.answers.administration import ADMINISTRATION
-from fencepost.proxy.faults.answers.clients import CLIENTS
-from fencepost.proxy.faults.answers.members import MEMBERS
+from fencepost.proxy.faults.answers.admin_errors import ADMINISTRATION
+from fencepost.proxy.faults.answers.classic_errors import CLIENTS
+from fencepost.proxy.faults.answers.member_errors import MEMBERS
 from fencepost.proxy.faults.answers.row import EVERYWHERE, Condition, Row
 
 __all__ = ["ALLOWED", "EVERYWHERE", "Condition", "Row"]

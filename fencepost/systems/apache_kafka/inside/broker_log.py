@@ -19,8 +19,8 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from fencepost.systems.apache_kafka.inside.files import ReadOnly
-from fencepost.systems.apache_kafka.inside.states import Key, event_of
+from fencepost.systems.apache_kafka.inside.live_files import ReadOnly
+from fencepost.systems.apache_kafka.inside.partition_changes import Key, event_of
 from fencepost.traces.events import Event, Name
 
 MOST_BYTES = 512 * 1024 * 1024

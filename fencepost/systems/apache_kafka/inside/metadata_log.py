@@ -20,8 +20,8 @@ from fencepost.impl.log.batch.control_records import ControlType, control_type
 from fencepost.impl.log.batch.record_batch import Record
 from fencepost.impl.log.dump.dump import BatchSeen, Extent, walk_log
 from fencepost.impl.log.metadata_records import TOPIC, decode_metadata
-from fencepost.systems.apache_kafka.inside.files import ReadOnly
-from fencepost.systems.apache_kafka.inside.states import (
+from fencepost.systems.apache_kafka.inside.live_files import ReadOnly
+from fencepost.systems.apache_kafka.inside.partition_changes import (
     ELIGIBLE,
     LAST_KNOWN,
     MILLISECOND,

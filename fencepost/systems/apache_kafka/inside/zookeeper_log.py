@@ -1,6 +1,7 @@
 """What a cluster with ZooKeeper decided, as events: from ZooKeeper's own transaction log.
 
-Owns what the transactions mean together. Must not know bytes (transactions.py) or judges. Watches are
+Owns what the transactions mean together. Must not know bytes (zookeeper_transactions.py) or judges. Watches
+are
 one-shot and would miss what is overwritten between two looks. The log of the server has every write in the
 order of commits, with its time and the session that wrote. The broker that created /brokers/ids/N in a
 session is broker N.
@@ -14,7 +15,7 @@ from attrs import define, field
 
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.znodes import BadZnodeError, LeaderAndIsr
-from fencepost.systems.apache_kafka.inside.states import (
+from fencepost.systems.apache_kafka.inside.partition_changes import (
     MILLISECOND,
     NOBODY,
     UNCLEAN,
@@ -22,7 +23,7 @@ from fencepost.systems.apache_kafka.inside.states import (
     event_of,
     reassigned,
 )
-from fencepost.systems.apache_kafka.inside.transactions import Change, Kind, read_transactions
+from fencepost.systems.apache_kafka.inside.zookeeper_transactions import Change, Kind, read_transactions
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event, Name
 

@@ -8,13 +8,13 @@ import numpy as np
 from attrs import evolve
 
 from fencepost.checkers.log.appends_and_reads import log_columns
+from fencepost.checkers.log.log_rules import Profile, rules_of
 from fencepost.checkers.log.ranges.around import Wanted, beside, concerning, in_question
 from fencepost.checkers.log.ranges.closer import Looked, Source, look_closer
 from fencepost.checkers.log.ranges.decide import RangeSummary, decide, ranges_of, soft_of
 from fencepost.checkers.log.ranges.holes import bounding
 from fencepost.checkers.log.ranges.partial import NOT_OF_SLOTS, TWICE, partial_of, rows_of_group, slots_of
 from fencepost.checkers.log.ranges.verdict import reasons_of, sessions_in_question, twice, unread
-from fencepost.checkers.log.rules import Profile, rules_of
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.trace import Trace
 

@@ -14,8 +14,8 @@ from log_strength import Strength
 from ranges_twin import reasons_by_log, unread_by_log
 
 from fencepost.checkers.log import judge_columns, log_columns
+from fencepost.checkers.log.log_rules import rules_of
 from fencepost.checkers.log.ranges import decide, partial, verdict
-from fencepost.checkers.log.rules import rules_of
 from fencepost.checkers.log.stacked import convicted, stack_of
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision

@@ -4,7 +4,7 @@
 import pytest
 from admin_lab import AdminLab
 
-from fencepost.impl.admin.requests import topics
+from fencepost.impl.admin.requests import topic_requests
 from fencepost.impl.messages.admin_api import NewTopic
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.traces.outcomes import ErrorCode
@@ -81,7 +81,7 @@ def test_what_cannot_be_created_is_said():
 def test_creations_are_bounded(bound, monkeypatch):
     """Rule: one request that names thousands of topics begins so many creations at a time; the rest when
     asked for again."""
-    monkeypatch.setattr(topics, "MOST_CREATING", bound)
+    monkeypatch.setattr(topic_requests, "MOST_CREATING", bound)
     lab = AdminLab(1)
     lab.hold_zookeeper(1)
     names = [f"t{number}" for number in range(5)]

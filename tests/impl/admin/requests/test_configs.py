@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from admin_lab import AdminLab, Asked
 
-from fencepost.impl.admin.requests import topics
+from fencepost.impl.admin.requests import topic_requests
 from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS
 from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.messages.admin_api import Alteration, AlteredSetting, ConfigSource, ResourceKind
@@ -246,11 +246,11 @@ def test_an_override_that_nobody_knows_stays():
     assert lab.overrides("t") == {"of.another": "x", "segment.ms": "5"}
 
 
-@pytest.mark.parametrize("attempts", [1, topics.ATTEMPTS])
+@pytest.mark.parametrize("attempts", [1, topic_requests.ATTEMPTS])
 def test_two_alter_the_same_topic(attempts, monkeypatch):
     """Rule (KIP-339): no alteration undoes another that came first. Planted: with one attempt only, the
     slower one is sent away."""
-    monkeypatch.setattr(topics, "ATTEMPTS", attempts)
+    monkeypatch.setattr(topic_requests, "ATTEMPTS", attempts)
     lab = AdminLab()
     lab.created("t")
     lab.hold_zookeeper(1)

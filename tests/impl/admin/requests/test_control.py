@@ -7,7 +7,7 @@ import pytest
 from admin_lab import AdminLab, Asked
 from controller_lab import fail_over_at, refused_transitions, settle_all
 
-from fencepost.impl.admin.requests.control import ControlRequests
+from fencepost.impl.admin.requests.control_requests import ControlRequests
 from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import znodes

@@ -3,8 +3,8 @@
 import pytest
 from admin_lab import AdminLab
 
-from fencepost.impl.admin.requests import desk, topics
-from fencepost.impl.admin.requests.topics import TopicRequests
+from fencepost.impl.admin.requests import desk, topic_requests
+from fencepost.impl.admin.requests.topic_requests import TopicRequests
 from fencepost.impl.messages.admin_api import MorePartitions, NewTopic, ReplicasOf
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
@@ -356,11 +356,11 @@ def test_partitions_of_a_topic_under_change():
     assert asked.errors == {"t": E.REASSIGNMENT_IN_PROGRESS, "gone": E.INVALID_TOPIC_EXCEPTION}
 
 
-@pytest.mark.parametrize("attempts", [1, topics.ATTEMPTS])
+@pytest.mark.parametrize("attempts", [1, topic_requests.ATTEMPTS])
 def test_two_change_the_same_topic(attempts, monkeypatch):
     """Rule: whoever was slower reads anew and tries again. Planted: with one attempt only, the client is
     sent away."""
-    monkeypatch.setattr(topics, "ATTEMPTS", attempts)
+    monkeypatch.setattr(topic_requests, "ATTEMPTS", attempts)
     lab = AdminLab()
     lab.created("t", factor=1)
     lab.hold_zookeeper(1)

@@ -3,7 +3,7 @@ up."""
 
 from consumer_lab import T0, T1, ConsumerLab
 
-from fencepost.bugs.groups.commits import RetriesAsyncCommits
+from fencepost.bugs.groups.commit_bugs import RetriesAsyncCommits
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.group_api import (

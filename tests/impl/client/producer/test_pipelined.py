@@ -1,6 +1,6 @@
 """A producer and a reader of one process: which of the two takes an answer first."""
 
-from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.producer.pipelined import make_pipelined_client
 from fencepost.impl.core.core_interface import Invoke, MessageArrived, Send
 from fencepost.impl.messages import broker_api as kafka

@@ -14,7 +14,7 @@ from fencepost.bugs.producer.numbers import NumbersAgainOutOfOrder, SendsAgainUn
 from fencepost.impl.client.producer.sequences import Sequences
 from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.log.batch.record_batch import read_header, read_records, with_leader_fields
-from fencepost.impl.log.producer.state import (
+from fencepost.impl.log.producer.producer_state import (
     REMEMBERED_BATCHES,
     InvalidProducerEpochError,
     OutOfOrderSequenceError,

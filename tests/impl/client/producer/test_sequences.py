@@ -4,9 +4,9 @@ nothing is written twice."""
 import pytest
 from impl_producer_desk import MILLISECOND, T0, ProducerDesk
 
-from fencepost.impl.client.asking import METADATA
 from fencepost.impl.client.producer.accumulator import Line, ProducerBatch
 from fencepost.impl.client.producer.sequences import LARGEST_EPOCH, Sequences
+from fencepost.impl.client.producer_requests import METADATA
 from fencepost.impl.core.core_interface import Produce
 from fencepost.traces.operations import Outcome
 from fencepost.traces.outcomes import ErrorCode

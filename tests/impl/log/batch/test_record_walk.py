@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.impl.log.batch import record_walk
-from fencepost.impl.log.batch.machine_walk import ASK_WALK, walk_of
+from fencepost.impl.log.batch.compiled_walk import ASK_WALK, walk_of
 from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch
 from fencepost.impl.log.batch.record_walk import MACHINE_CODE_AFTER, MachineWalk, Walked, fields, spans, walk
 from fencepost.impl.log.batch.varint import encode_varint
@@ -135,7 +135,7 @@ def test_machine_code_is_loaded_once_and_only_when_it_is_worth_it(monkeypatch: p
 
 def test_without_a_place_for_machine_code_the_walk_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """numba that cannot be imported costs speed, nothing else."""
-    monkeypatch.setitem(sys.modules, "fencepost.impl.log.batch.machine_walk", None)
+    monkeypatch.setitem(sys.modules, "fencepost.impl.log.batch.compiled_walk", None)
     form = MachineWalk()
     form.load()
     data = batch([Record(0, 5, b"k", b"v")])

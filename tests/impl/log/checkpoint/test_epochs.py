@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.impl.log.checkpoint import epoch_recovery
-from fencepost.impl.log.checkpoint.epochs import UNDEFINED, LeaderEpochCache
+from fencepost.impl.log.checkpoint.leader_epoch_cache import UNDEFINED, LeaderEpochCache
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 

@@ -13,13 +13,13 @@ from impl_batches import tiny_records
 
 from fencepost.impl.log.batch.batch_file import CHUNK_BYTES
 from fencepost.impl.log.batch.record_batch import CODECS, Record, encode_batch
-from fencepost.impl.log.dump import indexes, states
+from fencepost.impl.log.dump import directory_files, indexes
+from fencepost.impl.log.dump.directory_files import EpochStart, PartitionOffset, Property
 from fencepost.impl.log.dump.dump import BatchSeen, Extent, looks_like_log, walk_log
 from fencepost.impl.log.dump.indexes import OffsetEntry, OffsetIndexCheck, TimeEntry, TimeIndexCheck
-from fencepost.impl.log.dump.states import EpochStart, PartitionOffset, Property
 from fencepost.impl.log.flaw import Flaw
+from fencepost.impl.log.producer.producer_state import ProducedBatch, Producer, ProducerState
 from fencepost.impl.log.producer.snapshot import ProducerEntry, encode_snapshot
-from fencepost.impl.log.producer.state import ProducedBatch, Producer, ProducerState
 
 SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=200)
 
@@ -368,14 +368,14 @@ def flaws_in(items) -> list[Flaw]:
 
 def test_checkpoints():
     """Leader epochs and offsets of partitions, as they stand."""
-    assert list(states.epoch_starts(Held(b"0\n2\n0 0\n3 17\n"))) == [
+    assert list(directory_files.epoch_starts(Held(b"0\n2\n0 0\n3 17\n"))) == [
         EpochStart(epoch=0, start_offset=0),
         EpochStart(epoch=3, start_offset=17),
     ]
-    assert list(states.partition_offsets(Held(b"0\n1\nsome.topic 4 99\n"))) == [
+    assert list(directory_files.partition_offsets(Held(b"0\n1\nsome.topic 4 99\n"))) == [
         PartitionOffset(topic="some.topic", partition=4, offset=99)
     ]
-    assert list(states.properties(Held(b"#c\nversion: 0\ncluster.id=a=b\n"))) == [
+    assert list(directory_files.properties(Held(b"#c\nversion: 0\ncluster.id=a=b\n"))) == [
         Property(key="version", value="0"),
         Property(key="cluster.id", value="a=b"),
     ]
@@ -384,7 +384,7 @@ def test_checkpoints():
 def test_an_empty_checkpoint_has_no_entries():
     """Rule: a broker creates its checkpoint files when it starts and writes them later; an empty one is not
     damaged."""
-    assert [*states.partition_offsets(Held(b"")), *states.epoch_starts(Held(b""))] == []
+    assert [*directory_files.partition_offsets(Held(b"")), *directory_files.epoch_starts(Held(b""))] == []
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_an_empty_checkpoint_has_no_entries():
 )
 def test_a_damaged_checkpoint_says_where(data, says):
     """Absent head, wrong count, garbled line, epochs or offsets that go back."""
-    assert [flaw.seen for flaw in flaws_in(states.epoch_starts(Held(data)))] == [says]
+    assert [flaw.seen for flaw in flaws_in(directory_files.epoch_starts(Held(data)))] == [says]
 
 
 def snapshot() -> bytes:
@@ -416,7 +416,7 @@ def snapshot() -> bytes:
 
 def test_a_producer_snapshot():
     """Each producer as Kafka's format has it."""
-    assert list(states.producer_entries(Held(snapshot()))) == [
+    assert list(directory_files.producer_entries(Held(snapshot()))) == [
         ProducerEntry(
             producer_id=9,
             producer_epoch=2,
@@ -435,7 +435,7 @@ def test_a_flipped_byte_of_a_snapshot_is_found(place):
     """Version, checksum, count and entries."""
     data = bytearray(snapshot())
     data[place] ^= 0x10
-    assert flaws_in(states.producer_entries(Held(bytes(data))))
+    assert flaws_in(directory_files.producer_entries(Held(bytes(data))))
 
 
 @SEARCH
@@ -443,10 +443,10 @@ def test_a_flipped_byte_of_a_snapshot_is_found(place):
 def test_small_files_of_any_bytes_are_told_never_an_exception(data):
     """Whatever stands in them."""
     for read in (
-        states.epoch_starts,
-        states.partition_offsets,
-        states.producer_entries,
-        states.properties,
+        directory_files.epoch_starts,
+        directory_files.partition_offsets,
+        directory_files.producer_entries,
+        directory_files.properties,
         indexes.transaction_entries,
     ):
         list(read(Held(data)))

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fencepost.impl.log.producer.producer_state import ProducedBatch, Producer, ProducerState
 from fencepost.impl.log.producer.snapshot import decode_snapshot, encode_snapshot
-from fencepost.impl.log.producer.state import ProducedBatch, Producer, ProducerState
 
 
 def state() -> ProducerState:

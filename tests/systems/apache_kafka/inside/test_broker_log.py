@@ -11,8 +11,8 @@ from fencepost.systems.apache_kafka.inside.broker_log import (
     lines_of,
     read_broker_log,
 )
-from fencepost.systems.apache_kafka.inside.elections import elections_of
 from fencepost.systems.apache_kafka.inside.together import Window, in_window
+from fencepost.systems.apache_kafka.inside.unclean_elections import elections_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Claims, Trace
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.checkers.judges import judge
-from fencepost.systems.apache_kafka.inside.elections import elections_of
 from fencepost.systems.apache_kafka.inside.metadata_log import read_metadata_log
-from fencepost.systems.apache_kafka.inside.transactions import changes_of, read_transactions
+from fencepost.systems.apache_kafka.inside.unclean_elections import elections_of
 from fencepost.systems.apache_kafka.inside.zookeeper_log import read_zookeeper_log
+from fencepost.systems.apache_kafka.inside.zookeeper_transactions import changes_of, read_transactions
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace

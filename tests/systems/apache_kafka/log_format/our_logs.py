@@ -13,7 +13,7 @@ from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 
 START_MS = 1_700_000_000_000
 SMALL = {"segment_bytes": 4_000, "index_interval_bytes": 500, "retention_ms": -1}

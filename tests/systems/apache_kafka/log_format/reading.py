@@ -20,7 +20,7 @@ from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages.broker_api import TopicPartition as Key
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.systems.apache_kafka.jars import ZOOKEEPER, Release
 from tests.systems.apache_kafka.log_format.dump_lines import our_lines, their_lines
 

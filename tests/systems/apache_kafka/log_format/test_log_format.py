@@ -14,7 +14,7 @@ from fencepost.impl.log.batch.compression import CODECS
 from fencepost.impl.log.batch.header import read_headers
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import Release
 from fencepost.traces.errors import ExitCode

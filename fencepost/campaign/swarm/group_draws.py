@@ -1,0 +1,215 @@
+"""Consumer groups in the swarm: what is drawn for coordinators, consumers, and the lives of their processes.
+
+Owns the draws. Must not know bugs: nothing here is a scenario. Rebalances roll because processes come, go,
+crash and pause all the time, and a part of the faults is aimed at the coordinators of the groups, so
+that coordinators fail in every state of a group.
+"""
+
+from attrs import evolve
+
+from fencepost.campaign.swarm.bounds import Profile
+from fencepost.campaign.swarm.draws import Draws
+from fencepost.run.faults.table import FAULTS
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
+from fencepost.traces.plan import ConsumerOptions, Fault, GroupOptions, Plan, PlannedOperation, TopicOptions
+
+FIRST_OPERATION = 500_000
+"""Op ids of what consumer processes are asked to do."""
+FIRST_MOVE = 5_000
+"""Fault ids of requests of operators for the offsets topic."""
+UNHEARD = "add_partitions"
+"""Consumers look for new partitions when they join, and otherwise every five minutes (metadata.max.age.ms):
+longer than a run waits for progress."""
+FAR_US, FAR_TAIL_US = 150_000, 50_000
+"""The longest latencies of networks that are neither stormy nor those of quick elections."""
+REBALANCE_TRIPS = 16
+"""Messages that follow each other from a member's JoinGroup to its first heartbeat in the generation, records
+of the assignment included, and as many again."""
+MOVES = ("reassign_move", "reassign_grow", "reassign_reorder")
+"""What operators ask for the offsets topic."""
+NAMES = ("orders", "payments-v2.eu", "größe", "注文", "😀")
+"""Beginnings of names of groups: in one, two and four bytes of UTF-8, the last with two units of UTF-16."""
+STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
+
+
+def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """The plan with consumer groups, in as many plans of a hundred as the profile says; in the others the
+    plan as it is."""
+    if not bounds.groups or not draw.chance(bounds.groups, "groups"):
+        return plan
+    offsets, named = offsets_topic(draw), draw.chance(bounds.named, "groups.named")
+    if named:
+        offsets = evolve(offsets, partitions=draw.between((1, 5), "groups.named_partitions"))
+    slow_ms = slow_ms_of(plan)
+    cluster = evolve(
+        plan.cluster, topics=(*plan.cluster.topics, offsets), groups=coordinator_options(draw, slow_ms)
+    )
+    consumer = consumer_options(draw, slow_ms)
+    if not slow_ms and draw.chance(bounds.busy, "groups.busy"):
+        consumer = _busy(consumer, draw)
+    lives = _lives(plan, draw, bounds)
+    if named:
+        lives = tuple(evolve(one, key=_name(draw, one.key)) for one in lives)
+    return evolve(
+        plan,
+        cluster=cluster,
+        consumer=consumer,
+        operations=(*plan.operations, *lives),
+        faults=(
+            *(_aimed(fault, draw, offsets) for fault in plan.faults if fault.kind != UNHEARD),
+            *_moves(plan, draw, offsets, [kind for kind in MOVES if kind in bounds.request_kinds]),
+        ),
+    )
+
+
+def slow_ms_of(plan: Plan) -> int:
+    """How long a message takes where that is longer than in the profile groups, 0 elsewhere. A session that
+    ends before a rebalance of a few round trips can proves nothing: the group begins anew for ever, in Kafka
+    too."""
+    network = plan.network
+    slow = network.latency_min_us > FAR_US or network.latency_tail_us > FAR_TAIL_US
+    return (network.latency_min_us + network.latency_tail_us) // 1_000 if slow else 0
+
+
+def offsets_topic(draw: Draws) -> TopicOptions:
+    """__consumer_offsets, with small segments in half of the plans."""
+    small = draw.chance(50, "groups.small_segments")
+    return TopicOptions(
+        name=OFFSETS_TOPIC,
+        partitions=draw.between((1, 2), "groups.partitions"),
+        replication_factor=draw.between((2, 3), "groups.replication_factor"),
+        min_insync_replicas=2 if draw.chance(20, "groups.min_insync") else 1,
+        cleanup_policy="compact",
+        segment_bytes=draw.between((300, 4_000), "groups.segment_bytes") if small else 1 << 20,
+        min_cleanable_dirty_ppm=draw.between((0, 500_000), "groups.dirty"),
+        delete_retention_ms=draw.between((0, 20_000), "groups.delete_retention"),
+    )
+
+
+def coordinator_options(draw: Draws, slow_ms: int) -> GroupOptions:
+    """Of the coordinators. slow_ms: `slow_ms_of` the plan."""
+    expires = draw.chance(35, "groups.expiry")
+    return GroupOptions(
+        initial_rebalance_delay_ms=draw.between((0, 1_500), "groups.initial_delay"),
+        offsets_retention_ms=draw.between((1_000, 8_000), "groups.retention") if expires else 604_800_000,
+        offsets_retention_check_ms=draw.between((100, 1_500), "groups.retention_check"),
+        offsets_commit_timeout_ms=draw.between((500, 5_000), "groups.commit_timeout") + 4 * slow_ms,
+        offsets_load_buffer_bytes=draw.between((200, 3_000), "groups.load_buffer")
+        if draw.chance(60, "groups.load_buffer_on")
+        else 1 << 20,
+        load_step_ms=draw.between((1, 400), "groups.load_step")
+        if draw.chance(50, "groups.load_step_on")
+        else 0,
+        unload_ms=draw.between((1, 3_000), "groups.unload") if draw.chance(50, "groups.unload_on") else 0,
+    )
+
+
+def consumer_options(draw: Draws, slow_ms: int) -> ConsumerOptions:
+    """Of the consumers. slow_ms: `slow_ms_of` the plan."""
+    session_ms = draw.between((800, 5_000), "consumer.session")
+    return ConsumerOptions(
+        session_timeout_ms=session_ms + REBALANCE_TRIPS * slow_ms,
+        heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "consumer.heartbeat"),
+        max_poll_interval_ms=draw.between((1_500, 6_000), "consumer.max_poll_interval")
+        + REBALANCE_TRIPS * slow_ms,
+        assignor=draw.choice(["range", "round_robin", "sticky"], "consumer.assignor"),
+        static_members=draw.chance(25, "consumer.static"),
+        commit=draw.choice(STYLES, "consumer.commit"),
+        auto_commit_interval_ms=draw.between((200, 5_000), "consumer.auto_commit"),
+        processing_ms=draw.between((0, 400), "consumer.processing"),
+        max_poll_records=draw.between((3, 30), "consumer.max_poll_records"),
+        poll_timeout_ms=draw.between((200, 1_500), "consumer.poll_timeout"),
+        request_timeout_ms=draw.between((500, 2_000), "consumer.request_timeout") + 4 * slow_ms,
+        retry_backoff_ms=draw.between((20, 300), "consumer.backoff"),
+    )
+
+
+def _busy(consumer: ConsumerOptions, draw: Draws) -> ConsumerOptions:
+    """The same consumers with short sessions and much work."""
+    session_ms = draw.between((600, 1_500), "busy.session")
+    work_ms = draw.between((session_ms, 2 * session_ms), "busy.processing")
+    return evolve(
+        consumer,
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "busy.heartbeat"),
+        processing_ms=work_ms,
+        max_poll_interval_ms=consumer.max_poll_interval_ms + 2 * work_ms,
+    )
+
+
+def _lives(plan: Plan, draw: Draws, bounds: Profile) -> tuple[PlannedOperation, ...]:
+    """Each process subscribes, and then comes and goes."""
+    first = max((operation.process for operation in plan.operations), default=-1) + 1
+    topic, restless = plan.cluster.topics[0].name, draw.between((0, 90), "groups.restless")
+    gentle = draw.chance(bounds.gentle, "groups.gentle")
+    operations: list[PlannedOperation] = []
+    for place in range(draw.between((1, 4), "groups.consumers")):
+        group = f"g{draw.between((1, 2), 'groups.group', place)}" if draw.chance(30, "groups.two") else "g1"
+        at_ms = draw.between((0, plan.safety_ms // 3), "groups.begin", place)
+        turn, runs = 0, False
+        while at_ms < plan.safety_ms and turn < 40:
+            cause = place * 1_000 + turn
+            function = _next_step(draw, runs, cause, gentle=gentle)
+            runs = function in ("subscribe", "pause")
+            operations.append(
+                PlannedOperation(
+                    op_id=FIRST_OPERATION + cause,
+                    process=first + place,
+                    at_ms=at_ms,
+                    function=function,
+                    topic=topic,
+                    key=group,
+                    records=draw.between((3, 90), "groups.pause", cause) if function == "pause" else 1,
+                )
+            )
+            calm = runs and (gentle or not draw.chance(restless, "groups.soon", cause))
+            most = plan.safety_ms if calm else 8_000 if runs else 4_000
+            at_ms += draw.between((100, most), "groups.gap", cause)
+            turn += 1
+    return tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id)))
+
+
+def _name(draw: Draws, group: str) -> str:
+    """Another name for this group."""
+    beginning = draw.choice(list(NAMES), "groups.name", int(group[1:]))
+    return f"{beginning}{draw.between((0, 999_999), 'groups.number', int(group[1:]))}"
+
+
+def _next_step(draw: Draws, runs: bool, cause: int, *, gentle: bool) -> str:
+    if not runs:
+        return "subscribe"
+    if gentle:
+        return "unsubscribe"
+    return draw.choice(["crash", "crash", "pause", "pause", "unsubscribe"], "groups.step", cause)
+
+
+def _aimed(fault: Fault, draw: Draws, offsets: TopicOptions) -> Fault:
+    """A part of the faults hits replicas of the offsets partitions, their leaders mostly."""
+    number = fault.fault_id
+    if (
+        FAULTS[fault.kind].on != "broker"
+        or "-" not in fault.target
+        or not draw.chance(55, "groups.aimed", number)
+    ):
+        return fault
+    key = f"{OFFSETS_TOPIC}-{draw.between((0, offsets.partitions - 1), 'groups.aim_partition', number)}"
+    role = draw.choice(["leader of", "leader of", "leader of", "follower 1 of"], "groups.aim", number)
+    return evolve(fault, target=f"{role} {key}")
+
+
+def _moves(plan: Plan, draw: Draws, offsets: TopicOptions, kinds: list[str]) -> tuple[Fault, ...]:
+    """In some plans operators move the offsets partitions, and their groups with them."""
+    if not kinds or not draw.chance(25, "groups.moved"):
+        return ()
+    return tuple(
+        Fault(
+            fault_id=FIRST_MOVE + number,
+            kind=draw.choice(kinds, "groups.move", number),
+            at_ms=draw.between((0, plan.safety_ms), "groups.move_at", number),
+            duration_ms=0,
+            target=f"partition "
+            f"{offsets.name}-{draw.between((0, offsets.partitions - 1), 'groups.move_of', number)}",
+            parameter=draw.between((0, 7), "groups.move_to", number),
+        )
+        for number in range(draw.between((1, 4), "groups.moves"))
+    )

@@ -1,0 +1,254 @@
+"""`fencepost model`: explores the executable models, and compares them with their TLA+ twins."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import rich_click as click
+
+from fencepost.cli.model.results import bounds_of, explored, note_unreached, stays_possible_told
+from fencepost.cli.model.tlc import tlc_command as tlc
+from fencepost.cli.model.tlc.tlc_command import assignments
+from fencepost.console.options import FILE, Named, default_option, json_option
+from fencepost.console.output import Output, add_row, table
+from fencepost.model.registry import NAMES, Model, shipped
+from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
+
+if TYPE_CHECKING:
+    from fencepost.model.explore import SlottedSystem
+
+
+@click.group("model")
+def command() -> None:
+    """Explore the executable models: what should happen, and what goes wrong without a protection.
+
+    A protection is dropped by its name or by its bug; the shortest counterexample is shown as a path.
+
+    \b
+    Examples
+      fencepost model list
+      fencepost model explore replication --drop truncate_by_epoch
+    """
+
+
+@command.command("list", short_help="The models, their constants and protections.")
+@json_option
+def list_command(output: Output) -> ExitCode:
+    """List the models, their constants with default values, and the protections that can be dropped.
+
+    \b
+    Examples
+      fencepost model list
+    """
+    from fencepost.traces.protections import PROTECTIONS
+
+    fields = []
+    for name, what in NAMES.items():
+        model = shipped(name)
+        output.say(f"{name}: {what}", "")
+        rows = table("constant", ">by default")
+        for constant, default in model.bounds.items():
+            add_row(rows, constant, default)
+        output.say(rows, "")
+        rows = table("protection", "bug", "breaks", "what it says")
+        protections = [one for one in PROTECTIONS if one.name in model.protections]
+        for one in protections:
+            add_row(rows, one.name, one.bug, one.breaks, one.says)
+        output.say(rows)
+        fields.append(
+            {
+                "name": name,
+                "constants": dict(model.bounds),
+                "protections": [
+                    {"name": one.name, "bug": one.bug, "breaks": one.breaks} for one in protections
+                ],
+            }
+        )
+    return output.end(ExitCode.NOTHING_FOUND, {"models": fields})
+
+
+@command.command("explore", short_help="Visit every reachable state of a model.")
+@click.argument("name", type=Named(list(NAMES)))
+@click.option(
+    "--constant",
+    "constants",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="A constant that bounds the model; see `fencepost model list`.",
+)
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="PROTECTION",
+    help="Remove a protection, by its name or its bug. May be repeated.",
+)
+@click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="INVARIANT",
+    help="Check only these invariants, such as COMMIT-SAFE.",
+)
+@default_option("--states", type=click.IntRange(1), default=5_000_000, help="Limit of distinct states.")
+@click.option("--depth", type=click.IntRange(0), help="At most this many steps from the beginning.")
+@default_option("--workers", type=click.IntRange(1, 64), default=1, help="Processes.")
+@click.option(
+    "--symmetry", is_flag=True, help="Count states that differ only in the names of replicas as one."
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(64),
+    metavar="MIB",
+    help="Memory of all processes together; beyond it the outcome is undecided.",
+)
+@click.option(
+    "--eventually",
+    is_flag=True,
+    help="Also check whether, from every state and without further faults, required events can still happen.",
+)
+@json_option
+def explore_command(
+    name: str,
+    constants: tuple[str, ...],
+    drop: tuple[str, ...],
+    checks: tuple[str, ...],
+    states: int,
+    depth: int | None,
+    workers: int,
+    symmetry: bool,
+    memory: int | None,
+    eventually: bool,
+    output: Output,
+) -> ExitCode:
+    """Visit every reachable state in breadth-first order; a violation comes with a shortest path to it.
+
+    \b
+    Examples
+      fencepost model explore replication --constant epochs=1
+      fencepost model explore replication --constant epochs=2 --drop KIP-279
+      # replicas are alike: fewer states
+      fencepost model explore replication --constant epochs=2 --symmetry --memory 2000
+      # does a deletion always come to its end?
+      fencepost model explore controller --constant writes=0 --constant deletions=1 --eventually
+    """
+    from fencepost.model.explore import ExplorationOutcome, Limits, explore, render
+
+    model = shipped(name)
+    bounds = model.constants_of(assignments(constants), drop)
+    system = _system(model, bounds, checks, eventually=eventually)
+    limits = Limits(states=states, depth=depth, memory_mib=memory)
+    started = time.monotonic()
+    with output.progress("exploring", states) as bar:
+        result = explore(
+            system,
+            limits,
+            lambda distinct, level: bar.to(distinct, f"depth {level}"),
+            workers=workers,
+            symmetry=symmetry,
+        )
+    seconds = time.monotonic() - started
+    output.say(render(system, result))
+    note_unreached(result, output)
+    output.note(f"{result.transitions:,} transitions, {seconds:.1f} s")
+    code = {
+        ExplorationOutcome.HOLDS: ExitCode.NOTHING_FOUND,
+        ExplorationOutcome.VIOLATED: ExitCode.FINDINGS,
+        ExplorationOutcome.BOUNDED: ExitCode.UNDECIDED,
+    }[result.outcome]
+    fields = explored(result, system)
+    if eventually and code is ExitCode.NOTHING_FOUND:
+        code, fields["eventually"] = stays_possible_told(model.system(bounds, ()), limits, output)
+    return output.end(
+        code, {"model": name, "constants": bounds_of(bounds), **fields, "seconds": round(seconds, 3)}
+    )
+
+
+def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: bool) -> "SlottedSystem[Any]":
+    """The model with these bounds. An unknown name, or nothing to check, is the caller's mistake and raises
+    FencepostError."""
+    unknown = sorted(set(checks) - set(model.invariants))
+    if unknown:
+        raise FencepostError(
+            expected=f"an invariant of {', '.join(model.invariants)}",
+            seen=", ".join(unknown_name(one, model.invariants) for one in unknown),
+            where="--check",
+        )
+    system = model.system(bounds, checks or model.invariants)
+    if eventually and not system.eventually:
+        raise FencepostError(
+            expected="a model that says what must stay possible",
+            seen=f"{model.name} with these constants",
+            where="--eventually",
+            hint="controller",
+        )
+    return system
+
+
+@command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
+@default_option(
+    "--model", "name", type=Named(list(NAMES)), default="replication", help="Which one."
+)  # fmt: skip
+@default_option(
+    "--size", type=Named(["small", "medium"]), default="small",
+    help="small: a few minutes, all states counted. medium: about a million states each."
+)  # fmt: skip
+@click.option("--out", type=FILE, help="Write the table there, as Markdown.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep the rows that the table of --out has already, to continue an interrupted run.",
+)
+@json_option
+def matrix_command(name: str, size: str, out: Path | None, resume: bool, output: Output) -> ExitCode:
+    """Run a model's variants through the explorer and through TLC (one worker), and compare the results.
+
+    Exit code 1 if any result differs.
+
+    \b
+    Examples
+      fencepost model matrix --model group
+      # each row is written when it is known; --resume continues
+      fencepost model matrix --model controller --size medium --out controller.md --resume
+    """
+    from fencepost.model.comparison.matrix import FOUND, Sheet, brief, cells, headings, words
+    from fencepost.model.comparison.sameness import compare
+
+    if resume and out is None:
+        raise FencepostError(expected="a table to continue with", seen="no --out", where="--resume")
+    model = shipped(name)
+    rows = model.variants(size)
+    sheet = Sheet.read(out, headings(model)) if resume and out is not None else Sheet(headings(model))
+    kept = len(sheet.rows)
+    compared = []
+    with output.progress("comparing", len(rows)) as bar:
+        for done, row in enumerate(rows):
+            bar.to(done, words(model, row))
+            if sheet.has(model, row):
+                continue
+            comparison = compare(row.constants, time.monotonic, count=row.count)
+            compared.append(comparison)
+            sheet.rows.append(cells(model, row, comparison))
+            if out is not None:
+                out.write_text(sheet.text, encoding="utf-8")  # after each row: a long run may be interrupted
+    made = table("constants", *FOUND)
+    for found in sheet.rows:
+        add_row(made, *brief(model, found), style="" if found[-1] == "yes" else "red")
+    output.say(made)
+    verdict = "all the same" if sheet.same else "NOT the same"
+    output.note(f"{len(sheet.rows)} variants ({kept} kept), {verdict}; {os.cpu_count()} processors")
+    code = ExitCode.NOTHING_FOUND if sheet.same else ExitCode.FINDINGS
+    fields = [
+        {
+            "constants": bounds_of(one.constants),
+            "same": one.same,
+            "explorer": attrs.asdict(one.explorer),
+            "tlc": attrs.asdict(one.tlc),
+        }
+        for one in compared
+    ]
+    return output.end(code, {"same": sheet.same, "kept": kept, "rows": fields})
+
+
+command.add_command(tlc.command)

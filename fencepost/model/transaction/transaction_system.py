@@ -1,0 +1,286 @@
+"""Transactions as a pure transition system: one transactional id, its producers, its coordinators, and the
+leaders of its partitions.
+
+Owns the slots, and which steps read and write which. journal.py and producer_steps.py have the steps;
+transaction_rules.py and
+leader.py have what a coordinator and a leader decide. Must not know an implementation, or time.
+
+The network keeps each request that was sent: it may arrive any number of times, at any time, also after the
+transaction that it was sent in (KAFKA-17754). A request that is never taken is lost. An answer is what a
+coordinator has in memory, because a request that is sent again is answered again. The partitions' replication
+is the replication model's: here a leader's append is durable at once. The partition of __transaction_state is
+replicated as in the group model: no election loses durable records, and one may lose the record after them.
+A coordinator that has not heard of its successor writes nothing that counts; its markers may still arrive.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+from attrs import field, frozen
+
+from fencepost.model.explore.slotted import SlottedSystem
+from fencepost.model.explore.transition_system import Eventually, Part, Rule, Value
+from fencepost.model.transaction import journal as journal_steps
+from fencepost.model.transaction import producer_steps as producer_steps
+from fencepost.model.transaction import transaction_invariants as invariants
+from fencepost.model.transaction.transaction_state import (
+    EMPTY,
+    NEW,
+    NONE,
+    OPEN,
+    Constants,
+    Coordinator,
+    Ghost,
+    Journal,
+    Partition,
+    Producer,
+    Transaction,
+    TransactionState,
+    describe,
+)
+
+
+def _is_there(held: Value) -> bool:
+    return held != ()
+
+
+def _asks(producer: Producer, held: Value) -> bool:
+    return held != () and bool(producer.requests)
+
+
+@frozen(eq=False, slots=False)
+class Transactions(SlottedSystem[TransactionState]):
+    """The transition system for some constants (explore/slotted.py documents the methods).
+
+    Slots: the journal, each coordinator, each producer, each partition, the markers, the ghost.
+    """
+
+    constants: Constants
+    # The invariants to check, by name.
+    checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The names of actions that these constants allow."""
+        constants = self.constants
+        absent = set()
+        if constants.epochs == 0:
+            absent |= {"elect", "load", "unload"}
+        if constants.version == 2:
+            absent |= {"ask_to_add", "added"}
+            if constants.producers == 1:
+                absent |= {"init", "given"}
+        if not constants.keeps("is_needed"):
+            absent.add("verify")
+        names = dict.fromkeys(name for rule in self.rules for name in rule.names)
+        return tuple(name for name in names if name not in absent)
+
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[Part, ...]]:
+        """Invariants of each state."""
+        made = invariants.parts(self.constants)
+        return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
+
+    @cached_property
+    def goals(self) -> Mapping[str, tuple[Part, ...]]:
+        """The goals that a useful set of constants reaches."""
+        return invariants.goals(self.constants)
+
+    @property
+    def eventually(self) -> Mapping[str, Eventually]:
+        """What must stay possible."""
+        return {"TXN-END": invariants.transactions_end(self.constants, self.action_names)}
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """No two slots may exchange their values: producers begin differently."""
+        constants = self.constants
+        return tuple(range(constants.epochs + constants.producers + constants.partitions + 4))
+
+    def slots_of(self, state: TransactionState) -> tuple[Value, ...]:
+        """The journal, coordinators, producers, partitions, markers, the ghost."""
+        return (
+            state.journal,
+            *state.coordinators,
+            *state.producers,
+            *state.partitions,
+            state.markers,
+            state.ghost,
+        )
+
+    def state_of(self, slots: Sequence[Any]) -> TransactionState:
+        """From slots."""
+        constants = self.constants
+        producers = 2 + constants.epochs
+        partitions = producers + constants.producers
+        return TransactionState(
+            slots[0],
+            tuple(slots[1:producers]),
+            tuple(slots[producers:partitions]),
+            tuple(slots[partitions:-2]),
+            slots[-2],
+            slots[-1],
+        )
+
+    def describe(self, state: TransactionState) -> str:
+        """The state as text."""
+        return describe(state)
+
+    def initial(self) -> Iterable[TransactionState]:
+        """Producer 0 has epoch 0, the others have none. Nothing is written."""
+        bounds = self.constants
+        value = Transaction(EMPTY, 0, 0, 0, 0)
+        none = (0,) * bounds.partitions
+        yield TransactionState(
+            Journal(0, value, ()),
+            (Coordinator(value, 0, False), *((),) * bounds.epochs),
+            (
+                Producer(OPEN, 0, 0, 0, 0, 0, none, ()),
+                *(Producer(NEW, NONE, 0, 0, 0, 0, none, ()),) * (bounds.producers - 1),
+            ),
+            (Partition(NONE, NONE, NONE, False, (), ()),) * bounds.partitions,
+            (),
+            Ghost(0, 0, 0, 0, 0),
+        )
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of coordinators, of producers, then of leaders."""
+        bounds = self.constants
+        epochs = range(bounds.epochs + 1)
+        rules = [
+            Rule(("elect",), (0, self._ghost), (0, self._ghost), partial(journal_steps.elect, bounds)),
+            *(rule for epoch in epochs for rule in self._of_coordinator(epoch)),
+            *(rule for number in range(bounds.producers) for rule in self._of_producer(number)),
+        ]
+        for at in range(bounds.partitions):
+            rules += self._of_partition(at)
+        return tuple(rules)
+
+    @property
+    def _markers(self) -> int:
+        return self._partition(self.constants.partitions)
+
+    @property
+    def _ghost(self) -> int:
+        return self._markers + 1
+
+    def _producer(self, number: int) -> int:
+        return 2 + self.constants.epochs + number
+
+    def _partition(self, at: int) -> int:
+        return self._producer(self.constants.producers) + at
+
+    def _of_coordinator(self, epoch: int) -> list[Rule]:
+        bounds, held = self.constants, 1 + epoch
+        markers, ghost = self._markers, self._ghost
+        there = Part((held,), _is_there)
+        return [
+            Rule(
+                ("load",),
+                (0, held, markers),
+                (held, markers),
+                partial(journal_steps.load, bounds, epoch),
+            ),
+            Rule(("unload",), (0, held), (held,), partial(journal_steps.unload, bounds, epoch), there),
+            Rule(
+                ("replicate",),
+                (0, held, markers, ghost),
+                (0, held, markers, ghost),
+                partial(journal_steps.replicate, bounds, epoch),
+                there,
+            ),
+            Rule(("time_out",), (0, held), (0,), partial(journal_steps.time_out, bounds, epoch), there),
+            Rule(("complete",), (0, held), (0,), partial(journal_steps.complete, bounds, epoch), there),
+        ]
+
+    def _of_producer(self, number: int) -> list[Rule]:
+        bounds, mine, ghost = self.constants, self._producer(number), self._ghost
+        rules = [
+            Rule(("ask_to_add",), (mine,), (mine,), partial(producer_steps.ask_to_add, bounds, number)),
+            Rule(("send",), (mine,), (mine,), partial(producer_steps.send, bounds, number)),
+            Rule(
+                ("ask_to_end",),
+                (mine, ghost),
+                (mine, ghost),
+                partial(producer_steps.ask_to_end, bounds, number),
+            ),
+        ]
+        for epoch in range(bounds.epochs + 1):
+            rules += self._of_pair(number, epoch)
+        return rules
+
+    def _of_pair(self, number: int, epoch: int) -> list[Rule]:
+        """A producer and a coordinator."""
+        bounds, mine, held = self.constants, self._producer(number), 1 + epoch
+        pair, both = (mine, 0, held), Part((mine, held), _asks)
+        there = Part((held,), _is_there)
+        markers, ghost = self._markers, self._ghost
+        return [
+            Rule(("add",), pair, (0,), partial(journal_steps.add, bounds, number, epoch), both),
+            Rule(
+                ("end",),
+                (*pair, markers),
+                (0, markers),
+                partial(journal_steps.end, bounds, number, epoch),
+                both,
+            ),
+            Rule(("init",), pair, (0,), partial(journal_steps.init, bounds, number, epoch), there),
+            Rule(("added",), pair, (mine,), partial(producer_steps.added, bounds, number, epoch), both),
+            Rule(
+                ("ended",),
+                (*pair, ghost),
+                (mine, ghost),
+                partial(producer_steps.ended, bounds, number, epoch),
+                both,
+            ),
+            Rule(
+                ("given",),
+                (*pair, ghost),
+                (mine, ghost),
+                partial(producer_steps.given, bounds, number, epoch),
+                there,
+            ),
+        ]
+
+    def _of_partition(self, at: int) -> list[Rule]:
+        bounds, slot = self.constants, self._partition(at)
+        markers, ghost = self._markers, self._ghost
+        rules = [
+            Rule(("deliver",), (markers, slot), (slot,), partial(journal_steps.deliver, bounds, at)),
+        ]
+        for epoch in range(bounds.epochs + 1):
+            held = 1 + epoch
+            counted = () if bounds.keeps("is_written") else ("count_as_written",)
+            rules.append(
+                Rule(
+                    ("mark", "give_up", *counted),
+                    (0, held, slot, markers),
+                    (held, slot, markers),
+                    partial(journal_steps.mark, bounds, at, epoch),
+                    Part((held,), _is_there),
+                )
+            )
+            for number in range(bounds.producers):
+                rules.append(
+                    Rule(
+                        ("verify",),
+                        (self._producer(number), slot, 0, held),
+                        (slot,),
+                        partial(producer_steps.verify, bounds, number, at, epoch),
+                        Part((self._producer(number), held), _asks),
+                    )
+                )
+        for number in range(bounds.producers):
+            mine = self._producer(number)
+            rules += [
+                Rule(
+                    ("append",),
+                    (mine, slot, 0, ghost),
+                    (slot,),
+                    partial(producer_steps.append, bounds, number, at),
+                ),
+                Rule(("acked",), (mine, slot), (mine,), partial(producer_steps.acked, bounds, number, at)),
+            ]
+        return rules

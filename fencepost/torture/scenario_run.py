@@ -1,0 +1,520 @@
+"""One scenario with one driver and a new embedded cluster.
+
+Owns the phases: faults, heal, the wait for every answer, the drain of the consumers, the final read. Must not
+know what is a bug (judges.py), or what members do (consuming_members.py).
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from attrs import define, field, frozen
+
+import fencepost.kafka
+from fencepost.proxy.faults import Struck
+from fencepost.torture import scenario as verbs
+from fencepost.torture.consuming_members import Group
+from fencepost.torture.copying import COPIES, Copier
+from fencepost.torture.drawing import GROUP
+from fencepost.torture.driver_process import Command, Driver, Event
+from fencepost.torture.patience import Patience
+from fencepost.torture.producing import Producers, Transaction
+from fencepost.torture.protocol import DriverError
+from fencepost.torture.record_contents import place_of
+from fencepost.torture.reshaping import delete, delete_half, grow, wait_until_alone
+from fencepost.torture.scenario import (
+    PRODUCER_STEPS,
+    TOPICS,
+    BrokerFault,
+    Scenario,
+    Step,
+)
+from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
+from fencepost.torture.unreadable import kept
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
+from fencepost.traces.plan import TransactionOptions
+
+ANSWER_S = 40.0
+"""Longest wait for answers to appends after the cluster is healed: twice their delivery time-out. An append
+without an answer by then is stuck."""
+HEALED_S = 15.0
+"""Wait for a healthy cluster before the heal is repeated: above a session's time-out."""
+CLOSE_S = 3.0
+"""Longest wait for clients to close: nothing is judged any more, and a driver with clients that are still
+open is replaced."""
+TURN_S = 0.005
+BEGIN_S = 2.0
+"""Longest time that faults continue after their part, until clients are active and every fault has begun."""
+COPIER_S = 10.0
+"""The same with a copier: it joins a group first, and reads only what is committed."""
+COPIER_TRANSACTIONS = 5
+"""Transactions that a copier begins before faults end."""
+READS = 10
+"""Most reads of a log that ends below the acknowledged records. After five seconds the log will not grow."""
+READS_OPEN = 30
+"""Most reads of a log with open transactions: they time out after ten seconds."""
+BETWEEN_READS_S = 0.5
+AFTER_ROUNDS = 3
+"""Most bursts to the healed cluster, half a second apart, while one of their appends fails."""
+NARROW_BYTES = 4_096
+"""Of a socket that takes little: less than a batch, so that a request is written in parts while a broker
+rests."""
+TRANSACTIONS = TransactionOptions(state_topic_partitions=3, abort_check_ms=500)
+"""The transaction coordinators of a scenario that has transactions; time-outs are noticed soon."""
+SLOW_LINK_MS = 30
+SAFE: Mapping[str, str] = {"min.insync.replicas": "2"}
+UNSAFE: Mapping[str, str] = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+"""Of a topic whose leader goes on alone."""
+LAG_MS = 500
+"""Time after which a follower without fetches is not in sync: its leader goes on alone soon."""
+ALONE_S = 0.3
+"""How long a leader goes on alone: records are acknowledged and read that are lost."""
+TRUNCATED_S = 6.0
+"""Longest time until a leader is alone, has gone down, and another one is elected."""
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    verbs.COMPACTS: {
+        "cleanup.policy": "compact",
+        "segment.ms": "50",
+        "min.cleanable.dirty.ratio": "0.01",
+    },
+    verbs.EXPIRES: {"retention.bytes": "1000", "segment.ms": "50"},
+}
+"""Of topics, by what becomes of their logs. Segments are short, not small: one too small refuses batches."""
+NEVER = 1 << 62
+"""Later than any time of a run."""
+OFTEN_MS = 100
+"""Time between two looks at logs that are compacted or have too many records."""
+CLEANING = {"log_cleaner_backoff_ms": OFTEN_MS, "log_retention_check_interval_ms": OFTEN_MS}
+
+Log = Mapping[str, tuple[Entry, ...]]
+"""Records by partition, named as `t-0`."""
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """Everything that the judges look at."""
+
+    scenario: Scenario
+    # In the order in which they were sent.
+    appends: tuple[Command, ...]
+    # Those with an answer, by consumer.
+    polls: Mapping[str, tuple[Command, ...]]
+    commits: tuple[Command, ...]
+    seeks: tuple[Command, ...] = ()
+    flushes: tuple[Command, ...] = ()
+    # Appends that were sent to the healed cluster, by round; also among the appends.
+    after: tuple[tuple[Command, ...], ...] = ()
+    # In the order in which they were begun.
+    transactions: tuple[Transaction, ...] = ()
+    # Producers that the application closed with appends under way.
+    closed: frozenset[str] = frozenset()
+    events: tuple[Event, ...]
+    log: Log
+    # The log of the copies.
+    copies: Log = field(factory=dict)
+    # Whether every committed record has a copy that was reported as committed, or there is no copier.
+    copied: bool = True
+    # Whether every record was delivered to the group, or there is none.
+    drained: bool
+    # Committed offset at the end, by partition; partitions without one are left out.
+    committed: Mapping[str, int]
+    # What clients sent that no broker can read, as the brokers say it.
+    unreadable: tuple[str, ...] = ()
+    # Since when a topic keeps what is acknowledged, monotonic, in nanoseconds: it was deleted, or lost the
+    # end of a log. Other topics always do.
+    renewed: Mapping[str, int] = field(factory=dict)
+    # Why brokers may have lost acknowledged records, by their own record; empty: they may not.
+    loss: str = ""
+    # Why the driver could not be used any more; empty if it could.
+    trouble: str = ""
+    # Faults that happened, in words.
+    hit: tuple[str, ...] = ()
+    # How often each kind of fault struck each request, as `lose answer|Produce`.
+    met: Mapping[str, int] = field(factory=dict)
+
+    def visible(self, entry: Entry) -> bool:
+        """Whether a consumer of this run is to see the record."""
+        return is_visible(self.scenario, entry)
+
+
+def is_visible(scenario: Scenario, entry: Entry) -> bool:
+    """Whether the scenario's consumers are to see this record of the log."""
+    return entry.outcome in ("", COMMITTED) or scenario.consumer.get("isolation") != "read_committed"
+
+
+@define(eq=False, kw_only=True)
+class Torture:
+    """A running scenario."""
+
+    # What is to happen.
+    scenario: Scenario
+    # The library under test.
+    driver: Driver
+    # The cluster.
+    kafka: fencepost.kafka.KafkaCluster
+    # Faults that happened, in words.
+    hit: list[str] = field(factory=list)
+    # How often each kind of fault struck each request, as `lose answer|Produce`.
+    met: Counter[str] = field(factory=Counter)
+    # Since when a topic keeps what is acknowledged that was deleted or truncated; NEVER until then.
+    renewed: dict[str, int] = field(factory=dict)
+    # What clients sent that no broker can read; grows while the run goes on.
+    unreadable: list[str] = field(factory=list)
+    # The consumers.
+    group: Group = field(init=False)
+    # The producers.
+    producers: Producers = field(init=False)
+    # What copies records, if anything does.
+    copier: Copier = field(init=False)
+    # One thread for each fault of a broker.
+    _threads: list[threading.Thread] = field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.group = Group(self.scenario, self.driver, self.kafka.bootstrap_servers)
+        self.producers = Producers(self.scenario, self.driver, self.kafka.bootstrap_servers)
+        self.copier = Copier(self.scenario, self.driver, self.kafka.bootstrap_servers)
+
+    @property
+    def _appends(self) -> list[Command]:
+        copies = [append for one in self.copier.transactions for append in one.appends]
+        return self.producers.appends + copies
+
+    def go(self) -> Outcome:
+        """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before
+        there is any fault, and DisturbedError if something outside has ended the driver."""
+        scenario = self.scenario
+        trouble, drained, copied, committed = "", True, True, {}
+        for topic in self._every_topic:
+            partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
+            self._create(topic, partitions)
+        if scenario.narrow:
+            listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
+            listeners.narrow(NARROW_BYTES)
+        if scenario.consumer.get("rack"):
+            self.kafka.run.cluster.system.listeners.read_nearby()  # type: ignore[attr-defined]
+        if scenario.idle_ms:
+            self.kafka.run.cluster.system.listeners.close_idle(scenario.idle_ms)  # type: ignore[attr-defined]
+        self._open()
+        try:
+            self._arm()
+            self._with_faults()
+        except DriverError as error:
+            trouble = str(error)
+        self._heal()
+        if not trouble:
+            try:
+                if self._answers():
+                    self._after()
+            except DriverError as error:
+                trouble = str(error)
+        log = self._read()
+        if not trouble:
+            try:
+                wanted = {
+                    (place, entry.offset)
+                    for place, entries in log.items()
+                    for entry in entries
+                    if not _is_copy(place) and is_visible(scenario, entry)
+                }
+                drained = self.group.drain(_last(wanted) if scenario.logs or self.renewed else wanted)
+                copied = self._copy(log)
+                committed = self._end()
+            except DriverError as error:
+                trouble = str(error)
+            if scenario.copier or scenario.logs or not all(command.ok for command in self._appends):
+                log = self._read()  # what was given up may have come after all, there are copies, logs change
+        self.driver.refuse_disturbed()
+        return Outcome(
+            scenario=scenario,
+            appends=tuple(self._appends),
+            polls={name: tuple(one for one in polls if one.ok) for name, polls in self.group.polls.items()},
+            commits=tuple(self.group.commits),
+            seeks=tuple(self.group.seeks),
+            flushes=tuple(self.producers.flushes),
+            after=tuple(tuple(one) for one in self.producers.after),
+            transactions=(*self.producers.transactions, *self.copier.transactions),
+            closed=frozenset(self.producers.closed | self.copier.closed),
+            events=tuple(self.driver.events),
+            log={place: log[place] for place in log if not _is_copy(place)},
+            copies={place: log[place] for place in log if _is_copy(place)},
+            copied=copied,
+            drained=drained,
+            committed=committed,
+            unreadable=tuple(self.unreadable),
+            renewed=dict(self.renewed),
+            trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),
+            hit=tuple(self.hit),
+            met=dict(self.met),
+        )
+
+    def _create(self, topic: str, partitions: int) -> None:
+        scenario = self.scenario
+        config = {} if topic == COPIES else SETTINGS.get(scenario.logs, {})
+        safety = UNSAFE if scenario.truncates and topic == TOPICS[0] else SAFE
+        self.kafka.create_topic(topic, partitions=partitions, config={**safety, **config})
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics of the records."""
+        return TOPICS[: self.scenario.topics]
+
+    @property
+    def _every_topic(self) -> tuple[str, ...]:
+        return (*self.topics, COPIES) if self.scenario.copier else self.topics
+
+    # ---- phases
+
+    def _open(self) -> None:
+        """Clients open before faults begin: a library may refuse to open without a broker."""
+        opening = self.producers.open()
+        for _ in range(self.scenario.members):
+            opening.append(self.group.join())
+        opening += self.copier.open()
+        self.driver.wait(opening)
+        self.driver.refuse_disturbed()
+        for command in opening:
+            if not command.ok:
+                raise DriverError(expected="a client that opens", seen=command.error, where=self.driver.name)
+
+    def _arm(self) -> None:
+        """Faults of requests strike from now on, and what they strike is counted."""
+        engine = self.kafka.run.cluster.request_faults.engine  # type: ignore[attr-defined]
+        before = engine.record
+
+        def struck(one: Struck) -> None:
+            kind = f"{one.fault.verb} {one.fault.error or one.fault.shape}".strip()
+            late = " after effect" if one.fault.after_effect else ""
+            self.met[f"{kind}{late}|{one.api}"] += 1
+            before(one)
+
+        engine.record = struck
+        if self.scenario.truncates:
+            self.renewed[TOPICS[0]] = NEVER
+        for fault in self.scenario.request_faults:
+            self.kafka.request_fault(fault)
+        if self.scenario.chaos:
+            count = self.kafka.chaos(
+                self.scenario.chaos, self.scenario.duration_ms, topic=TOPICS[0], requests=False
+            )
+            self.hit.append(f"{count} faults of the swarm")
+
+    def _with_faults(self) -> None:
+        scenario = self.scenario
+        actions: list[tuple[int, Callable[[], Any]]] = []
+        for burst in range(scenario.bursts):
+            at = burst * scenario.duration_ms // scenario.bursts
+            for number in range(scenario.producers):
+                actions.append((at, partial(self.producers.send, number, burst)))
+        for fault in scenario.broker_faults:
+            actions.append((fault.at_ms, partial(self._break, fault)))
+        for step in scenario.steps:
+            actions.append((step.at_ms, partial(self._step, step)))
+        actions.sort(key=lambda action: action[0])
+        start = time.monotonic()
+        patience = Patience()
+        while (
+            actions
+            or (time.monotonic() - start) * 1000 < scenario.duration_ms
+            or (not self._at_work() and patience.waited_s < (COPIER_S if scenario.copier else BEGIN_S))
+        ):
+            patience.turn()
+            while actions and actions[0][0] <= (time.monotonic() - start) * 1000:
+                actions.pop(0)[1]()
+            self.group.turn()
+            self.producers.turn()
+            self.copier.turn()
+            time.sleep(TURN_S)
+
+    def _step(self, step: Step) -> None:
+        if step.verb in PRODUCER_STEPS:
+            getattr(self.producers, step.verb)(step.at_ms)
+        else:
+            self.group.step(step)
+
+    def _at_work(self) -> bool:
+        """Whether clients have begun: half of the appends are answered, a member got a record and a
+        copier its first transactions. On a busy machine faults would be over before."""
+        answered = sum(command.answer is not None for command in self._appends)
+        read = bool(self.group.handed or not self.scenario.members)
+        copies = not self.scenario.copier or len(self.copier.transactions) >= COPIER_TRANSACTIONS
+        return 2 * answered >= len(self._appends) and read and copies
+
+    def _break(self, fault: BrokerFault) -> None:
+        def go() -> None:
+            try:
+                self._meet(fault)
+                self.hit.append(str(fault))
+                self.met[f"{fault.verb}|broker"] += 1
+            except FencepostError:
+                pass  # it cannot begin now: the broker is down, there is no leader, or no group is active
+
+        thread = threading.Thread(target=go, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _meet(self, fault: BrokerFault) -> None:
+        partition = fault.target % self.scenario.partitions
+        leader = self.kafka.leader(TOPICS[0], partition)
+        match fault.verb:
+            case "rebalance":
+                self.kafka.rebalance(GROUP)
+            case "move_coordinator":
+                self.kafka.move_coordinator(GROUP)
+            case verbs.DELETES:
+                delete_half(self.kafka.bootstrap_servers, TOPICS[0], partition)
+            case verbs.GROWS:
+                grow(self.kafka.bootstrap_servers, TOPICS[0], self.scenario.partitions + 1)
+                self.producers.grown = True
+            case verbs.RECREATES:
+                self.renewed[TOPICS[0]] = NEVER
+                delete(self.kafka.bootstrap_servers, TOPICS[0])
+                self._create(TOPICS[0], self.scenario.partitions)
+                self.renewed[TOPICS[0]] = time.monotonic_ns()
+            case verbs.TRUNCATES:
+                self.kafka.cut_off(leader, side="brokers")
+                wait_until_alone(self.kafka.bootstrap_servers, TOPICS[0], partition)
+                time.sleep(ALONE_S)
+                self.kafka.crash(leader)
+                self.kafka.until(lambda: self.kafka.leader(TOPICS[0], partition) not in (-1, leader))
+            case verbs.BOUNCES:
+                self.kafka.move_leader(TOPICS[0], partition)
+                self.kafka.move_leader(TOPICS[0], partition, to=leader)
+            case verbs.MOVES_TRANSACTIONS:
+                self.kafka.move_leader(STATE_TOPIC, fault.target % TRANSACTIONS.state_topic_partitions)
+            case "move_leader":
+                self.kafka.move_leader(TOPICS[0], partition)
+            case "expire_session" | "stop":
+                getattr(self.kafka, fault.verb)(leader)
+            case "slow":
+                self.kafka.slow(leader, SLOW_LINK_MS, for_ms=fault.for_ms)
+            case "cut_off" | "cut_brokers":
+                side = "clients" if fault.verb == "cut_off" else "brokers"
+                self.kafka.cut_off(leader, side=side, for_ms=fault.for_ms)
+            case _:
+                getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
+
+    def _heal(self) -> None:
+        self._end_faults()
+        if self.scenario.truncates:
+            self.renewed[TOPICS[0]] = time.monotonic_ns()
+
+    def _end_faults(self) -> None:
+        """Every fault ends. One that has not yet begun begins before that: a rebalance waits for the group,
+        so that its members must go on."""
+        for wait_s in (TRUNCATED_S if self.scenario.truncates else BEGIN_S, ANSWER_S):
+            patience = Patience()
+            while any(one.is_alive() for one in self._threads) and patience.turn() < wait_s:
+                with suppress(DriverError):  # the next phase meets it again
+                    self.group.turn()
+                    self.producers.turn()
+                    self.copier.turn()
+                time.sleep(TURN_S)
+            self.kafka.heal()
+        try:
+            self.kafka.wait_until_healthy(HEALED_S)
+        except FencepostError:
+            self.kafka.heal()  # a broker that was asked to stop went down only after the heal
+            self.kafka.wait_until_healthy()
+
+    def _after(self) -> None:
+        """The healed cluster takes a last burst of each producer. One that fails is followed by others: with
+        few retries a library may give up one append, and not every one."""
+        for _ in range(AFTER_ROUNDS):
+            self.producers.send_after()
+            if not self._answers() or self.scenario.transactional:
+                return
+            if all(one.ok for one in self.producers.after[-1]):
+                return
+            time.sleep(BETWEEN_READS_S)
+
+    def _answers(self) -> bool:
+        """Wait for the answers to appends and for the ends of transactions; what a machine that is busy with
+        other work takes longer does not count. Returns whether all came."""
+        patience = Patience()
+        while patience.turn() < ANSWER_S and not self.driver.failure:
+            ended = self.producers.turn()
+            if self.driver.wait(self.producers.waited_for(), TURN_S) and ended:
+                return True
+            self.group.turn()
+            self.copier.turn()
+        return False
+
+    def _copy(self, log: Log) -> bool:
+        """Whether the copier copies every committed record that is not deleted."""
+        wanted = {
+            (place, entry.offset)
+            for place, entries in log.items()
+            for entry in entries
+            if not _is_copy(place) and entry.outcome in ("", COMMITTED)
+        }
+        return self.copier.drain(_last(wanted) if self.scenario.logs else wanted)
+
+    def _read(self) -> dict[str, tuple[Entry, ...]]:
+        """All logs. A leader that is new may show an end below what was acknowledged, until its followers
+        have fetched (KIP-207): then it is read again, READS times at most."""
+        for read in range(READS_OPEN):
+            log = {
+                f"{topic}-{number}": entries
+                for topic in self._every_topic
+                for number, entries in read_log(self.kafka.bootstrap_servers, topic).items()
+            }
+            ends = {place: entries[-1].offset if entries else -1 for place, entries in log.items()}
+            whole = all(
+                _offset(one) <= ends[place_of(one.fields)]
+                for one in self._appends
+                if one.ok and one.fields["topic"] not in self.renewed
+            )
+            opened = any(entry.outcome == OPEN for entries in log.values() for entry in entries)
+            if (whole or read >= READS) and not opened:
+                break
+            time.sleep(BETWEEN_READS_S)
+        return log
+
+    def _end(self) -> dict[str, int]:
+        """Close all clients; what is committed."""
+        committed = self.group.committed(self.topics)
+        closing = [*self.group.close(), *self.producers.close(), *self.copier.close()]
+        self.driver.wait(closing, CLOSE_S)
+        return committed
+
+
+def _last(records: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """The last record of each partition: brokers may remove the others before they are read."""
+    ends: dict[str, int] = {}
+    for place, offset in records:
+        ends[place] = max(offset, ends.get(place, -1))
+    return set(ends.items())
+
+
+def _is_copy(place: str) -> bool:
+    return place.rpartition("-")[0] == COPIES
+
+
+def _offset(append: Command) -> int:
+    """Where a library says that a record is; -1 if it does not."""
+    offset = (append.answer or {}).get("offset")
+    return -1 if offset is None else int(offset)
+
+
+def carry_out(
+    scenario: Scenario, driver: Driver, judged: "Callable[[Outcome, fencepost.kafka.KafkaCluster], Any]"
+) -> Any:
+    """Run a scenario in a fresh cluster; answers what `judged` says of it while the cluster is still there.
+    Raises FencepostError."""
+    driver.forget()
+    transactions = scenario.transactional or scenario.copier
+    options: dict[str, Any] = {"transactions": TRANSACTIONS} if transactions else {}
+    if scenario.recreates:
+        options |= {"auto_create_topics_enable": False}  # a client would make it, with other partitions
+    if scenario.truncates:
+        options |= {"replica_lag_time_max_ms": LAG_MS}
+    if scenario.logs:
+        options |= CLEANING
+    with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka, kept() as lines:
+        torture = Torture(scenario=scenario, driver=driver, kafka=kafka, unreadable=lines)
+        return judged(torture.go(), kafka)

@@ -1,0 +1,175 @@
+"""What clients know: the log according to answers and reads, the ends that they were shown, and their groups.
+
+Owns the client's side of the page, which is the whole page for a history without events. Must not know
+brokers or drawing.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import define, field, frozen
+
+from fencepost.report.event_words import partition_name
+from fencepost.report.group_words import group_detail
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
+from fencepost.viewer.replica_logs import Partition
+from fencepost.viewer.tracks import Tracks
+
+
+@frozen(kw_only=True)
+class Known:
+    """What a client learned about one offset."""
+
+    offset: int
+    # The value id there.
+    value: int
+    epoch: int
+    # The step of the answer.
+    step: int
+    # Index of the operation.
+    operation: int
+    # Learned from an append's acknowledgement, otherwise from a read.
+    acknowledged: bool
+    # Whether another value was known at this offset before.
+    rival: bool = False
+
+
+@define
+class ClientLogs:
+    """Names: shown_end, the high watermark that the last answer claimed; last_stable_offset; log_start."""
+
+    # Per partition, by (offset, value, acknowledged), the first time that a client learned it.
+    known: dict[Partition, dict[tuple[int, int, bool], Known]] = field(factory=dict)
+    # Tracks by (partition, name).
+    facts: Tracks[tuple[Partition, str]] = field(factory=Tracks)
+    _first: dict[tuple[Partition, int], int] = field(factory=dict)
+
+    def answered(self, step: int, index: int, operation: Operation, *, in_transaction: bool = False) -> None:
+        """An operation completed. step: of the answer; index: of the operation; in_transaction: whether it is
+        part of one. Only a successful operation says something about a log, and an append that failed only
+        because its transaction was aborted: it names the offset of its record."""
+        if operation.outcome is not Outcome.OK:
+            if in_transaction and operation.function is Function.APPEND:
+                self._learn(step, index, operation.records, acknowledged=True)
+            return
+        if operation.function is Function.APPEND and operation.acks != ACKS_NONE:
+            self._learn(step, index, operation.records, acknowledged=True)
+        elif operation.function in (Function.POLL, Function.TXN):
+            self._learn(step, index, operation.records, acknowledged=False)
+        self._ends(step, operation)
+
+    def _learn(self, step: int, index: int, records: Iterable[Record], *, acknowledged: bool) -> None:
+        for record in records:
+            if record.offset < 0:
+                continue
+            key = record.topic, record.partition
+            known = self.known.setdefault(key, {})
+            first = self._first.setdefault((key, record.offset), record.value)
+            where = record.offset, record.value, acknowledged
+            if where not in known:
+                known[where] = Known(
+                    offset=record.offset,
+                    value=record.value,
+                    epoch=record.leader_epoch,
+                    step=step,
+                    operation=index,
+                    acknowledged=acknowledged,
+                    rival=first != record.value,
+                )
+
+    def _ends(self, step: int, operation: Operation) -> None:
+        spots = [
+            (spot.topic, spot.partition, spot.end_offset, spot.last_stable_offset, spot.log_start_offset)
+            for spot in operation.positions
+        ]
+        if operation.topic is not None and operation.partition is not None:
+            spots.append(
+                (
+                    operation.topic,
+                    operation.partition,
+                    operation.end_offset,
+                    operation.last_stable_offset,
+                    operation.log_start_offset,
+                )
+            )
+        for topic, partition, *ends in spots:
+            for name, offset in zip(("shown_end", "last_stable_offset", "log_start"), ends, strict=True):
+                if offset is not None and offset >= 0:
+                    self.facts.set(((topic, partition), name), step, offset)
+
+
+@define
+class Groups:
+    """A consumer's process number, as a text, is the subject of `member` (group, generation, partitions) and
+    of `position t-0`."""
+
+    # Tracks by (subject, name). A group: its name is the subject of `phase`, and of `committed t-0` for each
+    # partition.
+    facts: Tracks[tuple[str, str]] = field(factory=Tracks)
+    # Of the groups, in order of appearance.
+    names: list[str] = field(factory=list)
+    consumers: dict[int, str] = field(factory=dict)
+
+    def event(self, step: int, event: Event) -> None:
+        """A coordinator's event."""
+        if event.name is Name.GROUP_PHASE:
+            detail = group_detail(event)
+            name = str(detail.get("group"))
+            self._meet(name)
+            members = detail.get("members")
+            phase = {
+                "state": event.cause,
+                "generation": detail.get("generation"),
+                "members": len(members) if isinstance(members, list) else 0,
+                "coordinator": event.node,
+                "epoch": event.leader_epoch,
+                "why": str(detail.get("why")),
+            }
+            self.facts.set((name, "phase"), step, phase)
+        elif event.name is Name.GROUP_OFFSET_EXPIRED:
+            detail = group_detail(event)
+            self.facts.set((str(detail.get("group")), f"committed {_expired(detail)}"), step, None)
+
+    def answered(self, step: int, operation: Operation) -> None:
+        """A member's operation completed."""
+        if operation.group is None or operation.outcome is not Outcome.OK:
+            return
+        self._meet(operation.group)
+        process = str(operation.process)
+        self.consumers[operation.process] = operation.group
+        if operation.function is Function.COMMIT:
+            for name, offset in _spots(operation):
+                self.facts.set((operation.group, f"committed {name}"), step, offset)
+        elif operation.function is Function.FETCH_COMMITTED:
+            for name, offset in _spots(operation):
+                self.facts.set((process, f"read back {name}"), step, offset)
+        elif operation.function is Function.JOIN:
+            joined = {
+                "group": operation.group,
+                "generation": operation.generation,
+                "partitions": [name for name, _ in _spots(operation)],
+            }
+            self.facts.set((process, "member"), step, joined)
+        elif operation.function is Function.POLL:
+            last = {
+                partition_name(record.topic, record.partition): record.offset + 1
+                for record in operation.records
+            }
+            for name, offset in last.items():
+                self.facts.set((process, f"position {name}"), step, offset)
+
+    def _meet(self, name: str) -> None:
+        if name not in self.names:
+            self.names.append(name)
+
+
+def _spots(operation: Operation) -> list[tuple[str, int]]:
+    if operation.topic is not None and operation.partition is not None and operation.offset is not None:
+        return [(partition_name(operation.topic, operation.partition), operation.offset)]
+    return [(partition_name(spot.topic, spot.partition), spot.offset) for spot in operation.positions]
+
+
+def _expired(detail: Mapping[str, Any]) -> str:
+    topic, partition = detail.get("topic"), detail.get("partition")
+    return partition_name(str(topic), partition if isinstance(partition, int) else None)
