@@ -1,11 +1,12 @@
 """The house stays one that a person can hold in the head: one number for all of its code, so that to move is
 no saving, and folders that can be seen at a glance."""
 
+from collections import Counter
 from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 214_500
+LIMIT = 216_000
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -16,6 +17,8 @@ OTHER = (".go", ".rs", ".java", ".js", ".mjs", ".tla")
 PASSED_OVER = frozenset({"__pycache__", "node_modules", "target", "spark-warehouse"})
 MOST = 16
 """Files and folders of one folder."""
+MOST_OF_ONE_NAME = 3
+"""Modules of one name in the package."""
 EXCEPTIONS = {
     "fencepost": 31,
     "fencepost/campaign/swarm": 23,
@@ -33,7 +36,7 @@ EXCEPTIONS = {
     "fencepost/torture": 20,
     "fencepost/traces": 24,
     "fencepost/wire": 24,
-    "tests": 45,
+    "tests": 46,
     "tests/checkers": 44,
     "tests/checkers/linearizability": 18,
     "tests/checkers/log": 23,
@@ -45,6 +48,7 @@ EXCEPTIONS = {
     "tests/mining": 22,
     "tests/proxy": 22,
     "tests/scenarios": 28,
+    "tests/services/programs": 26,
     "tests/tools": 22,
     "tests/torture": 17,
     "tests/traces": 17,
@@ -97,6 +101,12 @@ def test_the_code_is_not_more_than_its_limit() -> None:
         f"{total} lines: take some away, or say in docs/decisions what a user gets for them"
     )
     assert total > LIMIT - SLACK, f"only {total} lines: lower LIMIT"
+
+
+def test_a_name_means_one_thing() -> None:
+    """Rule: a module that is met in a traceback is known by its name."""
+    names = Counter(path.name for path in sources() if path.is_relative_to(TOP / "fencepost"))
+    assert {name for name, count in names.items() if count > MOST_OF_ONE_NAME} == {"__init__.py"}
 
 
 def test_a_folder_can_be_seen_at_a_glance() -> None:

@@ -29,7 +29,7 @@ from fencepost.impl.log.batch.record_batch import (
     read_headers,
     read_records,
 )
-from fencepost.impl.log.batch.record_walk import MachineWalk
+from fencepost.impl.log.batch.record_walk import CompiledWalk
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
@@ -264,7 +264,7 @@ def batches(repeats: int) -> Iterator[Case]:
             yield Case(name=f"{work}, {codec}, 150 records", sides=again, per=150 * repeats, unit="record")
 
 
-def validate(form: MachineWalk, data: bytes) -> bytes:
+def validate(form: CompiledWalk, data: bytes) -> bytes:
     """All that a leader does, by one form of the walk."""
     validation.examine = form.examine
     return validation.validated(data, WIDE)
@@ -272,7 +272,7 @@ def validate(form: MachineWalk, data: bytes) -> bytes:
 
 def validations(records: int) -> Iterator[Case]:
     """By records to a batch, with a header, and by codec."""
-    plain, machine = MachineWalk(), MachineWalk()
+    plain, machine = CompiledWalk(), CompiledWalk()
     machine.load()
     shapes = [(count, False, "none") for count in COUNTS]
     shapes += [(150, True, "none"), (150, False, "lz4"), (150, False, "zstd")]

@@ -74,11 +74,11 @@ class Kernel:
         self.spent_s, self.ready = 0.0, False
         self._steps, self._when_asked, self._options = steps or _lengths, when_asked, options
         self._plain: Callable[..., Any] | None = None
-        self._machine: Any = None
+        self._native: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         if self.ready and _choice != PLAIN:
-            return self._machine(*arguments)
+            return self._native(*arguments)
         if self._stays_plain(arguments):
             began = time.thread_time()
             with np.errstate(over="ignore"):  # hashes wrap around, as in machine code
@@ -97,15 +97,15 @@ class Kernel:
         return self._plain
 
     @property
-    def machine(self) -> Any:
+    def native(self) -> Any:
         """Numba's dispatcher. It compiles at its first call."""
-        if self._machine is None:
-            self._machine = _dispatcher(self.py_func, **self._options)
-        return self._machine
+        if self._native is None:
+            self._native = _dispatcher(self.py_func, **self._options)
+        return self._native
 
     def kept(self) -> list[Path]:
         """The files in which numba caches this kernel on this machine."""
-        folder = getattr(getattr(self.machine, "stats", None), "cache_path", None)
+        folder = getattr(getattr(self.native, "stats", None), "cache_path", None)
         if folder is None:
             return []
         stem = Path(self.py_func.__code__.co_filename).stem
@@ -121,12 +121,12 @@ class Kernel:
     def _first(self, arguments: tuple[Any, ...]) -> Any:
         """The first call of machine code, which loads or compiles it. Only one process at a time compiles."""
         if self.kept():
-            answer = self.machine(*arguments)
+            answer = self.native(*arguments)
         else:
-            with _alone(self.machine):
+            with _alone(self.native):
                 if not self.kept():
                     _report()
-                answer = self.machine(*arguments)
+                answer = self.native(*arguments)
         self.ready = True
         return answer
 
@@ -278,7 +278,7 @@ def _known_to_numba() -> None:
 
     @typeof_impl.register(Kernel)
     def _(kernel: Kernel, _: Any) -> Any:
-        return types.Dispatcher(kernel.machine)
+        return types.Dispatcher(kernel.native)
 
 
 @contextmanager

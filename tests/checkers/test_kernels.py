@@ -115,7 +115,7 @@ def test_a_kernel_that_has_run_long_becomes_machine_code(monkeypatch: pytest.Mon
         monkeypatch.setattr(kernel, "kept", list)
         assert kernel(one) == 2 and kernel.ready
         kernel.spent_s = 0.0
-        assert kernel.machine.signatures and kernel(one) == 2 and kernel.ready
+        assert kernel.native.signatures and kernel(one) == 2 and kernel.ready
 
 
 def test_what_is_on_disk_is_loaded_sooner_and_a_large_input_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

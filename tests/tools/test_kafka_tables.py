@@ -28,7 +28,7 @@ LISTS = {
     "fencepost/traces/kafka_names/protocol.py": "the home",
     "fencepost/traces/outcomes.py": "an enumeration, compared below",
     **dict.fromkeys(
-        (f"fencepost/proxy/faults/answers/{name}.py" for name in ("row", "clients", "administration")),
+        (f"fencepost/proxy/faults/answers/{name}.py" for name in ("row", "classic_errors", "admin_errors")),
         "which of them answer which request, compared in their own test",
     ),
 }

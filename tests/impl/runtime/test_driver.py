@@ -15,7 +15,7 @@ from fencepost.impl.core.core_interface import (
     Started,
     TimerFired,
 )
-from fencepost.impl.log.batch.record_walk import MACHINE_CODE_AFTER, MachineWalk
+from fencepost.impl.log.batch.record_walk import MACHINE_CODE_AFTER, CompiledWalk
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.runtime.core_driver import Driver, HostClock
 from fencepost.traces.events import Name
@@ -184,9 +184,9 @@ def test_an_invocation_takes_its_turn_like_an_input():
 
 def test_machine_code_is_loaded_in_another_thread_once_it_is_due(monkeypatch):
     """Rule: records validated in plain Python make the process load machine code, once."""
-    form, threads = MachineWalk(), []
-    monkeypatch.setattr("fencepost.impl.runtime.compiled_code.MACHINE", form)
-    monkeypatch.setattr(MachineWalk, "load", lambda form: threads.append(threading.current_thread()))
+    form, threads = CompiledWalk(), []
+    monkeypatch.setattr("fencepost.impl.runtime.compiled_code.COMPILED_WALK", form)
+    monkeypatch.setattr(CompiledWalk, "load", lambda form: threads.append(threading.current_thread()))
 
     def walked(input, now):
         form.walked += MACHINE_CODE_AFTER // 2

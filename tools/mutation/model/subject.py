@@ -19,8 +19,8 @@ from tools.mutation.model.recorded import Answer, answers
 from tools.mutation.planting import plant
 from tools.mutation.workers import Call, Ended, in_a_child
 
-NO_RULES = ("__init__.py", "state.py", "words.py")
-"""Files of a model without rules: what a state is, and words for people."""
+NO_RULES = ("__init__.py", "_state.py", "_words.py")
+"""Ends of the names of a model's files without rules: what a state is, and words for people."""
 CPU_S = 60.0
 """Of one mutant: all rows together take the healthy model a few seconds."""
 SURVIVED, TOLD, RAISED = "survived", "told apart", "raised"
@@ -33,7 +33,7 @@ def mutants_of(model: str) -> list[Fault]:
     return [
         fault
         for name in names
-        if Path(name).name not in NO_RULES
+        if not name.endswith(NO_RULES)
         for fault in faults_of(name, (TOP / name).read_text(encoding="utf-8"))
         if not fault.at_import
     ]

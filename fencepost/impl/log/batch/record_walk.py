@@ -44,12 +44,12 @@ Fields = tuple[int, int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | 
 
 
 @define(eq=False)
-class MachineWalk:
+class CompiledWalk:
     """The machine code of `walk` in this process: not there until somebody loads it."""
 
     # Records walked in plain Python so far; moves with each batch.
     walked: int = field(default=0, init=False)
-    # machine_walk.walk_of; None until `load` has ended.
+    # compiled_walk.walk_of; None until `load` has ended.
     _function: Any = field(default=None, init=False)
     # Whether `due` was true: once is enough, also where `load` fails.
     _due: bool = field(default=False, init=False)
@@ -93,9 +93,9 @@ class MachineWalk:
         return walk(data[start:] if start else data, count, last_delta)
 
 
-MACHINE = MachineWalk()
+COMPILED_WALK = CompiledWalk()
 """Of this process."""
-examine = MACHINE.examine
+examine = COMPILED_WALK.examine
 
 
 def walk(data: bytes, count: int, last_delta: int) -> Walked:

@@ -10,7 +10,7 @@ import pytest
 from fencepost.impl.log.batch import record_walk
 from fencepost.impl.log.batch.compiled_walk import ASK_WALK, walk_of
 from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch
-from fencepost.impl.log.batch.record_walk import MACHINE_CODE_AFTER, MachineWalk, Walked, fields, spans, walk
+from fencepost.impl.log.batch.record_walk import MACHINE_CODE_AFTER, CompiledWalk, Walked, fields, spans, walk
 from fencepost.impl.log.batch.varint import encode_varint
 
 BODY = 61
@@ -117,7 +117,7 @@ def test_machine_code_is_loaded_once_and_only_when_it_is_worth_it(monkeypatch: p
     """After a million records walked in plain Python; it then answers for the walk, which still says what is
     wrong, and reads what is no `bytes`."""
     records = [Record(n, 1_000 + n, None, b"v") for n in range(3)]
-    data, form = batch(records), MachineWalk()
+    data, form = batch(records), CompiledWalk()
     wanted = Walked(2, 0, 3)
     assert form.examine(data, 3, 2, BODY) == wanted and form.walked == 3 and not form.due()
     form.walked = MACHINE_CODE_AFTER
@@ -136,7 +136,7 @@ def test_machine_code_is_loaded_once_and_only_when_it_is_worth_it(monkeypatch: p
 def test_without_a_place_for_machine_code_the_walk_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """numba that cannot be imported costs speed, nothing else."""
     monkeypatch.setitem(sys.modules, "fencepost.impl.log.batch.compiled_walk", None)
-    form = MachineWalk()
+    form = CompiledWalk()
     form.load()
     data = batch([Record(0, 5, b"k", b"v")])
     assert form.examine(data, 1, 0, BODY) == Walked(0, 0, 0) and form.walked == 1
