@@ -57,12 +57,15 @@ def _key_answer(state: Any, operation: Operation) -> dict[str, Any]:
     return {"result": json.dumps(state)} if operation.function is Function.GET else {}
 
 
+_PLACE: dict[str, Any] = {"topic": "t", "partition": 0, "acks": -1}
+_READ: dict[str, Any] = {"function": Function.POLL, "strong": True, **_PLACE}
+
+
 def _log_draw(random: Random, number: int) -> dict[str, Any]:
-    place = {"topic": "t", "partition": 0, "acks": -1}
     if random.random() < 0.5:
-        return {"function": Function.POLL, "strong": True, **place}
+        return _READ
     record = Record(topic="t", partition=0, offset=-1, value=number)
-    return {"function": Function.APPEND, "records": (record,), **place}
+    return {"function": Function.APPEND, "records": (record,), **_PLACE}
 
 
 READ_AT_MOST = 5
@@ -140,9 +143,26 @@ def history(
             answered = operation
         done.append(answered)
     done.sort(key=lambda operation: operation.op_id)
+    if name == "log":
+        done.append(_final_read(done, log, max(at for at, _, _ in begun)))
     if wrong:
         done = _changed(done, random)
     return Trace(trace_id=seed, plan="", seed=seed, software_version="", operations=tuple(done))
+
+
+def _final_read(done: list[Operation], log: list[int], latest: float) -> Operation:
+    """A strong read after everything, so that a history says what became of each record. latest: when the
+    last effect came."""
+    ended = max(latest * 1e9, *(one.completion_time or 0 for one in done))
+    read = Operation(
+        op_id=len(done),
+        process=done[0].process,
+        invoke_time=int(ended) + 1,
+        completion_time=int(ended) + 2,
+        outcome=Outcome.OK,
+        **_READ,
+    )
+    return evolve(read, **_log_answer(log, read))
 
 
 def _changed(operations: list[Operation], random: Random) -> list[Operation]:

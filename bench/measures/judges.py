@@ -1,7 +1,8 @@
 """Our judges against Porcupine, in one run, on the same histories, each on one core in a process of its own.
 
-Logs: their own judge, and the general search for comparison (not with --quick or --linear-only). Many short
-logs go through the judge's batch form, in Arrow columns as traces are stored, or in columns that are ready.
+Logs: their own judge, one history after the other, and the general search for comparison (not with --quick or
+--linear-only). A strong read ends each. Many short ones go through the judge's batch form, in Arrow columns
+as traces are stored, or in columns that are ready.
 cas-register: 5 values, 15 processes, 80 operations, 10 % unknown. key-value, and registers with unique
 values, which a decider judges. Half of the histories that are no logs have one answer changed.
 
@@ -80,8 +81,8 @@ def kinds(quick: bool) -> Iterator[Histories]:
         for unknown in (0.01,) if quick else (0.0, 0.01, 0.05):
             name = f"log, {clients} clients, {unknown:.0%} unknown"
             log = partial(Histories, model="log", clients=clients, unknown=unknown)
-            for size in (200,) if quick else (200, 2_000, 20_000):
-                yield log(name=f"{name}, {size} ops", count=1, operations=size)
+            for size, count in ((200, 1),) if quick else ((200, 20), (2_000, 5), (20_000, 1)):
+                yield log(name=f"{name}, {count} x {size} ops", count=count, operations=size)
             if clients == 5:
                 several = partial(log, count=many, operations=200, batch=True)
                 yield several(name=f"{name}, {many} x 200 ops, batch")

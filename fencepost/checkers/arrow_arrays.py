@@ -99,6 +99,8 @@ def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
     if missing == len(values):
         return np.full(len(values), null, np.int64)
     try:
+        if values.count(values[0]) == len(values):
+            return np.full(len(values), values[0], np.int64)
         return np.array([null if one is None else one for one in values] if missing else values, np.int64)
     except OverflowError:
         large = next(one for one in values if one is not None and not -(1 << 63) <= one < 1 << 63)

@@ -7,7 +7,6 @@ becomes `NEVER`, and a missing `acks` becomes ACKS_ALL.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +30,7 @@ from fencepost.checkers.arrow_arrays import (
 )
 from fencepost.checkers.sorting import packed
 from fencepost.checkers.statements import Statements, statements_of_operations, statements_of_table
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
 
 MOST_PARTITION = 1 << 31
@@ -138,41 +137,39 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
     operations = [operation for trace in traces for operation in trace.operations]
     records = [record for operation in operations for record in operation.records]
     positions = [position for operation in operations for position in operation.positions]
-    named: list[Operation | Record | Position] = [*operations, *records, *positions]
-    topics = tuple(sorted({item.topic for item in named if item.topic is not None}))
+    named = [[item.topic for item in items] for items in (operations, records, positions)]
+    topics = tuple(sorted(name for name in {*named[0], *named[1], *named[2]} if name is not None))
     codes: dict[str | None, int] = {topic: code for code, topic in enumerate(topics)}
     codes[None] = NONE
+    topic_of = [_coded(names, codes) for names in named]
 
-    def topic(items: Sequence[Any]) -> Array:
-        return np.array([codes[item.topic] for item in items], np.int64)
-
-    def starts(name: str) -> Array:
-        return slice_starts(np.array([len(getattr(operation, name)) for operation in operations], np.int64))
+    def starts(counts: list[int]) -> Array:
+        return slice_starts(np.array(counts, np.int64))
 
     integers = {name: object_integers(operations, name) for name in (*_PLAIN, *_OPTIONAL)}
     completion = object_integers(operations, "completion_time", null=NEVER)
+    function = [operation.function for operation in operations]
+    outcome = [operation.outcome for operation in operations]
     return OperationColumns(
         traces=tuple(traces),
         topics=topics,
         trace=np.repeat(np.arange(len(traces)), [len(trace.operations) for trace in traces]),
-        function=np.array(
-            [_FUNCTION_CODES.get(operation.function, OTHER) for operation in operations], np.int8
-        ),
-        outcome=np.array([_OUTCOME_CODES[operation.outcome] for operation in operations], np.int8),
+        function=np.array([_FUNCTION_CODES.get(one, OTHER) for one in function], np.int8),
+        outcome=np.array([_OUTCOME_CODES[one] for one in outcome], np.int8),
         completion_time=completion,
-        topic=topic(operations),
+        topic=topic_of[0],
         strong=np.array([operation.strong for operation in operations], np.bool_),
         records=RecordColumns(
-            start=starts("records"),
-            topic=topic(records),
+            start=starts([len(operation.records) for operation in operations]),
+            topic=topic_of[1],
             **{
                 name: object_integers(records, name)
                 for name in ("partition", "offset", "value", "leader_epoch")
             },
         ),
         positions=PositionColumns(
-            start=starts("positions"),
-            topic=topic(positions),
+            start=starts([len(operation.positions) for operation in operations]),
+            topic=topic_of[2],
             **{
                 name: object_integers(positions, name)
                 for name in ("partition", "offset", "end_offset", "leader_epoch")
@@ -181,6 +178,13 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
         statements=statements_of_operations(traces, operations, positions),
         **integers,
     )
+
+
+def _coded(names: list[str | None], codes: dict[str | None, int]) -> Array:
+    """The code of each name. A history is often about one topic."""
+    if names and names.count(names[0]) == len(names):
+        return np.full(len(names), codes[names[0]], np.int64)
+    return np.array([codes[name] for name in names], np.int64)
 
 
 def incarnations(operations: OperationColumns) -> Array:
