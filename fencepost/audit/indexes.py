@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from typing import TypeVar, overload
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from fencepost.audit.audit_findings import Findings
 from fencepost.audit.directories import SegmentFile
@@ -19,6 +19,7 @@ from fencepost.impl.log.dump.dump import Extent
 from fencepost.impl.log.dump.indexes import (
     OFFSET_ENTRY,
     TIME_ENTRY,
+    AbortedTransaction,
     OffsetEntry,
     OffsetIndexCheck,
     TimeEntry,
@@ -27,6 +28,7 @@ from fencepost.impl.log.dump.indexes import (
     time_entries,
     transaction_entries,
 )
+from fencepost.impl.log.dump.transactions_of_log import TransactionIndexCheck, TransactionsOfLog
 from fencepost.impl.log.flaw import Flaw
 
 ANOMALY = "index_damaged"
@@ -97,11 +99,18 @@ class SegmentIndexes:
     # The broker died, or ran when the files were copied. Its indexes may then be ahead of the log, and an
     # entry beyond the end means nothing.
     tail: bool
+    # The transactions of the replica.
+    log: TransactionsOfLog
     offsets: OffsetIndexCheck | None = None
     times: TimeIndexCheck | None = None
     # Position and offset of the next entry of the two indexes; nothing before them can be wrong.
     next_position: int = 0
     next_offset: int = 0
+    transactions: TransactionIndexCheck = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        path = self.segment.sibling(layout.TRANSACTION_INDEX)
+        self.transactions = TransactionIndexCheck(log=self.log, entries=None, file=str(path))
 
     def load(self) -> None:
         """Read the indexes, and report what is wrong in them alone."""
@@ -111,6 +120,8 @@ class SegmentIndexes:
             try:
                 if self._is_there(path, needed=needed):
                     self._load(path, kind)
+                elif kind == layout.TRANSACTION_INDEX and not path.exists():
+                    self._compare(())
             except OSError as error:
                 self.findings.left_out(path, error.strerror or str(error))
 
@@ -130,7 +141,9 @@ class SegmentIndexes:
         base = self.segment.base_offset
         with opened(path) as source:
             if kind == layout.TRANSACTION_INDEX:
-                self._tell(transaction_entries(source), path)
+                entries = list(transaction_entries(source))
+                if self._tell(iter(entries), path):
+                    self._compare([one for one in entries if isinstance(one, AbortedTransaction)])
                 return
             offsets = kind == layout.INDEX
             if not self._tell((offset_entries if offsets else time_entries)(source, base), path):
@@ -141,6 +154,10 @@ class SegmentIndexes:
         else:
             self.times = _time_check(data, base, str(path))
 
+    def _compare(self, entries: Sequence[AbortedTransaction]) -> None:
+        """Let these be compared. A broker that died, or goes on, writes some later."""
+        self.transactions.entries = None if self.tail else entries
+
     def _tell(self, items: Iterator[object], path: Place) -> bool:
         sound = True
         for item in items:
@@ -149,9 +166,14 @@ class SegmentIndexes:
                 self.findings.flaw(ANOMALY, item, path)
         return sound
 
-    def see(self, header: BatchHeader, position: int, *, damaged: bool = False) -> None:
+    def see(
+        self, header: BatchHeader, position: int, *, damaged: bool = False, commits: bool | None = None
+    ) -> None:
         """Follow the next batch. header: of the batch; position: its byte in the segment; damaged: its
-        records cannot be read. Most batches have no entry, and only their time is checked."""
+        records cannot be read; commits: what its marker says, if it has one. Most batches have no entry, and
+        only their time is checked."""
+        for _ in self.transactions.see(header, damaged=damaged, commits=commits):
+            pass
         if self.offsets is not None and position >= self.next_position:
             check, number = self.offsets, self.offsets.passed
             leads_here = number < len(check.entries) and check.entries[number].position == position
@@ -179,10 +201,11 @@ class SegmentIndexes:
         """Something in the segment cannot be read, so an entry that leads there cannot be
         checked."""
         self.offsets = self.times = None
+        self.log.lost = True
 
     def end(self) -> None:
         """There are no more batches."""
-        for check in (self.offsets, self.times):
+        for check in (self.offsets, self.times, self.transactions):
             if check is not None:
                 for flaw in check.end(Extent(ended_early=self.tail)):
                     self.findings.flaw(ANOMALY, flaw, check.file)

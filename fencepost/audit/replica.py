@@ -21,7 +21,9 @@ from fencepost.audit.indexes import SegmentIndexes
 from fencepost.audit.producer_snapshots import ProducerCheck
 from fencepost.audit.source import opened
 from fencepost.impl.log.batch.header import DELETE_HORIZON, BatchHeader, Damage
+from fencepost.impl.log.dump.dump import commits_of
 from fencepost.impl.log.dump.segment_walk import Bad, Old, Parsed, SegmentBatch, walk_segment
+from fencepost.impl.log.dump.transactions_of_log import TransactionsOfLog
 
 MOST_GAPS = 1000
 """Gaps that are kept until it is known whether the topic is compacted."""
@@ -76,11 +78,14 @@ class ReplicaWalk:
     gaps: list[Gap] = field(factory=list)
     epochs: EpochCheck = field(init=False)
     producers: ProducerCheck = field(init=False)
+    transactions: TransactionsOfLog = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         files = self.files
         self.epochs = EpochCheck(files.epoch_checkpoint, self.findings, files.log_start or 0, files.clean)
         self.producers = ProducerCheck(self.findings, files.snapshots, self.compacted)
+        begin = files.segments[0].base_offset if files.segments else 0
+        self.transactions = TransactionsOfLog(next_offset=begin, compacted=self.compacted)
 
     @property
     def broker(self) -> str:
@@ -127,7 +132,7 @@ class ReplicaWalk:
     def _segment(self, segment: SegmentFile, following: int | None) -> Iterator[Known]:
         """following: where the next segment begins; None for the last one."""
         tail = following is None and not self.files.clean
-        indexes = SegmentIndexes(segment, self.findings, tail)
+        indexes = SegmentIndexes(segment, self.findings, tail, self.transactions)
         bound = segment.base_offset + LARGEST_RELATIVE_OFFSET + 1 if following is None else following
         held: SegmentBatch | None = None
         seen_batch = False
@@ -176,7 +181,7 @@ class ReplicaWalk:
             seen=f"{held.header.base_offset} in {held.where}",
             offset=self._expected(segment),
         )
-        self.doubtful = True
+        self.doubtful = self.transactions.lost = True
         return True
 
     def _expected(self, segment: SegmentFile) -> int:
@@ -187,7 +192,7 @@ class ReplicaWalk:
     def _take(self, batch: SegmentBatch, indexes: SegmentIndexes) -> Known | None:
         """A batch at its place, compared with all files next to it; None if it is not at its place."""
         header = batch.header
-        indexes.see(header, batch.position)
+        indexes.see(header, batch.position, commits=commits_of(batch))
         if self.next_offset is not None and header.base_offset < self.next_offset:
             self.findings.add(
                 "offset_regressed_in_log",
@@ -195,7 +200,7 @@ class ReplicaWalk:
                 seen=f"{header.base_offset} in {batch.where}",
                 offset=header.base_offset,
             )
-            self.doubtful = True
+            self.doubtful = self.transactions.lost = True
             return None
         known_from = header.base_offset if self.doubtful else self._gap(batch)
         if header.leader_epoch != self.epoch:

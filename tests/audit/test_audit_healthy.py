@@ -36,18 +36,18 @@ def leader_logs(draw: st.DrawFn, *, keyed: bool) -> list[bytes]:
                 "producer_id": producer,
                 "producer_epoch": 0,
                 "base_sequence": sequences[producer],
-                "transactional": producer == 3,
+                "transactional": producer in (2, 3),
             }
             sequences[producer] += count
         batches.append(stamped.batch(*values, keys=keys, epoch=epoch, **how))
-        if producer == 3 and draw(st.booleans()):
+        if producer in (2, 3) and draw(st.booleans()):
             marker = EndTransaction(commit=draw(st.booleans()), coordinator_epoch=0)
             batches.append(
                 end_transaction_batch(
                     marker,
                     base_offset=stamped.next_offset,
                     leader_epoch=epoch,
-                    producer_id=3,
+                    producer_id=producer,
                     producer_epoch=0,
                     timestamp_ms=5,
                 )

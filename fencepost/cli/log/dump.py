@@ -44,6 +44,7 @@ from fencepost.impl.log.dump.directory_files import (
 )
 from fencepost.impl.log.dump.dump import BatchSeen, Extent, Watcher, walk_log
 from fencepost.impl.log.dump.indexes import (
+    AbortedTransaction,
     OffsetEntry,
     OffsetIndexCheck,
     TimeEntry,
@@ -52,6 +53,7 @@ from fencepost.impl.log.dump.indexes import (
     time_entries,
     transaction_entries,
 )
+from fencepost.impl.log.dump.transactions_of_log import TransactionIndexCheck, TransactionsOfLog
 from fencepost.impl.log.flaw import Flaw
 from fencepost.report.event_words import printable
 from fencepost.traces.errors import ExitCode, strongest
@@ -157,12 +159,16 @@ def dump_path(path: Path, request: DumpRequest, output: Output) -> ExitCode:
         with RealSource(path):
             pass  # a path that cannot be opened is reported before anything is written
     before: tuple[LogFile, Extent] | None = None
+    transactions: dict[Path, TransactionsOfLog] = {}
     sink.write('{"path":' + encoded(str(path)) + ',"files":[')
     for file in files:
         sink.write("," if sink.files else "")
         sink.files += 1
-        extent = _dump_file(file, request, sink, before)
-        if file.kind == "segment" and not file.aside:
+        is_segment, folder = file.kind == "segment" and not file.aside, file.path.parent
+        if is_segment and folder not in transactions:
+            transactions[folder] = TransactionsOfLog(next_offset=file.base_offset or 0)
+        extent = _dump_file(file, request, sink, before, transactions.get(folder))
+        if is_segment:
             before = file, extent
     code = sink.exit_code
     unread = f", {sink.unreadable} of them not readable" if sink.unreadable else ""
@@ -176,7 +182,11 @@ def dump_path(path: Path, request: DumpRequest, output: Output) -> ExitCode:
 
 
 def _dump_file(
-    file: LogFile, request: DumpRequest, sink: Sink, before: tuple[LogFile, Extent] | None
+    file: LogFile,
+    request: DumpRequest,
+    sink: Sink,
+    before: tuple[LogFile, Extent] | None,
+    transactions: TransactionsOfLog | None,
 ) -> Extent:
     """Dump one file. Returns how much of it is intact if it is a segment."""
     flaws, extent, size, error = sink.flaws, Extent(), 0, file.error
@@ -191,7 +201,7 @@ def _dump_file(
                 f"{printable(str(file.path), 500)}: {file.kind or 'foreign'}, {size} bytes", always=True
             )
             if file.kind in OF_BATCHES:
-                _dump_segment(file, source, extent, request, sink)
+                _dump_segment(file, source, extent, request, sink, transactions)
                 _after(file, before, sink)
             else:
                 _dump_small(file, source, sink)
@@ -208,9 +218,14 @@ def _dump_file(
 
 
 def _dump_segment(
-    file: LogFile, source: RealSource, extent: Extent, request: DumpRequest, sink: Sink
+    file: LogFile,
+    source: RealSource,
+    extent: Extent,
+    request: DumpRequest,
+    sink: Sink,
+    transactions: TransactionsOfLog | None,
 ) -> None:
-    watchers = _watchers(file, request.alone, sink) if request.verify_index else []
+    watchers = _watchers(file, request.alone, sink, transactions) if request.verify_index else []
     in_words, as_dict = _decoders(file.path.absolute().parent.name)
     for item in walk_log(source, extent, base_offset=file.base_offset, deep=request.deep, watchers=watchers):
         if isinstance(item, Flaw):
@@ -255,10 +270,10 @@ def _decoders(directory: str) -> tuple[Callable[[Record], str], Callable[[Record
     return lambda record: "", lambda record: None
 
 
-def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:
-    """The indexes of a segment, to be followed. A missing index is a flaw, unless there is nothing to
-    index: Kafka creates the files of a new segment when it first needs them. alone: the indexes themselves
-    are not dumped."""
+def _watchers(
+    file: LogFile, alone: bool, sink: Sink, transactions: TransactionsOfLog | None
+) -> list[Watcher]:
+    """The indexes of a segment, to be followed. alone: the indexes themselves are not dumped."""
     found: list[Watcher] = []
     if file.base_offset is None or file.aside:
         return found
@@ -266,11 +281,27 @@ def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:
         path = file.path.with_name(f"{file.path.name[: layout.DIGITS]}{kind}")
         if not path.exists():
             if file.path.stat().st_size:
-                sink.flaw(Flaw(position=None, expected=f"an index {path.name} next to it", seen="none"))
+                sink.line(f"  no index {path.name}: a broker makes it anew when it starts", always=True)
             continue
         with RealSource(path) as source:
             found.append(_watcher(path.name, kind, source, file.base_offset, sink if alone else None))
+    if transactions is not None:
+        found.append(_transaction_watcher(file, sink if alone else None, transactions))
     return found
+
+
+def _transaction_watcher(file: LogFile, sink: Sink | None, log: TransactionsOfLog) -> Watcher:
+    path = file.path.with_name(f"{file.path.name[: layout.DIGITS]}{layout.TRANSACTION_INDEX}")
+    if not path.exists():
+        return TransactionIndexCheck(log=log, entries=(), file=path.name)
+    entries: list[AbortedTransaction] = []
+    with RealSource(path) as source:
+        for item in transaction_entries(source):
+            if isinstance(item, AbortedTransaction):
+                entries.append(item)
+            elif sink is not None:
+                sink.flaw(attrs.evolve(item, file=path.name))
+    return TransactionIndexCheck(log=log, entries=entries, file=path.name)
 
 
 def _watcher(name: str, kind: str, source: RealSource, base_offset: int, sink: Sink | None) -> Watcher:

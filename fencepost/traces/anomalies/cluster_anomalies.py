@@ -140,7 +140,8 @@ CLUSTER: tuple[Anomaly, ...] = (
         name="index_damaged",
         rank=56,
         breaks="STORED",
-        definition="an index is missing or not whole, or leads to no batch or past a record",
+        definition="an index is missing or not whole, leads to no batch or past a record, or names other "
+        "aborted transactions than its log has",
     ),
     Anomaly(
         name="replica_missing",

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from attrs import define, evolve, frozen
 
-from fencepost.impl.log.batch.control_records import is_readable
+from fencepost.impl.log.batch.control_records import end_transaction_of, is_readable
 from fencepost.impl.log.batch.header import MAGIC, MAGIC_AT, foreign_magic, size_at
 from fencepost.impl.log.batch.record_batch import (
     HEADER_SIZE,
@@ -65,8 +65,9 @@ class Extent:
 class Watcher(Protocol):
     """Follows the walk batch by batch: an index that is being verified."""
 
-    def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
-        """Process the next batch. damaged: only its position is reliable."""
+    def see(self, header: BatchHeader, *, damaged: bool, commits: bool | None = None) -> Iterator[Flaw]:
+        """Process the next batch. damaged: only its position is reliable; commits: whether the transaction's
+        marker in it commits, None if it has none."""
         ...
 
     def end(self, extent: Extent) -> Iterator[Flaw]:
@@ -107,8 +108,20 @@ def walk_log(
             extent.good_bytes, extent.next_offset = position, header.next_offset
         yield seen
         yield from flaws
+        commits = None if isinstance(item, Bad) else commits_of(item)
         for watcher in watchers:
-            yield from watcher.see(header, damaged=damaged)
+            yield from watcher.see(header, damaged=damaged, commits=commits)
+
+
+def commits_of(batch: SegmentBatch) -> bool | None:
+    """Whether the marker in a batch commits its transaction; None if it has none that is readable."""
+    if not batch.header.is_control:
+        return None
+    try:
+        markers = [end_transaction_of(record) for record in batch.records()]
+    except CorruptBatchError:
+        return None
+    return next((marker.commit for marker in markers if marker is not None), None)
 
 
 def _flaws_of_records(batch: SegmentBatch) -> list[Flaw]:

@@ -162,12 +162,13 @@ class OffsetIndexCheck:
     # The number of entries with a place that the walk has reached.
     passed: int = 0
 
-    def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
+    def see(self, header: BatchHeader, *, damaged: bool, commits: bool | None = None) -> Iterator[Flaw]:
         """Check that each entry leads to the beginning of a batch, and to no batch after its offset.
 
         Args:
             header: the next batch.
             damaged: only its position is reliable.
+            commits: of no importance here.
 
         Returns:
             the flaws.
@@ -207,13 +208,14 @@ class TimeIndexCheck:
     # The largest timestamp so far.
     latest: int = -1
 
-    def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
+    def see(self, header: BatchHeader, *, damaged: bool, commits: bool | None = None) -> Iterator[Flaw]:
         """Check that an entry has the largest timestamp up to its offset. A later timestamp before it would
         be missed; one that no record has cannot be found.
 
         Args:
             header: the next batch.
             damaged: its times and offsets are not reliable.
+            commits: of no importance here.
 
         Returns:
             the flaws.
