@@ -15,6 +15,7 @@ from fencepost.audit.source import Place, opened
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE
 from fencepost.impl.log.dump.directory_files import producer_entries
 from fencepost.impl.log.dump.segment_walk import SegmentBatch
+from fencepost.impl.log.dump.transactions_of_log import TransactionsOfLog
 from fencepost.impl.log.producer.snapshot import ProducerEntry
 
 MOST_PRODUCERS = 20_000
@@ -40,7 +41,7 @@ class Producer:
         return self.batches[-1][1] if self.batches else NO_SEQUENCE
 
 
-@define
+@define(kw_only=True)
 class ProducerCheck:
     """Follows the batches of a replica in order."""
 
@@ -49,15 +50,20 @@ class ProducerCheck:
     snapshots: list[tuple[int, Place]]
     # Batches may be gone.
     compacted: bool = False
+    # Which transactions are open; it has not seen the batch that comes next.
+    transactions: TransactionsOfLog
     producers: dict[int, Producer] = field(factory=dict)
     passed: int = 0
+
+    def reach(self, offset: int) -> None:
+        """Compare the snapshots up to this offset, which the next batch has."""
+        while self.passed < len(self.snapshots) and self.snapshots[self.passed][0] <= offset:
+            self._check_snapshot(*self.snapshots[self.passed])
+            self.passed += 1
 
     def see(self, batch: SegmentBatch) -> None:
         """The next batch."""
         header = batch.header
-        while self.passed < len(self.snapshots) and self.snapshots[self.passed][0] <= header.base_offset:
-            self._check_snapshot(*self.snapshots[self.passed])
-            self.passed += 1
         if header.producer_id == NO_PRODUCER_ID:
             return
         known = self.producers.pop(header.producer_id, None)
@@ -151,18 +157,25 @@ class ProducerCheck:
             and entry.producer_epoch == known.epoch
             and entry.last_offset >= 0
         ):
-            same = (entry.last_offset, entry.last_sequence) == (known.last_offset, known.last_sequence)
+            delta = known.last_offset - known.batches[-1][2]
+            same = (entry.last_offset, entry.last_sequence, entry.offset_delta) == (
+                *(known.last_offset, known.last_sequence),
+                delta,
+            )
             gone = self.compacted and entry.last_offset > known.last_offset
             if not same and not gone:
                 wrong = (
-                    f"offset {known.last_offset}, sequence {known.last_sequence}, as in "
-                    f"{known.batches[-1][3]} at byte {known.batches[-1][4]}"
+                    f"offset {known.last_offset}, sequence {known.last_sequence}, {delta} after the first of "
+                    f"its batch, as in {known.batches[-1][3]} at byte {known.batches[-1][4]}"
                 )
+        if not wrong:
+            wrong = self.transactions.contradicts(entry.producer_id, entry.current_first_offset)
         if wrong:
             self.findings.add(
                 SNAPSHOT,
                 expected=f"of producer {entry.producer_id} {wrong}",
                 seen=f"epoch {entry.producer_epoch}, offset {entry.last_offset}, sequence "
-                f"{entry.last_sequence} in {path}",
+                f"{entry.last_sequence}, {entry.offset_delta} after the first, a transaction open from "
+                f"{entry.current_first_offset} (-1: none) in {path}",
                 offset=offset,
             )

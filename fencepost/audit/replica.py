@@ -83,9 +83,14 @@ class ReplicaWalk:
     def __attrs_post_init__(self) -> None:
         files = self.files
         self.epochs = EpochCheck(files.epoch_checkpoint, self.findings, files.log_start or 0, files.clean)
-        self.producers = ProducerCheck(self.findings, files.snapshots, self.compacted)
         begin = files.segments[0].base_offset if files.segments else 0
         self.transactions = TransactionsOfLog(next_offset=begin, compacted=self.compacted)
+        self.producers = ProducerCheck(
+            findings=self.findings,
+            snapshots=files.snapshots,
+            compacted=self.compacted,
+            transactions=self.transactions,
+        )
 
     @property
     def broker(self) -> str:
@@ -192,6 +197,7 @@ class ReplicaWalk:
     def _take(self, batch: SegmentBatch, indexes: SegmentIndexes) -> Known | None:
         """A batch at its place, compared with all files next to it; None if it is not at its place."""
         header = batch.header
+        self.producers.reach(header.base_offset)
         indexes.see(header, batch.position, commits=commits_of(batch))
         if self.next_offset is not None and header.base_offset < self.next_offset:
             self.findings.add(

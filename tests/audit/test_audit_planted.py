@@ -412,7 +412,7 @@ def test_a_producer_snapshot_that_is_damaged_or_lies(tmp_path):
     path.write_bytes(lie)
     finding = only(audit(tmp_path))
     assert (finding.anomaly, finding.offset) == ("producer_snapshot_damaged", int(path.stem))
-    assert f"sequence 1 in {path}" in finding.seen
+    assert "sequence 1, " in finding.seen and str(path) in finding.seen
 
 
 @pytest.mark.parametrize("name", [HIGH_WATERMARKS, RECOVERY_POINTS, "log-start-offset-checkpoint"])

@@ -27,11 +27,11 @@ CHECKERS = Path(invariants.__file__).parent
 STORIES = ("", "_control", "_edges", "_hw_kept", "_hw_mono", "_hw_read", "_synced")
 """Modules of tests/checkers with stories."""
 INSIDE, REAL = "fencepost.systems.apache_kafka.inside", "fencepost.run.real"
-RUN = (f"{REAL}.run", f"{REAL}.striking", f"{REAL}.observer")
+RUN = (f"{REAL}.real_run", f"{REAL}.striking", f"{REAL}.observer")
 FILES = ("fencepost.audit.runs", f"{REAL}.audited")
 BROKERS = (
     f"{INSIDE}.broker_log",
-    f"{INSIDE}.states",
+    f"{INSIDE}.partition_changes",
     f"{INSIDE}.together",
     "fencepost.run.durable",
 )

@@ -85,6 +85,24 @@ class TransactionsOfLog:
             exact=exact,
         )
 
+    def contradicts(self, producer_id: int, first_offset: int) -> str:
+        """What the log has instead.
+
+        Args:
+            producer_id: a producer.
+            first_offset: of its open transaction here, as something says; -1: it has none.
+
+        Returns:
+            a clause; "" if nothing is known that differs.
+        """
+        known = self.open.get(producer_id, -1)
+        exact = (self.whole or producer_id in self.ended) and not self.compacted
+        later = 0 <= known < first_offset
+        none = known >= 0 > first_offset
+        if self.lost or not (later or none or (exact and first_offset != known)):
+            return ""
+        return "no open transaction" if known < 0 else f"a transaction open from offset {known} on"
+
 
 @define(kw_only=True)
 class TransactionIndexCheck:

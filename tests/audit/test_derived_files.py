@@ -1,14 +1,17 @@
-"""The transaction index of a segment against the transactions of its log."""
+"""Files about producers against the log that they are derived from: transaction indexes, and snapshots."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from struct import pack, unpack
 
 import pytest
+from attrs import astuple, evolve
 from audit_lab import SMALL, Stamped, audit, only, replica, segment
+from crc32c import crc32c
 
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.producer.snapshot import ProducerEntry, snapshot_entries
 from tests.cli.conftest import fencepost  # noqa: F401 (a fixture)
 
 ENTRY = ">hqqqq"
@@ -134,3 +137,30 @@ def test_a_marker_without_records_may_have_an_entry_or_none(tmp_path):
     assert not audit(tmp_path).findings.count
     write(path, [[0, 7, 1, 1, 2]])
     assert not audit(tmp_path).findings.count
+
+
+SNAPSHOT_FIELDS = ("epoch", "sequence", "last offset", "delta", "first offset")
+
+
+@pytest.mark.parametrize("field", SNAPSHOT_FIELDS)
+def test_each_field_of_a_producer_snapshot_is_compared(field, tmp_path):
+    """Rule: sequence, offsets, and the open transaction of a producer are those of the log below it."""
+    leader = Leader()
+    batches = [leader.of(7, b"a", b"b"), *(leader.batch(b"%050d" % n) for n in range(8))]
+    broker = replica(tmp_path, "1", batches, options=SMALL)
+    path = segment(broker, kind=".snapshot")
+    assert not audit(tmp_path).findings.count
+    (entry,) = snapshot_entries(path.read_bytes())
+    assert isinstance(entry, ProducerEntry)
+    changed = {
+        "epoch": {"producer_epoch": entry.producer_epoch - 1},
+        "sequence": {"last_sequence": entry.last_sequence + 1},
+        "last offset": {"last_offset": entry.last_offset + 1},
+        "delta": {"offset_delta": entry.offset_delta + 1},
+        "first offset": {"current_first_offset": -1},
+    }[field]
+    assert entry.current_first_offset == 0 and entry.offset_delta == 1
+    values = astuple(evolve(entry, **changed))
+    body = pack(">i", 1) + pack(">qhiqiqiq", *values)
+    path.write_bytes(pack(">hI", 1, crc32c(body)) + body)
+    assert only(audit(tmp_path)).anomaly == "producer_snapshot_damaged"
