@@ -68,7 +68,10 @@ def command(
         raise click.UsageError("expected --model with options of a model, saw none")
     if model["model"] is not None and checks is not None:
         raise click.UsageError("expected --model without --checks, which ask something else")
-    shown = _shown(chosen_trace(source, trace_id, format), checks, model)
+    chosen = chosen_trace(source, trace_id, format)
+    for sentence in chosen.taken:
+        output.note(sentence)
+    shown = _shown(chosen, checks, model)
     trace = shown.trace
     default = source.with_suffix("").name if source.is_file() else f"trace-{trace.trace_id}"
     path = html if html is not None else Path(f"{default}.html")
@@ -89,8 +92,8 @@ def command(
 
 
 def chosen_trace(source: Path, trace_id: int | None, format: str = AUTO) -> "Found":
-    """The one trace that is meant. source: a file or folder; trace_id: which one; format: as for `show`.
-    Raises TraceError if there is none, or several."""
+    """The one trace that is meant, with what of the source could not be read. source: a file or folder;
+    trace_id: which one; format: as for `show`. Raises TraceError if there is none, or several."""
     from fencepost.mining.inputs.traces import Found, is_store, pieces_of, read_piece
     from fencepost.mining.inputs.traces import Piece as InputPiece
     from fencepost.traces.store import TraceStore
@@ -107,11 +110,12 @@ def chosen_trace(source: Path, trace_id: int | None, format: str = AUTO) -> "Fou
                 hint="`fencepost check` lists those with findings",
             )
         return Found(source=str(source), trace=store.read(wanted), stored=True)
-    several = 0
+    several, left_out = 0, list[str]()
     for piece in pieces_of((source,), format):
         for found in read_piece(piece) if isinstance(piece, InputPiece) else (piece,):
             if not isinstance(found, Found):
-                raise TraceError(expected="a trace that can be read", seen=found.reason, where=str(source))
+                left_out.append(found.reason)
+                continue
             if found.foreign or trace_id is None or found.trace.trace_id == trace_id:
                 several += 1
                 chosen = found
@@ -119,10 +123,12 @@ def chosen_trace(source: Path, trace_id: int | None, format: str = AUTO) -> "Fou
                 raise TraceError(
                     expected="one trace, named with --trace", seen="several traces", where=str(source)
                 )
+    if not several and left_out:
+        raise TraceError(expected="a trace that can be read", seen=left_out[0], where=str(source))
     if not several:
         seen = "none with this id" if trace_id is not None else "no trace"
         raise TraceError(expected="a trace", seen=seen, where=str(source))
-    return chosen
+    return attrs.evolve(chosen, taken=(*chosen.taken, *left_out))
 
 
 def _shown(found: "Found", checks: str | None, model: dict[str, Any]) -> "Shown":

@@ -51,6 +51,18 @@ def test_a_history_under_a_model_shows_an_order(request, tmp_path, capsys):
     assert code == 1 and part["culprit"] == "3" and part["order"] == [0, 1, 2]
 
 
+def test_an_event_of_a_later_version_is_left_out_as_check_does(golden, tmp_path, capsys):
+    """The rest is shown, and the page's command says what is not in it."""
+    path = tmp_path / "later.jsonl"
+    write_traces(path, [next(read_traces(golden))])
+    later = {"type": "event", "time": 1, "name": "of_a_later_version", "node": 1}
+    path.write_text(path.read_text(encoding="utf-8") + json.dumps(later) + "\n", encoding="utf-8")
+    page = tmp_path / "later.html"
+    assert run(["show", str(path), "--html", str(page)]) in (0, 1)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "of the unknown name 'of_a_later_version' left out" in said and data_of(page)["views"]
+
+
 def test_a_history_under_a_workload_shows_its_finding(request, tmp_path, capsys):
     """A workload is judged as a whole: exit code and findings, and no order of the operations."""
     enqueue = {"process": 0, "f": "enqueue", "value": 1}
