@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 216_000
+LIMIT = 217_500
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -51,7 +51,7 @@ EXCEPTIONS = {
     "tests/services/programs": 26,
     "tests/tools": 22,
     "tests/torture": 17,
-    "tests/traces": 17,
+    "tests/traces": 18,
     "tests/wire": 24,
     "tools": 27,
 }

@@ -2,10 +2,8 @@
 their tables, between the marks of docs/reference/state-machines.md.
 
 The tables are what they obey (fencepost/impl/controller/legal_transitions.py,
-fencepost/impl/core/broker_states.py,
-fencepost/impl/coordinator/group_states.py): a transition that no table allows is refused, recorded as a mark
-and
-counted.
+fencepost/impl/core/broker_states.py, fencepost/impl/coordinator/group_states.py): a transition that no table
+allows is refused, recorded as a mark and counted.
 """
 
 from collections.abc import Mapping

@@ -16,7 +16,7 @@ from fencepost.impl.messages.group_api import DescribeGroupRequest, OffsetFetchR
 from fencepost.impl.messages.transaction_api import DescribeTransactionRequest, ListTransactionsRequest
 from fencepost.traces.events import Question
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 NOT_OF_THAT_KIND = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 """How a coordinator answers ConsumerGroupDescribe of a classic group, or without the consumer protocol."""

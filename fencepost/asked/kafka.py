@@ -18,7 +18,7 @@ from fencepost.asked.step import Conversation, Scope, Step
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.outward import TRANSLATIONS

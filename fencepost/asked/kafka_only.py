@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.asked import wire_only as core
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.client import Link
 from fencepost.wire.outward_questions import since_epoch_ms
 from fencepost.wire.plain import keyed, keys_of, request

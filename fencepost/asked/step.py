@@ -11,7 +11,7 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Event, Name, Question
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 NOBODY = -1
 """The broker of a question for which no broker is known, and the leader of a partition without one."""

@@ -6,7 +6,7 @@ Owns these messages. Must not know how they travel (kafka.py).
 from msgspec import Struct
 
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class ConsumerGroupDescribeRequest(Struct, frozen=True, kw_only=True):

@@ -14,8 +14,7 @@ is not ignored silently.
 sent: before the client's send is called. partition: if the application chose it. content: of a record, if the
 tap knows the key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback. An
 acknowledgement without an offset (or with -1) is a delivery report of success that names none: acks=0, or a
-client library that takes a record for written.
-delivered: delivered to the application.
+client library that takes a record for written. delivered: delivered to the application.
 """
 
 from collections.abc import Iterator

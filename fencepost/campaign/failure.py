@@ -29,6 +29,7 @@ from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
+from fencepost.traces.whole_file import write_whole
 from fencepost.viewer import Shown, page_next_to
 
 TRACE, PLAN, SHRUNK, SHRUNK_TRACE, REPORT = (
@@ -85,7 +86,7 @@ def assert_ok(trace: Trace, keeping: Keeping, checks: tuple[str, ...] = DEFAULT_
             keeping.folder.rmdir()
         return verdict
     text = _report(trace, verdict, keeping, checks if checks != DEFAULT_CHECKS else ())
-    (keeping.folder / REPORT).write_text(text + "\n", encoding="utf-8")
+    write_whole(keeping.folder / REPORT, text + "\n")
     raise RunFailedError(text, verdict)
 
 

@@ -24,6 +24,7 @@ from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
+from fencepost.traces.whole_file import write_whole
 from fencepost.viewer import Shown, page_next_to
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
     """Keep a run in a folder; answers where. plan: what gives the same run again, None if nothing does."""
     folder.mkdir(parents=True, exist_ok=True)
     write_traces(folder / TRACE, [trace])
-    (folder / TIMELINE).write_text(as_plain(timeline(trace)) + "\n", encoding="utf-8")
+    write_whole(folder / TIMELINE, as_plain(timeline(trace)) + "\n")
     replay, words = "", ""
     if plan is not None:
         write_plan(folder / PLAN, plan)

@@ -7,6 +7,7 @@ from attrs import evolve
 
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import Plan
+from fencepost.traces.whole_file import write_whole
 
 
 def read_bytes(path: Path) -> bytes:
@@ -32,7 +33,7 @@ def with_bugs(plan: Plan, bugs: tuple[str, ...]) -> Plan:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, and create its missing folders.
+    """Write a file whole, and create its missing folders.
 
     Args:
         path: the file.
@@ -42,8 +43,7 @@ def write_text(path: Path, text: str) -> None:
         EnvironmentError_: with one sentence, if that fails.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise EnvironmentError_(
             expected="a file that can be written", seen=error.strerror or str(error), where=str(path)

@@ -10,6 +10,7 @@ from fencepost.history.judgement import FILE
 from fencepost.history.recorder import History
 from fencepost.report.processes import process_lanes
 from fencepost.traces.jsonlines import write_traces
+from fencepost.traces.whole_file import write_whole
 from fencepost.viewer import Shown, page_next_to
 
 TIMELINE = "timeline.txt"
@@ -29,5 +30,5 @@ def keep_history(history: History, folder: Path) -> str:
         write_traces(folder / FILE, [trace])
     if not any(folder.glob(PAGES)):
         words += f"\n{page_next_to(folder / FILE, Shown(trace=trace))}"
-    (folder / TIMELINE).write_text(process_lanes(trace) + "\n", encoding="utf-8")
+    write_whole(folder / TIMELINE, process_lanes(trace) + "\n")
     return words

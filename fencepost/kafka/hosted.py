@@ -38,8 +38,8 @@ from fencepost.systems.system import UnsupportedError
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name
+from fencepost.traces.kafka_names.outcomes import NO_ERROR
 from fencepost.traces.operations import Operation
-from fencepost.traces.outcomes import NO_ERROR
 from fencepost.traces.plan import Fault, Plan
 from fencepost.traces.trace import Trace
 

@@ -31,6 +31,7 @@ from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
+from fencepost.traces.whole_file import write_whole
 from fencepost.viewer import Shown, page_next_to
 
 PREPARING = "PreparingRebalance"
@@ -64,7 +65,7 @@ def failed(trace: Trace, text: str, verdict: Verdict, folder: Path | None) -> No
         kept = f"kept in {folder}\n{page_next_to(folder / TRACE, Shown(trace=trace, verdicts=(verdict,)))}"
     text = "\n".join(filter(None, (text, exercised(trace), kept)))
     if folder is not None:
-        (folder / REPORT).write_text(text + "\n", encoding="utf-8")
+        write_whole(folder / REPORT, text + "\n")
     raise RunFailedError(text, verdict)
 
 

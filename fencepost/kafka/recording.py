@@ -41,6 +41,7 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.systems.gateway import Tap
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import (
     ACKS_NONE,
     Function,
@@ -50,7 +51,6 @@ from fencepost.traces.operations import (
     make_operation,
     make_record,
 )
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 
 FIRST_PROCESS = 1_000
 """Processes from here on are connections; the run's own are below."""

@@ -46,6 +46,7 @@ from fencepost.mining.triage.bugs import Bugs, read_bugs
 from fencepost.mining.triage.compared import MOST_COMPARED, Compared, compared_of
 from fencepost.mining.triage.since import since as compared_with
 from fencepost.mining.triage.triage import triage as triage_of
+from fencepost.traces.whole_file import write_whole
 
 TASK_BYTES = 32 * 1024 * 1024
 """Compressed bytes of one task, some seconds of work: Spark takes ten milliseconds to begin one."""
@@ -217,14 +218,10 @@ class _Mining:
 
     def _write(self, summary: Summary, *, page: bool) -> None:
         """summary.json, and the page if it will not be written again soon."""
-        work = self.work
-        texts = {"summary.json": summary.to_json() + "\n"}
+        out = self.work.out
+        write_whole(out / "summary.json", summary.to_json() + "\n")
         if page:
-            texts["index.html"] = page_of(summary, work.out)
-        for name, text in texts.items():
-            temporary = work.folder / name
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(work.out / name)
+            write_whole(out / "index.html", page_of(summary, out))
 
 
 def mine(

@@ -1,8 +1,7 @@
 """A finding explained: what was expected, what was seen, the operations and events that prove it, how to
 replay it.
 
-Owns the order of the parts of a finding.
-Must not know how it was found, or where the trace is stored.
+Owns the order of the parts of a finding. Must not know how it was found, or where the trace is stored.
 """
 
 from attrs import frozen

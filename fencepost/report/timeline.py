@@ -1,7 +1,7 @@
 """The text timeline of a trace: a line per moment, quiet stretches folded, what convicts marked with >>>.
 
-Owns folding, layout, colours.
-Must not know what a judge is; the caller says which operations and events to mark.
+Owns folding, layout, colours. Must not know what a judge is; the caller says which operations and events to
+mark.
 """
 
 from collections import Counter

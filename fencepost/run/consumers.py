@@ -15,7 +15,7 @@ from fencepost.impl.client.consumer.requests import ConsumerIdentity
 from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import ConsumerOptions
 
 RESTART_MS = 1_000

@@ -9,8 +9,8 @@
 
 Owns the order, what is demanded, and its bounds. Must not know time, transport, or how a cluster heals: the
 simulation (simulated/run.py) and real systems (real/real_run.py) say so. It is written as coroutines: those
-of a
-real system wait for the wall clock, those of the simulation let virtual time pass and never wait (`at_once`).
+of a real system wait for the wall clock, those of the simulation let virtual time pass and never wait
+(`at_once`).
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.whole_file import write_whole
 
 State = TypeVar("State")
 
@@ -48,6 +49,4 @@ def write_state(path: Path, state: Any) -> None:
         path: of the file.
         state: what it holds, as JSON.
     """
-    draft = path.with_suffix(".draft")
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(state)))
-    draft.replace(path)
+    write_whole(path, msgspec.json.format(msgspec.json.encode(state)))

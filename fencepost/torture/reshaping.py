@@ -20,7 +20,7 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.torture.truth import NotYetError, addresses_of, ask
 from fencepost.traces.errors import EnvironmentError_
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.plain import error_code, request

@@ -2,9 +2,8 @@
 faults it meets.
 
 Owns a scenario and the smaller ones. Must not know how it is drawn (drawing.py) or carried out
-(scenario_run.py).
-Faults of requests are those of proxy/faults, in its words and within its table of what a correct broker may
-answer.
+(scenario_run.py). Faults of requests are those of proxy/faults, in its words and within its table of what a
+correct broker may answer.
 """
 
 from collections.abc import Iterator, Mapping

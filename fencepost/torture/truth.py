@@ -22,7 +22,7 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.torture.protocol import DriverError
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.outward import TRANSLATIONS

@@ -8,8 +8,8 @@ A journal is the line `fencepost journal 1` followed by frames, integers little-
     u32 length | u32 raw length | u32 CRC-32 | i64 trace id | payload
 
 The payload is MessagePack of `[trace row, operation rows, event rows]` (canonical rows, canonical_rows.py),
-compressed
-with Zstandard; the checksum covers the other three header fields and the payload. A frame is one write.
+compressed with Zstandard; the checksum covers the other three header fields and the payload. A frame is one
+write.
 
 What survives: a *killed process* loses nothing that `append` returned for, because the kernel has the bytes.
 *Power loss* may remove what was not fsynced: `append` syncs after every `SYNC_BYTES` and `close` at

@@ -35,6 +35,7 @@ from fencepost.traces.events import Event, Name, lacks_topic
 from fencepost.traces.kafka_names.client_errors import kafka_error
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
+from fencepost.traces.whole_file import whole
 
 R = TypeVar("R")
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -163,17 +164,17 @@ def lines_of(trace: Trace) -> Iterator[str]:
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> int:
-    """Write traces to a file, one after another; answers how many. Raises EnvironmentError_, with the
+    """Write traces to a file, whole or not at all; answers how many. Raises EnvironmentError_, with the
     path, when the disk refuses."""
     count = 0
     try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
+        with whole(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
             for trace in traces:
                 file.writelines(line + "\n" for line in lines_of(trace))
                 count += 1
     except OSError as error:
         raise EnvironmentError_(
-            expected="room for traces", seen=error.strerror or str(error), where=error.filename or str(path)
+            expected="room for traces", seen=error.strerror or str(error), where=str(path)
         ) from None
     return count
 

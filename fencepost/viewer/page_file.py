@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fencepost.report.templating import data_as_text, hash_of
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.whole_file import write_whole
 from fencepost.viewer.view import MOST_BYTES, Shown, view_of
 
 SCRIPTS = (
@@ -99,8 +100,7 @@ def write_page(path: Path, shown: Sequence[Shown]) -> int:
     """
     text = page_of(shown).encode()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text)
+        write_whole(path, text)
     except OSError as error:
         raise FencepostError(
             expected="a file that can be written",

@@ -14,7 +14,7 @@ from attrs import define, field
 
 from fencepost.impl.messages.broker_api import MetadataRequest, Request
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.limits import Limits
 from fencepost.wire.plain import MILLISECOND, filled

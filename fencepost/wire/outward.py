@@ -12,8 +12,8 @@ from typing import Any
 
 from fencepost.impl.messages import broker_api as core
 from fencepost.impl.messages import group_api as groups
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import ACKS_NONE
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire import outward_questions, outward_transactions
 from fencepost.wire.handling import NANOSECONDS_PER_MS
 from fencepost.wire.plain import by_topic, keyed

@@ -16,7 +16,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode as WireError
 
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.schemas import request_schema
 
 _EMPTY: dict[Any, Any] = {str: "", bytes: b"", bool: False, int: 0, float: 0.0, timedelta: timedelta(0)}

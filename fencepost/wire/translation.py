@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.impl.messages import group_api as groups
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.dialogue import Dialogue
 from fencepost.wire.plain import by_topic
 

@@ -23,7 +23,7 @@ from fencepost.impl.log.batch.record_batch import Record, encode_batch, read_rec
 from fencepost.impl.messages.admin_api import DescribeLogDirsResponse
 from fencepost.impl.messages.broker_api import MetadataResponse, PartitionMetadata, TopicPartition
 from fencepost.traces.events import Question
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 T0 = TopicPartition("t", 0)
 

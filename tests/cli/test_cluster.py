@@ -21,7 +21,7 @@ from fencepost.impl.runtime.tcp_frames import framed, greeting, read_frame
 from fencepost.impl.runtime.zookeeper.server import HOST
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Created, GetData
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 pytestmark = pytest.mark.java
 BOUND_S = 600

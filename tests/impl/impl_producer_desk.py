@@ -22,8 +22,8 @@ from fencepost.impl.log.batch.record_batch import read_header, read_records
 from fencepost.impl.log.values import value_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Operation
-from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClientOptions, ProducerOptions
 
 MILLISECOND = 1_000_000

@@ -24,8 +24,8 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.kafka.judgement import verdict_of
 from fencepost.kafka.recording import FIRST_PROCESS, ClientRecord
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from tests.kafka.clients import produce, producer
 
 KEY = TopicPartition("t", 0)

@@ -6,8 +6,8 @@ from fencepost.impl.log.values import NO_VALUE
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.model.transaction.recorded_transactions import unexplained
 from fencepost.sim.world import FIRST_CLIENT_NODE
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.outcomes import ErrorCode
 from tests.selfcheck.lab import loaded, records_in
 
 

@@ -5,7 +5,7 @@ import pytest
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.sim.world import _may_be_late, _may_duplicate
-from fencepost.traces.outcomes import NO_ERROR
+from fencepost.traces.kafka_names.outcomes import NO_ERROR
 
 KEY = TopicPartition("out", 0)
 WHO = {"correlation_id": 1, "transactional_id": "x", "producer_id": 1, "producer_epoch": 0}

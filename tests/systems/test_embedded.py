@@ -13,7 +13,7 @@ from fencepost.systems.embedded import FREE, Embedded, quick_options
 from fencepost.systems.system import System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import NO_ERROR
+from fencepost.traces.kafka_names.outcomes import NO_ERROR
 from tests.systems.lab import Connection, Wall, add_topic, all_know, leader, system, until
 
 

@@ -12,8 +12,8 @@ from fencepost.conformance.cases import version_cases as conformance
 from fencepost.conformance.record import recorded
 from fencepost.torture.protocol import PROVES_FAILURE
 from fencepost.traces.kafka_names.client_errors import CODES
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.kafka_names.protocol import APIS, DOCUMENTED, ERRORS, RELEASE
-from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire import passing
 from fencepost.wire.names import api_keys, api_name, asks_for_retry, error_named, error_names
 from fencepost.wire.versions import APIS as SPOKEN
@@ -26,7 +26,7 @@ SEVERAL = 25
 """Names of errors in one file that need no table of their own: the answers of one API are fewer."""
 LISTS = {
     "fencepost/traces/kafka_names/protocol.py": "the home",
-    "fencepost/traces/outcomes.py": "an enumeration, compared below",
+    "fencepost/traces/kafka_names/outcomes.py": "an enumeration, compared below",
     **dict.fromkeys(
         (f"fencepost/proxy/faults/answers/{name}.py" for name in ("row", "classic_errors", "admin_errors")),
         "which of them answer which request, compared in their own test",

@@ -13,8 +13,8 @@ from fencepost.traces.kafka_names.client_errors import (
     OTHER_CLASSES,
     kafka_error,
 )
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.kafka_names.protocol import ERRORS
-from fencepost.traces.outcomes import ErrorCode
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 import attrs
 import pytest
 
+from fencepost.traces.kafka_names.outcomes import ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import Function, Outcome, Position, Record
-from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
 from fencepost.traces.schema import SCHEMAS, TABLES
 from fencepost.traces.trace import Claims
 

@@ -1,8 +1,8 @@
 """The page in a real headless Chromium: what is drawn is what the trace says, at several moments; keys,
 clicks and the address work; nothing is asked of a network.
 
-One test runs wherever a browser is; all of them with FENCEPOST_BROWSER=all (`make measure NAME=viewer-browser` does that).
-Without Playwright or Chromium they are skipped.
+One test runs wherever a browser is; all of them with FENCEPOST_BROWSER=all (`make measure
+NAME=viewer-browser` does that). Without Playwright or Chromium they are skipped.
 """
 
 import json

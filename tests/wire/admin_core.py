@@ -7,7 +7,7 @@ from fencepost.impl.messages import admin_api as admin
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages import group_api as groups
 from fencepost.impl.messages import transaction_api as transactions
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 OK = ErrorCode.NONE
 LONG = "why not? " * 10_000

@@ -17,7 +17,7 @@ from wire_core import answer, asked, carry_out, connection, request_bytes, sent
 
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages.broker_api import ProduceRequest
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.codec import read_response
 from fencepost.wire.connection import READ_AHEAD, Close, HangUp, Submit, Wait, Write
 from fencepost.wire.frames import framed

@@ -11,7 +11,7 @@ from fencepost.impl.messages import broker_api as core
 from fencepost.impl.messages import group_api as groups
 from fencepost.impl.messages import transaction_api as transactions
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.dialogue import Dialogue, Versions
 from fencepost.wire.frames import ProtocolError, framed
 from fencepost.wire.outward import TRANSLATIONS, is_answered
@@ -210,7 +210,7 @@ def test_an_error_that_the_core_has_no_word_for_is_unknown():
     """It decides nothing: whatever was asked may have happened."""
     from kio.schema.errors import ErrorCode as WireError
 
-    from fencepost.traces.outcomes import NOTHING_HAPPENED
+    from fencepost.traces.kafka_names.outcomes import NOTHING_HAPPENED
     from fencepost.wire.outward import error_of
 
     assert (

@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode as WireError
 
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.plain import by_topic, filled, keyed, keys_of, request
 from fencepost.wire.schemas import response_schema
 

@@ -8,7 +8,7 @@ from wire_core import asked, carry_out, connection, request_bytes, sent
 from wire_values import random_entity
 
 from fencepost.impl.messages.group_api import OffsetFetchResponse
-from fencepost.traces.outcomes import ErrorCode as Code
+from fencepost.traces.kafka_names.outcomes import ErrorCode as Code
 from fencepost.wire.codec import read_response, write_response
 from fencepost.wire.connection import Close
 from fencepost.wire.decoder import Message, read

@@ -7,7 +7,7 @@ from admin_core import admin_answer
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages import group_api as groups
 from fencepost.impl.messages import transaction_api as transactions
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.codec import write_request
 from fencepost.wire.connection import Connection, Submit, Write
 from fencepost.wire.handling import BrokerView

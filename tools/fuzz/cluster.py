@@ -24,7 +24,7 @@ from fencepost.impl.zookeeper.interface import Create
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
-from fencepost.traces.outcomes import NO_ERROR
+from fencepost.traces.kafka_names.outcomes import NO_ERROR
 from fencepost.traces.plan import ClusterOptions, GroupOptions, TopicOptions
 
 BROKERS = (1, 2, 3)

@@ -1,6 +1,5 @@
 """A fault is put into a process, and never into the tree: a module that is not imported yet is loaded from
-the
-mutated source; functions of one that is imported get the code of the mutated source.
+the mutated source; functions of one that is imported get the code of the mutated source.
 
 Owns both. What runs while a module is imported has left its results in the module, so that only
 re-importing it shows the fault: reach.py knows these statements. Must not know runs nor outcomes.

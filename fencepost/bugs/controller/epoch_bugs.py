@@ -16,7 +16,7 @@ from fencepost.impl.replication.manager import ReplicaManager
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Data, GetData
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class AdoptsTheNewestEpoch(ControllerWriter):

@@ -2,7 +2,7 @@
 
 from fencepost.impl.broker.control_gate import ControlGate
 from fencepost.impl.messages.broker_api import ControlRequest
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class ObeysAnyController(ControlGate):

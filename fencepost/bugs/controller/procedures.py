@@ -6,7 +6,7 @@ from collections.abc import Collection
 from fencepost.impl.controller.guards import ControllerGuards, Resume, Targets
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import StopReplicaRequest, TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class LeavesTheDeadInTheIsr(ControllerGuards):

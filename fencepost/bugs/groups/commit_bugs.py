@@ -5,7 +5,7 @@ from fencepost.impl.coordinator.committed_offsets import GroupOffsets
 from fencepost.impl.coordinator.consumer_group import Group
 from fencepost.impl.coordinator.group_records import OffsetValue
 from fencepost.impl.coordinator.group_states import GroupPhase
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class ExpiresWhileRebalancing(GroupOffsets):

@@ -6,7 +6,7 @@ from fencepost.impl.coordinator.group_loading import GroupLoading
 from fencepost.impl.coordinator.group_log import Done, GroupLog
 from fencepost.impl.coordinator.group_table import NOT_OWNED, GroupLoad, Place
 from fencepost.impl.log.batch.header import BatchHeader
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class RunsTasksInAnyOrder(GroupLoading):

@@ -3,7 +3,7 @@
 from fencepost.impl.coordinator.consumer_group import Group, Member
 from fencepost.impl.coordinator.member_requests import GroupMembership
 from fencepost.impl.messages.group_api import JoinGroupRequest
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class KeepsNewIdsInMemory(GroupMembership):

@@ -3,7 +3,7 @@ one showed."""
 
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import Partition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class ShowsALaggingEnd(LeaderRole):

@@ -11,7 +11,7 @@ goes on without having cut its log.
 
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import Partition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class ServesAnyEpoch(LeaderRole):

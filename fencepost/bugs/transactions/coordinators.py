@@ -13,7 +13,7 @@ from fencepost.impl.transaction.transaction_coordinator import TransactionCoordi
 from fencepost.impl.transaction.transaction_loading import TransactionLoading
 from fencepost.impl.transaction.transaction_log import TransactionLog
 from fencepost.impl.transaction.transaction_records import TransactionValue
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 
 class ObeysAnyEpoch(TransactionCoordinator):

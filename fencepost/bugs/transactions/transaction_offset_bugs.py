@@ -7,7 +7,7 @@ from fencepost.impl.coordinator.consumer_group import Group, StoredOffset
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest
 from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class CommitsWithoutOffsets(TransactionalOffsets):

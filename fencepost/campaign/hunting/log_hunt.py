@@ -17,6 +17,7 @@ from attrs import frozen
 
 from fencepost.bugs.storage import log_bug
 from fencepost.traces.errors import EnvironmentError_, ExitCode, TraceError
+from fencepost.traces.whole_file import write_whole
 
 LOG_RECORD = "log-track-record.json"
 
@@ -139,7 +140,5 @@ def write_log_record(out: Path | None, record: dict[str, LogHunt]) -> None:
     for bug, found in sorted(record.items()):
         if found.script:
             (out / f"{bug}.py").write_text(found.script, encoding="utf-8")
-    partial = out / f".{LOG_RECORD}.partial"
     hunts = [attrs.asdict(record[bug]) for bug in sorted(record)]
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(hunts)) + b"\n")
-    partial.replace(out / LOG_RECORD)
+    write_whole(out / LOG_RECORD, msgspec.json.format(msgspec.json.encode(hunts)) + b"\n")

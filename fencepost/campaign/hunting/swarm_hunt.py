@@ -16,6 +16,7 @@ from fencepost.campaign.driver.campaign_driver import Campaign
 from fencepost.campaign.workers.results import CampaignResult, Job, RunResult
 from fencepost.report.commands import replay_seed
 from fencepost.traces.errors import ExitCode, TraceError
+from fencepost.traces.whole_file import write_whole
 
 RECORD = "track-record.json"
 RANGE = 1_000_000
@@ -138,8 +139,5 @@ def write_record(out: Path | None, record: dict[str, Hunt]) -> None:
     """Keep the record in its folder, whole or not at all; nothing without a folder."""
     if out is None:
         return
-    out.mkdir(parents=True, exist_ok=True)
-    partial = out / f".{RECORD}.partial"
     hunts = [attrs.asdict(record[bug]) for bug in sorted(record)]
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(hunts)) + b"\n")
-    partial.replace(out / RECORD)
+    write_whole(out / RECORD, msgspec.json.format(msgspec.json.encode(hunts)) + b"\n")

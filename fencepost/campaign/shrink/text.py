@@ -11,6 +11,7 @@ import attrs
 import msgspec
 
 from fencepost.traces.plan import Plan
+from fencepost.traces.whole_file import write_whole
 
 
 def _short(value: Any) -> Any:
@@ -55,7 +56,4 @@ def write_plan(path: Path, plan: Plan) -> None:
         path: of the file.
         plan: what to write.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(short_plan(plan), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, short_plan(plan))

@@ -4,11 +4,10 @@ Owns the draws. Must not know bugs, only that several reigns in a row are short,
 with time to recover between the rows.
 
 Quick elections (election_draws.py) at random times seldom catch a leader that has written something which
-some
-have copied and others have not: most of their leaders never write. Here reigns come in relays: each leader
-goes within two round trips of a first append, so that it has written; the last one of many relays within two
-round trips of a log that was cut. One broker is always late, and who waits for a dead leader's answer gives
-up after a few round trips.
+some have copied and others have not: most of their leaders never write. Here reigns come in relays: each
+leader goes within two round trips of a first append, so that it has written; the last one of many relays
+within two round trips of a log that was cut. One broker is always late, and who waits for a dead leader's
+answer gives up after a few round trips.
 """
 
 from attrs import evolve, frozen

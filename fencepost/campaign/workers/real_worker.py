@@ -39,6 +39,7 @@ from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
+from fencepost.traces.whole_file import write_whole
 from fencepost.wire.client import Access, look_around
 
 FINDINGS, CLUSTERS, UNDER_WAY, PLAN = "findings", "clusters", "under-way", "plan.json"
@@ -197,7 +198,7 @@ def keep(run: RealRun, folder: Path) -> None:
         OSError: for what cannot be read or written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / PLAN).write_text(plan_to_json(run.plan) + "\n", encoding="utf-8")
+    write_whole(folder / PLAN, plan_to_json(run.plan) + "\n")
     if run.ahead is not None and run.ahead.exists():
         shutil.copyfile(run.ahead, folder / "history.jsonl")
     if run.copies is not None and run.copies.exists():

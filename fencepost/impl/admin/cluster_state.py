@@ -16,7 +16,7 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, REQUEST_BYTES, write_size
 from fencepost.impl.zookeeper.interface import Create, Data, GetChildren, GetData, SetData, names_of
 from fencepost.traces.errors import FencepostError, unknown_name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 Assignment = Mapping[int, tuple[int, ...]]
 Named = TypeVar("Named", bound=Hashable)

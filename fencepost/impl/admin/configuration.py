@@ -20,7 +20,7 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
 from fencepost.traces.errors import unknown_name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 Change = Callable[[Mapping[str, str]], dict[str, str]]
 """From a topic's current overrides to its new ones. Raises AdminError."""

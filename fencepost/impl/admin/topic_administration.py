@@ -24,7 +24,7 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import JUTE_MAXBUFFER
 from fencepost.impl.zookeeper.interface import Create, Failed, Multi, SetData, ZooKeeperError
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 METADATA_TOPIC = "__cluster_metadata"
 """Nobody may create it: tools take its directory for the controllers' log. Kafka refuses it, too (KafkaApis,

@@ -58,7 +58,7 @@ from fencepost.impl.replication.purgatory import Purgatory
 from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ClusterOptions
 
 ACCEPTED_WHILE_STOPPING = frozenset((kafka.ControlResponse, kafka.ControlledShutdownRequest))

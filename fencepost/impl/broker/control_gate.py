@@ -15,7 +15,7 @@ from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.messages.broker_api import ControlRequest
 from fencepost.impl.messages.names import name_of
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 
 @define

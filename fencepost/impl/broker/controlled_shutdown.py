@@ -16,7 +16,7 @@ from fencepost.impl.messages.broker_api import ControlledShutdownRequest, Contro
 from fencepost.impl.replication.manager import ReplicaManager
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Check, Data, Delete, GetData, Multi
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 TIMER = ("controlled_shutdown",)
 MOST_ATTEMPTS = 3

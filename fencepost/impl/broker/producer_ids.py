@@ -18,7 +18,7 @@ from fencepost.impl.messages.broker_api import InitProducerIdRequest, InitProduc
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Created, Data, Done, GetData, SetData
 from fencepost.impl.zookeeper.znodes import ProducerIdBlock
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 BLOCK_SIZE = 1000
 """Kafka's PidBlockSize."""

@@ -5,6 +5,7 @@ from attrs import define
 
 from fencepost.impl.core.core_interface import Complete
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import (
     ACKS_NONE,
     ByTime,
@@ -14,7 +15,6 @@ from fencepost.traces.operations import (
     make_operation,
     make_record,
 )
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import PlannedOperation
 
 VALUES_PER_OPERATION = 1000

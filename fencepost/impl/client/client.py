@@ -1,9 +1,9 @@
 """A single-threaded client: one operation at a time, retried until it is decided or its time is up.
 
 The part of docs/spec/cluster.md, P that every client needs. Owns attempts, timeouts and the mapping of errors
-to outcomes (traces/outcomes.py). Must not know how operations are chosen or recorded. If the outcome of an
-attempt is unknown, an append ends as unknown, unless the client is configured to retry such attempts. Reads
-are always retried.
+to outcomes (traces/kafka_names/outcomes.py). Must not know how operations are chosen or recorded. If the
+outcome of an attempt is unknown, an append ends as unknown, unless the client is configured to retry such
+attempts. Reads are always retried.
 """
 
 from attrs import define, field
@@ -27,8 +27,8 @@ from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.values import batch_of, runs_in_batch
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import ACKS_NONE, BY_TIME, ByTime, Outcome, make_record
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions, PlannedOperation
 
 MAX_ATTEMPTS = 256

@@ -27,8 +27,8 @@ from fencepost.impl.log.batch.record_batch import read_records
 from fencepost.impl.log.values import value_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ClientOptions
 
 NONE = -1

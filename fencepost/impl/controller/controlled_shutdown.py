@@ -25,7 +25,7 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 def controlled_shutdown(controller: ControllerState, request: ControlledShutdownRequest) -> ZooKeeperSteps:

@@ -31,7 +31,7 @@ from fencepost.impl.messages.broker_api import (
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import WatchEvent
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 BALANCE_TIMER = ("leader_balance",)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import StopReplicaRequest, TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 Targets = dict[TopicPartition, tuple[int, ...]]
 Resume = Callable[[tuple[str, ...]], ZooKeeperSteps]

@@ -13,7 +13,7 @@ from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import StopReplicaRequest, TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Data, GetChildren, names_of
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 ISR_CHANGE_BYTES = 64 * 1024
 """Estimated size of a notification in bytes: a thousand partitions."""

@@ -42,7 +42,7 @@ from fencepost.impl.zookeeper.interface import (
 )
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 ATTEMPTS = 16
 """Rounds of changing entries. Reason: a round fails only because an admin tool writes the node."""

@@ -21,7 +21,7 @@ from fencepost.impl.messages.broker_api import EPOCH_DURING_DELETE, TopicPartiti
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Data, GetChildren, GetData, MultiDone, SetData, names_of
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 UNDER_WAY = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL)
 

@@ -31,7 +31,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 MAXIMUM_METADATA = 4096
 """offset.metadata.max.bytes: the longest metadata of a commit in characters."""

@@ -10,7 +10,7 @@ from fencepost.impl.coordinator.group_records import GroupValue, MemberValue, Of
 from fencepost.impl.coordinator.group_states import GROUP_TRANSITIONS, GroupPhase
 from fencepost.impl.messages.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]
 

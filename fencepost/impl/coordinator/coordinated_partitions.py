@@ -28,7 +28,7 @@ from fencepost.impl.log.batch.record_batch import Record, read_records
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 NOT_OWNED = -1
 

@@ -2,8 +2,7 @@
 
 Owns what may be deleted (Kafka's GroupCoordinator.handleDeleteGroups and handleDeleteOffsets). Must not know
 how it is written: committed_offsets.py does that. Kafka answers as soon as the tombstones are appended. Here
-the
-response is sent when they are durable, so that a confirmed deletion stays.
+the response is sent when they are durable, so that a confirmed deletion stays.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.consumer_protocol import PROTOCOL_TYPE
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import OFFSET_DELETED
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 Results = dict[TopicPartition, ErrorCode]
 

@@ -20,7 +20,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 Done = Callable[[ErrorCode, int], None]
 """Called with the error and the base offset (-1: nothing was written)."""

@@ -23,7 +23,7 @@ from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.replication.partition import Partition
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 
 @define

@@ -14,7 +14,7 @@ from fencepost.impl.coordinator.group_records import GroupKey, encode_group, enc
 from fencepost.impl.coordinator.group_table import GroupTable
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID
 from fencepost.impl.log.producer.producer_state import NO_EPOCH
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 __all__ = ["APPEND_TIMER", "Done", "GroupLog", "KeyAndValue", "nobody_waits"]
 

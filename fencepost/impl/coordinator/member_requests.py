@@ -22,7 +22,7 @@ from fencepost.impl.coordinator.group_records import fits
 from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.coordinator.rebalance import STORE_ERRORS, Rebalances
 from fencepost.impl.messages import group_api as kafka
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 LONGEST_ID_SUFFIX = 64
 """The longest suffix of a member id: three numbers of 64 bits and their hyphens."""

@@ -1,8 +1,7 @@
 """A rebalance, from a change of membership until all members have their assignments.
 
 Owns the states of a group and their timeouts. Must not know the requests and their reasons:
-member_requests.py
-does. Static members that do not join stay in the group until their session ends (KIP-345).
+member_requests.py does. Static members that do not join stay in the group until their session ends (KIP-345).
 """
 
 from functools import partial
@@ -14,7 +13,7 @@ from fencepost.impl.coordinator.group_log import GroupLog, nobody_waits
 from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.coordinator.group_table import GroupTable
 from fencepost.impl.messages import group_api as kafka
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 JOIN_TIMER, SYNC_TIMER, SESSION_TIMER = "group_join", "group_sync", "group_session"
 STORE_ERRORS = {

@@ -27,7 +27,7 @@ from fencepost.impl.log.batch.record_walk import Walked, examine
 from fencepost.impl.log.batch.stamping import with_max_timestamp
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 MOST_PRODUCED_RECORDS = 262_144
 """The most records of one produced batch. Kafka has no such bound: max.message.bytes allows 149,796 of the

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from fencepost.impl.messages.correlation import Answered, Correlated
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 BROKERS_CHOICE = -1
 """In place of a number of partitions or a replication factor: use the broker's default."""

@@ -14,7 +14,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition as TopicParti
 from fencepost.impl.messages.transaction_api import InitProducerIdRequest as InitProducerIdRequest
 from fencepost.impl.messages.transaction_api import InitProducerIdResponse as InitProducerIdResponse
 from fencepost.impl.messages.transaction_api import TransactionRequest, TransactionResponse
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 NO_EPOCH = -1
 LATEST, EARLIEST = -1, -2

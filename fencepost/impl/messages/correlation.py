@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class Correlated(Struct, frozen=True, kw_only=True, gc=False):

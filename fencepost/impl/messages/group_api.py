@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from fencepost.impl.messages.correlation import Answered, Correlated
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 NO_GENERATION = -1
 NO_MEMBER = ""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from fencepost.impl.messages.correlation import Answered, Correlated
 from fencepost.impl.messages.group_api import NO_GENERATION, NO_MEMBER, CommittedOffset
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 NO_PRODUCER, NO_PRODUCER_EPOCH = -1, -1
 

@@ -30,7 +30,7 @@ from fencepost.impl.messages.broker_api import (
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.truncation import FollowerTruncation
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 TIMEOUT_TIMER, BACKOFF_TIMER = "fetch_timeout", "fetch_backoff"
 ANSWERS: dict[type, type] = {

@@ -46,8 +46,8 @@ from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.purgatory import DelayedFetch, DelayedProduce, Purgatory
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 CLIENT = -1
 SPOILT = frozenset({Damage.CRC, Damage.MAGIC, Damage.LENGTH})

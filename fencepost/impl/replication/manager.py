@@ -27,7 +27,7 @@ from fencepost.impl.replication.isr import SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import FollowerState, Partition
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import TopicOptions
 
 CHECKPOINT_TIMER = ("high_watermark_checkpoint",)

@@ -13,8 +13,8 @@ from fencepost.impl.log.batch.header import CorruptBatchError, read_header
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.transaction.verification import Subject, TransactionVerification
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import ACKS_NONE
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
 @define

@@ -16,7 +16,7 @@ from fencepost.impl.transaction.transaction import Transaction
 from fencepost.impl.transaction.transaction_log import TransactionLog
 from fencepost.impl.transaction.transaction_states import TransactionPhase
 from fencepost.impl.transaction.transaction_table import TransactionTable
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 STATES = frozenset(phase.value for phase in TransactionPhase)
 

@@ -20,7 +20,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnMarker, WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 Notify = Callable[[TopicPartition, int, bool], None]
 """Called with the partition, the producer id, and whether it commits."""

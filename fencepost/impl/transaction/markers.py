@@ -21,7 +21,7 @@ from fencepost.impl.transaction.transaction import Transaction, Transit
 from fencepost.impl.transaction.transaction_log import TransactionLog
 from fencepost.impl.transaction.transaction_states import TransactionPhase
 from fencepost.impl.transaction.transaction_table import TransactionTable
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 REQUEST_TIMER, AGAIN_TIMER, COMPLETION_TIMER = (
     "marker_request",

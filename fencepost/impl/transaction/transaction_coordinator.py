@@ -34,7 +34,7 @@ from fencepost.impl.transaction.transaction_records import NO_EPOCH, NO_ID, Tran
 from fencepost.impl.transaction.transaction_states import BETWEEN, ENDING, TransactionPhase
 from fencepost.impl.transaction.transaction_table import TransactionTable
 from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 ABORT_TIMER, EXPIRY_TIMER = ("transaction_timeouts",), ("transaction_expiry",)
 LONGEST_ID = (1 << 15) - 1

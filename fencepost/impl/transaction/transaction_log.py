@@ -14,7 +14,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.transaction import Transaction, Transit
 from fencepost.impl.transaction.transaction_records import encode_key, encode_value
 from fencepost.impl.transaction.transaction_table import TransactionTable
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 Written = Callable[[ErrorCode], None]
 COORDINATOR_ERRORS = {

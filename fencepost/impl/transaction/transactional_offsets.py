@@ -19,7 +19,7 @@ from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest, TxnO
 from fencepost.impl.transaction.transaction import LARGEST_EPOCH
 from fencepost.impl.transaction.verification import Subject, TransactionVerification
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 
 @define

@@ -19,7 +19,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.transaction.transaction_table import TransactionTable
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 TIMER = "transaction_verification"
 TIMEOUT_MS = 2_000

@@ -27,6 +27,7 @@ from fencepost.mining.results.result_rows import Counts
 from fencepost.report.record_counts import LogTotals
 from fencepost.report.sample import Sample
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.whole_file import write_whole
 
 WORK = ".work"
 MOST_TRIES = 10
@@ -125,11 +126,7 @@ def key_of(splits: Sequence[Split | HistoryFile]) -> str:
 def keep(folder: Path, key: str, result: TaskResult, *, attempt: str) -> None:
     """Save the result of a task that has ended, completely or not at all. folder: of the work; key: of the
     task; attempt: that ended it."""
-    done = folder / "done"
-    done.mkdir(parents=True, exist_ok=True)
-    temporary = done / f"{key}.{attempt}.tmp"
-    temporary.write_bytes(to_json(result))
-    temporary.replace(done / f"{key}.json")
+    write_whole(folder / "done" / f"{key}.json", to_json(result))
 
 
 def _is_whole(path: Path) -> bool:

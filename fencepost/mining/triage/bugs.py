@@ -11,6 +11,7 @@ from attrs import asdict, frozen
 
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import TraceError
+from fencepost.traces.whole_file import write_whole
 
 FILE = "bugs.json"
 MOST_SHOWN = 5
@@ -127,9 +128,7 @@ class Bugs:
 
     def write(self, folder: Path) -> None:
         """Into its file of a mining's folder."""
-        temporary = folder / f".{FILE}.partial"
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(asdict(self))) + b"\n")
-        temporary.replace(folder / FILE)
+        write_whole(folder / FILE, msgspec.json.format(msgspec.json.encode(asdict(self))) + b"\n")
 
 
 def read_bugs(folder: Path) -> Bugs:

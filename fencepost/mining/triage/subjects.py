@@ -3,9 +3,8 @@
 Owns: what such events say in their details, and these relations. Must not know: findings, groups of bugs.
 
 The columns of an event have epochs of leaders, controllers and brokers; event_steps.py compares them. A
-consumer
-group's generation and a producer's epoch are in the detail, and the same rule holds for them: a number below
-what was known before, or a step that comes before what it waits for, is strange.
+consumer group's generation and a producer's epoch are in the detail, and the same rule holds for them: a
+number below what was known before, or a step that comes before what it waits for, is strange.
 
     generation behind        the group's generation is lower than in its event before
     generation ahead         it is higher by more than one

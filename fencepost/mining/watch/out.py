@@ -24,6 +24,7 @@ from attrs import frozen
 
 from fencepost.mining.results.result_rows import RESULTS_VERSION, SCHEMAS
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.whole_file import whole, write_whole
 
 Table = Literal["findings", "logs", "quarantine", "verdicts"]
 TABLES: tuple[Table, ...] = ("findings", "logs", "quarantine", "verdicts")
@@ -83,7 +84,7 @@ class WatchOut:
                     where=str(self.path),
                 )
             self.path.mkdir(parents=True, exist_ok=True)
-            _whole(question, lambda path: path.write_bytes(msgspec.json.encode(asked)))
+            write_whole(question, msgspec.json.encode(asked))
             return
         if not self.checkpoint.exists() and any((self.path / table).exists() for table in TABLES):
             raise FencepostError(
@@ -121,7 +122,8 @@ class WatchOut:
                     for values, column in zip(zip(*rows[table], strict=True), schema, strict=True)
                 ]
                 made = pa.Table.from_arrays(arrays, schema=schema)
-                _whole(path, lambda path, made=made: pq.write_table(made, path, compression="zstd"))
+                with whole(path) as draft:
+                    pq.write_table(made, draft, compression="zstd")
             else:
                 path.unlink(missing_ok=True)
 
@@ -129,10 +131,3 @@ class WatchOut:
         """Rows of a table so far, without those of one micro-batch."""
         parts = sorted((self.path / table).glob("part-*.parquet"))
         return sum(pq.read_metadata(path).num_rows for path in parts if path.stem != f"part-{but:08}")
-
-
-def _whole(path: Path, write: Any) -> None:
-    """Write a file under another name first, so that it is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    write(temporary)
-    temporary.replace(path)

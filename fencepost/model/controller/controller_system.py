@@ -9,9 +9,8 @@ controller's work between two requests is one step with the second of them: it w
 batch that was never sent is equivalent to one that never arrives. A zombie is a broker that has not noticed
 the end of its session: its process continues to read, write and send. (Kafka's client opens a new session
 before the controller's thread notices.) A follower that fetches counts as caught up:
-replication/replication_system.py
-models the data path. Sources: docs/spec/cluster.md C1-C12 and C14, KAFKA-6082, KAFKA-532, KAFKA-1096,
-KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
+replication/replication_system.py models the data path. Sources: docs/spec/cluster.md C1-C12 and C14,
+KAFKA-6082, KAFKA-532, KAFKA-1096, KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

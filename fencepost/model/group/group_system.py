@@ -2,8 +2,7 @@
 it.
 
 Owns the slots, and which steps read and write which. brokers.py and member_steps.py have the steps;
-coordinator_steps.py
-has a coordinator's handling of one group. Must not know an implementation, or time.
+coordinator_steps.py has a coordinator's handling of one group. Must not know an implementation, or time.
 
 The offsets partition is replicated as in the replication model, so here its log is one: the current leader's.
 No election loses durable records. An election keeps or truncates the records after them. A broker that does

@@ -1,9 +1,8 @@
 """The guards of the data path: when an action is allowed. Pure functions on offsets, epochs and ISRs.
 
 Owns the conditions of docs/spec/cluster.md R. Its users (the explorable system in replication_system.py, the
-map from
-real events in refinement/) own the effects. A guard that is a registered protection has it as an argument, so
-that a variant is a parameter and never a copy.
+map from real events in refinement/) own the effects. A guard that is a registered protection has it as an
+argument, so that a variant is a parameter and never a copy.
 """
 
 from collections.abc import Collection, Iterable

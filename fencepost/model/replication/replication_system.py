@@ -2,8 +2,7 @@
 replicas, and their invariants.
 
 Owns the slots, and which steps read and write which; replica_steps.py has the steps. Must not know an
-implementation,
-time, or messages other than LeaderAndIsr.
+implementation, time, or messages other than LeaderAndIsr.
 
 Atomicity. ZooKeeper's and the controller's steps are one action each. A fetch is one action (request,
 response, append at the follower). The leader learns the follower's log end from the *request*, and the

@@ -2,8 +2,8 @@
 leaders of its partitions.
 
 Owns the slots, and which steps read and write which. journal.py and producer_steps.py have the steps;
-transaction_rules.py and
-leader.py have what a coordinator and a leader decide. Must not know an implementation, or time.
+transaction_rules.py and leader.py have what a coordinator and a leader decide. Must not know an
+implementation, or time.
 
 The network keeps each request that was sent: it may arrive any number of times, at any time, also after the
 transaction that it was sent in (KAFKA-17754). A request that is never taken is lost. An answer is what a

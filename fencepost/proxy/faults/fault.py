@@ -2,8 +2,7 @@
 
 Owns its fields, their bounds, what belongs to which verb, and the one way in which it is written. Must not
 know how a text is read (fault_words.py), what a correct broker may answer (allowed.py), or how it is carried
-out
-(fault_engine.py).
+out (fault_engine.py).
 """
 
 import json

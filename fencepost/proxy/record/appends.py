@@ -16,8 +16,8 @@ from attrs import define, field
 
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader
 from fencepost.proxy.record.lines import Lines, rows_of, run_text
+from fencepost.traces.kafka_names.outcomes import ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import ACKS_NONE, Outcome
-from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
 
 RETRIED_NS = 150_000_000_000
 """The default of delivery.timeout.ms is 120 s; after that a producer gives a batch up."""

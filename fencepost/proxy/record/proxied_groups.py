@@ -13,7 +13,7 @@ from attrs import define, field
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.record.appends import error_code
 from fencepost.proxy.record.lines import Lines
-from fencepost.traces.outcomes import outcome_of_attempt
+from fencepost.traces.kafka_names.outcomes import outcome_of_attempt
 from fencepost.traces.parts import BEFORE
 from fencepost.wire.passing import assigned_partitions, error_name
 

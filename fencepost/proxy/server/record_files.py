@@ -31,6 +31,7 @@ from fencepost.proxy.record.values import KEY_BYTES
 from fencepost.traces.errors import EnvironmentError_, TraceError
 from fencepost.traces.parts import RECORDING, part_name, parts_of
 from fencepost.traces.trace import Claims
+from fencepost.traces.whole_file import write_whole
 
 KEY, PORTS = "key", "ports"
 LARGEST_BUFFER = 1 << 20
@@ -94,9 +95,7 @@ def keep_ports(folder: Path, ports: dict[str, int]) -> None:
         folder: of the record.
         ports: by listener.
     """
-    draft = folder / f".{PORTS}"
-    draft.write_text(json.dumps(ports, indent=1) + "\n", encoding="utf-8")
-    draft.replace(folder / PORTS)
+    write_whole(folder / PORTS, json.dumps(ports, indent=1) + "\n")
 
 
 def _size_of(folder: Path) -> int:

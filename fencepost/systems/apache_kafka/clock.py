@@ -12,6 +12,7 @@ from pathlib import Path
 from attrs import define, field
 
 from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.traces.whole_file import write_whole
 
 PLACES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -81,7 +82,4 @@ class Clocks:
         return self.folders[broker] / "clock"
 
     def _write(self, broker: int) -> None:
-        path = self._file(broker)
-        draft = path.with_suffix(".draft")
-        draft.write_text(f"{self.offsets_s.get(broker, 0):+d}s\n", encoding="ascii")
-        draft.replace(path)
+        write_whole(self._file(broker), f"{self.offsets_s.get(broker, 0):+d}s\n")

@@ -4,10 +4,8 @@ Judges name their findings by this table only. When several anomalies hold for o
 lowest `rank` is the trace's name: shrinking keeps *that* anomaly.
 
 Rows are in files by family: cluster_anomalies.py (brokers, controllers, replicas, files),
-control_anomalies.py (ISR,
-assignments, deletions), liveness_anomalies.py (what must come true), log_anomalies.py (one log),
-client_anomalies.py (consumers,
-producers, groups, models).
+control_anomalies.py (ISR, assignments, deletions), liveness_anomalies.py (what must come true),
+log_anomalies.py (one log), client_anomalies.py (consumers, producers, groups, models).
 """
 
 from fencepost.traces.anomalies.anomaly import Anomaly

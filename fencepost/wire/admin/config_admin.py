@@ -17,7 +17,7 @@ from fencepost.impl.messages.admin_api import (
     DescribedResource,
     ResourceKind,
 )
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.admin.sentences import sentence
 from fencepost.wire.handling import Call, Handling
 

@@ -9,7 +9,7 @@ from fencepost.impl.messages.admin_api import (
     PartitionResult,
     Reassigned,
 )
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.admin.sentences import sentence
 from fencepost.wire.handling import Call, Handling, milliseconds
 from fencepost.wire.plain import by_topic, keyed, keys_of

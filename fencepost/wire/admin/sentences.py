@@ -1,7 +1,7 @@
 """Reasons on the wire. Owns their bound: a reason may quote what the client sent, and a string has 32,767
 bytes at most."""
 
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 MOST_CHARACTERS = 1_000
 """An error message may quote what a client sent; the protocol's string ends at 32,767."""

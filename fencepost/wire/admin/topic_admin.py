@@ -20,7 +20,7 @@ from fencepost.impl.messages.broker_api import (
     Request,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.admin.sentences import sentence
 from fencepost.wire.handling import Call, Handling, milliseconds
 from fencepost.wire.plain import by_topic, keyed

@@ -11,7 +11,7 @@ from fencepost.impl.messages.transaction_api import (
     DescribeTransactionResponse,
     ListTransactionsRequest,
 )
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.handling import Call, Handling, held_elsewhere
 from fencepost.wire.plain import MILLISECOND, by_topic, keys_of
 

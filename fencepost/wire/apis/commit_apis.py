@@ -10,7 +10,7 @@ from fencepost.impl.messages.group_api import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.handling import Call, Handling
 from fencepost.wire.plain import by_topic, keyed, keys_of
 

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode as WireError
 from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.impl.messages.group_api import FindCoordinatorRequest
 from fencepost.impl.messages.transaction_api import NO_PRODUCER, NO_PRODUCER_EPOCH
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.handling import Call, Handling, milliseconds
 from fencepost.wire.plain import error_code
 

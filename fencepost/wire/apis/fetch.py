@@ -24,7 +24,7 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.leader import CLIENT
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.handling import (
     NANOSECONDS_PER_MS,
     Call,

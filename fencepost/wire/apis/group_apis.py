@@ -8,7 +8,7 @@ from fencepost.impl.messages.group_api import (
     LeaveGroupRequest,
     SyncGroupRequest,
 )
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.handling import Call, Handling, milliseconds
 
 FIRST_WITH_REBALANCE_TIMEOUT, FIRST_WITH_REQUIRED_ID, FIRST_WITH_INSTANCES = 1, 4, 5

@@ -6,7 +6,7 @@ from typing import Any
 from fencepost.impl.messages.broker_api import NO_LEADER, MetadataRequest, MetadataResponse, PartitionMetadata
 from fencepost.impl.messages.topic_partition import is_legal_topic
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.handling import Call, Handling
 from fencepost.wire.plain import grouped
 

@@ -14,7 +14,7 @@ from fencepost.impl.messages.broker_api import (
     OffsetsForLeaderEpochRequest,
 )
 from fencepost.impl.replication.leader import CLIENT
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.apis.fetch import READ_COMMITTED
 from fencepost.wire.handling import Call, Handling, held_elsewhere
 from fencepost.wire.plain import by_topic, keyed

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from fencepost.impl.log.batch.header import MAGIC_AT, TRANSACTIONAL
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, ACKS_NONE
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.handling import (
     NANOSECONDS_PER_MS,
     Call,

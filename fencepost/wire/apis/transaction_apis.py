@@ -18,7 +18,7 @@ from fencepost.impl.messages.transaction_api import (
     EndTxnRequest,
     TxnOffsetCommitRequest,
 )
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.handling import Call, Handling
 from fencepost.wire.plain import by_topic, keyed, keys_of
 

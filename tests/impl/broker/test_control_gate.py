@@ -15,7 +15,7 @@ from fencepost.impl.messages.broker_api import (
     UpdateMetadataRequest,
 )
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 class ObeysAnyIncarnation(ControlGate):

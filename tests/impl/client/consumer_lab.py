@@ -21,8 +21,8 @@ from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages import group_api as groups
 from fencepost.impl.messages.consumer_protocol import encode_assignment
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Operation
-from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ConsumerOptions
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -21,8 +21,8 @@ from fencepost.impl.log.batch.record_batch import with_leader_fields
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NOTHING_HAPPENED, ErrorCode
 from fencepost.traces.operations import Operation, Outcome
-from fencepost.traces.outcomes import NOTHING_HAPPENED, ErrorCode
 from fencepost.traces.plan import ClientOptions, PlannedOperation
 
 T0 = TopicPartition("t", 0)

@@ -19,8 +19,8 @@ from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, 
 from fencepost.impl.log.values import VALUE_ID, batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Function, Operation
-from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClientOptions
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -21,7 +21,7 @@ from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import StopReplicaRequest
 from fencepost.impl.zookeeper import znodes
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 def under_way(lab: Lab, kind: type) -> list[Any]:

@@ -26,7 +26,7 @@ from fencepost.impl.zookeeper.interface import (
     ZooKeeperError,
 )
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 def elected(**options: object) -> Lab:

@@ -11,7 +11,7 @@ from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
 from fencepost.impl.zookeeper.znodes import ProducerIdBlock
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 def node(lab, path: str):

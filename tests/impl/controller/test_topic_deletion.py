@@ -26,7 +26,7 @@ from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Delete, SetData
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 def gone(lab: Lab, topic: str = "t") -> None:

@@ -15,7 +15,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.run.simulated.observed_groups import GroupFacts
 from fencepost.traces.events import OFFSET_DELETED, Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 E = ErrorCode
 

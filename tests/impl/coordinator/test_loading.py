@@ -2,7 +2,7 @@
 
 from group_lab import GroupLab
 
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 def test_members_are_not_told_that_their_group_is_being_loaded() -> None:

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from fencepost.impl.coordinator.group_log import GroupLog
 from fencepost.impl.coordinator.group_states import GROUP_TRANSITIONS, GroupPhase
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 NONE = ErrorCode.NONE
 

@@ -9,7 +9,7 @@ from group_lab import OFFSETS, T0, GroupLab
 from fencepost.impl.coordinator.group_records import LONGEST_STRING
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 LARGEST = (1 << 63) - 1
 

@@ -10,7 +10,7 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import GroupOptions, TopicOptions
 
 

@@ -13,7 +13,7 @@ from fencepost.impl.log.batch.compression import compress
 from fencepost.impl.log.batch.record_batch import CODECS, CorruptBatchError, Record, encode_batch, read_header
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.validation import RefusedBatchError, validated
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 OPTIONS = LogOptions()
 RECORDS = [Record(offset, 1_000 + offset, b"k%d" % offset, b"value") for offset in range(40)]

@@ -9,7 +9,7 @@ from fencepost.impl.log.validation import MOST_PRODUCED_RECORDS
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 T1 = TopicPartition("t", 1)
 

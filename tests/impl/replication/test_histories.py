@@ -21,7 +21,7 @@ from fencepost.impl.messages.broker_api import EpochEnd, LeaderAndIsrRequest, Pa
 from fencepost.impl.replication.manager import ReplicaManager
 from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 # ---- KIP-101
 

@@ -10,7 +10,7 @@ from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import Partition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import TopicOptions
 
 

@@ -10,7 +10,7 @@ from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import TopicOptions
 
 SMALL = TopicOptions(segment_bytes=100, retention_bytes=150)

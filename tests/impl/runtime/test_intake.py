@@ -18,7 +18,7 @@ from fencepost.impl.runtime.codec import encode
 from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME, MEBIBYTE, MOST_UNFINISHED_BYTES, Intake
 from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.tcp_frames import framed, greeting
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 HOST, SOON_S = "127.0.0.1", 300
 

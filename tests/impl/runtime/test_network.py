@@ -21,7 +21,7 @@ from fencepost.impl.runtime.greeting import Credentials, broker_greeting
 from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME
 from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.tcp_frames import framed, greeting, read_frame
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 HOST, SOON_S = "127.0.0.1", 300
 CREDENTIALS = Credentials(cluster_id="here", secret="s" * 64)

@@ -13,7 +13,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.transaction import EXHAUSTED
 from fencepost.impl.transaction.transaction_states import TransactionPhase
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 E, T = ErrorCode, TransactionPhase
 

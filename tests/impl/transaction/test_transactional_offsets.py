@@ -12,7 +12,7 @@ from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.committed_offsets import GroupOffsets
 from fencepost.impl.messages import group_api
 from fencepost.traces.events import OFFSET_DELETED, Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 E = ErrorCode
 NONE_COMMITTED = -1

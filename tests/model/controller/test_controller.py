@@ -1,6 +1,5 @@
 """model/controller/controller_system.py: what holds with every protection, and the shortest way to a
-violation without
-each.
+violation without each.
 
 The numbers are exact: breadth-first exploration of a fixed system in one process.
 """

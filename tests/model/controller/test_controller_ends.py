@@ -1,6 +1,5 @@
 """model/controller/controller_system.py: what ends. Topic deletion and controlled shutdown: with faults at
-any step, and
-what Kafka itself does not keep."""
+any step, and what Kafka itself does not keep."""
 
 import json
 

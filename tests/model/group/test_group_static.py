@@ -1,6 +1,5 @@
 """model/group/group_system.py with a static member (KIP-345): two processes with one group.instance.id, the
-later
-one in the place of the earlier."""
+later one in the place of the earlier."""
 
 import pytest
 from attrs import evolve

@@ -1,6 +1,5 @@
 """model/replication/replication_system.py: what holds with every protection, and the shortest way to a
-violation without
-each.
+violation without each.
 
 The numbers are exact: breadth-first exploration of a fixed system in one process. A case may start after a
 history, where the violation is too deep for a quick test; docs/explanation/model.md has the runs from the

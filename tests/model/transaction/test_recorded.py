@@ -1,6 +1,5 @@
 """model/transaction/recorded_transactions.py: runs of the simulated cluster and walks of the model are its
-steps;
-runs with a planted bug, walks without a protection, and events bent by hand are not."""
+steps; runs with a planted bug, walks without a protection, and events bent by hand are not."""
 
 import json
 from random import Random

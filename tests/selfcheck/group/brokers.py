@@ -36,7 +36,7 @@ from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, TopicOptions
 
 BROKERS = (1, 2)

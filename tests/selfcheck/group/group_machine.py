@@ -14,7 +14,7 @@ from fencepost.bugs.groups import ROWS
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.rebalance import JOIN_TIMER, SESSION_TIMER
 from fencepost.model.group.group_state import JOINING, NONE, OUT, OWNING, PREPARING, SYNCING, of
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from tests.selfcheck.group.brokers import GROUP
 from tests.selfcheck.group.lockstep import GroupLockstep
 

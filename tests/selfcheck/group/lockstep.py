@@ -22,7 +22,7 @@ from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.model.group.group_state import GROUP_STATES, NONE, OUT, Constants, Member, ModelGroup, of
 from fencepost.model.group.group_system import Groups
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from tests.selfcheck.group.brokers import TwoBrokers
 
 MOST = 1_000

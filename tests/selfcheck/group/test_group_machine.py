@@ -12,7 +12,7 @@ from fencepost.impl.coordinator.group_log import Done, GroupLog
 from fencepost.impl.coordinator.group_records import OffsetKey, decode_key
 from fencepost.impl.replication.partition import Partition
 from fencepost.model.group.group_state import JOINING, OUT, PREPARING, STABLE, SYNCING, of
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from tests.selfcheck.group.brokers import BROKERS
 from tests.selfcheck.group.group_machine import COPIED, DURABLE, GroupMachine, planted
 

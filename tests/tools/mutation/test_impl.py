@@ -1,6 +1,5 @@
 """tools/mutation/impl: which faults count, that a planted one is loaded and convicted, and that the three
-counts
-are never added up."""
+counts are never added up."""
 
 import importlib.util
 import sys

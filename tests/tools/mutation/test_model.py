@@ -1,6 +1,5 @@
 """tools/mutation/model: TLC's answers are read from the documentation, and a fault in a model is told apart
-by
-them."""
+by them."""
 
 import multiprocessing
 import subprocess

@@ -3,9 +3,9 @@
 Owns needless_shrink and idle_isr_change: what is proposed as a shrink has fewer members than the leader goes
 by, an expansion more. A leader takes it that everybody in its first ISR was caught up when it began to lead;
 who joined since, or left and came back, may lag from the first moment: it was caught up with the high
-watermark, not with the log.
-Hosts whose clocks were wrong in the run are not asked, and a quarter of the time is conceded: a step of a
-slow host begins long before its events are recorded, and may end long after it was slow.
+watermark, not with the log. Hosts whose clocks were wrong in the run are not asked, and a quarter of the time
+is conceded: a step of a slow host begins long before its events are recorded, and may end long after it was
+slow.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,7 @@
 """Rows about committed offsets: what a coordinator serves, and what its log holds, is what was acknowledged.
 
 Owns these rows. They read answers to questions of the protocol (asked_rows.py), of groups whose members do
-nothing
-unusual. What an acknowledged commit says is the third side: both others may agree and be wrong.
+nothing unusual. What an acknowledged commit says is the third side: both others may agree and be wrong.
 """
 
 from collections.abc import Iterator

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fencepost.impl.client.reader import Reader, ReadRecord
     from fencepost.impl.messages.broker_api import TopicPartition
     from fencepost.impl.runtime.client import RunningClient
-    from fencepost.traces.outcomes import ErrorCode
+    from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 POLL_S = 0.1
 """Seconds between checks of an idle consumer whether its time-out has passed."""

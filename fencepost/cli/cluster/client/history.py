@@ -25,6 +25,7 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, operation_line, read_traces, write_traces
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Claims, Trace
+from fencepost.traces.whole_file import whole
 
 CLOCK_UNCERTAINTY_NS = 10_000_000
 """Two processes read the wall clock when they start and count on from there. The system may have slewed the
@@ -157,9 +158,8 @@ def _claimed(trace: Trace, reasons: Iterable[str]) -> Trace:
 
 
 def _write(path: Path, trace: Trace) -> None:
-    draft = path.with_name(path.name + ".draft")
-    write_traces(draft, [trace])
-    draft.replace(path)
+    with whole(path) as draft:
+        write_traces(draft, [trace])
 
 
 def _end_of_lines(file: BinaryIO) -> int:

@@ -14,6 +14,7 @@ from fencepost.model.tlc import RunOptions, RunOutcome
 from fencepost.report.commands import replay_plan
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.whole_file import write_whole
 
 if TYPE_CHECKING:
     from fencepost.campaign.counterexample.search import Fruitless, Reproduction
@@ -85,7 +86,7 @@ def to_plan_command(
     with output.progress("drafts", drafts) as bar:
         answer = reproduce(story, protection.bug, seed, drafts, bar.to)
     if isinstance(answer, Reproduction):
-        out.write_text(plan_to_json(answer.plan) + "\n", encoding="utf-8")
+        write_whole(out, plan_to_json(answer.plan) + "\n")
     return _tell(answer, protection, out, output)
 
 

@@ -39,7 +39,7 @@ from fencepost.impl.messages.admin_api import (
     DescribedResource,
     ResourceKind,
 )
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import TopicOptions
 
 TIMEOUT_MS = 30_000

@@ -34,7 +34,7 @@ from fencepost.impl.messages.admin_api import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import UNCLEAN_REQUESTED, Name
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 Refusal = tuple[ErrorCode, str]
 LEAST_MS = 1_000

@@ -8,7 +8,7 @@ from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.messages.admin_api import DescribedLog, DescribeLogDirsRequest, DescribeLogDirsResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
 @define

@@ -45,7 +45,7 @@ from fencepost.impl.messages.admin_api import (
     Result,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 ATTEMPTS = 5
 """Rounds of one change. Reason: a round fails only if another client changes the same topic."""

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from fencepost.impl.client.consumer.fetch import ConsumedRecord
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 User = TypeVar("User", contravariant=True)
 """The consumer that is used."""

@@ -25,8 +25,8 @@ from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.core_interface import Effect, Input, MessageArrived, Started, TimerFired
 from fencepost.impl.log.values import value_of
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ConsumerOptions
 
 POLL_TIMER, AGAIN_TIMER, AUTO_COMMIT_TIMER = ("poll",), ("again",), ("auto_commit",)

@@ -13,8 +13,8 @@ from fencepost.impl.client.consumer.member import GONE, GroupMember, error_of
 from fencepost.impl.client.consumer.requests import positions_of
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 
 COMMIT_TIMER = "commit_again"
 RETRIED = GONE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}

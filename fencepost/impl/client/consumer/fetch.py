@@ -18,7 +18,7 @@ from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.batch.record_batch import Record, read_records
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 MAX_BYTES = 1_048_576
 """Bytes of one partition in one fetch."""

@@ -28,7 +28,7 @@ from fencepost.impl.messages.group_api import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.errors import EnvironmentError_, FencepostError, unknown_name
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 Make = Callable[[int], kafka.Message]
 """Makes a request with this correlation id."""

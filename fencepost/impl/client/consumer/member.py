@@ -23,8 +23,8 @@ from fencepost.impl.messages.consumer_protocol import (
     encode_subscription,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER = ("find",), ("heartbeat",), ("rejoin",)
 JOIN_SLACK_MS = 5_000

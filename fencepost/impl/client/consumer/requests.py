@@ -14,8 +14,8 @@ from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import Begin, CancelTimer, Complete, Effect, Send, SetTimer, TimerKey
 from fencepost.impl.messages import broker_api as kafka
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Operation, Outcome, Position
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ConsumerOptions
 
 REQUEST = "request"

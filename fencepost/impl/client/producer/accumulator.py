@@ -14,7 +14,7 @@ from fencepost.impl.core.core_interface import Produce
 from fencepost.impl.log.batch.record_batch import HEADER_SIZE, Header, Record, encode_batch
 from fencepost.impl.log.values import VALUE_ID
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 RECORD_OVERHEAD = 21
 """The most bytes of a record in addition to its key, value and headers (Kafka's MAX_RECORD_OVERHEAD)."""

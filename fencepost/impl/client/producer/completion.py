@@ -8,8 +8,8 @@ driver sets them.
 from fencepost.impl.client.producer.accumulator import NONE, SEQUENCES, ProducerBatch
 from fencepost.impl.core.core_interface import Complete, Produce
 from fencepost.impl.messages.broker_api import ProduceResponse
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 TOMBSTONE = "tombstone"
 

@@ -3,10 +3,9 @@ until it is decided or its time is up (P2).
 
 Owns attempts and timeouts. Other modules own batches (accumulator.py), sequence numbers (sequences.py), the
 choice of a partition (client/partitioners.py), requests to any broker (producer_requests.py) and the rows of
-a trace
-(completion.py). Must not know its user, or how rows are recorded. One request has one batch.
-traces/outcomes.py maps a response to ok, fail or unknown. Without idempotence, an attempt with an unknown
-outcome ends its appends as unknown, unless the producer is configured to retry it.
+a trace (completion.py). Must not know its user, or how rows are recorded. One request has one batch.
+traces/kafka_names/outcomes.py maps a response to ok, fail or unknown. Without idempotence, an attempt with an
+unknown outcome ends its appends as unknown, unless the producer is configured to retry it.
 
     append -> place -> line of its partition -> batch -> request -> response -> completion of each append
                                           ^                 |
@@ -38,8 +37,8 @@ from fencepost.impl.core.core_interface import (
 )
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import ACKS_NONE, Outcome
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions
 
 MAX_ATTEMPTS = 256

@@ -15,8 +15,8 @@ batch only after the previous one. Therefore:
 from attrs import define
 
 from fencepost.impl.client.producer.accumulator import NONE, SEQUENCES, Line, ProducerBatch
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import ACKS_ALL
-from fencepost.traces.outcomes import ErrorCode
 
 LARGEST_EPOCH = (1 << 15) - 2
 """The last epoch that is used. Epochs are 16-bit; Kafka reserves the largest one."""

@@ -7,7 +7,7 @@ next one may work. Fatal: this producer can do nothing any more.
 from enum import Enum
 
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 _E = ErrorCode
 

@@ -30,8 +30,8 @@ from fencepost.impl.messages import group_api
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import ACKS_ALL
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 NONE = -1
 SEQUENCES = 1 << 31

@@ -27,9 +27,9 @@ from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.log.batch.record_batch import Header, Record
 from fencepost.impl.log.values import VALUE_ID, value_of
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.operations import Record as Row
-from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import MILLION, TransformOptions
 
 LINEAGE = "lineage"

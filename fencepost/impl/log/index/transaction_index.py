@@ -7,8 +7,7 @@ aborted transactions has no file.
 
 The other indexes can be rebuilt from their segment alone. This one also needs the transactions that were open
 where the segment begins (producer/snapshot_files.py). So an entry is written when its marker is appended, and
-lost
-entries are restored only by recovery.
+lost entries are restored only by recovery.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,9 +1,8 @@
 """What a cluster with ZooKeeper decided, as events: from ZooKeeper's own transaction log.
 
 Owns what the transactions mean together. Must not know bytes (zookeeper_transactions.py) or judges. Watches
-are
-one-shot and would miss what is overwritten between two looks. The log of the server has every write in the
-order of commits, with its time and the session that wrote. The broker that created /brokers/ids/N in a
+are one-shot and would miss what is overwritten between two looks. The log of the server has every write in
+the order of commits, with its time and the session that wrote. The broker that created /brokers/ids/N in a
 session is broker N.
 """
 

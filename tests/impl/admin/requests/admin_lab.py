@@ -8,7 +8,7 @@ from impl_lab import Lab
 from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import GetChildren, GetData
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 TIMEOUT_MS = 10_000
 

@@ -7,7 +7,7 @@ from admin_lab import AdminLab
 from fencepost.impl.admin.requests import topic_requests
 from fencepost.impl.messages.admin_api import NewTopic
 from fencepost.impl.messages.broker_api import MetadataRequest
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import GroupOptions, TransactionOptions
 
 E = ErrorCode

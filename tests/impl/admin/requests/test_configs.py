@@ -12,7 +12,7 @@ from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.messages.admin_api import Alteration, AlteredSetting, ConfigSource, ResourceKind
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import SetData
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 E = ErrorCode
 A = Alteration

@@ -13,7 +13,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
 from fencepost.record.observed_state import ObservedState
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 E = ErrorCode
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -9,7 +9,7 @@ from fencepost.impl.messages.admin_api import MorePartitions, NewTopic, Replicas
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 E = ErrorCode
 

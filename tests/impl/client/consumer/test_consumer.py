@@ -13,8 +13,8 @@ from fencepost.impl.messages.group_api import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.outcomes import ErrorCode
 
 NONE = ErrorCode.NONE
 

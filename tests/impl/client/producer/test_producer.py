@@ -10,8 +10,8 @@ from fencepost.impl.client.producer_requests import IDENTITY, METADATA
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.log.batch.record_batch import read_header
 from fencepost.impl.messages import broker_api as kafka
+from fencepost.traces.kafka_names.outcomes import NOTHING_HAPPENED, ErrorCode
 from fencepost.traces.operations import Outcome
-from fencepost.traces.outcomes import NOTHING_HAPPENED, ErrorCode
 from fencepost.traces.plan import ClientOptions
 
 SEQUENCE_ERRORS = {

@@ -14,7 +14,7 @@ from fencepost.impl.replication.log_manager import PRODUCER_EXPIRATION_MS
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Data, GetData, SetData
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 PRODUCER = 5
 

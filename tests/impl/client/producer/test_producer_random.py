@@ -22,8 +22,8 @@ from fencepost.impl.log.producer.producer_state import (
 )
 from fencepost.impl.log.values import value_of
 from fencepost.impl.messages import broker_api as kafka
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Outcome
-from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClientOptions
 
 SEEDS = range(60)

@@ -8,8 +8,8 @@ from fencepost.impl.client.producer.accumulator import Line, ProducerBatch
 from fencepost.impl.client.producer.sequences import LARGEST_EPOCH, Sequences
 from fencepost.impl.client.producer_requests import METADATA
 from fencepost.impl.core.core_interface import Produce
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Outcome
-from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClientOptions
 
 PATIENT = ClientOptions(delivery_timeout_ms=600_000, request_timeout_ms=1_000, retry_backoff_ms=50)

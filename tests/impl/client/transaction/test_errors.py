@@ -3,7 +3,7 @@
 import pytest
 
 from fencepost.impl.client.transaction.errors import FATAL, RETRIABLE, Gravity, gravity_of
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 E = ErrorCode
 

@@ -9,8 +9,8 @@ from fencepost.impl.client.transaction.errors import FatalError
 from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.log.batch.record_batch import Record
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import MILLION, TransformOptions
 
 
