@@ -32,5 +32,6 @@ LIVENESS_COLUMNS = (
         "member",
     ),
     *("generation", "node", "attempts", "records", "positions"),
+    *("clock_id", "isolation", "end_offset", "last_stable_offset", "producer_id", "sequence"),
 )
 """The columns of operations that the check of liveness reads."""

@@ -82,7 +82,13 @@ class Rows:
 
 
 _claims_values: Callable[[Claims], tuple[Any, ...]] = attrgetter(*field_names(Claims))
-_LATER_CLAIMS: dict[str, Any] = {"retention": False, "compacted": (), "acks_1_may_lose": False}
+DURATIONS = ("stall_ms", "transaction_timeout_ms", "producer_expiry_ms", "offsets_expiry_ms")
+"""Claims in milliseconds."""
+LONGEST_MS = 10**12
+"""Thirty years: in nanoseconds it fits 64 bits."""
+_LATER_CLAIMS: dict[str, Any] = {
+    name: getattr(Claims(), name) for name in ("retention", "compacted", "acks_1_may_lose", *DURATIONS)
+}
 """Claims that came after schema version 1, with their defaults: left out where they have them, so that
 digests stay the same."""
 
@@ -131,6 +137,12 @@ def check_claims(claims: Claims, where: str) -> None:
         raise TraceError(
             expected="clock_uncertainty_ns from 0", seen=str(claims.clock_uncertainty_ns), where=where
         )
+    for name in DURATIONS:
+        least, value = (-1 if name == "offsets_expiry_ms" else 0), getattr(claims, name)
+        if not least <= value <= LONGEST_MS:
+            raise TraceError(
+                expected=f"{name} from {least} to {LONGEST_MS}, milliseconds", seen=str(value), where=where
+            )
     for loss in claims.loss:
         if not 0 <= loss.start <= loss.end:
             raise TraceError(

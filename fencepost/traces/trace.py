@@ -45,9 +45,18 @@ class Claims:
     # Topics in which an older record of a key may be gone once a later one of that key is in the log, and a
     # tombstone at any time (keys and tombstones of records: docs/reference/traces.md).
     compacted: tuple[str, ...] = ()
-    # A record that only its leader acknowledged may be lost.
     # A record that only its leader acknowledged may be lost. Runs with a plan need not say so.
     acks_1_may_lose: bool = False
+    # How long the cluster may have been unable to do anything, as in an outage that is known. Milliseconds.
+    # Ten minutes are far beyond session time-outs, elections and a client's refresh of its metadata.
+    stall_ms: int = 600_000
+    # How long a transaction may be open: transaction.max.timeout.ms. Milliseconds.
+    transaction_timeout_ms: int = 900_000
+    # For how long a broker remembers a producer that sends nothing: producer.id.expiration.ms, before it
+    # transactional.id.expiration.ms. Milliseconds; Kafka's default is a day.
+    producer_expiry_ms: int = 86_400_000
+    # After which time a committed offset may be gone: offsets.retention.minutes. Milliseconds; -1: never.
+    offsets_expiry_ms: int = -1
 
 
 @frozen(kw_only=True)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fencepost.traces import jsonlines
-from fencepost.traces.canonical_rows import rows_of, trace_of
+from fencepost.traces.canonical_rows import DURATIONS, LONGEST_MS, rows_of, trace_of
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name, lacks_topic
@@ -59,6 +59,7 @@ CLAIMS = values_of(
     Claims,
     # Other numbers are refused: test_hostile_files.py.
     clock_uncertainty_ns=COUNTS,
+    **dict.fromkeys(DURATIONS, st.integers(0, LONGEST_MS)),
     loss=tuples(
         st.tuples(values_of(LossRange), COUNTS, COUNTS).map(
             lambda drawn: attrs.evolve(drawn[0], start=min(drawn[1:]), end=max(drawn[1:]))

@@ -51,8 +51,8 @@ class GroupFact:
     # `reprocessed`: records that a group got again. `gap`: records that it never got. `older_commit_won`: a
     # fetch returned an older commit, of unknown outcome or concurrent, although a newer one was acknowledged.
     kind: str
-    # `crash`, `rebalance`, `same_member`, `loss`, `commit_before_processing`, `unknown_outcome`, `concurrent`
-    # or `not_known`.
+    # `crash`, `rebalance`, `same_member`, `loss`, `expired`, `commit_before_processing`, `unknown_outcome`,
+    # `concurrent` or `not_known`.
     cause: str
     # The consumer group.
     group: str

@@ -12,7 +12,7 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Claims, Trace
 
 Partition = tuple[str, int]
 """Topic and partition."""
@@ -21,6 +21,7 @@ NO_EPOCH = -1
 """The coordinator epoch of a response that does not report one."""
 NOTHING = -1
 """The committed offset if nothing is committed."""
+MILLISECOND = 1_000_000
 _OF_GROUPS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL})
 
 
@@ -179,6 +180,19 @@ class GroupHistory:
     slack: int
 
 
+def may_be_expired(claims: Claims, commit: Commit, moment: int) -> bool:
+    """Whether the broker may have removed a commit by a moment of the same clock. Older brokers count from
+    the commit, later ones from when the group was empty (KIP-211): the earlier of the two is allowed.
+
+    Args:
+        claims: of the trace.
+        commit: of an offset.
+        moment: nanoseconds.
+    """
+    expiry_ms = claims.offsets_expiry_ms
+    return expiry_ms >= 0 and commit.invoke + expiry_ms * MILLISECOND <= moment
+
+
 def history_of(trace: Trace) -> GroupHistory:
     """The groups of a trace."""
     ordered = sorted(trace.operations, key=lambda operation: (operation.invoke_time, operation.op_id))
@@ -193,12 +207,33 @@ def history_of(trace: Trace) -> GroupHistory:
         group.highest = list(accumulate((generation for _, generation, _ in group.known), max))
         _set_latest(group)
     clocks = {operation.clock_id for operation in ordered if operation.group is not None}
-    return GroupHistory(
+    history = GroupHistory(
         groups=groups,
         occupied=_occupied(ordered),
         ended=_ended(ordered),
         slack=2 * trace.claims.clock_uncertainty_ns if len(clocks) > 1 else 0,
     )
+    if trace.claims.offsets_expiry_ms >= 0:
+        for group in groups.values():
+            _leave_out_expired(trace.claims, history.slack, group)
+    return history
+
+
+def _leave_out_expired(claims: Claims, slack: int, group: GroupOperations) -> None:
+    """Drop fetches that found nothing where everything acknowledged before may have expired: they say nothing
+    of the commits."""
+    for partition, fetches in group.fetches.items():
+        commits = [commit for commit in group.commits.get(partition, []) if commit.ok]
+        group.fetches[partition] = [
+            fetch
+            for fetch in fetches
+            if fetch.offset != NOTHING
+            or not all(
+                may_be_expired(claims, commit, fetch.completion + slack)
+                for commit in commits
+                if commit.completion + slack < fetch.invoke
+            )
+        ]
 
 
 def _add(group: GroupOperations, operation: Operation) -> None:

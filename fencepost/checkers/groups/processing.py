@@ -19,7 +19,14 @@ from itertools import accumulate
 from attrs import define, field, frozen
 
 from fencepost.checkers.groups.group_findings import GroupFact, finding
-from fencepost.checkers.groups.history import Commit, Got, GroupHistory, GroupOperations, Partition
+from fencepost.checkers.groups.history import (
+    Commit,
+    Got,
+    GroupHistory,
+    GroupOperations,
+    Partition,
+    may_be_expired,
+)
 from fencepost.checkers.log.log_rules import loss_in
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Finding
@@ -118,7 +125,8 @@ def _again(
             earlier, offset = last[again[0]], again[0]
             beyond = _committed_beyond(history, group, partition, got, offset)
             lost = beyond is not None and any(start < beyond.offset for start, _ in losses)
-            if beyond is not None and not lost:
+            expired = beyond is not None and may_be_expired(claims, beyond, got.completion + history.slack)
+            if beyond is not None and not lost and not expired:
                 convicted = convicted or finding(
                     "reprocessed_after_commit",
                     partition=partition,
@@ -129,7 +137,7 @@ def _again(
                     seen=f"operation {got.op_id} got offset {offset} again, after operation {earlier.op_id}",
                 )
             else:
-                cause = "loss" if lost else _cause(history, earlier, got)
+                cause = "loss" if lost else "expired" if expired else _cause(history, earlier, got)
                 tally.add("reprocessed", cause, offset, (got.op_id, earlier.op_id), len(again))
         last.update(dict.fromkeys(got.offsets, got))
     return convicted

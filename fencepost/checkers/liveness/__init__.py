@@ -14,6 +14,7 @@ from attrs import evolve
 
 from fencepost.checkers.liveness.anytime import judge_anytime
 from fencepost.checkers.liveness.forms import CHECK, Count, Judging, Row
+from fencepost.checkers.liveness.progress import progress_findings
 from fencepost.checkers.liveness.rows import ROWS
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.model.lives import events_with_lives
@@ -26,7 +27,8 @@ __all__ = ["CHECK", "ROWS", "counts_of", "judge"]
 
 
 def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
-    """Ask a trace all rows. One whose settings nobody recorded has no bounds, so that nothing is judged.
+    """Ask a trace all rows. One whose settings nobody recorded has no bounds: it is asked for progress only,
+    within what its claims say.
 
     Args:
         trace: the trace.
@@ -39,12 +41,13 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
     trace = evolve(trace, events=events_with_lives(trace.events))
     judging = _judged(trace, rows)
     if judging is None:
-        return Verdict(decision=Decision.OK, check=CHECK)
-    if trace.plan:
-        judge_anytime(judging.findings, trace, judging.facts)
-    found = tuple(
-        evolve(one, topic=one.topic and plain(one.topic)) for one in judging.findings.found.values()
-    )
+        found = () if trace.plan else progress_findings(trace)
+    else:
+        if trace.plan:
+            judge_anytime(judging.findings, trace, judging.facts)
+        found = tuple(
+            evolve(one, topic=one.topic and plain(one.topic)) for one in judging.findings.found.values()
+        )
     return Verdict(decision=Decision.ILLEGAL if found else Decision.OK, check=CHECK, findings=found)
 
 

@@ -112,6 +112,8 @@ def command(
     allow_duplicates: bool,
     acks_1_may_lose: bool,
     topic_settings: tuple[str, ...],
+    broker_config: Path | None,
+    broker_settings: tuple[str, ...],
     order: Order,
     keyed: bool | None,
     failed_cas_observes: bool,
@@ -136,6 +138,8 @@ def command(
       fencepost check history.jsonl --profile strong
       # a real cluster: acks=1 may lose, topic t was compacted
       fencepost check history.jsonl --acks-1-may-lose --topic-setting t:cleanup.policy=compact
+      # brokers may do what they were configured to do
+      fencepost check history.jsonl --broker-config server.properties
       # is a register's history linearizable?
       fencepost check etcd.log --model cas-register
       # a folder of histories, four at a time, ten seconds each
@@ -150,6 +154,8 @@ def command(
         allow_duplicates=allow_duplicates,
         acks_1_may_lose=acks_1_may_lose,
         topic_settings=topic_settings,
+        broker_config=broker_config,
+        broker_settings=broker_settings,
     )
     question = _question(checks, profile, outside, model)
     if output.json:

@@ -16,6 +16,7 @@ import msgspec
 import rich_click as click
 from attrs import evolve, frozen
 
+from fencepost.cli.check.broker_settings import broker_claims, check_name, named_setting, read_settings
 from fencepost.console.options import ANY_PATH, Decorator, options
 from fencepost.traces.canonical_rows import check_claims
 from fencepost.traces.errors import FencepostError, unknown_name
@@ -32,6 +33,9 @@ CLEANUP, UNCLEAN = "cleanup.policy", "unclean.leader.election.enable"
 LIMITS = ("retention.ms", "retention.bytes")
 SETTINGS = (CLEANUP, *LIMITS, UNCLEAN)
 """Kafka's topic settings that allow something in a log; no other one changes a verdict."""
+
+CONFIGURED = ("topics", "broker")
+"""Fields of the file that are settings, not claims."""
 
 Settings = dict[str, dict[str, str]]
 """The settings of each topic by name: value by name of the setting."""
@@ -81,6 +85,19 @@ claims_options: Decorator = options(
         metavar="TOPIC:NAME=VALUE",
         help=f"How a topic was configured, * for all: {', '.join(SETTINGS)}. May be repeated.",
     ),
+    click.option(
+        "--broker-config",
+        type=ANY_PATH,
+        metavar="FILE",
+        help="The server.properties of the brokers: what they were configured to do is allowed.",
+    ),
+    click.option(
+        "--broker-setting",
+        "broker_settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="One of its settings, such as offsets.retention.minutes=60. May be repeated.",
+    ),
 )
 """Add the options about claims to a command."""
 
@@ -91,6 +108,8 @@ def outside_claims(
     allow_duplicates: bool,
     acks_1_may_lose: bool,
     topic_settings: tuple[str, ...],
+    broker_config: Path | None,
+    broker_settings: tuple[str, ...],
 ) -> OutsideClaims:
     """The claims that the options state.
 
@@ -99,13 +118,27 @@ def outside_claims(
         allow_duplicates: of `--allow-duplicates`.
         acks_1_may_lose: of `--acks-1-may-lose`.
         topic_settings: of `--topic-setting`.
+        broker_config: of `--broker-config`.
+        broker_settings: of `--broker-setting`.
 
     Raises:
         FencepostError: for a file or a setting that is not understood.
     """
     fields = {} if claims_file is None else _read(claims_file)
+    brokers = {} if broker_config is None else read_settings(broker_config)
+    brokers |= fields.pop("broker", {})
+    brokers |= dict(map(named_setting, broker_settings))
+    where = "the settings of brokers"
+    of_brokers = broker_claims(brokers, where)
+    check_claims(msgspec.convert(of_brokers.fields, Claims), where)
+    fields = {**of_brokers.fields, **fields}
     topics = fields.pop("topics", {})
     merged: Settings = {topic: dict(settings) for topic, settings in topics.items()}
+    of_all = {
+        name: _checked(name, text, "the settings of brokers") for name, text in of_brokers.topics.items()
+    }
+    if of_all:
+        merged[EVERY] = {**of_all, **merged.get(EVERY, {})}
     named = set()
     for text in topic_settings:
         topic, name, value = _setting(text)
@@ -215,14 +248,18 @@ def _read(path: Path) -> dict[str, Any]:
         raise FencepostError(
             expected="a JSON object of claims", seen=f"a value of type {type(stated).__name__}", where=where
         )
-    known = [field.name for field in attrs.fields(Claims)]
-    unknown = sorted(set(stated) - {*known, "topics"})
+    known = [*(field.name for field in attrs.fields(Claims)), *CONFIGURED]
+    unknown = sorted(set(stated) - set(known))
     if unknown:
         raise FencepostError(
-            expected=f"claims out of {', '.join(known)}, topics",
-            seen=unknown_name(unknown[0], [*known, "topics"]),
-            where=where,
+            expected=f"claims out of {', '.join(known)}", seen=unknown_name(unknown[0], known), where=where
         )
+    broker = stated.get("broker", {})
+    if not isinstance(broker, dict):
+        raise FencepostError(expected="settings of brokers as an object", seen=repr(broker)[:80], where=where)
+    for name, value in broker.items():
+        check_name(name, where)
+        broker[name] = _text(value)
     topics = stated.get("topics", {})
     if not isinstance(topics, dict) or not all(isinstance(one, dict) for one in topics.values()):
         raise FencepostError(
@@ -234,7 +271,7 @@ def _read(path: Path) -> dict[str, Any]:
         for name, value in settings.items():
             settings[name] = _checked(name, _text(value), f"{where}, topic {topic}")
     try:
-        claims = msgspec.convert({name: stated[name] for name in stated if name != "topics"}, Claims)
+        claims = msgspec.convert({name: stated[name] for name in stated if name not in CONFIGURED}, Claims)
     except msgspec.ValidationError as error:
         raise FencepostError(
             expected="claims of the documented types", seen=str(error), where=where

@@ -88,4 +88,18 @@ LIVENESS: tuple[Anomaly, ...] = (
     _row("commit_not_stored", "a coordinator's log held another offset than the last acknowledged commit"),
     _row("replicas_differ", "two replicas had other records at the same committed offsets", rank=22),
     _row("decision_stands", "a coordinator was still at the same decided transaction after the bound"),
+    _row(
+        "last_stable_offset_stands",
+        "readers of committed records were held up by one transaction for longer than any may be open",
+    ),
+    _row(
+        "high_watermark_stands",
+        "for longer than a stall may last, readers were shown an end that a committed append had passed",
+    ),
+    _row("consumer_starved", "polls went on to get nothing from where a committed record was"),
+    _row("next_sequence_refused", "a broker refused the next sequence of a producer as out of order"),
+    _row(
+        "offsets_stay_unstable",
+        "offsets of a group were refused as unstable for longer than any transaction may be open",
+    ),
 )

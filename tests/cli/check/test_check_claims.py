@@ -58,7 +58,16 @@ def written(path: Path, *rows: dict, **head: object) -> Path:
 def check(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, dict]:
     """Exit code and answer of the command."""
     capsys.readouterr()
-    code = run(["check", str(path), "--checks", "kafka", "--jobs", "1", "--json", *more])
+    code = run(
+        [
+            "check",
+            str(path),
+            "--jobs",
+            "1",
+            "--json",
+            *(more if "--checks" in more else ("--checks", "kafka", *more)),
+        ]
+    )
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -152,7 +161,7 @@ BAD = [
     ("[1]", "expected a JSON object of claims, saw a value of type list"),
     ("{", "expected a JSON object of claims, saw Input data was truncated"),
     ("[" * 100_000, "expected a JSON object of claims, saw "),
-    ('{"odd": 1}', "acks_1_may_lose, topics, saw 'odd'"),
+    ('{"odd": 1}', "offsets_expiry_ms, topics, broker, saw 'odd'"),
     (
         '{"duplicates": 3}',
         "expected claims of the documented types, saw Expected `bool`, got `int` - at `$.duplicates`",
@@ -306,3 +315,61 @@ def test_the_help_names_every_format(capsys) -> None:
     assert run(["check", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert all(name in told for name in FORMATS)
+
+
+LSO = [
+    {**poll(n, []), "invoke_time": n * 10**12, "completion_time": n * 10**12 + 1, "strong": False,
+     "isolation": "read_committed", "last_stable_offset": 4, "end_offset": 9} for n in (1, 3)
+]  # fmt: skip
+
+
+def test_the_configuration_of_brokers_says_what_they_may_do(tmp_path, capsys) -> None:
+    """server.properties, one setting by name, or the same in the file of claims: each allows as much."""
+    history = written(tmp_path / "h.jsonl", *GONE)
+    config = tmp_path / "server.properties"
+    for line in (
+        "log.cleanup.policy=compact",
+        "log.retention.ms = 1000",
+        "log.retention.hours: 1",
+        "log.retention.minutes 7",
+        "log.retention.bytes=5",
+        "unclean.leader.election.enable=true",
+    ):
+        config.write_text(
+            f"# a comment\nbroker.id=0\n{line}\nlisteners=PLAINTEXT://:9092,\\\n  SSL://:9093\n"
+        )
+        assert check(history, capsys, "--broker-config", str(config))[0] == 0, line
+    config.write_text("log.retention.ms=-1\nlog.cleanup.policy=delete\n")
+    assert check(history, capsys, "--broker-config", str(config))[0] == 1
+    assert check(history, capsys, "--broker-setting", "log.retention.hours=5")[0] == 0
+    (tmp_path / "claims.json").write_text('{"broker": {"log.retention.hours": 5}}')
+    assert check(history, capsys, "--claims", str(tmp_path / "claims.json"))[0] == 0
+    more = ("--claims", str(tmp_path / "claims.json"), "--topic-setting", "t:retention.ms=-1")
+    assert check(history, capsys, *more)[0] == 1  # the topic's own setting counts
+
+
+def test_a_setting_of_brokers_bounds_progress(tmp_path, capsys) -> None:
+    """A transaction may be open for as long as brokers allow; a claim by name has precedence."""
+    history = written(tmp_path / "h.jsonl", *LSO)
+    assert check(history, capsys, "--checks", "liveness")[0] == 1
+    longer = ("--checks", "liveness", "--broker-setting", "transaction.max.timeout.ms=3600000")
+    assert check(history, capsys, *longer)[0] == 0
+    (tmp_path / "claims.json").write_text('{"transaction_timeout_ms": 1000}')
+    assert check(history, capsys, *longer, "--claims", str(tmp_path / "claims.json"))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--broker-setting", "log.retention.ms"), "expected NAME=VALUE"),
+        (("--broker-setting", "log.retention=5"), "log.retention.ms"),
+        (("--broker-setting", "offsets.retention.minutes=week"), "as an integer"),
+        (("--broker-setting", "offsets.retention.minutes=99999999999999"), "offsets_expiry_ms"),
+        (("--broker-setting", "log.cleanup.policy=shrink"), "compact, delete or both"),
+        (("--broker-config", "missing.properties"), "a readable"),
+    ],
+)
+def test_a_setting_of_brokers_that_means_nothing_is_refused(tmp_path, fencepost, options, says) -> None:
+    """One sentence, and nothing is judged."""
+    told = fencepost("check", written(tmp_path / "h.jsonl", *GONE), *options)
+    assert told.code == 2 and says in told.sentence.replace("\n", " ")

@@ -120,6 +120,17 @@ RIGHT_ANSWERS = [
     ("12-verifiable.jsonl", (), 1, "offset 1, value 1"),
     ("13-dump-log.txt", (), 2, "fencepost log dump"),
     ("28b-kafka-order-not-time.edn", (), 0, ""),
+    ("15-offsets-expired.jsonl", (), 1, "committed_offset_lost"),
+    ("15-offsets-expired.jsonl", ("--broker-setting", "offsets.retention.minutes=5"), 0, ""),
+    ("21-lso-stuck.jsonl", (), 1, "last_stable_offset_stands"),
+    ("30-refused-in-order.jsonl", (), 1, "next_sequence_refused"),
+    ("32-app-retries-failed.jsonl", (), 1, "lost_write"),
+    ("05-queue-drain.edn", ("--model", "total-queue"), 1, "element_lost"),
+    ("05b-queue-fail-empty.edn", ("--model", "total-queue"), 1, "element_lost"),
+    ("22-nats-queue.edn", ("--model", "total-queue"), 1, "element_lost"),
+    ("08-rw-register-g0.edn", (), 2, "rw-register is not judged"),
+    ("10-bank.edn", ("--model", "bank"), 0, ""),
+    ("34-timeout-as-fail.edn", ("--model", "register"), 1, "write(638) failed"),
 ]
 
 
