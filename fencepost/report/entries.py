@@ -55,6 +55,7 @@ ROUTINE = frozenset(
         Name.MARK,
         Name.REQUEST,
         Name.CONNECTION,
+        Name.RECORD_TEXTS,
         Name.REPLICA_LOG,
         Name.ASKED,
     }

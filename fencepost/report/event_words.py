@@ -211,6 +211,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.ASKED: lambda e: f"is asked for {printable(e.cause)}: {printable(e.detail, 200)}",
     **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
     Name.REQUEST: lambda e: f"request {printable(e.cause)}: {printable(e.detail, 200)}",
+    Name.RECORD_TEXTS: lambda e: f"texts of {len(e.values)} records",
     Name.CONNECTION: lambda e: f"connection {printable(e.cause)}: {printable(e.detail, 200)}",
     Name.PHASE: lambda e: f"{printable(e.cause)} phase",
     Name.FAULT_BEGAN: lambda e: _fault(e, "begins"),
