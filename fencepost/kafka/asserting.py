@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fencepost.traces.anomalies import ONES_OWN
 from fencepost.traces.errors import PlanError
 from fencepost.traces.trace import Trace
 
@@ -190,7 +191,7 @@ class Assertions(ABC):
         trace = self.end()
         records = [self.records(topic, isolation="read_committed") for topic in topics]
         found = contradictions(trace, description, function, records)
-        return _check(trace, "assert_that", found, folder or self.folder, description)
+        return _check(trace, ONES_OWN, found, folder or self.folder, description)
 
     def _only_group(self) -> str:
         groups = self.groups()

@@ -17,6 +17,7 @@ from fencepost.kafka.judgement import exercised, failed, of_clients
 from fencepost.kafka.topic_records import KafkaRecord
 from fencepost.report.explain import operation_line
 from fencepost.report.timeline import as_plain, timeline
+from fencepost.traces.anomalies import ASSERTION_FAILED
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Trace
@@ -27,8 +28,6 @@ MOST_COPIES = 5
 """Records that one problem names: a loop that writes one result for ever is shown by a few of them."""
 MOST_FAULTS_SHOWN = 12
 """Of the timeline."""
-ASSERTION_FAILED = "assertion_failed"
-"""The anomaly of every problem."""
 Partition = tuple[str, int]
 Place = tuple[str, int, int]
 """Topic, partition, offset."""

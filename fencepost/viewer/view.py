@@ -15,13 +15,14 @@ from attrs import define, field, frozen
 from fencepost.checkers.verdict import Finding, Verdict
 from fencepost.report.entries import ROUTINE, TURNING_POINTS
 from fencepost.report.event_words import answer_in_words, event_in_words, partition_name, printable
-from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.anomalies import ASSERTION_FAILED, BY_NAME, ONES_OWN
+from fencepost.traces.contents import clients_of, texts_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 from fencepost.viewer.client_knowledge import ClientLogs, Groups, Known
 from fencepost.viewer.cluster_tracks import Cluster
-from fencepost.viewer.columns import Texts, columns, exact, values_as_run, visible
+from fencepost.viewer.columns import Texts, columns, content_in_words, exact, values_as_run, visible
 from fencepost.viewer.faults import faults_of
 from fencepost.viewer.messages import Message, messages_of
 from fencepost.viewer.moments import Kind, Moments, moments_of
@@ -34,6 +35,10 @@ from fencepost.viewer.windows import windows
 MOST_BYTES = 2_000_000
 """Size of one view's JSON. A browser reads it in about 20 ms, and the page is small enough for a mail."""
 MOST_FINDINGS = 20
+MOST_RECORDS = 100
+"""Records of a finding that a page marks."""
+LONGEST_TITLE, LONGEST_CLIENT = 120, 40
+"""Characters."""
 MOST_PARTITIONS = 200
 """Partitions of a page, those of the findings first."""
 ZOOKEEPER_FACTS = frozenset(
@@ -97,6 +102,7 @@ def partitions_of(trace: Trace, findings: Sequence[Finding]) -> tuple[Partition,
         seen.update((spot.topic, spot.partition) for spot in operation.positions)
         seen.update((record.topic, record.partition) for record in operation.records)
     convicted = {(finding.topic, finding.partition) for finding in findings}
+    convicted.update(place[:2] for finding in findings for place in finding.places)
     ranked = sorted(seen, key=lambda key: (key not in convicted, key[0].startswith("__"), key))
     return tuple(sorted(ranked[:MOST_PARTITIONS], key=lambda key: (key[0].startswith("__"), key)))
 
@@ -120,6 +126,8 @@ class _Whole:
     # Lanes from the top, and the position of each by name.
     lanes: list[dict[str, str]] = field(init=False)
     lane_numbers: dict[str, int] = field(init=False)
+    # What records say, by value id.
+    contents: dict[int, str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.trace = trace = self.shown.trace
@@ -145,7 +153,12 @@ class _Whole:
         processes = sorted({operation.process for operation in trace.operations})
         self.lanes = [{"id": "zk", "kind": "zookeeper", "label": "ZooKeeper"}] if trace.events else []
         self.lanes += [{"id": f"b{node}", "kind": "broker", "label": f"broker {node}"} for node in brokers]
-        self.lanes += [{"id": f"c{one}", "kind": "client", "label": f"client {one}"} for one in processes]
+        names = clients_of(trace.events)
+        self.lanes += [
+            {"id": f"c{one}", "kind": "client", "label": _client_in_words(one, names.get(one))}
+            for one in processes
+        ]
+        self.contents = {value: content_in_words(*texts) for value, texts in texts_of(trace.events).items()}
         self.lane_numbers = {lane["id"]: number for number, lane in enumerate(self.lanes)}
         self.transactions = TransactionRows(
             transactions=transactions,
@@ -163,7 +176,7 @@ class _Whole:
 
     def within(self, window: Window) -> dict[str, Any]:
         """The data of a window."""
-        texts = Texts()
+        texts = Texts(contents=self.contents)
         trace, shown = self.trace, self.shown
         times = [moment.time for moment in self.moments.all]
         origin = min(times, default=0)
@@ -198,12 +211,24 @@ class _Whole:
                 for one in shown.verdicts
             ],
             "sequential": shown.sequential,
+            "contents": self._contents(window, kept),
         }
         view["texts"] = texts.all
         found: dict[str, Any] = visible(view)
         return found
 
     # ---- parts
+
+    def _contents(self, window: Window, kept: list[int]) -> dict[str, str]:
+        """What the records of a window say, by value id."""
+        if not self.contents:
+            return {}
+        named = {record.value for index in kept for record in self.trace.operations[index].records}
+        for log in self.logs.logs.values():
+            for block in log.blocks:
+                if block.born < window.end and (block.died is None or block.died >= window.first):
+                    named.update(block.values)
+        return {str(value): self.contents[value] for value in sorted(named & self.contents.keys())}
 
     def _trace_facts(self) -> dict[str, Any]:
         trace = self.trace
@@ -374,6 +399,7 @@ class _Whole:
                     {
                         "kind": printable(bar.kind, 60),
                         "nodes": list(bar.nodes),
+                        "broker": bar.broker,
                         "began": window.inside(began),
                         "ended": -2 if ended is None else window.inside(ended),
                         "from": self.moments.all[began].time - origin,
@@ -402,6 +428,7 @@ class _Whole:
         number = -1 if topic is None else self.partitions.get((topic, finding.partition), -1)
         return {
             "anomaly": finding.anomaly,
+            "title": _title(finding),
             "check": printable(finding.check, 40),
             "definition": anomaly.definition,
             "breaks": anomaly.breaks,
@@ -409,9 +436,27 @@ class _Whole:
             "seen": printable(finding.seen, 600),
             "partition": number,
             "offset": finding.offset,
+            "records": [
+                [self.partitions[topic, number], offset]
+                for topic, number, offset in finding.places[:MOST_RECORDS]
+                if (topic, number) in self.partitions
+            ],
             "operations": [exact(self.trace.operations[index].op_id) for index in indices],
             "steps": sorted({window.inside(step) for step in [*events, *answers] if window.holds(step)}),
         }
+
+
+def _title(finding: Finding) -> str:
+    """What a page begins with: the anomaly, or the assertion of a test that does not hold."""
+    if finding.anomaly != ASSERTION_FAILED:
+        return finding.anomaly.replace("_", " ")
+    if finding.check == ONES_OWN:
+        return f"not true: {printable(finding.expected, LONGEST_TITLE)}"
+    return f"failed: {printable(finding.check, LONGEST_TITLE)}"
+
+
+def _client_in_words(process: int, name: str | None) -> str:
+    return f"client {process}" if name is None else f"{printable(name, LONGEST_CLIENT)} ({process})"
 
 
 def _runs(known: Any) -> Iterator[list[Known]]:

@@ -6,9 +6,9 @@ import pytest
 
 import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
-from fencepost.kafka.problems import ASSERTION_FAILED
 from fencepost.kafka.rules import Output, contradictions, not_as_the_rule_says
 from fencepost.kafka.topic_records import KafkaRecord
+from fencepost.traces.anomalies import ASSERTION_FAILED
 from fencepost.traces.errors import PlanError
 from tests.kafka.clients import producer
 
