@@ -17,6 +17,7 @@ from fencepost.campaign.failure import PLAN, TRACE
 from fencepost.campaign.shrink.text import write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.report.commands import replay_plan
+from fencepost.report.spoken import Spoken
 from fencepost.report.timeline import as_plain, timeline
 from fencepost.run.simulated.simulated_cluster import SimulatedCluster
 from fencepost.traces.errors import FencepostError
@@ -64,7 +65,7 @@ def keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
     """Keep a run in a folder; answers where. plan: what gives the same run again, None if nothing does."""
     folder.mkdir(parents=True, exist_ok=True)
     write_traces(folder / TRACE, [trace])
-    (folder / TIMELINE).write_text(as_plain(timeline(trace)) + "\n", encoding="utf-8")
+    (folder / TIMELINE).write_text(Spoken(trace)(as_plain(timeline(trace))) + "\n", encoding="utf-8")
     replay, words = "", ""
     if plan is not None:
         write_plan(folder / PLAN, plan)

@@ -135,7 +135,6 @@ def check(trace: Trace, name: str, promise: str, problems: Iterable[Problem], fo
     for problem in found[:MOST_SHOWN]:
         lines.append(f"  {problem.says}")
         lines += [f"    {operation_line(by_id[op])}" for op in problem.operations if op in by_id]
-        lines += [f"    v{record.value_id} is {record}" for record in problem.records]
     if len(found) > MOST_SHOWN:
         lines.append(f"  and {len(found) - MOST_SHOWN} more")
     shown = timeline(

@@ -41,8 +41,14 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.systems.gateway import Tap
-from fencepost.traces.contents import LONGEST_TEXT, Texts, connection_opened, record_texts, text_of
 from fencepost.traces.events import Event
+from fencepost.traces.kafka_names.contents import (
+    LONGEST_TEXT,
+    Texts,
+    connection_opened,
+    record_texts,
+    text_of,
+)
 from fencepost.traces.operations import (
     ACKS_NONE,
     Function,

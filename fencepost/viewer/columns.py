@@ -3,18 +3,13 @@
 Owns: the encodings that page/data.js reads. Must not know what is encoded.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
 
 from fencepost.report.escapes import shown
 
-_CONTENT_ID = re.compile(r"\bv(\d{19})\b")
-"""An id made of a record's content, as the words of a trace name it (impl/log/values.py)."""
-LONGEST_CONTENT = 40
-"""Characters of a record within a sentence."""
 LARGEST_EXACT = 2**53 - 1
 """JavaScript's numbers are exact up to here (Number.MAX_SAFE_INTEGER); what is larger travels as a text."""
 
@@ -24,33 +19,17 @@ class Texts:
     """Each text once; the rest of the data names it by its number."""
 
     known: dict[str, int] = field(factory=dict)
-    # What records say, by value id.
-    contents: Mapping[int, str] = field(factory=dict)
+    # Gives the words in which a page says a text, such as names for numbers.
+    said: Callable[[str], str] = str
 
     def number(self, text: str) -> int:
-        """The number of a text. Words that name records by ids made of their content say the content."""
-        if self.contents:
-            text = _CONTENT_ID.sub(self._content, text)
-        return self.known.setdefault(text, len(self.known))
-
-    def _content(self, found: re.Match[str]) -> str:
-        content = self.contents.get(int(found[1]))
-        return found[0] if content is None else f"“{_cut(content)}”"
+        """The number of a text."""
+        return self.known.setdefault(self.said(text), len(self.known))
 
     @property
     def all(self) -> list[str]:
         """All texts in the order of their numbers."""
         return list(self.known)
-
-
-def content_in_words(key: str | None, value: str | None) -> str:
-    """A record as a page names it: key and value, without characters that cannot be seen."""
-    said = "(tombstone)" if value is None else shown(value)
-    return said if key is None else f"{shown(key)}: {said}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_CONTENT else text[: LONGEST_CONTENT - 1] + "…"
 
 
 def exact(value: int) -> int | str:

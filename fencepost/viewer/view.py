@@ -15,15 +15,16 @@ from attrs import define, field, frozen
 from fencepost.checkers.verdict import Finding, Verdict
 from fencepost.report.entries import ROUTINE, TURNING_POINTS
 from fencepost.report.event_words import answer_in_words, event_in_words, partition_name, printable
-from fencepost.traces.anomalies import ASSERTION_FAILED, BY_NAME, ONES_OWN
-from fencepost.traces.contents import clients_of, texts_of
+from fencepost.report.spoken import Spoken
+from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 from fencepost.viewer.client_knowledge import ClientLogs, Groups, Known
 from fencepost.viewer.cluster_tracks import Cluster
-from fencepost.viewer.columns import Texts, columns, content_in_words, exact, values_as_run, visible
+from fencepost.viewer.columns import Texts, columns, values_as_run, visible
 from fencepost.viewer.faults import faults_of
+from fencepost.viewer.finding_rows import FindingRows
 from fencepost.viewer.messages import Message, messages_of
 from fencepost.viewer.moments import Kind, Moments, moments_of
 from fencepost.viewer.operations import OperationRows, asked_in_words
@@ -35,10 +36,6 @@ from fencepost.viewer.windows import windows
 MOST_BYTES = 2_000_000
 """Size of one view's JSON. A browser reads it in about 20 ms, and the page is small enough for a mail."""
 MOST_FINDINGS = 20
-MOST_RECORDS = 100
-"""Records of a finding that a page marks."""
-LONGEST_TITLE, LONGEST_CLIENT = 120, 40
-"""Characters."""
 MOST_PARTITIONS = 200
 """Partitions of a page, those of the findings first."""
 ZOOKEEPER_FACTS = frozenset(
@@ -126,8 +123,7 @@ class _Whole:
     # Lanes from the top, and the position of each by name.
     lanes: list[dict[str, str]] = field(init=False)
     lane_numbers: dict[str, int] = field(init=False)
-    # What records say, by value id.
-    contents: dict[int, str] = field(init=False)
+    spoken: Spoken = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.trace = trace = self.shown.trace
@@ -153,12 +149,10 @@ class _Whole:
         processes = sorted({operation.process for operation in trace.operations})
         self.lanes = [{"id": "zk", "kind": "zookeeper", "label": "ZooKeeper"}] if trace.events else []
         self.lanes += [{"id": f"b{node}", "kind": "broker", "label": f"broker {node}"} for node in brokers]
-        names = clients_of(trace.events)
+        self.spoken = Spoken(trace)
         self.lanes += [
-            {"id": f"c{one}", "kind": "client", "label": _client_in_words(one, names.get(one))}
-            for one in processes
+            {"id": f"c{one}", "kind": "client", "label": self.spoken.client(one)} for one in processes
         ]
-        self.contents = {value: content_in_words(*texts) for value, texts in texts_of(trace.events).items()}
         self.lane_numbers = {lane["id"]: number for number, lane in enumerate(self.lanes)}
         self.transactions = TransactionRows(
             transactions=transactions,
@@ -171,12 +165,11 @@ class _Whole:
         """The steps that convict, of the first finding, ascending."""
         if not self.shown.findings:
             return []
-        finding = self._finding(self.shown.findings[0], Window(0, len(self.moments.all)), Texts())
-        return sorted(finding["steps"])
+        return self._findings.steps(self.shown.findings[0], Window(0, len(self.moments.all)))
 
     def within(self, window: Window) -> dict[str, Any]:
         """The data of a window."""
-        texts = Texts(contents=self.contents)
+        texts = Texts(said=self.spoken)
         trace, shown = self.trace, self.shown
         times = [moment.time for moment in self.moments.all]
         origin = min(times, default=0)
@@ -204,7 +197,7 @@ class _Whole:
             "transactions": self.transactions.within(window, numbers),
             "messages": self._messages(window, texts, numbers),
             "faults": self._faults(window, texts, origin),
-            "findings": [self._finding(finding, window, texts) for finding in shown.findings[:MOST_FINDINGS]],
+            "findings": [self._findings.row(finding, window) for finding in shown.findings[:MOST_FINDINGS]],
             "more_findings": max(0, len(shown.findings) - MOST_FINDINGS),
             "verdicts": [
                 {"check": one.check, "decision": one.decision.value, "reason": printable(one.says, 300)}
@@ -219,16 +212,21 @@ class _Whole:
 
     # ---- parts
 
+    @property
+    def _findings(self) -> FindingRows:
+        return FindingRows(trace=self.trace, moments=self.moments, partitions=self.partitions)
+
     def _contents(self, window: Window, kept: list[int]) -> dict[str, str]:
         """What the records of a window say, by value id."""
-        if not self.contents:
+        contents = self.spoken.contents
+        if not contents:
             return {}
         named = {record.value for index in kept for record in self.trace.operations[index].records}
         for log in self.logs.logs.values():
             for block in log.blocks:
                 if block.born < window.end and (block.died is None or block.died >= window.first):
                     named.update(block.values)
-        return {str(value): self.contents[value] for value in sorted(named & self.contents.keys())}
+        return {str(value): contents[value] for value in sorted(named & contents.keys())}
 
     def _trace_facts(self) -> dict[str, Any]:
         trace = self.trace
@@ -408,55 +406,6 @@ class _Whole:
                     }
                 )
         return found
-
-    def _finding(self, finding: Finding, window: Window, texts: Texts) -> dict[str, Any]:
-        """A finding, and the steps that convict: of its events, and of the answers (the invocations, where
-        there is none) of its operations."""
-        places = {operation.op_id: index for index, operation in enumerate(self.trace.operations)}
-        indices = [places[op_id] for op_id in finding.operations if op_id in places]
-        events = [
-            self.moments.event[position]
-            for position in finding.events
-            if 0 <= position < len(self.trace.events)
-        ]
-        answers = [
-            answer if (answer := self.moments.answer[index]) >= 0 else self.moments.invoke[index]
-            for index in indices
-        ]
-        anomaly = BY_NAME[finding.anomaly]
-        topic = finding.topic
-        number = -1 if topic is None else self.partitions.get((topic, finding.partition), -1)
-        return {
-            "anomaly": finding.anomaly,
-            "title": _title(finding),
-            "check": printable(finding.check, 40),
-            "definition": anomaly.definition,
-            "breaks": anomaly.breaks,
-            "expected": printable(finding.expected, 600),
-            "seen": printable(finding.seen, 600),
-            "partition": number,
-            "offset": finding.offset,
-            "records": [
-                [self.partitions[topic, number], offset]
-                for topic, number, offset in finding.places[:MOST_RECORDS]
-                if (topic, number) in self.partitions
-            ],
-            "operations": [exact(self.trace.operations[index].op_id) for index in indices],
-            "steps": sorted({window.inside(step) for step in [*events, *answers] if window.holds(step)}),
-        }
-
-
-def _title(finding: Finding) -> str:
-    """What a page begins with: the anomaly, or the assertion of a test that does not hold."""
-    if finding.anomaly != ASSERTION_FAILED:
-        return finding.anomaly.replace("_", " ")
-    if finding.check == ONES_OWN:
-        return f"not true: {printable(finding.expected, LONGEST_TITLE)}"
-    return f"failed: {printable(finding.check, LONGEST_TITLE)}"
-
-
-def _client_in_words(process: int, name: str | None) -> str:
-    return f"client {process}" if name is None else f"{printable(name, LONGEST_CLIENT)} ({process})"
 
 
 def _runs(known: Any) -> Iterator[list[Known]]:

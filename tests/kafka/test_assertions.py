@@ -211,6 +211,8 @@ def test_two_equal_results_are_two_operations_of_the_certificate():
         ]
         with pytest.raises(RunFailedError) as caught:
             check(trace, "assert_processed_once", "each has one result", [problem], None)
+        assert "append “a: paid” to invoices-0" in str(caught.value)
+        assert "kafka-python" in str(caught.value), "a client has its own name"
         for op in problem.operations:
             assert any(
                 line.startswith(">>>") and f"op {op}:" in line for line in str(caught.value).splitlines()

@@ -24,7 +24,7 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.kafka.judgement import of_clients, verdict_of
 from fencepost.kafka.recording import FIRST_PROCESS, ClientRecord
-from fencepost.traces.contents import clients_of, texts_of
+from fencepost.traces.kafka_names.contents import clients_of, texts_of
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from tests.kafka.clients import produce, producer

@@ -8,8 +8,8 @@ from attrs import evolve
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.anomalies import ASSERTION_FAILED
-from fencepost.traces.contents import connection_opened, record_texts, texts_of
 from fencepost.traces.events import Event, Name
+from fencepost.traces.kafka_names.contents import connection_opened, record_texts, texts_of
 from fencepost.traces.operations import Function, Record
 from fencepost.viewer.page_file import page_of
 from fencepost.viewer.view import Shown, view_of

@@ -47,7 +47,7 @@ function proof(view, finding) {
 function strikes(view) {
   if (!view.findings.length || !view.faults.length) return null;
   const more = view.faults.length - MOST_STRIKES;
-  return html("details", { class: "strikes", open: view.faults.length <= FEW_STRIKES }, html("summary", null, `What was broken (${view.faults.length})`), html("ol", null, view.faults.slice(0, MOST_STRIKES).map((fault, index) => {
+  return html("details", { class: "strikes", open: view.faults.length <= FEW_STRIKES }, html("summary", null, `What was broken (${view.faults.length})`), html("ol", { class: "proof", "aria-label": "What was broken" }, view.faults.slice(0, MOST_STRIKES).map((fault, index) => {
     const step = Math.min(Math.max(0, fault.began), view.count - 1);
     return html("li", null, html("button", { type: "button", class: "jump", onclick: () => goTo(step, { selection: { kind: "fault", index } }) }, html("span", { class: "when" }, `⚡ ${moment(view.time[step])} `), textOf(view, fault.text)));
   }), more > 0 ? html("li", { class: "dim" }, `and ${more} more`) : null));
