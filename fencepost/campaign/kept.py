@@ -61,8 +61,18 @@ def keep_chunk(chunk: "Chunk", folder: Path) -> str:
     return ""
 
 
-def keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
-    """Keep a run in a folder; answers where. plan: what gives the same run again, None if nothing does."""
+def keep_run(trace: Trace, plan: Plan | None, folder: Path, failure: str = "") -> str:
+    """Keep a run in a folder.
+
+    Args:
+        trace: the run.
+        plan: what gives the same run again, None if nothing does.
+        folder: where.
+        failure: what the test says that failed, in a line.
+
+    Returns:
+        A sentence that says where it is.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_traces(folder / TRACE, [trace])
     (folder / TIMELINE).write_text(Spoken(trace)(as_plain(timeline(trace))) + "\n", encoding="utf-8")
@@ -75,7 +85,7 @@ def keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
             if replay
             else "\nno command shows the run again: its plan did not repeat it"
         )
-    shown = Shown(trace=trace, verdicts=judge(trace, DEFAULT_CHECKS), replay=replay)
+    shown = Shown(trace=trace, verdicts=judge(trace, DEFAULT_CHECKS), replay=replay, failure=failure)
     watch = page_next_to(folder / TRACE, shown)
     return f"{folder}: the trace of {len(trace.operations)} operations, and {TIMELINE}\n{watch}{words}"
 

@@ -36,6 +36,8 @@ from fencepost.viewer.windows import windows
 MOST_BYTES = 2_000_000
 """Size of one view's JSON. A browser reads it in about 20 ms, and the page is small enough for a mail."""
 MOST_FINDINGS = 20
+LONGEST_FAILURE = 600
+"""Characters of what a test says."""
 MOST_PARTITIONS = 200
 """Partitions of a page, those of the findings first."""
 ZOOKEEPER_FACTS = frozenset(
@@ -63,6 +65,8 @@ class Shown:
     name: str = ""
     # The command that shows it again, "" if there is none.
     replay: str = ""
+    # Of a test that failed by itself, in a line: what it says. "": the trace is of no such test.
+    failure: str = ""
     # The picture of viewer/sequential.py.
     sequential: Mapping[str, Any] | None = None
 
@@ -162,9 +166,10 @@ class _Whole:
         )
 
     def targets(self) -> list[int]:
-        """The steps that convict, of the first finding, ascending."""
+        """The steps that convict, of the first finding, ascending; of a test that failed by itself, the last
+        thing that a client heard before."""
         if not self.shown.findings:
-            return []
+            return [max(self.moments.answer, default=0)] if self.shown.failure else []
         return self._findings.steps(self.shown.findings[0], Window(0, len(self.moments.all)))
 
     def within(self, window: Window) -> dict[str, Any]:
@@ -182,6 +187,8 @@ class _Whole:
         view = {
             "name": shown.name,
             "replay": shown.replay,
+            "failure": printable(shown.failure, LONGEST_FAILURE),
+            "opens": [window.inside(step) for step in self.targets() if window.holds(step)][-1:],
             "trace": self._trace_facts(),
             "window": {"first": window.first, "end": window.end, "total": len(times)},
             "span": [0, max(times, default=0) - origin],

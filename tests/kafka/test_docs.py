@@ -61,9 +61,11 @@ def test_every_parameter_and_fault_is_documented():
 
 
 def test_the_assertions_of_ones_own_run_as_they_stand():
-    """Rule: whoever types them has assertions that hold of a right service, and fail with the words of the page
-    when an invoice is missing."""
+    """Rule: whoever types them has assertions that hold of a right service, and fail with the words of the
+    page when an invoice is missing."""
     example = next(one for one in EXAMPLES if "assert_output" in one)
+    outputs = re.findall(r"```text\n(.*?)```", TEXT, flags=re.S)
+    shown = next(one for one in outputs if "assert_output" in one)
     for missing in (None, 3):
         with fencepost.kafka.cluster(brokers=1) as kafka:
             for topic in ("orders", "invoices"):
@@ -80,7 +82,4 @@ def test_the_assertions_of_ones_own_run_as_they_stand():
                 continue
             with pytest.raises(RunFailedError) as caught:
                 exec(code, {"kafka": kafka})
-            shown = next(
-                one for one in re.findall(r"```text\n(.*?)```", TEXT, flags=re.S) if "assert_output" in one
-            )
             assert str(caught.value).startswith(shown)

@@ -111,3 +111,14 @@ def test_clients_and_records_have_their_own_names():
 def test_texts_that_are_none_are_passed_over(detail):
     """Rule: a trace may come from anywhere."""
     assert texts_of([Event(time=1, name=Name.RECORD_TEXTS, values=(1, 2), detail=detail)]) == {}
+
+
+def test_a_test_that_failed_by_itself():
+    """Rule: where no judge finds anything, the page says what the test says, and opens at the last thing that
+    a client heard."""
+    view = view_of(evolve(shown(), verdicts=(), failure="AssertionError: 3 invoices, not 2"))
+    assert view["failure"] == "AssertionError: 3 invoices, not 2" and view["findings"] == []
+    (step,) = view["opens"]
+    assert view["operations"]["id"][view["moments"]["ref"][step]] == 4
+    assert view_of(evolve(shown(), verdicts=()))["opens"] == []
+    assert view_of(shown())["opens"] == view_of(shown())["findings"][0]["steps"][-1:]

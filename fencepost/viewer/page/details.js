@@ -16,8 +16,9 @@ export function drawHead(root) {
   }, one.name || `run ${index + 1}`))) : null;
   const facts = [trace.target, trace.profile && `profile ${trace.profile}`, `trace ${trace.id}`, `${trace.operations} operations`, `${trace.events} events`].filter(Boolean).join(" · ");
   replace(root, names,
-    finding ? html("h1", { class: "found" }, finding.title) : html("h1", null, view.verdicts.length ? "Nothing found" : "A run"),
+    finding ? html("h1", { class: "found" }, finding.title) : view.failure ? html("h1", { class: "found" }, "The test failed") : html("h1", null, view.verdicts.length ? "Nothing found" : "A run"),
     html("p", { class: "dim small" }, facts),
+    view.failure && !finding ? html("p", { class: "definition" }, `${view.failure}. No judge found anything: the page opens at the last thing that a client heard.`) : null,
     finding ? html("p", { class: "definition" }, `${finding.definition} (breaks ${finding.breaks})`) : null,
     finding ? html("dl", { class: "finding" }, html("dt", null, "expected"), html("dd", null, finding.expected), html("dt", null, "seen"), html("dd", null, finding.seen)) : null,
     finding ? proof(view, finding) : null,
@@ -45,7 +46,7 @@ function proof(view, finding) {
 
 /** What was broken on purpose, in the head: a person looks there for the cause. */
 function strikes(view) {
-  if (!view.findings.length || !view.faults.length) return null;
+  if (!(view.findings.length || view.failure) || !view.faults.length) return null;
   const more = view.faults.length - MOST_STRIKES;
   return html("details", { class: "strikes", open: view.faults.length <= FEW_STRIKES }, html("summary", null, `What was broken (${view.faults.length})`), html("ol", { class: "proof", "aria-label": "What was broken" }, view.faults.slice(0, MOST_STRIKES).map((fault, index) => {
     const step = Math.min(Math.max(0, fault.began), view.count - 1);
