@@ -143,13 +143,14 @@ class Assertions(ABC):
           how: "exactly": each result as often as the rule says; "at_least": none is missing, and it may come
             again; "at_most": none comes too often, and it may be missing. None allows a result of which the
             rule says nothing.
-          order: "key": in each partition of sink the results of a key come in the rule's order, repetitions
-            not counted. Only for a source in which all records of a key are in one partition. None: in any.
+          order: "key": what comes of one partition of source is, in each partition of sink, in the rule's
+            order for each key, repetitions not counted. None: in any.
           group: only of source records below the offset that this consumer group has committed a result must
             be there; empty: of all.
           folder: as of `assert_ok`.
         Returns: what was exercised.
-        Raises: RunFailedError; PlanError for another `how` or `order`, or a rule that returns no pairs.
+        Raises: RunFailedError; PlanError for another `how` or `order`, a rule that returns no pairs, or an
+          order of a rule that mixes partitions.
         """
         from fencepost.kafka.rules import Output, not_as_the_rule_says
 

@@ -98,20 +98,43 @@ def not_as_the_rule_says(
         copies[record.key, record.value].append(record)
     problems: list[Problem] = []
     for result in dict.fromkeys((*wanted, *copies)):
-        found = copies.get(result, [])
+        found, expected = copies.get(result, []), wanted[result]
         verb = ""
         if result not in most:
             verb = "is none of the rule's results"
         elif len(found) < wanted[result] and output.how != "at_most":
             verb = "is missing"
         elif len(found) > most[result] and output.how != "at_least":
-            verb = "was written too often"
+            verb, expected = "was written too often", most[result]
         if verb:
             source = _sources(output, inputs, result, most[result]) if len(problems) < MOST_TRACED else ()
-            problems.append(_problem(certificates, result, verb, wanted[result], source, found))
+            problems.append(_problem(certificates, result, verb, expected, source, found))
     if output.order and not problems:
-        problems = list(_out_of_order(certificates, allowed, results))
+        for sequence in _sequences(output, inputs, allowed):
+            problems += _out_of_order(certificates, sequence, results)
     return problems
+
+
+def _sequences(
+    output: Output, inputs: Sequence[KafkaRecord], allowed: Sequence[Result]
+) -> list[list[Result]]:
+    """The results of each partition of the source, in their order: between two partitions there is none. A
+    result that several of them have is left out. Raises PlanError if a rule mixes partitions."""
+    partitions: dict[tuple[str, int], list[KafkaRecord]] = defaultdict(list)
+    for record in inputs:
+        partitions[record.topic, record.partition].append(record)
+    if len(partitions) < 2:
+        return [list(allowed)]
+    sequences = [output.results(records) for records in partitions.values()]
+    if Counter(one for sequence in sequences for one in sequence) != Counter(allowed):
+        raise PlanError(
+            expected="order='key' with a rule whose results of one partition do not depend on the others",
+            seen=f"other results of {len(partitions)} partitions together than of each alone",
+            where="assert_output",
+            hint="leave order out, or let the source have one partition",
+        )
+    of_how_many = Counter(one for sequence in sequences for one in set(sequence))
+    return [[one for one in sequence if of_how_many[one] == 1] for sequence in sequences]
 
 
 def _problem(
@@ -156,12 +179,13 @@ def _sources(
 def _out_of_order(
     certificates: Certificates, allowed: Iterable[Result], results: Iterable[KafkaRecord]
 ) -> Iterator[Problem]:
-    """For each partition and key the first result that is after one that the rule says later. A result that
-    comes again counts where it came first."""
+    """For each partition and key the first result of these that is after one that the rule says later. A
+    result that comes again counts where it came first."""
     rank = {result: place for place, result in reversed(list(enumerate(allowed)))}
     seen: dict[tuple[int, bytes | None], dict[Result, KafkaRecord]] = defaultdict(dict)
     for record in results:
-        seen[record.partition, record.key].setdefault((record.key, record.value), record)
+        if (record.key, record.value) in rank:
+            seen[record.partition, record.key].setdefault((record.key, record.value), record)
     for firsts in seen.values():
         highest: Result | None = None
         for result, record in firsts.items():

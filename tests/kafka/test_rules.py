@@ -185,3 +185,26 @@ def test_a_function_that_says_nothing_clear_is_refused():
         said(log("a1"), log(), rule=lambda records: records)
     with pytest.raises(PlanError, match="how= one of 'exactly', 'at_least', 'at_most'"):
         Output(rule=same, how="once")
+
+
+def test_source_partitions_have_no_order_among_them():
+    """Rule: what comes from two partitions of the source may come in any order; what comes from one may not.
+    A rule that mixes partitions has no such order, and a test that asks for it is refused."""
+    source = [*log("a1", "a2"), *log("a3", "a4", partition=1)]
+    for sink, wrong in (("a3 a1 a4 a2", 0), ("a3 a2 a4 a1", 1), ("a4 a1 a2 a3", 1)):
+        assert len(said(source, log(*sink.split(), topic="invoices"), order="key")) == wrong
+    alike = [*log("a1", "a2"), *log("a1", partition=1)]
+    assert not said(alike, log("a2", "a1", "a1", topic="invoices"), order="key")
+
+    def mixed(records):
+        return [("all", f"{len(records)}")]
+
+    with pytest.raises(PlanError, match="order='key'"):
+        said(source, [], rule=mixed, how="at_most", order="key")
+
+
+def test_what_is_expected_at_most_is_said():
+    """Rule: a result that came too often says how often it may be there, due or not."""
+    source = log("a1", "b2")
+    (sentence,) = said(source, log("a1", "b2", "b2", topic="invoices"), source[:1])
+    assert "written too often: expected 1, saw 2" in sentence
