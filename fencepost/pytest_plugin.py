@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -350,13 +351,19 @@ def _keep(item: pytest.Item, report: pytest.TestReport) -> None:
         CAMPAIGN: keep_chunk,
         CLUSTER: keep_cluster,
         HISTORY: keep_history,
-        KAFKA: keep_kafka,
-        KAFKA_SHARED: keep_kafka,
+        KAFKA: partial(keep_kafka, failure=_failure_of(report)),
+        KAFKA_SHARED: partial(keep_kafka, failure=_failure_of(report)),
     }
     for name, value in used.items():
         words = keepers[name](value, _folder(item))
         if words:
             report.sections.append((f"kept by {name}", words))
+
+
+def _failure_of(report: pytest.TestReport) -> str:
+    """The first line of what pytest says of a failure; "" if it says nothing short."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(getattr(crash, "message", "")).partition("\n")[0]
 
 
 def _judge_cluster(item: pytest.Function) -> None:

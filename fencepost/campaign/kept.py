@@ -17,6 +17,7 @@ from fencepost.campaign.failure import PLAN, TRACE
 from fencepost.campaign.shrink.text import write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.report.commands import replay_plan
+from fencepost.report.spoken import Spoken
 from fencepost.report.timeline import as_plain, timeline
 from fencepost.run.simulated.simulated_cluster import SimulatedCluster
 from fencepost.traces.errors import FencepostError
@@ -61,11 +62,21 @@ def keep_chunk(chunk: "Chunk", folder: Path) -> str:
     return ""
 
 
-def keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
-    """Keep a run in a folder; answers where. plan: what gives the same run again, None if nothing does."""
+def keep_run(trace: Trace, plan: Plan | None, folder: Path, failure: str = "") -> str:
+    """Keep a run in a folder.
+
+    Args:
+        trace: the run.
+        plan: what gives the same run again, None if nothing does.
+        folder: where.
+        failure: what the test says that failed, in a line.
+
+    Returns:
+        A sentence that says where it is.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_traces(folder / TRACE, [trace])
-    write_whole(folder / TIMELINE, as_plain(timeline(trace)) + "\n")
+    write_whole(folder / TIMELINE, Spoken(trace)(as_plain(timeline(trace))) + "\n")
     replay, words = "", ""
     if plan is not None:
         write_plan(folder / PLAN, plan)
@@ -75,7 +86,7 @@ def keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
             if replay
             else "\nno command shows the run again: its plan did not repeat it"
         )
-    shown = Shown(trace=trace, verdicts=judge(trace, DEFAULT_CHECKS), replay=replay)
+    shown = Shown(trace=trace, verdicts=judge(trace, DEFAULT_CHECKS), replay=replay, failure=failure)
     watch = page_next_to(folder / TRACE, shown)
     return f"{folder}: the trace of {len(trace.operations)} operations, and {TIMELINE}\n{watch}{words}"
 

@@ -50,6 +50,7 @@ OF_FUNCTION: Mapping[Function, Data] = {
 }
 _OF_THE_RUN = (
     *(Name.REQUEST, Name.CONNECTION, Name.PHASE, Name.MARK, Name.SETTINGS, Name.BUSY, Name.ASKED),
+    Name.RECORD_TEXTS,
     *(Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED),
     *(Name.TOPIC_DELETION, Name.GROUP_REMOVED, Name.GROUP_OFFSET_EXPIRED, Name.GROUP_PHASE),
 )

@@ -42,6 +42,9 @@ class Finding:
     partition: int = -1
     # The offset; -1 if the finding is not about one.
     offset: int = -1
+    # Topic, partition and offset of all records that the finding is about; empty if there is only the one
+    # above.
+    places: tuple[tuple[str, int, int], ...] = ()
     # Op ids that prove the finding; the convicting operations come first.
     operations: tuple[int, ...] = ()
     # Events that prove the finding, as positions in the trace's events.

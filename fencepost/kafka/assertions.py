@@ -13,15 +13,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from fencepost.campaign.failure import MOST_LINES
-from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.checkers.verdict import Decision, Finding
 from fencepost.kafka.judgement import exercised, explanation, failed, of_clients, verdict_of
+from fencepost.kafka.problems import MOST_COPIES, Certificates, Partition, Problem
 from fencepost.kafka.topic_records import KafkaRecord
-from fencepost.report.explain import operation_line
-from fencepost.report.timeline import as_plain, timeline
-from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
@@ -39,68 +36,20 @@ ORDER = frozenset(
     }
 )
 """Anomalies of order."""
-MOST_SHOWN = 5
-"""Problems that a failure lists; it says how many there are."""
-MOST_FAULTS_SHOWN = 12
-"""Of the timeline."""
 Key = Callable[[KafkaRecord], bytes | None]
-Partition = tuple[str, int]
-
-
-@frozen(kw_only=True)
-class Problem:
-    """One thing that is not as asserted."""
-
-    says: str
-    operations: tuple[int, ...] = ()
-    """Op ids that show it."""
-    records: tuple[KafkaRecord, ...] = ()
-    """The records that those operations call by a number."""
-    partitions: tuple[Partition, ...] = ()
+PROMISES: Mapping[str, str] = {
+    "assert_no_loss": "every acknowledged record is in its log",
+    "assert_order": "each partition has the records of each connection in the order in which they were sent",
+    "assert_no_duplicates": "no record is in a log more often than a client sent it",
+    "assert_delivered": "every acknowledged record reaches a client",
+    "assert_processed_once": "each record below the committed offset has exactly one result",
+}
+"""What each assertion asserts, as one clause."""
 
 
 def key_of(record: KafkaRecord) -> bytes | None:
     """A record's own key."""
     return record.key
-
-
-def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | None) -> str:
-    """Do nothing without a problem.
-
-    Args:
-        trace: the run.
-        name: of the assertion.
-        problems: what it found.
-        folder: where the run is kept; None: nowhere.
-
-    Returns:
-        What was exercised.
-
-    Raises:
-        RunFailedError: if there is a problem, with the operations, the timeline with the faults, and the
-            seed.
-    """
-    found = list(problems)
-    if not found:
-        return exercised(trace)
-    by_id = {operation.op_id: operation for operation in trace.operations}
-    lines = [f"{name}: {len(found)} problem{'' if len(found) == 1 else 's'}"]
-    for problem in found[:MOST_SHOWN]:
-        lines.append(f"  {problem.says}")
-        lines += [f"    {operation_line(by_id[op])}" for op in problem.operations if op in by_id]
-        lines += [f"    v{record.value_id} is {record}" for record in problem.records]
-    shown = timeline(
-        trace,
-        operations=[op for problem in found[:MOST_SHOWN] for op in problem.operations],
-        events=[place for place, event in enumerate(trace.events) if event.name is Name.FAULT_BEGAN][
-            :MOST_FAULTS_SHOWN
-        ],
-        partitions={where for problem in found[:MOST_SHOWN] for where in problem.partitions},
-        most_lines=MOST_LINES,
-        fold_start=True,
-    )
-    text = "\n".join([*lines, "", as_plain(shown), f"seed {trace.seed}"])
-    return failed(trace, text, Verdict(decision=Decision.ILLEGAL, check=name), folder)
 
 
 def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | None) -> str:
@@ -129,7 +78,7 @@ def lost_as_allowed(trace: Trace, records: Iterable[KafkaRecord]) -> list[Proble
             says=f"{row.topic}-{row.partition} offset {record.offset} was acknowledged and is gone,"
             f" as Kafka allows here: {allowed.reason}",
             operations=(row.op_id,),
-            partitions=((allowed.topic, allowed.partition),),
+            gone=((allowed.topic, allowed.partition, record.offset),),
         )
         for allowed in trace.claims.loss
         for row in of_clients(trace)
@@ -148,13 +97,13 @@ def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
         trace: the run.
         records: what the logs hold.
     """
-    appends = _appends(trace)
-    standing: dict[tuple[Partition, int], list[KafkaRecord]] = defaultdict(list)
+    certificates = Certificates(trace)
+    standing: dict[tuple[str, int, int], list[KafkaRecord]] = defaultdict(list)
     for record in records:
-        standing[(record.topic, record.partition), record.value_id].append(record)
+        standing[record.topic, record.partition, record.value_id].append(record)
     problems = []
-    for (where, value), copies in standing.items():
-        sent = appends.get((where, value), [])
+    for copies in standing.values():
+        sent = certificates.sent(copies[0])
         if sent and len(copies) > len(sent):
             places = ", ".join(str(record.offset) for record in copies)
             times = f"{len(sent)} time{'' if len(sent) == 1 else 's'}"
@@ -164,8 +113,7 @@ def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
                     says=f"{copies[0]} was sent {times} (in {tried} attempts) and is in the log at offsets"
                     f" {places}",
                     operations=tuple(row.op_id for row in sent),
-                    records=tuple(copies[:1]),
-                    partitions=(where,),
+                    records=tuple(copies[:MOST_COPIES]),
                 )
             )
     return problems
@@ -195,7 +143,6 @@ def out_of_order(trace: Trace, records: Iterable[KafkaRecord], key: bytes | None
                         says=f"{before[1]} was sent before {found}, and is after it in the log",
                         operations=(before[0].op_id, row.op_id),
                         records=(before[1], found),
-                        partitions=(where,),
                     )
                 )
             else:
@@ -215,7 +162,7 @@ def not_delivered(trace: Trace, topic: str) -> list[Problem]:
         Problem(
             says=f"{topic}-{record.partition} offset {record.offset} was acknowledged and read by no client",
             operations=(row.op_id,),
-            partitions=((topic, record.partition),),
+            gone=((topic, record.partition, record.offset),),
         )
         for row in of_clients(trace)
         if row.function is Function.APPEND and row.topic == topic and row.outcome is Outcome.OK
@@ -236,7 +183,7 @@ def not_processed_once(
     outputs: dict[bytes | None, list[KafkaRecord]] = defaultdict(list)
     for record in sink:
         outputs[record.key].append(record)
-    appends = _appends(trace)
+    certificates = Certificates(trace)
     inputs = Counter[bytes | None]()
     problems = []
     below: dict[bytes | None, list[KafkaRecord]] = defaultdict(list)
@@ -250,31 +197,26 @@ def not_processed_once(
         if len(records) <= len(found) <= inputs[wanted]:
             continue
         verb = "is missing" if len(found) < len(records) else "was written too often"
-        offset = committed[records[-1].topic, records[-1].partition]
+        convicted, copies = records[-1], found[:MOST_COPIES]
+        offset = committed[convicted.topic, convicted.partition]
         problems.append(
             Problem(
-                says=f"{records[-1]} is below the committed offset {offset}, and its result {verb}: expected"
+                says=f"{convicted} is below the committed offset {offset}, and its result {verb}: expected"
                 f" {len(records)}, saw {len(found)} ({'; '.join(map(str, found[:3])) or 'none'})",
-                operations=tuple(
-                    row.op_id
-                    for record in (*records[-1:], *found[:2])
-                    for row in appends.get(((record.topic, record.partition), record.value_id), [])[:1]
+                operations=(
+                    *certificates.cited([convicted]),
+                    *(certificates.cited(copies) or certificates.handed_out(convicted)),
                 ),
-                records=(records[-1], *found[:2]),
-                partitions=tuple({(one.topic, one.partition) for one in (*records[-1:], *found[:2])}),
+                records=(convicted, *copies),
             )
         )
-    for wanted, found in outputs.items():
-        if wanted not in inputs:
-            problems.append(Problem(says=f"{found[0]} has a key that no record of the source has"))
+    problems += [
+        Problem(
+            says=f"{found[0]} has a key that no record of the source has",
+            operations=certificates.cited(found[:MOST_COPIES]),
+            records=tuple(found[:MOST_COPIES]),
+        )
+        for wanted, found in outputs.items()
+        if wanted not in inputs
+    ]
     return problems
-
-
-def _appends(trace: Trace) -> dict[tuple[Partition, int], list[Operation]]:
-    """The appends of each record, by partition and value id."""
-    rows: dict[tuple[Partition, int], list[Operation]] = defaultdict(list)
-    for row in of_clients(trace):
-        if row.function is Function.APPEND and row.topic is not None and row.partition is not None:
-            for record in row.records:
-                rows[(row.topic, row.partition), record.value].append(row)
-    return rows

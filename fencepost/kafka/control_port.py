@@ -92,7 +92,11 @@ def verbs_of(kafka: KafkaCluster, seed: int) -> Mapping[str, Callable[..., Any]]
 
     return {
         **{name: getattr(kafka, name) for name, method in _methods(kafka) if _is_plain_method(method)},
-        **{name: asserted(name) for name, _ in _methods(kafka) if name.startswith(ASSERT)},
+        **{
+            name: asserted(name)
+            for name, method in _methods(kafka)
+            if name.startswith(ASSERT) and _needs_no_function(method)
+        },
         "state": state,
         "fault": fault,
         "heal": heal,
@@ -116,6 +120,13 @@ def _is_plain_method(method: Any) -> bool:
     signature = inspect.signature(method)
     _, *parameters = signature.parameters.values()
     return all(map(_is_plain, (signature.return_annotation, *(one.annotation for one in parameters))))
+
+
+def _needs_no_function(method: Any) -> bool:
+    """Whether any language has what it cannot do without."""
+    _, *parameters = inspect.signature(method).parameters.values()
+    needed = [one.annotation for one in parameters if one.default is inspect.Parameter.empty]
+    return all(map(_is_plain, needed))
 
 
 def _is_plain(kind: Any) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define, field
 
 from fencepost.checkers.verdict import Verdict
+from fencepost.kafka.asserting import Assertions
 from fencepost.kafka.hosted import FOR_GOOD_MS
 from fencepost.kafka.services import Services, until
 from fencepost.run.faults.kind import MICROSECONDS
@@ -47,7 +48,7 @@ Self = TypeVar("Self", bound="KafkaCluster")
 
 
 @define(eq=False, kw_only=True, repr=False)
-class KafkaCluster(ABC):
+class KafkaCluster(Assertions, ABC):
     """An embedded cluster that runs. Its methods may be called from any thread.
 
     A broker is named by its id, from 1. Times are milliseconds of the cluster's time, which follows the wall
@@ -455,103 +456,6 @@ class KafkaCluster(ABC):
     def groups(self) -> list[str]:
         """Consumer groups that the cluster knows."""
         return list(self._ask("groups"))
-
-    # ---- what a test asserts of its service: each ends the run, raises RunFailedError (an AssertionError) if
-    # it does not hold, and otherwise answers in a sentence what was exercised
-
-    def assert_no_loss(self, folder: Path | None = None) -> str:
-        """Every acknowledged record is in its log, and no reader skipped one; nor is one gone where Kafka's
-        guarantees end, as after a power loss of all replicas. folder: as of `assert_ok`. Returns what was
-        exercised. Raises RunFailedError."""
-        from fencepost.kafka import assertions
-
-        trace = self.end()
-        assertions.judged(trace, "assert_no_loss", assertions.LOSS, folder or self.folder)
-        topics = sorted({allowed.topic for allowed in trace.claims.loss})
-        found = assertions.lost_as_allowed(trace, [one for name in topics for one in self.records(name)])
-        return assertions.check(trace, "assert_no_loss", found, folder or self.folder)
-
-    def assert_order(
-        self, topic: str = "", *, key: bytes | str | None = None, folder: Path | None = None
-    ) -> str:
-        """Each partition has the records of each connection in the order in which they were sent first.
-
-        Parameters:
-          topic: only of this one; empty: of all.
-          key: only records with this key; None: all.
-          folder: as of `assert_ok`.
-        Returns: what was exercised.
-        Raises: RunFailedError.
-        """
-        from fencepost.kafka import assertions
-
-        trace = self.end()
-        wanted = key.encode() if isinstance(key, str) else key
-        assertions.judged(trace, "assert_order", assertions.ORDER, folder or self.folder)
-        found = assertions.out_of_order(trace, self._records(topic), wanted)
-        return assertions.check(trace, "assert_order", found, folder or self.folder)
-
-    def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> str:
-        """No record is in a log more often than a client sent it. A retry is the same sending. topic: only of
-        this one; empty: of all. Returns what was exercised. Raises RunFailedError."""
-        from fencepost.kafka import assertions
-
-        trace = self.end()
-        found = assertions.duplicates(trace, self._records(topic))
-        return assertions.check(trace, "assert_no_duplicates", found, folder or self.folder)
-
-    def assert_delivered(self, topic: str, *, folder: Path | None = None) -> str:
-        """Every acknowledged record of a topic reached some client. Returns what was exercised. Raises
-        RunFailedError."""
-        from fencepost.kafka import assertions
-
-        trace = self.end()
-        return assertions.check(
-            trace, "assert_delivered", assertions.not_delivered(trace, topic), folder or self.folder
-        )
-
-    def assert_processed_once(
-        self,
-        source: str,
-        sink: str,
-        *,
-        group: str = "",
-        key: "Callable[[KafkaRecord], bytes | None] | None" = None,
-        folder: Path | None = None,
-    ) -> str:
-        """For each record of source below the offset that the group has committed there is exactly one record
-        with its key in sink, and sink has none without one. Of transactions, those count that were committed.
-
-        Parameters:
-          group: the consumer group; empty: the only one that there is.
-          key: computes the key in sink from a record of source; None: it keeps its own.
-          folder: as of `assert_ok`.
-        Returns: what was exercised.
-        Raises: RunFailedError; PlanError if the group is not clear.
-        """
-        from fencepost.kafka import assertions
-
-        trace = self.end()
-        committed = self.committed(group or self._only_group())
-        inputs, results = (self.records(topic, isolation="read_committed") for topic in (source, sink))
-        found = assertions.not_processed_once(trace, inputs, results, committed, key or assertions.key_of)
-        return assertions.check(trace, "assert_processed_once", found, folder or self.folder)
-
-    def _only_group(self) -> str:
-        groups = self.groups()
-        if len(groups) != 1:
-            raise PlanError(
-                expected="one consumer group",
-                seen=", ".join(groups) or "none",
-                where="assert_processed_once",
-                hint="name it: group=...",
-            )
-        return groups[0]
-
-    def _records(self, topic: str) -> "list[KafkaRecord]":
-        """Of one topic, or of all that clients wrote to."""
-        topics = {row.topic for row in self.end().operations if row.topic and row.function == "append"}
-        return [record for name in ([topic] if topic else sorted(topics)) for record in self.records(name)]
 
     def save_trace(self, path: Path) -> None:
         """Write `trace()` as JSON lines, for `fencepost check`."""

@@ -378,8 +378,14 @@ class HostedRun(Run):
         if clients.repeated:
             reason = "a plain producer sent records again whose first attempt had no answer"
             claims = evolve(claims, duplicates=True, dense=False, reasons=(*claims.reasons, reason))
+        spoken = clients.spoken(max((event.time for event in trace.events), default=0))
         named = evolve(
-            trace, target=TARGET, claims=claims, unique_values=not clients.alike, concurrent_processes=True
+            trace,
+            target=TARGET,
+            claims=claims,
+            unique_values=not clients.alike,
+            concurrent_processes=True,
+            events=tuple(sorted((*trace.events, *spoken), key=lambda event: event.time)),
         )
         return evolve(named, digest=digest_of(named))
 

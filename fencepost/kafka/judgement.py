@@ -26,6 +26,7 @@ from fencepost.kafka.recording import FIRST_PROCESS
 from fencepost.proxy.faults import VERBS
 from fencepost.report.commands import check_traces
 from fencepost.report.explain import explain
+from fencepost.report.spoken import Spoken
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import write_traces
@@ -56,14 +57,14 @@ def assert_ok(trace: Trace, folder: Path | None) -> str:
 
 
 def failed(trace: Trace, text: str, verdict: Verdict, folder: Path | None) -> NoReturn:
-    """Raises RunFailedError with this text and what was exercised; trace, page and report are kept in the
-    folder."""
+    """Raises RunFailedError with this text, in which clients and records have their own names, and what was
+    exercised; trace, page and report are kept in the folder."""
     kept = ""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_traces(folder / TRACE, [trace])
         kept = f"kept in {folder}\n{page_next_to(folder / TRACE, Shown(trace=trace, verdicts=(verdict,)))}"
-    text = "\n".join(filter(None, (text, exercised(trace), kept)))
+    text = "\n".join(filter(None, (Spoken(trace)(text), exercised(trace), kept)))
     if folder is not None:
         write_whole(folder / REPORT, text + "\n")
     raise RunFailedError(text, verdict)

@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from fencepost.kafka.handle import KafkaCluster
 
 
-def keep_kafka(kafka: "KafkaCluster", folder: Path) -> str:
+ITSELF = "its own assertion or exception"
+"""What failed of a test that says no more."""
+
+
+def keep_kafka(kafka: "KafkaCluster", folder: Path, failure: str = "") -> str:
     """Keep the run so far, unless a judge has kept it already.
 
     Args:
         kafka: the cluster.
         folder: where to keep it.
+        failure: what the test says, in a line.
 
     Returns:
         A sentence that says where it is, or why there is nothing.
@@ -27,6 +32,6 @@ def keep_kafka(kafka: "KafkaCluster", folder: Path) -> str:
     if (folder / TRACE).exists():
         return ""
     try:
-        return keep_run(kafka.trace(), None, folder)
+        return keep_run(kafka.trace(), None, folder, failure or ITSELF)
     except FencepostError as error:
         return f"nothing was kept of the cluster: {error}"

@@ -27,7 +27,7 @@ from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, read_headers
-from fencepost.impl.log.values import contents_of, runs_in_batch
+from fencepost.impl.log.values import FOREIGN, contents_of, runs_in_batch
 from fencepost.impl.messages.broker_api import (
     LATEST,
     FetchedPartition,
@@ -41,6 +41,14 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.systems.gateway import Tap
+from fencepost.traces.events import Event
+from fencepost.traces.kafka_names.contents import (
+    LONGEST_TEXT,
+    Texts,
+    connection_opened,
+    record_texts,
+    text_of,
+)
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import (
     ACKS_NONE,
@@ -58,6 +66,11 @@ FIRST_OPERATION = 2_000_000
 """Op ids from here on are clients'; the run's own are below (run/simulated/run.py)."""
 MOST_LATEST = 10_000
 """Connections of which the last answer is kept: as many as a broker accepts (wire/limits.py)."""
+MOST_NAMES = MOST_LATEST
+"""Connections of which the name is kept."""
+MOST_TEXTS = 10_000
+"""Records of which the text is kept: with two texts of 80 bytes each they stay below 2 MB. The texts of
+those that a page shows are among them, unless a test sends more."""
 SEQUENCES = 1 << 31
 """After the largest sequence 0 comes again (KIP-98)."""
 
@@ -141,6 +154,10 @@ class ClientRecord(Tap):
     """Whether two records are the same in all that can be seen."""
     requests: int = 0
     """Produce requests so far."""
+    _names: dict[int, tuple[int, str]] = field(factory=dict)
+    """What connections call themselves, and since when, by connection."""
+    _texts: dict[int, Texts] = field(factory=dict)
+    """What records of foreign producers say, by value id."""
     _asked: dict[tuple[int, int], _Asked] = field(factory=dict)
     """By connection and correlation id."""
     _last: dict[tuple[Any, ...], Sent] = field(factory=dict)
@@ -201,8 +218,15 @@ class ClientRecord(Tap):
 
     # ---- what a fault of requests changes between a broker and its client
 
-    def begins(self, source: int) -> None:
-        """A request of this connection begins: what its client heard before stays heard."""
+    def begins(self, source: int, client: str = "") -> None:
+        """A request of this connection begins: what its client heard before stays heard.
+
+        Args:
+            source: the connection.
+            client: what its client calls itself.
+        """
+        if client and source not in self._names and len(self._names) < MOST_NAMES and not self._closed:
+            self._names[source] = (self.now(), client[:LONGEST_TEXT])
         self._latest.pop(source, None)
 
     def kept_back(self, broker: int, source: int, request: ProduceRequest) -> None:
@@ -255,6 +279,8 @@ class ClientRecord(Tap):
         now = self.now()
         for place, value in enumerate(contents.values):
             key = contents.key(place)
+            if value >= FOREIGN and value not in self._texts and len(self._texts) < MOST_TEXTS:
+                self._texts[value] = text_of(key), text_of(contents.starts.get(place))
             content: tuple[Any, ...] = (request.partition, key, value)
             identity = content
             if header.producer_id != NO_PRODUCER_ID:
@@ -409,6 +435,15 @@ class ClientRecord(Tap):
         )
 
     # ---- rows
+
+    def spoken(self, end: int) -> list[Event]:
+        """The events that say what clients call themselves and what their records say. end: the time of the
+        last event of the run."""
+        named = [
+            connection_opened(time, connection=source, process=_process(source), client=client)
+            for source, (time, client) in self._names.items()
+        ]
+        return [*named, *record_texts(end, self._texts)]
 
     def operations(self) -> list[Operation]:
         """The rows so far, with op ids in the order of their invocations; appends of one moment in the order

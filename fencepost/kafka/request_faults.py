@@ -53,7 +53,7 @@ class Heard:
             header: of the request.
             body: the request, decoded.
         """
-        self.clients.begins(source)
+        self.clients.begins(source, header.client_id or "")
         verdict = self.hook.on_request(source, header, body)
         if header.api_key == PRODUCE and not isinstance(verdict, Pass):
             self._kept_back(source, body, verdict)

@@ -31,11 +31,17 @@ class KafkaRecord:
     value: bytes | None
     value_id: int
     """What the trace calls it."""
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    """In their order; a name may be there several times."""
 
     def __str__(self) -> str:
-        key = "no key" if self.key is None else f"key {_text(self.key)}"
-        value = "a tombstone" if self.value is None else _text(self.value)
-        return f"{self.topic}-{self.partition} offset {self.offset}: {key}, {value}"
+        return f"{self.topic}-{self.partition} offset {self.offset}: {result_in_words(self.key, self.value)}"
+
+
+def result_in_words(key: bytes | None, value: bytes | None) -> str:
+    """A key and a value, each cut after 80 bytes."""
+    named = "no key" if key is None else f"key {_text(key)}"
+    return f"{named}, {'a tombstone' if value is None else _text(value)}"
 
 
 def _text(data: bytes) -> str:
@@ -70,6 +76,7 @@ def records_of(
                     key=record.key,
                     value=record.value,
                     value_id=value_of(record),
+                    headers=tuple((header.key, header.value) for header in record.headers),
                 )
 
 
@@ -91,16 +98,23 @@ def to_json(record: KafkaRecord) -> dict[str, Any]:
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
-        "key": None if record.key is None else b64encode(record.key).decode(),
-        "value": None if record.value is None else b64encode(record.value).decode(),
+        "key": _encoded(record.key),
+        "value": _encoded(record.value),
         "value_id": record.value_id,
+        "headers": [[name, _encoded(value)] for name, value in record.headers],
     }
 
 
 def from_json(fields: Mapping[str, Any]) -> KafkaRecord:
     """What `to_json` wrote."""
-    data = {
-        name: None if fields[name] is None else b64decode(fields[name], validate=True)
-        for name in ("key", "value")
-    }
-    return KafkaRecord(**{**fields, **data})
+    data = {name: _decoded(fields[name]) for name in ("key", "value")}
+    headers = tuple((name, _decoded(value)) for name, value in fields["headers"])
+    return KafkaRecord(**{**fields, **data, "headers": headers})
+
+
+def _encoded(data: bytes | None) -> str | None:
+    return None if data is None else b64encode(data).decode()
+
+
+def _decoded(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text, validate=True)

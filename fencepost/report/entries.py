@@ -172,6 +172,7 @@ def entries_of(
     entries = [
         _event_entry(position, event, marked=position in events, stuck=stuck)
         for position, event in enumerate(trace.events)
+        if event.name is not Name.RECORD_TEXTS
     ]
     for order, operation in enumerate(trace.operations, len(entries)):
         entries.extend(_operation_entries(operation, order, operation.op_id in operations))

@@ -85,6 +85,13 @@ def _fault(event: Event, verb: str) -> str:
     return printable(f"fault{number} {verb}: {event.cause}{target}{hosts}{reason}")
 
 
+def _connection(event: Event) -> str:
+    process = fault_detail(event).get("process")
+    if isinstance(process, int):
+        return f"client {process} connects"
+    return f"connection {printable(event.cause)}: {printable(event.detail, 200)}"
+
+
 def _partition_state(event: Event) -> str:
     leader = f"leader {event.leader}" if event.leader >= 0 else "no leader"
     return (
@@ -211,7 +218,8 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.ASKED: lambda e: f"is asked for {printable(e.cause)}: {printable(e.detail, 200)}",
     **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
     Name.REQUEST: lambda e: f"request {printable(e.cause)}: {printable(e.detail, 200)}",
-    Name.CONNECTION: lambda e: f"connection {printable(e.cause)}: {printable(e.detail, 200)}",
+    Name.RECORD_TEXTS: lambda e: f"texts of {len(e.values)} records",
+    Name.CONNECTION: _connection,
     Name.PHASE: lambda e: f"{printable(e.cause)} phase",
     Name.FAULT_BEGAN: lambda e: _fault(e, "begins"),
     Name.FAULT_ENDED: lambda e: _fault(e, "ends"),

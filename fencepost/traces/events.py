@@ -267,7 +267,10 @@ class Name(StrEnum):
     error, says}."""
     CONNECTION = "connection"
     """A client connected (cause: opened) or its connection ended (cause: closed). node: its broker; detail:
-    JSON {connection, client, reason}."""
+    JSON {connection, client, reason, process (of its operations)}."""
+    RECORD_TEXTS = "record_texts"
+    """What records say, for people. values: their value ids; detail: JSON, [key, value] of each, as texts
+    that may be cut, null for none. At the end of a trace."""
     # --- the run
     SETTINGS = "settings"
     """What a real cluster and its clients were configured with, as far as bounds follow from it. detail: JSON

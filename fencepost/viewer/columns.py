@@ -3,7 +3,7 @@
 Owns: the encodings that page/data.js reads. Must not know what is encoded.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -19,10 +19,12 @@ class Texts:
     """Each text once; the rest of the data names it by its number."""
 
     known: dict[str, int] = field(factory=dict)
+    # Gives the words in which a page says a text, such as names for numbers.
+    said: Callable[[str], str] = str
 
     def number(self, text: str) -> int:
         """The number of a text."""
-        return self.known.setdefault(text, len(self.known))
+        return self.known.setdefault(self.said(text), len(self.known))
 
     @property
     def all(self) -> list[str]:

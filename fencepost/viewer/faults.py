@@ -14,11 +14,13 @@ from fencepost.traces.trace import Trace
 
 @frozen(kw_only=True)
 class FaultBar:
-    """kind: of fault. nodes: the brokers hit; empty where it hits no broker. began, ended: positions of the
+    """kind: of fault. nodes: the brokers hit; empty where it hits no broker. broker: of the request that it
+    struck; -1 if it struck none. began, ended: positions of the
     events; ended is None if the trace ends first."""
 
     kind: str
     nodes: tuple[int, ...]
+    broker: int
     began: int
     ended: int | None
     words: str
@@ -42,6 +44,12 @@ def faults_of(trace: Trace) -> list[FaultBar]:
 
 
 def _bar(began: int, event: Event, ended: int | None) -> FaultBar:
+    broker = fault_detail(event).get("broker")
     return FaultBar(
-        kind=event.cause, nodes=fault_nodes(event), began=began, ended=ended, words=event_in_words(event)
+        kind=event.cause,
+        nodes=fault_nodes(event),
+        broker=broker if isinstance(broker, int) else -1,
+        began=began,
+        ended=ended,
+        words=event_in_words(event),
     )

@@ -1,7 +1,7 @@
 """The moments of a trace: protocol events, invocations and answers in one order. A step of the viewer's
 slider is one moment.
 
-Owns the order. Must not know what is drawn.
+Owns the order. Must not know what is drawn. What says only how people call records is no moment.
 
 Intervals are closed, so that of equal times an invocation comes first and an answer last; events keep the
 order of the trace.
@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from attrs import frozen
 
+from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
 
 
@@ -33,8 +34,8 @@ class Moment:
 
 @frozen(kw_only=True)
 class Moments:
-    """all: in order, a step each. event: the step of each event. invoke, answer: the steps of each operation,
-    -1 if it has none."""
+    """all: in order, a step each. event: the step of each event, -1 for texts of records. invoke, answer: the
+    steps of each operation, -1 if it has none."""
 
     all: tuple[Moment, ...]
     event: tuple[int, ...]
@@ -47,7 +48,11 @@ def moments_of(trace: Trace) -> Moments:
 
     Returns: the moments, and the position of each event and operation among them.
     """
-    found = [Moment(event.time, Kind.EVENT, index) for index, event in enumerate(trace.events)]
+    found = [
+        Moment(event.time, Kind.EVENT, index)
+        for index, event in enumerate(trace.events)
+        if event.name is not Name.RECORD_TEXTS
+    ]
     for index, operation in enumerate(trace.operations):
         found.append(Moment(operation.invoke_time, Kind.INVOKE, index))
         if operation.completion_time is not None:

@@ -15,14 +15,16 @@ from attrs import define, field, frozen
 from fencepost.checkers.verdict import Finding, Verdict
 from fencepost.report.entries import ROUTINE, TURNING_POINTS
 from fencepost.report.event_words import answer_in_words, event_in_words, partition_name, printable
+from fencepost.report.spoken import Spoken
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 from fencepost.viewer.client_knowledge import ClientLogs, Groups, Known
 from fencepost.viewer.cluster_tracks import Cluster
-from fencepost.viewer.columns import Texts, columns, exact, values_as_run, visible
+from fencepost.viewer.columns import Texts, columns, values_as_run, visible
 from fencepost.viewer.faults import faults_of
+from fencepost.viewer.finding_rows import FindingRows
 from fencepost.viewer.messages import Message, messages_of
 from fencepost.viewer.moments import Kind, Moments, moments_of
 from fencepost.viewer.operations import OperationRows, asked_in_words
@@ -34,6 +36,8 @@ from fencepost.viewer.windows import windows
 MOST_BYTES = 2_000_000
 """Size of one view's JSON. A browser reads it in about 20 ms, and the page is small enough for a mail."""
 MOST_FINDINGS = 20
+LONGEST_FAILURE = 600
+"""Characters of what a test says."""
 MOST_PARTITIONS = 200
 """Partitions of a page, those of the findings first."""
 ZOOKEEPER_FACTS = frozenset(
@@ -61,6 +65,8 @@ class Shown:
     name: str = ""
     # The command that shows it again, "" if there is none.
     replay: str = ""
+    # Of a test that failed by itself, in a line: what it says. "": the trace is of no such test.
+    failure: str = ""
     # The picture of viewer/sequential.py.
     sequential: Mapping[str, Any] | None = None
 
@@ -97,6 +103,7 @@ def partitions_of(trace: Trace, findings: Sequence[Finding]) -> tuple[Partition,
         seen.update((spot.topic, spot.partition) for spot in operation.positions)
         seen.update((record.topic, record.partition) for record in operation.records)
     convicted = {(finding.topic, finding.partition) for finding in findings}
+    convicted.update(place[:2] for finding in findings for place in finding.places)
     ranked = sorted(seen, key=lambda key: (key not in convicted, key[0].startswith("__"), key))
     return tuple(sorted(ranked[:MOST_PARTITIONS], key=lambda key: (key[0].startswith("__"), key)))
 
@@ -120,6 +127,7 @@ class _Whole:
     # Lanes from the top, and the position of each by name.
     lanes: list[dict[str, str]] = field(init=False)
     lane_numbers: dict[str, int] = field(init=False)
+    spoken: Spoken = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.trace = trace = self.shown.trace
@@ -145,7 +153,10 @@ class _Whole:
         processes = sorted({operation.process for operation in trace.operations})
         self.lanes = [{"id": "zk", "kind": "zookeeper", "label": "ZooKeeper"}] if trace.events else []
         self.lanes += [{"id": f"b{node}", "kind": "broker", "label": f"broker {node}"} for node in brokers]
-        self.lanes += [{"id": f"c{one}", "kind": "client", "label": f"client {one}"} for one in processes]
+        self.spoken = Spoken(trace)
+        self.lanes += [
+            {"id": f"c{one}", "kind": "client", "label": self.spoken.client(one)} for one in processes
+        ]
         self.lane_numbers = {lane["id"]: number for number, lane in enumerate(self.lanes)}
         self.transactions = TransactionRows(
             transactions=transactions,
@@ -155,15 +166,15 @@ class _Whole:
         )
 
     def targets(self) -> list[int]:
-        """The steps that convict, of the first finding, ascending."""
+        """The steps that convict, of the first finding, ascending; of a test that failed by itself, the last
+        thing that a client heard before."""
         if not self.shown.findings:
-            return []
-        finding = self._finding(self.shown.findings[0], Window(0, len(self.moments.all)), Texts())
-        return sorted(finding["steps"])
+            return [max(self.moments.answer, default=0)] if self.shown.failure else []
+        return self._findings.steps(self.shown.findings[0], Window(0, len(self.moments.all)))
 
     def within(self, window: Window) -> dict[str, Any]:
         """The data of a window."""
-        texts = Texts()
+        texts = Texts(said=self.spoken)
         trace, shown = self.trace, self.shown
         times = [moment.time for moment in self.moments.all]
         origin = min(times, default=0)
@@ -176,6 +187,8 @@ class _Whole:
         view = {
             "name": shown.name,
             "replay": shown.replay,
+            "failure": printable(shown.failure, LONGEST_FAILURE),
+            "opens": [window.inside(step) for step in self.targets() if window.holds(step)][-1:],
             "trace": self._trace_facts(),
             "window": {"first": window.first, "end": window.end, "total": len(times)},
             "span": [0, max(times, default=0) - origin],
@@ -191,19 +204,36 @@ class _Whole:
             "transactions": self.transactions.within(window, numbers),
             "messages": self._messages(window, texts, numbers),
             "faults": self._faults(window, texts, origin),
-            "findings": [self._finding(finding, window, texts) for finding in shown.findings[:MOST_FINDINGS]],
+            "findings": [self._findings.row(finding, window) for finding in shown.findings[:MOST_FINDINGS]],
             "more_findings": max(0, len(shown.findings) - MOST_FINDINGS),
             "verdicts": [
                 {"check": one.check, "decision": one.decision.value, "reason": printable(one.says, 300)}
                 for one in shown.verdicts
             ],
             "sequential": shown.sequential,
+            "contents": self._contents(window, kept),
         }
         view["texts"] = texts.all
         found: dict[str, Any] = visible(view)
         return found
 
     # ---- parts
+
+    @property
+    def _findings(self) -> FindingRows:
+        return FindingRows(trace=self.trace, moments=self.moments, partitions=self.partitions)
+
+    def _contents(self, window: Window, kept: list[int]) -> dict[str, str]:
+        """What the records of a window say, by value id."""
+        contents = self.spoken.contents
+        if not contents:
+            return {}
+        named = {record.value for index in kept for record in self.trace.operations[index].records}
+        for log in self.logs.logs.values():
+            for block in log.blocks:
+                if block.born < window.end and (block.died is None or block.died >= window.first):
+                    named.update(block.values)
+        return {str(value): contents[value] for value in sorted(named & contents.keys())}
 
     def _trace_facts(self) -> dict[str, Any]:
         trace = self.trace
@@ -374,6 +404,7 @@ class _Whole:
                     {
                         "kind": printable(bar.kind, 60),
                         "nodes": list(bar.nodes),
+                        "broker": bar.broker,
                         "began": window.inside(began),
                         "ended": -2 if ended is None else window.inside(ended),
                         "from": self.moments.all[began].time - origin,
@@ -382,36 +413,6 @@ class _Whole:
                     }
                 )
         return found
-
-    def _finding(self, finding: Finding, window: Window, texts: Texts) -> dict[str, Any]:
-        """A finding, and the steps that convict: of its events, and of the answers (the invocations, where
-        there is none) of its operations."""
-        places = {operation.op_id: index for index, operation in enumerate(self.trace.operations)}
-        indices = [places[op_id] for op_id in finding.operations if op_id in places]
-        events = [
-            self.moments.event[position]
-            for position in finding.events
-            if 0 <= position < len(self.trace.events)
-        ]
-        answers = [
-            answer if (answer := self.moments.answer[index]) >= 0 else self.moments.invoke[index]
-            for index in indices
-        ]
-        anomaly = BY_NAME[finding.anomaly]
-        topic = finding.topic
-        number = -1 if topic is None else self.partitions.get((topic, finding.partition), -1)
-        return {
-            "anomaly": finding.anomaly,
-            "check": printable(finding.check, 40),
-            "definition": anomaly.definition,
-            "breaks": anomaly.breaks,
-            "expected": printable(finding.expected, 600),
-            "seen": printable(finding.seen, 600),
-            "partition": number,
-            "offset": finding.offset,
-            "operations": [exact(self.trace.operations[index].op_id) for index in indices],
-            "steps": sorted({window.inside(step) for step in [*events, *answers] if window.holds(step)}),
-        }
 
 
 def _runs(known: Any) -> Iterator[list[Known]]:

@@ -10,6 +10,7 @@ import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
 from fencepost.checkers.verdict import Decision
 from fencepost.kafka.assertions import LOSS, judged, not_processed_once, out_of_order
+from fencepost.kafka.problems import check
 from fencepost.kafka.topic_records import KafkaRecord, from_json, to_json
 from fencepost.traces.operations import Function, Outcome, Record, make_operation
 from fencepost.traces.trace import Trace
@@ -186,3 +187,43 @@ def test_order_counts_what_a_fault_keeps_from_the_broker(idempotent):
         assert kept or not idempotent
         with nullcontext() if kept else pytest.raises(RunFailedError, match="is after it in the log"):
             kafka.assert_order("t", key="k")
+
+
+def test_two_equal_results_are_two_operations_of_the_certificate():
+    """Rule: a certificate cites the write of each record that it names, found by its offset: two results that
+    are alike are two operations, and both are marked in the timeline, which folds neither."""
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        for topic in ("orders", "invoices", "noise"):
+            kafka.create_topic(topic)
+        with producer(kafka) as client:
+            client.send("orders", key=b"a", value=b"one").get(60)
+            for _ in range(2):
+                client.send("invoices", key=b"a", value=b"paid").get(60)
+                produce(client, range(100), "noise")
+        committed = {("orders", 0): 1}
+        trace = kafka.end()
+        orders, invoices = kafka.records("orders"), kafka.records("invoices")
+        (problem,) = not_processed_once(trace, orders, invoices, committed, lambda one: one.key)
+        assert [(row.topic, row.offset) for row in trace.operations if row.op_id in problem.operations] == [
+            ("orders", 0),
+            ("invoices", 0),
+            ("invoices", 1),
+        ]
+        with pytest.raises(RunFailedError) as caught:
+            check(trace, "assert_processed_once", "each has one result", [problem], None)
+        assert "append “a: paid” to invoices-0" in str(caught.value)
+        assert "kafka-python" in str(caught.value), "a client has its own name"
+        for op in problem.operations:
+            assert any(
+                line.startswith(">>>") and f"op {op}:" in line for line in str(caught.value).splitlines()
+            )
+
+
+def test_a_result_without_an_input_is_cited():
+    """Rule: a problem names its record and the operation that wrote it, whatever the problem is."""
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        kafka.create_topic("invoices")
+        with producer(kafka) as client:
+            client.send("invoices", key=b"z", value=b"paid").get(60)
+        (problem,) = not_processed_once(kafka.end(), [], kafka.records("invoices"), {}, lambda one: one.key)
+        assert len(problem.operations) == 1 and problem.records == tuple(kafka.records("invoices"))

@@ -358,7 +358,8 @@ def test_a_full_record_is_a_whole_run_up_to_there(caplog):
         assert kafka.status()["full_at_ms"] is not None
         trace = kafka.end()
         assert kafka.verdict().decision is Decision.OK, kafka.verdict()
-    assert len(trace.events) == 60
+    names = (Name.CONNECTION, Name.RECORD_TEXTS)  # are for people, and no protocol events
+    assert sum(event.name not in names for event in trace.events) == 60
     assert "60 events" in caplog.text
 
 

@@ -5,9 +5,14 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
+
 import fencepost.kafka
+from fencepost.campaign.failure import RunFailedError
 from fencepost.kafka import KafkaCluster
+from fencepost.kafka.asserting import Assertions
 from fencepost.run.faults.table import EMBEDDED_FAULTS, FAULTS
+from tests.kafka.clients import producer
 
 TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "embedded.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
@@ -27,7 +32,7 @@ def test_every_call_is_documented():
     documented = dict(re.findall(r"`(\w+)\(([^`]*)\)`", TEXT))
     public = {
         name: method
-        for name, method in vars(KafkaCluster).items()
+        for name, method in {**vars(Assertions), **vars(KafkaCluster)}.items()
         if inspect.isfunction(method) and not name.startswith("_")
     }
     for name, method in public.items():
@@ -35,7 +40,8 @@ def test_every_call_is_documented():
         for parameter in list(inspect.signature(method).parameters.values())[1:]:
             default = parameter.default
             text = "" if default is inspect.Parameter.empty else f"={default!r}"
-            shown.append(parameter.name + text)
+            star = "*" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else ""
+            shown.append(star + parameter.name + text)
         words = documented[name].replace("_000", "000").replace('"', "'")
         assert words == ", ".join(shown).replace("=60.0", "=60"), name
 
@@ -52,3 +58,28 @@ def test_every_parameter_and_fault_is_documented():
     assert {name: value.replace("_", "") for name, value in rows.items()} == expected
     for kind in EMBEDDED_FAULTS.keys() - FAULTS.keys():
         assert f"`{kind}`" in TEXT
+
+
+def test_the_assertions_of_ones_own_run_as_they_stand():
+    """Rule: whoever types them has assertions that hold of a right service, and fail with the words of the
+    page when an invoice is missing."""
+    example = next(one for one in EXAMPLES if "assert_output" in one)
+    outputs = re.findall(r"```text\n(.*?)```", TEXT, flags=re.S)
+    shown = next(one for one in outputs if "assert_output" in one)
+    for missing in (None, 3):
+        with fencepost.kafka.cluster(brokers=1) as kafka:
+            for topic in ("orders", "invoices"):
+                kafka.create_topic(topic)
+            with producer(kafka) as client:
+                for number in range(5):
+                    client.send("orders", key=b"%d" % number, value=b"order %d" % number).get(60)
+                    if number != missing:
+                        key, value = b"%d" % number, b"invoice for order %d" % number
+                        client.send("invoices", key=key, value=value).get(60)
+            code = compile(example, "docs/how-to/embedded.md", "exec")
+            if missing is None:
+                exec(code, {"kafka": kafka})
+                continue
+            with pytest.raises(RunFailedError) as caught:
+                exec(code, {"kafka": kafka})
+            assert str(caught.value).startswith(shown)

@@ -88,7 +88,9 @@ def test_mistake(fencepost_kafka):
         (folder,) = pytester.path.glob(f".fencepost/*{name}*")
         assert {path.name for path in folder.iterdir()} == {"trace.jsonl", "trace.html", *others}
         assert told.count(f"watch it: {folder / 'trace.html'} ") == 1
-        assert '"views"' in (folder / "trace.html").read_text()
+        page = (folder / "trace.html").read_text()
+        assert '"views"' in page
+        assert bool(re.search('"failure":"(assert|AssertionError)', page)) == (name == "own")
     assert f"kept in {next(pytester.path.glob('.fencepost/*planted*'))}" in told
 
 

@@ -22,8 +22,9 @@ from fencepost.impl.messages.broker_api import (
     ProduceResponse,
     TopicPartition,
 )
-from fencepost.kafka.judgement import verdict_of
+from fencepost.kafka.judgement import of_clients, verdict_of
 from fencepost.kafka.recording import FIRST_PROCESS, ClientRecord
+from fencepost.traces.kafka_names.contents import clients_of, texts_of
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Outcome
 from tests.kafka.clients import produce, producer
@@ -279,3 +280,25 @@ def test_a_run_is_held_to_what_its_clients_heard():
     )
     verdict = verdict_of(tampered, ("log",))
     assert verdict.decision is Decision.ILLEGAL and verdict.findings[0].offset == 3
+
+
+def test_a_trace_says_what_clients_and_records_are_called():
+    """Rule: for people, a trace has the client id of each connection that sends or reads, and the texts of
+    keys and values, cut and as they came; records that are numbers need none, and no judge asks for them."""
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        kafka.create_topic("t")
+        with producer(kafka, client_id="shop") as client:
+            client.send("t", key=b"k", value=b"<b>an order</b>").get(60)
+            client.send("t", key=b"\xff", value=b"x" * 200).get(60)
+            client.send("t", key=b"gone", value=None).get(60)
+            client.send("t", value=b"7").get(60)
+        trace = kafka.end()
+        assert sorted(texts_of(trace.events).values(), key=repr) == [
+            ("\\xff", "x" * 80 + "..."),
+            ("gone", None),
+            ("k", "<b>an order</b>"),
+        ]
+        named = clients_of(trace.events)
+        assert {named[row.process] for row in of_clients(trace)} == {"shop"}
+        assert [event.time for event in trace.events] == sorted(event.time for event in trace.events)
+        assert kafka.verdict().decision is Decision.OK

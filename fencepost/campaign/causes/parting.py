@@ -26,7 +26,7 @@ from fencepost.traces.operations import Operation
 
 NO_STEP = (
     *(Name.PHASE, Name.MARK, Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.LIVENESS_FAILED),
-    Name.ASKED,
+    *(Name.ASKED, Name.RECORD_TEXTS),
 )
 """The run's own notes: they are no step of the protocol."""
 FAULTS = (Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED)

@@ -6,7 +6,7 @@ value, from FOREIGN on; equal records have the same number. Records that brokers
 records, committed offsets) have none: NO_VALUE.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -36,6 +36,9 @@ request has this size by default (max.request.size)."""
 MOST_KNOWN = 16 * 1024
 """The most records of such a batch, since a compressed one may have many more: together their numbers stay
 below 32 MiB."""
+STARTS = 81
+"""Bytes of a foreign value that are remembered: what a report shows of it, and one more, which says that
+there is more."""
 MAX_DIGITS = 19
 """Digits of a 64-bit number. A longer value is not a value id."""
 VALUE_ID = "value-id"
@@ -93,6 +96,8 @@ class Contents:
     keys: tuple[bytes | None, ...]
     # Indices of records without a value.
     tombstones: frozenset[int]
+    # How the values of foreign producers' records begin, by index: with at most STARTS bytes.
+    starts: Mapping[int, bytes]
 
     def key(self, place: int) -> bytes | None:
         """The key of one record."""
@@ -129,13 +134,17 @@ def _contents(records: Iterator[Record]) -> Contents:
     values: list[int] = []
     keys: list[bytes | None] = []
     tombstones = []
+    starts: dict[int, bytes] = {}
     for record in records:
+        value = value_of(record)
         if record.value is None:
             tombstones.append(len(values))
-        values.append(value_of(record))
+        elif value >= FOREIGN:
+            starts[len(values)] = record.value[:STARTS]
+        values.append(value)
         keys.append(record.key)
     keyed = any(key is not None for key in keys)
-    return Contents(tuple(values), tuple(keys) if keyed else (), frozenset(tombstones))
+    return Contents(tuple(values), tuple(keys) if keyed else (), frozenset(tombstones), starts)
 
 
 _known_under_checksum = lru_cache(maxsize=KNOWN_BATCHES)(_decoded)

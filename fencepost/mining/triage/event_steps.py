@@ -50,8 +50,8 @@ PLACES = r'(?s)^\{.*"at":\["[^"]* ([^" ]+)"(?:,"[^"]* ([^" ]+)")?(?:,"[^"]* ([^"
 too): two bugs may fail one assertion."""
 DOCUMENT = r"(?s)^\{.*$"
 """Any other JSON: how a cluster looked when a wait was given up is no part of the step's words."""
-RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.ASKED)
-"""Rows that are no step of the protocol: final dumps, and what a proxy saw."""
+RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.RECORD_TEXTS, Name.ASKED)
+"""Rows that are no step of the protocol: final dumps, what a proxy saw, and names for people."""
 REPLICA = (
     *(Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED, Name.HIGH_WATERMARK),
     *(Name.ISR_PROPOSED, Name.ISR_UPDATED, Name.ISR_REFUSED, Name.LOG_START, Name.FETCH_REFUSED),

@@ -55,7 +55,7 @@ def events_of(struck: Struck, hit: int) -> tuple[Event, Event]:
     one = len(struck.partitions) == 1
     number = FIRST_NUMBER + hit
     target = f"{struck.api} of {struck.client or 'a client without id'} at broker {struck.broker}"
-    detail = {"fault": number, "target": target, "says": str(struck.fault)}
+    detail = {"fault": number, "target": target, "says": str(struck.fault), "broker": struck.broker}
     if not one and struck.partitions:
         detail["partitions"] = ", ".join(str(key) for key in struck.partitions[:8])
     if struck.group:

@@ -15,7 +15,12 @@ from fencepost.traces.anomalies.control_anomalies import CONTROL
 from fencepost.traces.anomalies.liveness_anomalies import LIVENESS
 from fencepost.traces.anomalies.log_anomalies import LOGS
 
-__all__ = ["ANOMALIES", "BY_NAME", "Anomaly", "first_by_rank"]
+__all__ = ["ANOMALIES", "ASSERTION_FAILED", "BY_NAME", "ONES_OWN", "Anomaly", "first_by_rank"]
+
+ASSERTION_FAILED = "assertion_failed"
+"""The anomaly of every assertion of a test on a service; the check of the finding is the assertion's name."""
+ONES_OWN = "assert_that"
+"""The assertion that only its description tells from others."""
 
 ANOMALIES: tuple[Anomaly, ...] = tuple(
     sorted((*CLUSTER, *CONTROL, *LIVENESS, *LOGS, *CLIENTS), key=lambda anomaly: (anomaly.rank, anomaly.name))

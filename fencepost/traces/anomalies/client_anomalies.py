@@ -273,6 +273,12 @@ CLIENTS: tuple[Anomaly, ...] = (
         "commit before processing",
     ),
     Anomaly(
+        name="assertion_failed",
+        rank=80,
+        breaks="the test's assertion",
+        definition="a service did not do what its test asserts of it; no promise of Kafka is broken by that",
+    ),
+    Anomaly(
         name="int_send_skip",
         rank=90,
         breaks="IDEMP",

@@ -114,7 +114,7 @@ function start() {
   measureIn(Math.max(...state.views.map((one) => one.span[1])));
   const view = state.views[0], finding = view.findings[0];
   if (finding && finding.partition >= 0) state.partition = finding.partition;
-  state.step = finding && finding.steps.length ? finding.steps[finding.steps.length - 1] : 0;
+  state.step = view.opens.length ? view.opens[0] : 0;
   document.body.prepend(patterns());
   makeBar(element("bar"));
   makeLogs(element("logs"));

@@ -31,6 +31,13 @@ export function runValue(run, index) {
   return String(Array.isArray(run[0]) ? run[0][index] : run[0] + index);
 }
 
+/** What a record with this value says, cut to a length; the value itself, its last digits where it is cut, if that is not known. */
+export function contentOf(view, value, most = Infinity) {
+  const said = view.contents[value];
+  if (said === undefined) return value.length <= most ? value : `…${value.slice(-(most - 1))}`;
+  return said.length <= most ? said : `${said.slice(0, most - 1)}…`;
+}
+
 /** Rows out of columns. */
 function rowsOf(columns) {
   const names = Object.keys(columns);

@@ -1,10 +1,12 @@
 // The chosen thing in full, and the finding. Owns: their words. Must not know where the thing is drawn.
 
-import { NEVER, factAt, fateAt, operationAt, replicasOf, runLength, runValue, textOf, transactionOf, valueAt, writerOf } from "./data.js";
+import { NEVER, contentOf, factAt, fateAt, operationAt, replicasOf, runLength, runValue, textOf, transactionOf, valueAt, writerOf } from "./data.js";
 import { FATES, GONE, MESSAGES, OUTCOMES, duration, roleOf, moment } from "./marks.js";
 import { html, replace } from "./dom.js";
 import { current, goTo, state, stepIn, update } from "./state.js";
 import { momentInWords } from "./bar.js";
+
+const FEW_STRIKES = 6, MOST_STRIKES = 60; // so many stand open; so many are listed, the others are in the diagram
 
 /** Draw the head of the page: what was found. */
 export function drawHead(root) {
@@ -14,13 +16,15 @@ export function drawHead(root) {
   }, one.name || `run ${index + 1}`))) : null;
   const facts = [trace.target, trace.profile && `profile ${trace.profile}`, `trace ${trace.id}`, `${trace.operations} operations`, `${trace.events} events`].filter(Boolean).join(" · ");
   replace(root, names,
-    finding ? html("h1", { class: "found" }, finding.anomaly.replaceAll("_", " ")) : html("h1", null, view.verdicts.length ? "Nothing found" : "A run"),
+    finding ? html("h1", { class: "found" }, finding.title) : view.failure ? html("h1", { class: "found" }, "The test failed") : html("h1", null, view.verdicts.length ? "Nothing found" : "A run"),
     html("p", { class: "dim small" }, facts),
+    view.failure && !finding ? html("p", { class: "definition" }, `${view.failure}. No judge found anything: the page opens at the last thing that a client heard.`) : null,
     finding ? html("p", { class: "definition" }, `${finding.definition} (breaks ${finding.breaks})`) : null,
     finding ? html("dl", { class: "finding" }, html("dt", null, "expected"), html("dd", null, finding.expected), html("dt", null, "seen"), html("dd", null, finding.seen)) : null,
     finding ? proof(view, finding) : null,
+    strikes(view),
     others(view), undecided(view), windowNote(view));
-  document.title = `${finding ? finding.anomaly : "run"} · trace ${trace.id} · Fencepost`;
+  document.title = `${finding ? finding.title : "run"} · trace ${trace.id} · Fencepost`;
 }
 
 /** Open another run at the same moment. */
@@ -40,11 +44,21 @@ function proof(view, finding) {
   return steps.length ? html("ol", { class: "proof", "aria-label": "What convicts" }, steps) : null;
 }
 
+/** What was broken on purpose, in the head: a person looks there for the cause. */
+function strikes(view) {
+  if (!(view.findings.length || view.failure) || !view.faults.length) return null;
+  const more = view.faults.length - MOST_STRIKES;
+  return html("details", { class: "strikes", open: view.faults.length <= FEW_STRIKES }, html("summary", null, `What was broken (${view.faults.length})`), html("ol", { class: "proof", "aria-label": "What was broken" }, view.faults.slice(0, MOST_STRIKES).map((fault, index) => {
+    const step = Math.min(Math.max(0, fault.began), view.count - 1);
+    return html("li", null, html("button", { type: "button", class: "jump", onclick: () => goTo(step, { selection: { kind: "fault", index } }) }, html("span", { class: "when" }, `⚡ ${moment(view.time[step])} `), textOf(view, fault.text)));
+  }), more > 0 ? html("li", { class: "dim" }, `and ${more} more`) : null));
+}
+
 function others(view) {
   const rest = view.findings.slice(1);
   if (!rest.length) return null;
   return html("details", { class: "others" }, html("summary", null, `${rest.length + view.more_findings} more of this run`), html("ul", null, rest.map((finding) => html("li", null,
-    html("b", null, finding.anomaly.replaceAll("_", " ")), ` (${finding.check}): ${finding.seen} `,
+    html("b", null, finding.title), ` (${finding.check}): ${finding.seen} `,
     finding.steps.slice(0, 4).map((step) => html("button", { type: "button", class: "small", onclick: () => goTo(step, { selection: { kind: "moment", step }, ...(finding.partition >= 0 ? { partition: finding.partition } : {}) }) }, `${moment(view.time[step])}`))))));
 }
 
@@ -87,9 +101,9 @@ function stepButton(view, step, label) {
   return html("button", { type: "button", class: "small", onclick: () => goTo(step) }, label || `${moment(view.time[step])}`);
 }
 
-function values(run) {
+function values(view, run) {
   const found = [];
-  for (let i = 0; i < Math.min(runLength(run), 40); i++) found.push(runValue(run, i));
+  for (let i = 0; i < Math.min(runLength(run), 40); i++) found.push(contentOf(view, runValue(run, i)));
   return found.join(", ") + (runLength(run) > 40 ? ` and ${runLength(run) - 40} more` : "");
 }
 
@@ -103,7 +117,7 @@ function tellOperation(view, { index }) {
     ["client", view.lanes[one.lane].label], ["asked", textOf(view, one.request)], ["answer", textOf(view, one.answer)], ["outcome", OUTCOMES[one.outcome]],
     ["invoked", stepButton(view, one.invoked, `${moment(one.invoke)}`)],
     ["answered", one.complete < 0 ? "never" : [stepButton(view, one.answered, `${moment(one.complete)}`), ` after ${duration(one.complete - one.invoke)}`]],
-    ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["records", values(one.writes)],
+    ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["records", values(view, one.writes)],
     ["read", one.reads.map(([partition, first, end]) => `${view.partitions[partition]} ${first}${end - 1 > first ? ` to ${end - 1}` : ""}`).slice(0, 12).join(", ")],
     ["producer", extras.producer ? `id ${extras.producer[0]}, epoch ${extras.producer[1]}, sequence ${extras.producer[2]}` : ""],
     ...transactionOfOperation(view, index),
@@ -131,12 +145,12 @@ function tellRecord(view, { partition, offset }) {
   const rows = replicasOf(view, partition).flatMap((replica) => replica.blocks.filter((block) => block.base <= offset && offset < block.base + runLength(block.values)).map((block) => {
     const value = block.epoch < 0 ? "unknown" : runValue(block.values, offset - block.base), writer = writerOf(view, partition, value);
     const here = block.born <= state.step && (block.died < 0 || state.step < block.died);
-    return html("tr", { class: here ? "here" : "dim" }, html("td", null, replica.broker), html("td", null, value), html("td", null, block.epoch < 0 ? "?" : block.epoch), html("td", null, stepButton(view, block.born)),
+    return html("tr", { class: here ? "here" : "dim" }, html("td", null, replica.broker), html("td", null, contentOf(view, value)), html("td", null, block.epoch < 0 ? "?" : block.epoch), html("td", null, stepButton(view, block.born)),
       html("td", null, block.died < 0 ? "stays" : [`${GONE[block.gone]} `, stepButton(view, block.died)]), html("td", null, writer === undefined ? "" : operationButton(view, writer)));
   }));
   const one = view.clients.find((entry) => entry.partition === partition);
   const seen = one ? one.known.filter((row) => row.base <= offset && offset < row.base + runLength(row.values)).slice(0, 12).map((row) => html("li", null,
-    `${row.acknowledged ? "acknowledged" : "read"} as ${runValue(row.values, offset - row.base)} `, row.operation >= 0 ? operationButton(view, row.operation) : "", row.step >= 0 ? stepButton(view, row.step) : "")) : [];
+    `${row.acknowledged ? "acknowledged" : "read"} as ${contentOf(view, runValue(row.values, offset - row.base))} `, row.operation >= 0 ? operationButton(view, row.operation) : "", row.step >= 0 ? stepButton(view, row.step) : "")) : [];
   const owners = new Set(replicasOf(view, partition).flatMap((replica) => replica.blocks).concat(one ? one.known : []).filter((row) => row.base <= offset && offset < row.base + runLength(row.values))
     .map((row) => transactionOf(view, partition, runValue(row.values, offset - row.base))).filter(Boolean));
   return [html("h3", null, `${view.partitions[partition]}, offset ${offset}`),

@@ -1,6 +1,6 @@
 // The replicas' logs of a partition at a moment: rows of blocks by offset. Owns: the geometry of logs. Must not know time.
 
-import { blocksAt, clientFactAt, factAt, fateAt, ghostsAt, knownAt, replicasOf, runLength, runValue, transactionOf, valueAt, writerOf } from "./data.js";
+import { blocksAt, clientFactAt, contentOf, factAt, fateAt, ghostsAt, knownAt, replicasOf, runLength, runValue, transactionOf, valueAt, writerOf } from "./data.js";
 import { GONE, epochClass, epochPattern, ids, moment, roleOf } from "./marks.js";
 import { button, html, replace, svg, widthOf, words } from "./dom.js";
 import { current, matched, related, state, stepIn, update } from "./state.js";
@@ -42,6 +42,15 @@ function disputed(view, partition) {
   return finding && finding.partition === partition && finding.offset >= 0 ? finding.offset : null;
 }
 
+/** The offsets of a partition that the finding is about. */
+function concerned(view, partition) {
+  const finding = view.findings[0];
+  if (!finding) return [];
+  const offsets = new Set(finding.records.filter(([number]) => number === partition).map(([, offset]) => offset));
+  if (finding.partition === partition && finding.offset >= 0) offsets.add(finding.offset);
+  return [...offsets];
+}
+
 function toDisputed() {
   const finding = current().findings[0];
   if (finding && finding.offset >= 0) update({ partition: finding.partition, logs: { offset: finding.offset, follow: false } });
@@ -69,10 +78,16 @@ function endOf(view, partition, step) {
   return end;
 }
 
+/** The width of a record: texts need more room than numbers. */
+function cellOf(view, narrow) {
+  const texts = Object.keys(view.contents).length > 0;
+  return narrow ? (texts ? 92 : 34) : texts ? 132 : 48;
+}
+
 /** The first offset that is drawn: around the disputed one as soon as the logs come near it, if that is followed; otherwise the end. */
 function firstOf(view, partition, step, shape) {
-  const end = endOf(view, partition, step), wanted = disputed(view, partition);
-  const near = state.logs.follow && wanted !== null && end >= wanted - shape.count * 0.4;
+  const end = endOf(view, partition, step), known = disputed(view, partition), wanted = known === null ? Math.max(-1, ...concerned(view, partition)) : known;
+  const near = state.logs.follow && wanted >= 0 && end >= wanted - shape.count * 0.4;
   return Math.max(0, near ? wanted - Math.floor(shape.count / 2) : end - shape.count + 2);
 }
 
@@ -86,7 +101,7 @@ export function drawLogs() {
   if (!button_.hidden) button_.textContent = `◆ ${finding.offset}`;
   const width = widthOf(parts.pictures, 280);
   const narrow = width < 560;
-  const shape = { width, label: narrow ? 88 : 150, cell: narrow ? 34 : 48 };
+  const shape = { width, label: narrow ? 88 : 150, cell: cellOf(view, narrow) };
   shape.count = Math.max(4, Math.floor((width - shape.label - 18) / shape.cell));
   shape.first = state.logs.offset !== null ? Math.max(0, state.logs.offset - Math.floor(shape.count / 2)) : firstOf(view, state.partition, state.step, shape);
   parts.middle = shape.first + Math.floor(shape.count / 2);
@@ -121,7 +136,7 @@ function drawTabs(view) {
   replace(parts.tabs, view.partitions.map((name, index) => html("button", {
     type: "button", role: "tab", "aria-selected": String(index === state.partition),
     onclick: () => update({ partition: index, logs: { offset: null, follow: true } }),
-  }, name, view.findings[0] && view.findings[0].partition === index ? html("span", { class: "convictmark", title: "the finding is about it" }, " ◆") : null)));
+  }, name, concerned(view, index).length || (view.findings[0] && view.findings[0].partition === index) ? html("span", { class: "convictmark", title: "the finding is about it" }, " ◆") : null)));
 }
 
 /** One partition of one view. */
@@ -136,7 +151,8 @@ function picture(view, partition, step, shape, active) {
   const marked = active ? related() : { offsets: [], brokers: new Set() };
   const wanted = matched(current(), view) ? disputed(view, partition) : disputed(current(), state.partition);
   shape.twins = wanted === null ? new Map() : valuesAt(view, replicas, known, wanted);
-  const shapes = [grid(shape, height, wanted)];
+  const framed = matched(current(), view) || view === current() ? new Set([...concerned(view, partition), ...(wanted === null ? [] : [wanted])]) : new Set(wanted === null ? [] : [wanted]);
+  const shapes = [grid(shape, height, framed)];
   const summaries = [];
   const assigned = factAt(view, `p${partition}`, "assignment", step);
   replicas.forEach((replica, index) => {
@@ -147,7 +163,7 @@ function picture(view, partition, step, shape, active) {
   const truth = replicas.find((replica) => replica.broker === leader);
   clientRows.forEach(([name, rows], index) => shapes.push(clientRow(view, name, rows, truth, step, shape, TOP + replicas.length * row + index * CLIENT_ROW, partition)));
   if (stable !== null) shapes.push(stableLine(stable, shape, height));
-  if (wanted !== null) shapes.push(frame(wanted, shape, height));
+  for (const offset of framed) shapes.push(frame(offset, shape, height));
   for (const [number, first, end] of uniqueRanges(marked.offsets)) if (number === partition) shapes.push(range(first, end, shape, height));
   return svg("svg", { width: shape.width, height, viewBox: `0 0 ${shape.width} ${height}`, class: `logs${shape.label < 100 ? " narrow" : ""}`, role: "img", "data-first": shape.first, "data-step": step, "data-stable": stable, "aria-label": `Logs of ${view.partitions[partition]}. ${summaries.join(" ")}${stable === null ? "" : ` Last stable offset shown to a client: ${stable}.`}` }, shapes);
 }
@@ -212,18 +228,18 @@ function transactionsInWords(view, partition, blocks, step) {
 const xOf = (offset, shape) => shape.label + (offset - shape.first) * shape.cell;
 const visible = (first, end, shape) => end > shape.first && first < shape.first + shape.count;
 
-function grid(shape, height, wanted) {
+function grid(shape, height, framed) {
   const shapes = [];
   for (let i = 0; i <= shape.count; i++) {
     const x = xOf(shape.first + i, shape);
     shapes.push(svg("line", { x1: x, x2: x, y1: TOP - 6, y2: height, class: "gridline" }));
     const offset = shape.first + i;
-    if (i < shape.count) shapes.push(words(x + shape.cell / 2, 14, offset === wanted ? `◆ ${offset}` : String(offset), offset === wanted ? "offset convictmark" : "offset"));
+    if (i < shape.count) shapes.push(words(x + shape.cell / 2, 14, framed.has(offset) ? `◆ ${offset}` : String(offset), framed.has(offset) ? "offset convictmark" : "offset"));
   }
   return svg("g", { "aria-hidden": "true" }, words(2, 14, "offset", "dim"), shapes);
 }
 
-/** The disputed offset, through all rows. */
+/** An offset that the finding is about, through all rows. */
 function frame(offset, shape, height) {
   if (!visible(offset, offset + 1, shape)) return null;
   return svg("rect", { x: xOf(offset, shape) - 1.5, y: 19, width: shape.cell + 3, height: height - 21, rx: 4, class: "disputed", "pointer-events": "none", "data-offset": offset });
@@ -288,7 +304,7 @@ function blockShapes(view, step, block, highWatermark, shape, top, partition, do
       svg("rect", { ...box, class: kinds }),
       pattern && !ghost ? svg("rect", { ...box, fill: `url(#${pattern})`, class: "patterned" }) : null,
       transactionMark(`txn-${fate}`, box.x, box.y, box.width, box.height),
-      words(x + shape.cell / 2, top + 17, shorten(value, shape), `value ${epochClass(block.epoch)}${open && !ghost ? " uncommitted" : ""}`)));
+      words(x + shape.cell / 2, top + 17, shorten(view, value, shape), `value ${epochClass(block.epoch)}${open && !ghost ? " uncommitted" : ""}`)));
   }
   if (ghost) shapes.push(words((xOf(from, shape) + xOf(until, shape)) / 2, top + BLOCK + 14, `${GONE[block.gone]} at ${moment(view.time[block.died], 3)}`, "gone"));
   return shapes;
@@ -302,12 +318,11 @@ function title(view, partition, block, offset, value, ghost) {
   const writer = writerOf(view, partition, value);
   const by = writer === undefined ? "" : `, sent by operation ${view.operations[writer].id}`;
   const fate = ghost ? `; ${GONE[block.gone]}` : block.fate === 2 ? "; will be missing when this broker starts again" : "";
-  return `offset ${offset}: value ${value}, leader epoch ${block.epoch < 0 ? "unknown" : block.epoch}${by}${fate}`;
+  return `offset ${offset}: value ${contentOf(view, value)}, leader epoch ${block.epoch < 0 ? "unknown" : block.epoch}${by}${fate}`;
 }
 
-function shorten(value, shape) {
-  const most = Math.floor((shape.cell - 3) / (shape.label < 100 ? 5.9 : 6.3));
-  return value.length <= most ? value : `…${value.slice(-(most - 1))}`;
+function shorten(view, value, shape) {
+  return contentOf(view, value, Math.floor((shape.cell - 3) / (shape.label < 100 ? 5.9 : 6.3)));
 }
 
 function marker(offset, label, kind, shape, y, top) {
@@ -345,13 +360,13 @@ function clientRow(view, name, rows, truth, step, shape, y, partition) {
     const belowStart = truth && offset < (valueAt(truth.facts.log_start, step) || 0);
     const x = xOf(offset, shape), wrong = several || (differs && !belowStart && name === "acknowledged");
     const owner = transactionOf(view, partition, value), fate = owner ? fateAt(owner, step) : "";
-    const other = several ? entries.map((entry) => entry.value).join(", then ") : value;
+    const other = several ? entries.map((entry) => contentOf(view, entry.value)).join(", then ") : contentOf(view, value);
     shapes.push(svg("g", { class: `record known${fate ? ` txn-${fate}` : ""}${wrong ? " wrong" : ""}${shape.twins.has(value) && shape.twins.get(value) !== offset ? " twin" : ""}`, "data-offset": offset, "data-value": value, "data-transaction": owner ? owner.id : null, "data-fate": fate || null,
       onclick: (event) => { event.preventDefault(); update({ selection: { kind: "record", partition, offset } }); } },
       svg("title", null, `offset ${offset}: ${other}${inTransaction(owner, fate)} (${name}, operation ${row.operation >= 0 ? view.operations[row.operation].id : "before the window"})${wrong ? several ? "; two values at one offset" : "; the leader's log has not got it" : ""}`),
       svg("rect", { x: x + 1.5, y: y + 4, width: shape.cell - 3, height: 22, rx: 3, class: `block ${row.epoch >= 0 ? epochClass(row.epoch) : "plainblock"} clientblock` }),
       transactionMark(`txn-${fate}`, x + 1.5, y + 4, shape.cell - 3, 22),
-      words(x + shape.cell / 2, y + 19, shorten(value, shape), "value known"),
+      words(x + shape.cell / 2, y + 19, shorten(view, value, shape), "value known"),
       wrong ? words(x + shape.cell - 5, y + 7, "≠", "differs") : null));
   }
   return svg("g", { class: "clientrow" }, svg("line", { x1: 0, x2: shape.width, y1: y, y2: y, class: "rowline" }), shapes);

@@ -74,7 +74,7 @@ export function drawSpacetime() {
   drawKinds(view);
   parts.tools.querySelector("#even").textContent = state.even ? "by order" : "by time";
   const width = widthOf(parts.picture, 300), narrow = width < 560;
-  const left = narrow ? 74 : 96;
+  const left = narrow ? 74 : view.lanes.some((lane) => lane.label.length > 14) ? 168 : 96; // a client's own name needs room
   const window_ = windowOf(view, width - left);
   const last = Math.min(view.count - 1, window_.first + window_.span - 1);
   const from = view.time[window_.first], until = Math.max(view.time[last], from + 1);
@@ -150,7 +150,7 @@ function laneShapes(view, geometry, marked) {
     return [svg("g", { class: `lane ${lane.kind}${chosen ? " chosen" : ""}`, onclick: lane.kind === "broker" ? () => update({ selection: { kind: "broker", broker: Number(lane.id.slice(1)) } }) : null },
       svg("rect", { x: 0, y: row.top, width: geometry.width, height: row.height, class: "lanebody" }),
       svg("line", { x1: geometry.left, x2: geometry.width, y1: row.middle, y2: row.middle, class: "laneline" }),
-      words(6, row.middle + 4, lane.label, "lanename"))];
+      svg("title", null, lane.label), words(6, row.middle + 4, lane.label.length * 6 < geometry.left ? lane.label : `${lane.label.slice(0, Math.floor(geometry.left / 6) - 2)}…`, "lanename"))];
   });
 }
 
@@ -177,7 +177,8 @@ function faultShapes(view, geometry) {
   return view.faults.flatMap((fault, index) => {
     const until = fault.ended === NEVER ? geometry.last + 1 : fault.ended;
     if (fault.began > geometry.last || until < geometry.first) return [];
-    const lanes = fault.nodes.length ? fault.nodes.map((node) => view.lanes.findIndex((lane) => lane.id === `b${node}`)) : [0];
+    const nodes = fault.nodes.length || fault.broker < 0 ? fault.nodes : [fault.broker];
+    const lanes = nodes.length ? nodes.map((node) => view.lanes.findIndex((lane) => lane.id === `b${node}`)) : [0];
     return lanes.flatMap((number) => {
       const row = geometry.y[number];
       if (!row) return [];
@@ -189,7 +190,7 @@ function faultShapes(view, geometry) {
       return [svg("g", { class: chosen ? "fault chosen" : "fault", "data-fault": index, onclick: (event) => { event.stopPropagation(); update({ selection: { kind: "fault", index } }); } },
         svg("title", null, textOf(view, fault.text)),
         svg("rect", { x: from, y, width, height: 9, rx: 2, class: "faultbar" }), svg("rect", { x: from, y, width, height: 9, rx: 2, fill: "url(#hatch)" }),
-        words(from + 3, y + 8, width > fault.kind.length * 5.4 ? fault.kind.replaceAll("_", " ") : "", "faultname"))];
+        words(from + 3, y + 8, width > fault.kind.length * 5.4 ? fault.kind.replaceAll("_", " ") : "⚡", "faultname"))];
     });
   });
 }

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from fencepost.checkers.liveness.progress.answers import Client, committed, found
 from fencepost.checkers.verdict import Finding
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.outcomes import ErrorCode
 
 MILLISECOND = 1_000_000
 
