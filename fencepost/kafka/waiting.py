@@ -14,8 +14,8 @@ from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.traces.errors import EnvironmentError_, PlanError
 
 WAIT_S = 60.0
-"""Longest wait, of the wall clock, unless the caller says otherwise: half a minute, a time-out of clients, and
-what that takes on a crowded machine."""
+"""Longest wait, of the wall clock, unless the caller says otherwise: half a minute, which is a time-out of
+clients, and what that takes on a crowded machine."""
 LOOK_S = 0.01
 """Between two looks."""
 
