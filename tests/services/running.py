@@ -194,9 +194,8 @@ class ServiceRun:
             self._until(process, self.done)
 
     def _start(self) -> AbstractContextManager[Process]:
-        program = str(PROGRAMS / f"{self.service.name}.py")
-        command = [sys.executable, program, *(["--mistake"] if self.mistake else [])]
-        return self.kafka.service(command, {"SERVICE_FOLDER": str(self.folder)})
+        command = [sys.executable, str(self.service.program), *(["--mistake"] if self.mistake else [])]
+        return self.kafka.service(command, {"SERVICE_FOLDER": str(self.folder), "PYTHONPATH": str(PROGRAMS)})
 
     def _until(self, process: Process, condition: Callable[[], bool]) -> bool:
         """Wait for a condition or for the end of the process; answers whether the condition is true."""
