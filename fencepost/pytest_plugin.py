@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 CAMPAIGN, CLUSTER, HISTORY = "fencepost_campaign", "fencepost_cluster", "fencepost_history"
 KAFKA, KAFKA_SHARED = "fencepost_kafka", "fencepost_kafka_shared"
 """The fixtures."""
+CHAOS = "_fencepost_chaos"
+"""The fixture of the seed of chaos."""
+CHAOS_SEEDS = re.compile(r"(?P<begin>\d{1,9})(:(?P<end>\d{1,9}))?")
 FIXTURES = (CAMPAIGN, CLUSTER, HISTORY, KAFKA, KAFKA_SHARED)
 CHUNK = 10
 """Seeds to a test, unless the marker says otherwise: what xdist spreads."""
@@ -55,6 +58,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Seeds of campaign tests, in place of those of their markers.",
     )
     group.addoption(
+        "--fencepost-chaos",
+        metavar="N|A:B",
+        help="Run each test of the fixture fencepost_kafka under chaos of this seed, or once for each seed "
+        "from A to B - 1; in place of the seeds that tests name themselves.",
+    )
+    group.addoption(
         "--fencepost-dir",
         metavar="DIR",
         help=f"Where failures leave traces, plans and reports. [default: {FOLDER} in the root directory]",
@@ -77,7 +86,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The markers."""
+    """The markers. Refuses seeds of chaos that are none."""
+    _chaos_seeds(config)
     config.addinivalue_line(
         "markers",
         f"campaign(seeds, profile='default', bug=None, plan=None, chunk={CHUNK}): run seeded "
@@ -115,7 +125,10 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The chunks of seeds of a campaign."""
+    """The chunks of seeds of a campaign; the seeds of chaos."""
+    seeds = _chaos_seeds(metafunc.config)
+    if len(seeds) > 1 and CHAOS in metafunc.fixturenames:
+        metafunc.parametrize(CHAOS, seeds, indirect=True, ids=[f"chaos{seed}" for seed in seeds])
     marker = metafunc.definition.get_closest_marker("campaign")
     if marker is None or CAMPAIGN not in metafunc.fixturenames:
         return
@@ -201,8 +214,31 @@ def _fencepost_forks() -> Iterator[None]:
         yield
 
 
+def _chaos_seeds(config: pytest.Config) -> list[int]:
+    """Of the command line; none without the option."""
+    text = config.getoption("fencepost_chaos")
+    if text is None:
+        return []
+    found = CHAOS_SEEDS.fullmatch(text)
+    if found is None or (found["end"] and int(found["end"]) <= int(found["begin"])):
+        raise pytest.UsageError(
+            f"--fencepost-chaos: expected a seed such as 3, or seeds such as 0:20, saw {text!r}"
+        )
+    return list(range(int(found["begin"]), int(found["end"] or int(found["begin"]) + 1)))
+
+
 @pytest.fixture
-def fencepost_kafka(request: pytest.FixtureRequest, _fencepost_forks: None) -> Iterator[Any]:
+def _fencepost_chaos(request: pytest.FixtureRequest) -> int | None:
+    """The seed of the chaos of this test; None without the option."""
+    seeds = _chaos_seeds(request.config)
+    seed: int | None = getattr(request, "param", seeds[0] if seeds else None)
+    return seed
+
+
+@pytest.fixture
+def fencepost_kafka(
+    request: pytest.FixtureRequest, _fencepost_forks: None, _fencepost_chaos: int | None
+) -> Iterator[Any]:
     """An embedded Kafka of this test's own: `bootstrap_servers` for any client, verbs that break it
     (docs/how-to/embedded.md).
 
@@ -210,7 +246,8 @@ def fencepost_kafka(request: pytest.FixtureRequest, _fencepost_forks: None) -> I
     healed, has to make progress, and what was recorded is judged: only Ok passes. A test in which no request
     of a client met a fault warns.
     """
-    with _kafka(_kafka_options(request.node, getattr(request, "param", {}))) as kafka:
+    options = _kafka_options(request.node, getattr(request, "param", {}))
+    with _kafka(options, _fencepost_chaos) as kafka:
         kafka.folder = _folder(request.node)
         yield kafka
     _remove_unless_failed(request.node)
@@ -239,7 +276,7 @@ def _kafka_options(item: pytest.Item, given: dict[str, Any] | None = None) -> di
 
 
 @contextmanager
-def _kafka(options: dict[str, Any]) -> Iterator[Any]:
+def _kafka(options: dict[str, Any], chaos: int | None = None) -> Iterator[Any]:
     import fencepost.kafka
 
     topics = options.pop("topics", ("t",))
@@ -251,6 +288,9 @@ def _kafka(options: dict[str, Any]) -> Iterator[Any]:
             for name in topics:
                 partitions = topics[name] if isinstance(topics, dict) else 1
                 kafka.create_topic(name, partitions=partitions, config=config)
+            if chaos is not None:
+                kafka.chaos_seed = chaos
+                kafka.chaos(chaos)
         yield kafka
 
 
@@ -262,6 +302,10 @@ def _judge_kafka(item: pytest.Function) -> None:
         return
     kafka: Any = item.funcargs[KAFKA]
     exercised = kafka.assert_ok()
+    if kafka.last_chaos is not None:
+        from fencepost.kafka.chaos.reached import reached_words
+
+        exercised += f"; {reached_words(kafka.last_chaos, kafka.reached())}"
     item.add_report_section("call", "fencepost", exercised)
     if not met_requests(kafka.end()):
         item.warn(pytest.PytestWarning(f"no request of a client met a fault: {exercised}"))
@@ -316,7 +360,7 @@ def _shown_again(item: pytest.Function) -> str:
         return ""
     failures = 0
     for _ in range(times):
-        with _kafka(_kafka_options(item)) as kafka:
+        with _kafka(_kafka_options(item), item.funcargs.get(CHAOS)) as kafka:
             wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
             try:
                 item.obj(**{**wanted, KAFKA: kafka})
@@ -334,6 +378,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.failed and call.when != "teardown":
         item.stash[_FAILED] = True
         _keep(item, report)
+        _say_how_to_repeat(item, report)
     return report
 
 
@@ -364,6 +409,20 @@ def _failure_of(report: pytest.TestReport) -> str:
     """The first line of what pytest says of a failure; "" if it says nothing short."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(getattr(crash, "message", "")).partition("\n")[0]
+
+
+def _say_how_to_repeat(item: pytest.Item, report: pytest.TestReport) -> None:
+    """The command that repeats a failed test with its seeds, if it had a Kafka of its own."""
+    kafka: Any = getattr(item, "funcargs", {}).get(KAFKA)
+    if kafka is None:
+        return
+    from fencepost.kafka.chaos.reached import repeating_line
+
+    place = os.path.relpath(item.path, item.config.invocation_params.dir)
+    test = "::".join([place, *item.nodeid.split("::")[1:]])
+    test = re.sub(r"\[chaos\d+\]$|-chaos\d+(?=[]-])|(?<=\[)chaos\d+-", "", test)
+    seed = _kafka_options(item).get("seed", 0)
+    report.sections.append(("repeat it", repeating_line(test, seed, kafka.last_chaos)))
 
 
 def _judge_cluster(item: pytest.Function) -> None:

@@ -134,6 +134,11 @@ MEASURES: Mapping[str, Measure] = {
         needs=MAVEN,
         programs=(module("real_record"),),
     ),
+    "services": Measure(
+        says="at which seed chaos finds each mistake of applications, and nothing in the correct forms",
+        takes="two hours, resumable",
+        programs=(module("services"),),
+    ),
     "sweep": Measure(
         says="the hunt must find every planted bug, healthy machines nothing",
         takes="hours, resumable",

@@ -5,7 +5,6 @@ Owns the public surface, with one method for each verb of verbs.py, and what is 
 know where the cluster lives: in this process (here.py) or in a child (child.py).
 """
 
-import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -20,7 +19,8 @@ from attrs import define, field
 from fencepost.checkers.verdict import Verdict
 from fencepost.kafka.asserting import Assertions
 from fencepost.kafka.hosted import FOR_GOOD_MS
-from fencepost.kafka.services import Services, until
+from fencepost.kafka.services import Service, Services, until
+from fencepost.kafka.waiting import Waiting
 from fencepost.run.faults.kind import MICROSECONDS
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import read_traces
@@ -42,13 +42,15 @@ SIDES: Mapping[str, tuple[str, ...]] = {
     "everybody": ("partition", "isolate_zookeeper", "client_partition"),
 }
 """From whom a broker can be cut off, and the faults that do it."""
+APPLICATION, CLUSTER = "application", "cluster"
+"""Levels of chaos."""
 LOOK_S = 0.005
 """Between two looks of a wait."""
 Self = TypeVar("Self", bound="KafkaCluster")
 
 
 @define(eq=False, kw_only=True, repr=False)
-class KafkaCluster(Assertions, ABC):
+class KafkaCluster(Assertions, Waiting, ABC):
     """An embedded cluster that runs. Its methods may be called from any thread.
 
     A broker is named by its id, from 1. Times are milliseconds of the cluster's time, which follows the wall
@@ -63,6 +65,10 @@ class KafkaCluster(Assertions, ABC):
     folder: Path | None = field(default=None, init=False)
     """Where an assertion that fails keeps trace, page and report, unless it names another one; None:
     nowhere."""
+    chaos_seed: int | None = field(default=None, init=False)
+    """In place of the seed of every `chaos`; None: its own."""
+    last_chaos: int | None = field(default=None, init=False)
+    """The seed of the last `chaos`; None: there was none."""
     _ended: Trace | None = field(default=None, init=False)
     _services: Services = field(factory=Services, init=False)
 
@@ -271,24 +277,46 @@ class KafkaCluster(Assertions, ABC):
         seed: int,
         for_ms: int = 10_000,
         *,
+        level: str = APPLICATION,
         profile: str = "default",
         topic: str = "t",
         requests: bool = True,
     ) -> int:
-        """Let the faults of a seed begin over this time, as a campaign draws them. Each begins within the
-        budget that keeps what was acknowledged (docs/reference/plans.md), or not at all. `heal` ends them.
+        """Let the strikes or faults of a seed begin. `heal` ends them.
 
         Parameters:
-          seed: of the faults.
-          for_ms: over how long they begin.
-          profile: from which they are drawn.
-          topic: the leaders and followers of its partitions are their targets.
-          requests: whether faults of single requests are drawn, too.
-        Returns: how many were drawn.
+          seed: of what is drawn. `pytest --fencepost-chaos` puts another one in its place.
+          for_ms: over how long faults of the cluster begin.
+          level: "application": a few strikes at the clients under test, at moments that their requests show
+            (docs/how-to/embedded.md). Their processes are those of `service`; without one, every client is
+            under test. "cluster": faults of brokers, links, disks and requests, as a campaign draws them,
+            within the budget that keeps what was acknowledged (docs/reference/plans.md).
+          profile: from which faults of the cluster are drawn.
+          topic: the leaders and followers of its partitions are the targets of those faults.
+          requests: whether those of single requests are drawn, too.
+        Returns: how many were drawn; of strikes, how many there are at most.
+        Raises: PlanError for another level, and for cluster parameters with the level "application".
         """
+        seed = seed if self.chaos_seed is None else self.chaos_seed
+        self.last_chaos = seed
+        if level == APPLICATION and (profile, topic, requests) == ("default", "t", True):
+            most = int(self._ask("chaos_at_applications", seed=seed))
+            self._services.keep(self._ask)
+            return most
+        if level != CLUSTER:
+            seen = "profile, topic or requests" if level == APPLICATION else f"level={level!r}"
+            raise PlanError(
+                expected='level="application" without, or level="cluster"', seen=seen, where="chaos"
+            )
         return int(
             self._ask("chaos", seed=seed, for_ms=for_ms, profile=profile, topic=topic, requests=requests)
         )
+
+    def reached(self) -> dict[str, Any]:
+        """What chaos at applications has reached: moments (how many of each kind were seen), strikes (in
+        words, in their order), over (whether none is left)."""
+        found: dict[str, Any] = self._ask("reached")
+        return found
 
     # ---- single requests
 
@@ -367,13 +395,14 @@ class KafkaCluster(Assertions, ABC):
 
     def service(
         self, command: Sequence[str], environment: Mapping[str, str] | None = None
-    ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+    ) -> AbstractContextManager[Service]:
         """The service under test, as a context manager: a process that runs for the block.
 
         Parameters:
           command: the program and its arguments. It finds the cluster in BOOTSTRAP_SERVERS.
           environment: variables in addition to those of this process.
-        Returns: a context manager; at its end the process is killed (kill -9).
+        Returns: a context manager; at its end the process is killed (kill -9). Under chaos at applications a
+          service that is killed, or that ends with an exit code above 0, is started again.
         """
         return self._services.service(command, self.bootstrap_servers, environment)
 

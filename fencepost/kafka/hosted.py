@@ -24,6 +24,9 @@ from fencepost.impl.admin.topic_administration import create_topic
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.core.core_interface import Effect
+from fencepost.kafka.chaos import ApplicationChaos
+from fencepost.kafka.chaos.draw import Strike
+from fencepost.kafka.chaos.processes import Processes
 from fencepost.kafka.recording import ClientRecord
 from fencepost.kafka.request_faults import ClusterFaults
 from fencepost.run.faults.kind import FaultKind
@@ -89,6 +92,8 @@ class HostedCluster(WorkingCluster):
     """What clients from outside did."""
     request_faults: ClusterFaults = field(init=False)
     """Faults of single requests."""
+    processes: Processes = field(factory=Processes, init=False)
+    """Of services under test."""
     full_at: int | None = field(default=None, init=False)
     """Virtual time at which the record was full; None while it is not."""
     faults: int = field(default=0, init=False)
@@ -231,6 +236,37 @@ class HostedCluster(WorkingCluster):
                 fault.at_ms * MILLISECOND, self._meet_chaos, evolve(fault, fault_id=number)
             )
 
+    def chaos_at_applications(self, seed: int) -> None:
+        """Strike the clients under test from now on; an earlier chaos of this kind ends."""
+        listeners, faults = self.system.listeners, self.request_faults
+        self._end_aimed()
+        faults.chaos = ApplicationChaos(
+            seed=seed,
+            now=lambda: self.now,
+            after=lambda delay_ms, function: self.world.scheduler.after(delay_ms * MILLISECOND, function),
+            port_of=(lambda source: 0) if listeners is None else listeners.port_of,
+            arm=faults.arm,
+            disarm=faults.engine.end,
+            rebalance=self._rebalance_somewhere,
+            note=self._note_strike,
+            processes=self.processes,
+        )
+
+    def _end_aimed(self) -> None:
+        if self.request_faults.chaos is not None:
+            self.request_faults.chaos.end()
+
+    def _rebalance_somewhere(self, group_id: str) -> None:
+        for broker in self.broker_ids:
+            if self.coordinates(broker, group_id):
+                self.rebalance(broker, group_id)
+                return
+
+    def _note_strike(self, strike: Strike) -> None:
+        cause = f"service_{strike.act}"
+        self.note(Name.FAULT_BEGAN, cause=cause, detail={"target": "the service", "says": str(strike)})
+        self.note(Name.FAULT_ENDED, cause=cause)
+
     def _meet_chaos(self, fault: Fault) -> None:
         if self.budgeted(fault):
             self.meet(fault)
@@ -270,6 +306,7 @@ class HostedCluster(WorkingCluster):
     def heal(self) -> None:
         """End every fault, and let every broker run; faults may begin again after it."""
         self._end_of_chaos = self._first_of_chaos
+        self._end_aimed()
         self.request_faults.engine.heal()
         super().heal()
         self.healing = False

@@ -13,8 +13,10 @@ from attrs import define, field
 
 from fencepost.impl.messages.broker_api import ProduceRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.kafka.chaos import ApplicationChaos
 from fencepost.kafka.recording import ClientRecord
 from fencepost.proxy.faults import FaultHook, RequestFault, RequestFaults, Struck, events_of
+from fencepost.proxy.faults.request import Asked
 from fencepost.sim.scheduler import Scheduler
 from fencepost.traces.events import Event
 from fencepost.wire.codec import RequestHeader
@@ -97,6 +99,44 @@ class Heard:
         return verdict
 
 
+@define(eq=False)
+class Aimed:
+    """A hook through which chaos sees the clients under test. What it arms meets the request at hand."""
+
+    hook: Hook
+    chaos: Callable[[], ApplicationChaos | None]
+
+    def on_request(self, source: int, header: RequestHeader, body: Any) -> Verdict:
+        """As `Hook.on_request`.
+
+        Args:
+            source: the connection.
+            header: of the request.
+            body: the request, decoded.
+        """
+        chaos = self.chaos()
+        if chaos is None:
+            return self.hook.on_request(source, header, body)
+        chaos.on_request(source, Asked(header, body))
+        verdict = self.hook.on_request(source, header, body)
+        chaos.after_request()
+        return verdict
+
+    def on_answer(self, source: int, header: RequestHeader, body: Any, answer: Any) -> Verdict:
+        """As `Hook.on_answer`.
+
+        Args:
+            source: the connection.
+            header: of the request.
+            body: the request, decoded.
+            answer: decoded, not sent yet.
+        """
+        chaos = self.chaos()
+        if chaos is not None:
+            chaos.on_answer(source, Asked(header, body), answer)
+        return self.hook.on_answer(source, header, body, answer)
+
+
 @define(eq=False, kw_only=True)
 class ClusterFaults:
     """The faults of requests of one cluster."""
@@ -110,6 +150,8 @@ class ClusterFaults:
     engine: RequestFaults = field(init=False)
     kinds: Counter[str] = field(factory=Counter, init=False)
     """Hits so far, by kind."""
+    chaos: ApplicationChaos | None = field(default=None, init=False)
+    """The one at applications; None: none was asked for."""
 
     def __attrs_post_init__(self) -> None:
         self.engine = RequestFaults(seed=self.seed, record=self._struck)
@@ -120,7 +162,8 @@ class ClusterFaults:
 
     def hook(self, broker: int) -> Hook:
         """Of one broker's listener."""
-        return Heard(FaultHook(self.engine, broker, lambda: self._now), self.clients, broker)
+        faults = FaultHook(self.engine, broker, lambda: self._now)
+        return Heard(Aimed(faults, lambda: self.chaos), self.clients, broker)
 
     def arm(self, fault: RequestFault) -> int:
         """From now on it may strike; answers its number. Raises PlanError."""

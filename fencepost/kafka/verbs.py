@@ -22,6 +22,7 @@ from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed
+from fencepost.kafka.chaos.draw import strikes_of
 from fencepost.kafka.hosted import AT_WORK, HostedCluster, HostedRun
 from fencepost.kafka.readiness import all_heard, led
 from fencepost.kafka.topic_records import ISOLATIONS, UNCOMMITTED, records_of, to_json
@@ -125,6 +126,46 @@ class Verbs:
             {"number": number, "fault": str(fault), "hits": hits}
             for number, fault, hits in self._do(self._cluster.request_faults.engine.active)
         ]
+
+    # ---- chaos at applications
+
+    def chaos_at_applications(self, seed: int) -> int:
+        """Strike the clients under test from now on, at moments that their requests show. Answers how often
+        at most."""
+        self._do(self._cluster.chaos_at_applications, seed)
+        return strikes_of(seed)
+
+    def services_run(self, began: list[int], ended: list[int]) -> None:
+        """Processes of services that run from now on, and that do not run any more."""
+        for process in began:
+            self._do(self._cluster.processes.add, process)
+        for process in ended:
+            self._do(self._cluster.processes.remove, process)
+
+    def take_replaced(self) -> list[int]:
+        """Processes that chaos has stopped and that want to be replaced; each is answered once."""
+
+        def take() -> list[int]:
+            chaos = self._cluster.request_faults.chaos
+            found = [] if chaos is None else list(chaos.to_replace)
+            if chaos is not None:
+                chaos.to_replace.clear()
+            return found
+
+        return self._do(take)
+
+    def reached(self) -> dict[str, Any]:
+        """What chaos at applications has reached: moments, how many of each kind were seen; strikes, in
+        words and in their order; over, whether none is left."""
+
+        def look() -> dict[str, Any]:
+            chaos = self._cluster.request_faults.chaos
+            if chaos is None:
+                return {"moments": {}, "strikes": [], "over": True}
+            strikes = [str(strike) for strike in chaos.strikes]
+            return {"moments": dict(chaos.shown), "strikes": strikes, "over": chaos.over}
+
+        return self._do(look)
 
     def chaos(
         self,
@@ -378,6 +419,19 @@ class Verbs:
                 {"topic": key.topic, "partition": key.partition, "offset": stored.value.offset}
                 for key, stored in ({} if known is None else known.offsets).items()
             ]
+
+        return self._do(look)
+
+    def group_state(self, group: str) -> dict[str, Any]:
+        """phase: of the group at its coordinator, "" without one; members: how many."""
+        broker = self.coordinator(group)
+
+        def look() -> dict[str, Any]:
+            core = None if broker < 1 else self._system.world.hosts[broker].core
+            known = None if core is None else core.groups.table.groups.get(group)
+            if known is None:
+                return {"phase": "", "members": 0}
+            return {"phase": known.phase.value, "members": len(known.members)}
 
         return self._do(look)
 

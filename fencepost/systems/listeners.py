@@ -109,6 +109,10 @@ class Listeners:
         """As brokers advertise them."""
         return {broker: (HERE, port) for broker, port in self.ports.items()}
 
+    def port_of(self, source: int) -> int:
+        """The port of a connection's client; 0 for a connection that has ended."""
+        return next((port for server in self._servers.values() if (port := server.port_of(source))), 0)
+
     def disconnect(self, broker: int, reason: str) -> None:
         """The broker's process is gone: its connections break."""
         self.tap.lost(broker)

@@ -299,7 +299,11 @@ class Torture:
             self.kafka.request_fault(fault)
         if self.scenario.chaos:
             count = self.kafka.chaos(
-                self.scenario.chaos, self.scenario.duration_ms, topic=TOPICS[0], requests=False
+                self.scenario.chaos,
+                self.scenario.duration_ms,
+                level="cluster",
+                topic=TOPICS[0],
+                requests=False,
             )
             self.hit.append(f"{count} faults of the swarm")
 

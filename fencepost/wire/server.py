@@ -107,6 +107,11 @@ class Server:
         """How many are open, or still carry out what a client left."""
         return len(self._peers)
 
+    def port_of(self, source: int) -> int:
+        """The port of the client of an open connection; 0 where there is none."""
+        peer = self._peers.get(source)
+        return 0 if peer is None else peer.client_port
+
     def disconnect(self, reason: str) -> None:
         """Cut every connection, because the core will not answer them. The server keeps listening."""
         if self._peers:
@@ -185,6 +190,8 @@ class Peer(asyncio.Protocol):
     _counted: int = field(default=0, init=False)
     # The client's name in the log.
     _name: str = field(default="somebody", init=False)
+    # 0 before it has connected.
+    client_port: int = field(default=0, init=False)
     _actions: deque[Action] = field(factory=deque, init=False)
     _performing: bool = field(default=False, init=False)
 
@@ -208,6 +215,7 @@ class Peer(asyncio.Protocol):
         address = transport.get_extra_info("peername")
         if address:
             self._name = f"{address[0]}:{address[1]}"
+            self.client_port = address[1]
             self.connection.client_host = f"/{address[0]}"
         refused = self.server.admit(self)
         if refused:

@@ -194,7 +194,7 @@ def test_chaos_is_within_the_budget_and_its_record_is_ok(seed):
     """Rule: faults of a seed, drawn as a campaign draws them, leave a healthy cluster Ok."""
     with fencepost.kafka.cluster(brokers=3) as kafka, producer(kafka) as client:
         kafka.create_topic("t")
-        kafka.chaos(seed, for_ms=1_500, topic="t")
+        kafka.chaos(seed, for_ms=1_500, level="cluster", topic="t")
         produce(client, range(30), patience_s=1)
         begun = kafka.status()["time_ms"]
         until(lambda: kafka.status()["time_ms"] > begun + 1_500, "the end of the chaos")
@@ -247,7 +247,7 @@ def test_chaos_answers_nothing_that_makes_a_producer_give_up(seed):
         drawn = [str(fault) for fault in draw(seed, Features(topics={"t": 1}, for_ms=2_000))]
         kept = [text for text in drawn if not text.startswith(GIVING_UP[seed])]
         assert kept != drawn
-        kafka.chaos(seed, for_ms=2_000, topic="t")
+        kafka.chaos(seed, for_ms=2_000, level="cluster", topic="t")
         assert [fault["fault"] for fault in kafka.request_faults()] == kept
 
 
@@ -258,7 +258,7 @@ def test_chaos_draws_at_least_one_fault(seed):
     assert faults_of(Draws(Randomness(seed)), bounds, options, 2_000, 3) == ()
     with fencepost.kafka.cluster() as kafka:
         kafka.create_topic("t")
-        assert kafka.chaos(seed, for_ms=2_000, topic="t", requests=False) >= 1
+        assert kafka.chaos(seed, for_ms=2_000, level="cluster", topic="t", requests=False) >= 1
 
 
 def test_chaos_keeps_what_was_acknowledged():

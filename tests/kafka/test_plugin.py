@@ -173,3 +173,40 @@ def test_it(fencepost_kafka):
 """
     )
     assert result.parseoutcomes()["passed"] == 1
+
+
+CHAOS = """
+def test_it(fencepost_kafka):
+    send(fencepost_kafka, *range(6))
+    assert [len(fencepost_kafka.records("t"))] == [5]
+"""
+
+
+def test_a_failure_names_the_line_that_repeats_it(suite):
+    """Rule: one line has the test and the seeds of cluster and chaos; it runs as it is."""
+    result = suite(CHAOS, "--fencepost-chaos=3:5", "--fencepost-seed=7")
+    result.assert_outcomes(failed=2)
+    lines = [line for line in result.stdout.lines if line.startswith("pytest ")]
+    name = "test_a_failure_names_the_line_that_repeats_it.py::test_it"
+    assert lines == [f"pytest {name} --fencepost-seed 7 --fencepost-chaos {seed}" for seed in (3, 4)]
+    again = suite(CHAOS, *lines[0].split()[2:])
+    again.assert_outcomes(failed=1)
+    assert lines[0] in again.stdout.lines
+
+
+def test_a_test_under_chaos_says_what_was_reached(suite):
+    """Rule: a test that passes reports its strikes; a test that asks for no chaos gets none."""
+    text = CHAOS.replace("== [5]", "!= [0]")
+    result = suite(text, "--fencepost-chaos=2", "-rP")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*chaos 2: * strike*(moments seen: *a result not yet answered*"])
+    calm = suite(text, "-rP")
+    assert "moments seen" not in calm.stdout.str()
+
+
+def test_seeds_of_chaos_that_are_none_get_a_sentence(suite):
+    """Rule: expected and seen."""
+    result = suite(CHAOS, "--fencepost-chaos=5:2")
+    result.stderr.fnmatch_lines(
+        ["*--fencepost-chaos: expected a seed such as 3, or seeds such as 0:20, saw '5:2'"]
+    )

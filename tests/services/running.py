@@ -10,22 +10,27 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
-from subprocess import Popen
+from typing import Any
 
 from attrs import define, field
 from confluent_kafka import Producer
 
 import fencepost.kafka
 from fencepost.kafka import KafkaCluster
+from fencepost.kafka.services import Service as Process
 from fencepost.traces.plan import TransactionOptions
 from tests.services.promises import Result
 from tests.services.strikes import Strike, stop
-from tests.services.zoo import GROUP, INVOICES, ORDERS, PROGRAMS, Order, Service
+from tests.services.zoo import FIVE_MORE, GROUP, INVOICES, ORDERS, PROGRAMS, Order, Service
 
 MOST_STARTS = 5
 """Of a service that ends again and again: one that cannot go on ends at the same record each time."""
 PATIENCE_S = 60.0
 """While nothing is recorded."""
+STRUCK_MS = 2_500
+"""How long strikes may come, before the later orders are sent and after it: a seed is to stay below 6 s."""
+HALF, TRICKLE_MS = 6, 100
+"""Once so many results are there, later orders come, so long apart: strikes find the service at work."""
 SETTLES_MS = 500
 """Of the cluster's time."""
 DATABASE = "service.db"
@@ -164,17 +169,35 @@ class ServiceRun:
                     stop(self, process)
                     return
 
+    def work_in_chaos(self, seed: int) -> dict[str, Any]:
+        """Let it do all its work while chaos strikes it; answers what chaos has reached."""
+        self.kafka.chaos(seed)
+        with self._start() as process:
+            self._until_at_most(lambda: len(self.results()) >= HALF, STRUCK_MS)
+            for order in self.service.later or FIVE_MORE:
+                self._send([order])
+                self._until_at_most(lambda: False, TRICKLE_MS)
+            self._until_at_most(lambda: self.kafka.reached()["over"] and self.done(), STRUCK_MS)
+            self.kafka.heal()
+            self.kafka.until(self.done, PATIENCE_S)
+            self._settle()
+            process.terminate()
+        return self.kafka.reached()
+
+    def _until_at_most(self, condition: Callable[[], Any], milliseconds: int) -> None:
+        end = self.kafka.status()["time_ms"] + milliseconds
+        self.kafka.until(lambda: condition() or self.kafka.status()["time_ms"] > end, PATIENCE_S)
+
     def by_another_process(self) -> None:
         """Let one more process do the work, and end it."""
         with self._start() as process:
             self._until(process, self.done)
 
-    def _start(self) -> "AbstractContextManager[Popen[bytes]]":
-        program = str(PROGRAMS / f"{self.service.name}.py")
-        command = [sys.executable, program, *(["--mistake"] if self.mistake else [])]
-        return self.kafka.service(command, {"SERVICE_FOLDER": str(self.folder)})
+    def _start(self) -> AbstractContextManager[Process]:
+        command = [sys.executable, str(self.service.program), *(["--mistake"] if self.mistake else [])]
+        return self.kafka.service(command, {"SERVICE_FOLDER": str(self.folder), "PYTHONPATH": str(PROGRAMS)})
 
-    def _until(self, process: "Popen[bytes]", condition: Callable[[], bool]) -> bool:
+    def _until(self, process: Process, condition: Callable[[], bool]) -> bool:
         """Wait for a condition or for the end of the process; answers whether the condition is true."""
         self.kafka.until(lambda: process.poll() is not None or condition(), PATIENCE_S)
         return condition()

@@ -1,8 +1,8 @@
 """The zoo of services: the classic mistakes of applications, each a small program next to its correct form.
 
 Owns the table: what each service does, what it promises, and the one fault under which its mistake shows.
-Must not know pytest, nor how a service is run (running.py). A program is `programs/NAME.py`; with --mistake
-it makes its mistake.
+Must not know pytest, nor how a service is run (running.py). A program is
+`programs/with_LIBRARY/NAME.py`; with --mistake it makes its mistake.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +15,12 @@ from tests.services.promises import AT_LEAST, AT_MOST, EXACTLY, IN_ORDER, Promis
 from tests.services.strikes import Strike, kill, nothing, pause, rebalance, stop
 
 PROGRAMS = Path(__file__).parent / "programs"
+FOLDERS: Mapping[str, str] = {
+    "aiokafka": "with_aiokafka",
+    "confluent-kafka": "with_confluent",
+    "kafka-python": "with_kafka_python",
+}
+"""Of programs, by the library that they use."""
 ORDERS, INVOICES, GROUP = "orders", "invoices", "billing"
 Order = tuple[bytes, bytes | None]
 Rule = Callable[[Iterable[KafkaRecord]], list[Result]]
@@ -50,6 +56,11 @@ class Service:
     in_database: bool = False
     # Whether it is done when its results are there; otherwise, when its group has committed every order.
     done_by_results: bool = False
+
+    @property
+    def program(self) -> Path:
+        """Its file."""
+        return PROGRAMS / FOLDERS[self.client] / f"{self.name}.py"
 
 
 # ---- rules

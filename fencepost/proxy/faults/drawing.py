@@ -13,7 +13,7 @@ from fencepost.proxy.faults.allowed import may_answer, why_illegal
 from fencepost.proxy.faults.answers import EVERYWHERE
 from fencepost.proxy.faults.chance import choice, drawn
 from fencepost.proxy.faults.fault import RequestFault, checked
-from fencepost.proxy.faults.verbs import ANY, SHAPES, VERBS
+from fencepost.proxy.faults.verbs import ANY, OBSERVE, SHAPES, VERBS
 from fencepost.traces.errors import PlanError
 
 PRODUCING = frozenset({"Produce", "InitProducerId", "Metadata"})
@@ -66,6 +66,7 @@ def draw(seed: int, features: Features | None = None) -> tuple[RequestFault, ...
         name
         for name, verb in VERBS.items()
         if not verb.illegal
+        and name != OBSERVE
         and (features.silences or not name.startswith("silence"))
         and (features.holds or not verb.outlives)
         and (not verb.apis or verb.apis & features.apis)

@@ -22,7 +22,7 @@ from fencepost.proxy.faults.fault import RequestFault
 from fencepost.proxy.faults.lasting import MILLISECOND, Lasting
 from fencepost.proxy.faults.request import Asked, Carried, Plan
 from fencepost.proxy.faults.seen import Seen
-from fencepost.proxy.faults.verbs import ANY, VERBS
+from fencepost.proxy.faults.verbs import ANY, OBSERVE, VERBS
 from fencepost.traces.errors import PlanError
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.hook import PASS, Replace, Verdict
@@ -194,6 +194,9 @@ class RequestFaults:
         for number, armed in list(self._armed.items()):
             fault = armed.fault
             if fault.verb in ON_ANSWERS or not self._fits(armed, now, broker, asked):
+                continue
+            if fault.verb == OBSERVE:
+                armed.struck += self._due(number, armed)
                 continue
             carried = carry_request(fault, asked, self._lasting, now)
             if carried is None or not self._due(number, armed) or found is not None:

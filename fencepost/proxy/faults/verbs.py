@@ -9,6 +9,8 @@ from attrs import frozen
 
 ANY = "any"
 """In place of an API: every request but those that only open a connection."""
+OBSERVE = "observe"
+"""The verb that only counts."""
 TAKEN: Mapping[str, str] = {"ERROR": "error", "TIME": "milliseconds", "SHAPE": "shape"}
 """Words of a form, and the field that each stands for."""
 
@@ -147,6 +149,11 @@ VERBS: Mapping[str, Verb] = {
         form="reshape API to SHAPE",
         says="the records of a fetch's answer in another shape",
         apis=frozenset({"Fetch"}),
+    ),
+    OBSERVE: Verb(
+        struck=("observed request", "observed requests"),
+        form="observe API",
+        says="nothing: its hits say how many such requests have come, and another fault may hit them",
     ),
     "skip answer": Verb(
         struck=("skipped answer", "skipped answers"),

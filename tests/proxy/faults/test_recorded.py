@@ -189,6 +189,7 @@ CASES = {
     "move coordinator": ["move coordinator of group g for 50ms"],
     "forget member": ["forget member"],
     "reshape": [f"reshape Fetch to {shape}, illegal" for shape in SHAPES],
+    "observe": ["observe {api}"],
     "skip answer": ["skip answer to {api}, illegal"],
 }
 APIS = (PRODUCE, FETCH, METADATA, COMMIT)

@@ -1,0 +1,206 @@
+"""Chaos of a seed at the clients under test, while they run.
+
+Owns which requests count as theirs, and how a strike of draw.py is carried out. Must not know sockets or
+threads: everything here runs in the loop's thread, between a request and its effect.
+
+A strike at a request is a fault of requests that is armed right before this very request goes through the
+engine (proxy/faults), so that what is struck is what was seen. The service's process is killed from here: a
+request later would be another moment.
+"""
+
+import signal
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.kafka.chaos import draw
+from fencepost.kafka.chaos.draw import Seen, Strike
+from fencepost.kafka.chaos.moments import END, HANDED_OUT, Moments
+from fencepost.kafka.chaos.processes import Processes
+from fencepost.proxy.faults.fault import RequestFault
+from fencepost.proxy.faults.request import Asked
+from fencepost.sim.scheduler import MILLISECOND
+
+GAP_MS = 150
+"""After a strike: the service goes on for so long before the next round begins."""
+PAUSE_MS = 2_000
+"""Of a process that is replaced, unless its session lasts longer."""
+LONGEST_PAUSE_MS = 3_000
+"""A seed is to stay below 6 s; a session of Kafka's default, 45 s, does not end in a pause."""
+BEYOND_MS = 500
+"""By which a pause is longer than a session."""
+LINGERS_MS = 1_000
+"""How long a process that was replaced goes on after its pause, before it is killed."""
+TEXTS = {
+    draw.LOSE: "lose answer",
+    draw.DELAY: "delay",
+    draw.DELAY_ANSWER: "delay answer",
+    draw.FAIL: "answer",
+    draw.REFUSE: "answer",
+    draw.FENCE: "forget member",
+}
+"""The verb of a fault of requests for each act of one."""
+FORGETS = "Heartbeat"
+"""The request by which a member hears that it was removed."""
+
+
+@define(eq=False, kw_only=True)
+class ApplicationChaos:
+    """The strikes of one seed."""
+
+    seed: int
+    # Cluster time, nanoseconds.
+    now: Callable[[], int]
+    # after(milliseconds, function): calls it in the loop's thread.
+    after: Callable[[int, Callable[[], object]], object]
+    # The client's port of a connection; 0 where it is not known.
+    port_of: Callable[[int], int]
+    # Arms a fault of requests; answers its number.
+    arm: Callable[[RequestFault], int]
+    # Ends it.
+    disarm: Callable[[int], None]
+    # Lets a group rebalance.
+    rebalance: Callable[[str], object]
+    # Takes down a strike that is no fault of requests.
+    note: Callable[[Strike], None]
+    # Those of services; while there is none, every client is under test.
+    processes: Processes
+    strikes: list[Strike] = field(factory=list, init=False)
+    # Processes that were stopped and want to be replaced; whoever starts services takes them.
+    to_replace: list[int] = field(factory=list, init=False)
+    # Moments of the whole run, by kind.
+    shown: Counter[str] = field(factory=Counter, init=False)
+    _since: Counter[str] = field(factory=Counter, init=False)
+    _moments: Moments = field(factory=Moments, init=False)
+    # No strike before this time, nanoseconds.
+    _quiet_until: int = field(default=0, init=False)
+    # The longest session that members have asked for, milliseconds.
+    _session_ms: int = field(default=0, init=False)
+    _groups: set[str] = field(factory=set, init=False)
+    # Armed for the request at hand.
+    _armed: list[int] = field(factory=list, init=False)
+    _ended: bool = field(default=False, init=False)
+
+    @property
+    def over(self) -> bool:
+        """Whether no strike is left."""
+        return self._ended or len(self.strikes) >= draw.strikes_of(self.seed)
+
+    def end(self) -> None:
+        """No strike any more."""
+        self._ended = True
+
+    def on_request(self, source: int, asked: Asked) -> None:
+        """A request was received; what strikes it is armed when this returns."""
+        process = self._tested(source)
+        if process is None:
+            return
+        if asked.api == "JoinGroup":
+            self._session_ms = max(self._session_ms, _milliseconds(asked.body.session_timeout))
+        if asked.group:
+            self._groups.add(asked.group)
+        kind = self._moments.request(self.now(), process, asked)
+        if kind:
+            self._at(kind, process, asked)
+
+    def after_request(self) -> None:
+        """The request has gone through the engine: what was armed for it alone and has not struck ends."""
+        for number in self._armed:
+            self.disarm(number)
+        self._armed.clear()
+
+    def on_answer(self, source: int, asked: Asked, answer: Any) -> None:
+        """An answer is about to be sent."""
+        process = self._tested(source)
+        if process is None:
+            return
+        kind = self._moments.answer(self.now(), asked, answer)
+        if kind:
+            self._at(kind, process, asked)
+
+    def _tested(self, source: int) -> int | None:
+        """The process of a connection under test, UNKNOWN without any; None for other connections."""
+        if self._ended:
+            return None
+        process = self.processes.owner(source, self.port_of(source))
+        return None if self.processes and process not in self.processes else process
+
+    def _at(self, kind: str, process: int, asked: Asked) -> None:
+        self.shown[kind] += 1
+        if self.now() < self._quiet_until:
+            return
+        self._since[kind] += 1
+        seen = Seen(
+            since=self._since,
+            shown=frozenset(self.shown),
+            strikes=tuple(self.strikes),
+            process=process in self.processes,
+        )
+        strike = draw.decide(self.seed, kind, asked.api, seen)
+        if strike is None:
+            return
+        self.strikes.append(strike)
+        self._since.clear()
+        self._quiet_until = self.now() + GAP_MS * MILLISECOND
+        self._carry_out(strike, process, asked)
+
+    def _carry_out(self, strike: Strike, process: int, asked: Asked) -> None:
+        if strike.act == draw.KILL:
+            self._kill(strike, process, asked)
+        elif strike.act == draw.REPLACE:
+            self._replace(process)
+        elif strike.act == draw.REBALANCE:
+            for group in sorted(self._groups):
+                self.after(0, lambda group=group: self.rebalance(group))  # type: ignore[misc]
+        elif strike.act == draw.FENCE:
+            for group in sorted(self._groups):
+                self.arm(RequestFault(verb=TEXTS[strike.act], api=FORGETS, group=group, most=1))
+            return
+        else:
+            self._arm_for(strike, asked)
+            return
+        self.note(strike)
+
+    def _arm_for(self, strike: Strike, asked: Asked) -> None:
+        answers = strike.act in (draw.FAIL, draw.REFUSE)
+        delays = strike.act in (draw.DELAY, draw.DELAY_ANSWER)
+        self._armed.append(
+            self.arm(
+                RequestFault(
+                    verb=TEXTS[strike.act],
+                    api=asked.api,
+                    error=strike.error if answers else "",
+                    after_effect=strike.after_effect if answers else False,
+                    milliseconds=strike.milliseconds if delays else 0,
+                    client=asked.header.client_id or "",
+                    most=1,
+                )
+            )
+        )
+
+    def _kill(self, strike: Strike, process: int, asked: Asked) -> None:
+        if strike.kind not in (HANDED_OUT, END) and asked.answered:
+            verb = "silence answer" if strike.after_effect else "silence"
+            client = asked.header.client_id or ""
+            self._armed.append(self.arm(RequestFault(verb=verb, api=asked.api, client=client, most=1)))
+        if strike.milliseconds:
+            self.after(strike.milliseconds, lambda: self.processes.signal(process, signal.SIGKILL))
+        else:
+            self.processes.signal(process, signal.SIGKILL)
+
+    def _replace(self, process: int) -> None:
+        """Stop it for longer than its session, while another one takes over; then let it go on, for a
+        while."""
+        pause_ms = max(PAUSE_MS, self._session_ms + BEYOND_MS)
+        pause_ms = min(pause_ms, LONGEST_PAUSE_MS)
+        self.processes.signal(process, signal.SIGSTOP)
+        self.to_replace.append(process)
+        self.after(pause_ms, lambda: self.processes.signal(process, signal.SIGCONT))
+        self.after(pause_ms + LINGERS_MS, lambda: self.processes.signal(process, signal.SIGKILL))
+
+
+def _milliseconds(time: Any) -> int:
+    """Of kio's time-outs."""
+    return int(time.total_seconds() * 1_000) if hasattr(time, "total_seconds") else int(time)

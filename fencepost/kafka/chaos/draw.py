@@ -1,0 +1,162 @@
+"""Which strike comes at which moment: a pure function of a seed and of what was seen.
+
+Owns the draw and its weights. Must not know any service or any mistake: each act has its place at each moment
+at which it can be carried out.
+
+A run has a few rounds, each of one strike. A round aims at two kinds of moments, at the n-th of them since
+it began; the second is one of work. A kind that the service never shows costs nothing, as the other one
+comes. A round that came to an idle moment without a strike aims at the kinds that were seen, and at the end
+at this moment too, so that no run is without one.
+"""
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from fencepost.kafka.chaos.moments import (
+    BETWEEN,
+    COMMIT,
+    END,
+    HANDED_OUT,
+    IDLE,
+    JOINING,
+    RESULT,
+    START,
+)
+from fencepost.proxy.faults.allowed import may_answer
+from fencepost.proxy.faults.chance import choice, drawn
+from fencepost.wire.names import asks_for_retry
+
+KILL, REPLACE, REBALANCE, FENCE = "kill", "replace", "rebalance", "fence"
+FAIL, REFUSE, LOSE, DELAY, DELAY_ANSWER = "fail", "refuse", "lose", "delay", "delay answer"
+PROCESS = frozenset({KILL, REPLACE})
+"""Acts that need the service's process."""
+MOST_STRIKES = 4
+"""Of a run. More leave a service no time to do harm."""
+MOST_OF_PROCESS = 2
+"""Of these strikes: each costs a start and a session time-out, so that a seed stays below 6 s."""
+NTH = (1, 1, 2, 2, 3, 4, 5)
+"""The n of the n-th moment: services of tests handle about a dozen records, some in three batches."""
+WORK = frozenset({HANDED_OUT, RESULT, COMMIT, BETWEEN})
+"""Kinds of moments that come once for each record, or for a batch of them."""
+DELAYS_MS = (50, 300, 1_000)
+HOLDS_MS = (0, 0, 50, 700)
+"""How long a request hangs before its client is killed."""
+AIMS: tuple[str, ...] = (
+    *(RESULT,) * 5,
+    *(COMMIT,) * 4,
+    *(HANDED_OUT, BETWEEN, IDLE) * 2,
+    *(JOINING, START, END),
+)
+"""Kinds of moments, by weight: most of what a service can do wrong shows around its results and commits."""
+ON_REQUESTS = (FAIL, FAIL, FAIL, REFUSE, REFUSE, LOSE, DELAY, DELAY_ANSWER, DELAY_ANSWER)
+AROUND = (KILL, KILL, REPLACE, REBALANCE, FENCE)
+ACTS: Mapping[str, tuple[str, ...]] = {
+    START: (KILL, REFUSE, LOSE, DELAY),
+    HANDED_OUT: (KILL, REPLACE, REBALANCE, FENCE),
+    RESULT: (*ON_REQUESTS, KILL, KILL, KILL, REPLACE, REBALANCE),
+    COMMIT: (*ON_REQUESTS, KILL, KILL, KILL, KILL, REPLACE),
+    BETWEEN: AROUND,
+    JOINING: (KILL, REFUSE, LOSE, DELAY_ANSWER),
+    IDLE: (*AROUND, REBALANCE),
+    END: AROUND,
+}
+"""What can be done at a moment, by weight."""
+
+
+@frozen(kw_only=True)
+class Strike:
+    """What is done at a moment."""
+
+    # Of the moment.
+    kind: str
+    act: str
+    # Kafka's error; of a refusal and of a failure for good.
+    error: str = ""
+    # Whether the request takes effect first.
+    after_effect: bool = False
+    # Of a delay; of a kill, how long the request hangs before.
+    milliseconds: int = 0
+
+    def __str__(self) -> str:
+        more = [self.error, "after effect" if self.after_effect else ""]
+        more.append(f"{self.milliseconds} ms" if self.milliseconds else "")
+        words = ", ".join(filter(None, more))
+        return f"{self.act}{f' ({words})' if words else ''}, {self.kind}"
+
+
+@frozen(kw_only=True)
+class Seen:
+    """What a run has shown so far."""
+
+    # Moments since the round began, by kind, with the present one.
+    since: Mapping[str, int]
+    # Kinds of moments in the whole run.
+    shown: frozenset[str]
+    # Strikes so far.
+    strikes: tuple[Strike, ...] = ()
+    # Whether there is a process to strike.
+    process: bool = True
+
+
+def strikes_of(seed: int) -> int:
+    """How many rounds a run of this seed has."""
+    return 2 + drawn(MOST_STRIKES - 1, seed, "rounds")
+
+
+def aims(seed: int, place: int, shown: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The kinds of moments that a round aims at.
+
+    Args:
+        seed: of the chaos.
+        place: of the round, from 0.
+        shown: kinds to choose from; empty: all of them.
+    """
+    kinds = [kind for kind in AIMS if not shown or kind in shown]
+    first = choice(kinds, seed, place, "first", len(shown))
+    others = [kind for kind in kinds if kind != first and kind in WORK] or kinds
+    return frozenset({first, choice(others, seed, place, "second", len(shown))})
+
+
+def decide(seed: int, kind: str, api: str, seen: Seen) -> Strike | None:
+    """The strike at this moment, or None.
+
+    Args:
+        seed: of the chaos.
+        kind: of the moment.
+        api: Kafka's name of the request that shows it.
+        seen: so far, with this moment.
+    """
+    place = len(seen.strikes)
+    if place >= strikes_of(seed):
+        return None
+    aimed = aims(seed, place)
+    if kind in (IDLE, END):  # nothing that the round was aimed at has come, or not often enough
+        aimed |= {kind} if kind == END else aims(seed, place, seen.shown)
+    elif seen.since.get(IDLE) or seen.since.get(END):
+        aimed |= aims(seed, place, seen.shown)
+    nth = choice(NTH, seed, place, "nth")
+    if kind not in aimed or (kind in WORK and seen.since[kind] < nth):
+        return None
+    return _strike(seed, place, kind, api, seen)
+
+
+def _strike(seed: int, place: int, kind: str, api: str, seen: Seen) -> Strike | None:
+    of_process = sum(one.act in PROCESS for one in seen.strikes)
+    spared = not seen.process or of_process >= MOST_OF_PROCESS
+    acts = [act for act in ACTS[kind] if not (spared and act in PROCESS)]
+    act = choice(acts, seed, place, "act", kind)
+    after_effect = drawn(3, seed, place, "effect") == 0
+    if act in (FAIL, REFUSE):
+        errors = may_answer(api, after_effect=after_effect)
+        errors = errors or may_answer(api, after_effect=False)
+        wanted = [error for error in errors if asks_for_retry(error) is (act == REFUSE)]
+        error = choice(wanted or errors, seed, place, "error")
+        taken = error in may_answer(api, after_effect=after_effect)
+        return Strike(kind=kind, act=act, error=error, after_effect=after_effect and taken)
+    if act in (DELAY, DELAY_ANSWER):
+        return Strike(kind=kind, act=act, milliseconds=choice(DELAYS_MS, seed, place, "delay"))
+    if act == KILL:
+        held = choice(HOLDS_MS, seed, place, "hold")
+        return Strike(kind=kind, act=act, after_effect=after_effect, milliseconds=held)
+    return Strike(kind=kind, act=act)

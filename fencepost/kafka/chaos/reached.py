@@ -1,0 +1,35 @@
+"""What chaos at applications has reached, in words, and the line that repeats a test.
+
+Owns the words. Must not know pytest.
+"""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+
+def reached_words(seed: int, reached: Mapping[str, Any]) -> str:
+    """What met the service, e.g. "chaos 3: 2 strikes: kill, idle; lose, a result not yet answered (moments
+    seen: 3 idle, 7 a result not yet answered)".
+
+    Args:
+        seed: of the chaos.
+        reached: as the handle's `reached` answers it.
+    """
+    strikes = reached["strikes"]
+    seen = ", ".join(f"{count} {kind}" for kind, count in sorted(reached["moments"].items())) or "none"
+    number = f"{len(strikes)} strike{'' if len(strikes) == 1 else 's'}"
+    what = ": ".join(filter(None, (number, "; ".join(strikes))))
+    return f"chaos {seed}: {what} (moments seen: {seen})"
+
+
+def repeating_line(test: str, seed: int, chaos: int | None) -> str:
+    """The command that repeats a test.
+
+    Args:
+        test: its node id.
+        seed: of the cluster.
+        chaos: the seed of the chaos; None: there was none.
+    """
+    words = ["pytest", test, "--fencepost-seed", str(seed)]
+    return shlex.join(words if chaos is None else [*words, "--fencepost-chaos", str(chaos)])
