@@ -360,7 +360,8 @@ def _shown_again(item: pytest.Function) -> str:
         return ""
     failures = 0
     for _ in range(times):
-        with _kafka(_kafka_options(item), item.funcargs.get(CHAOS)) as kafka:
+        chaos: Any = item.funcargs.get(CHAOS)
+        with _kafka(_kafka_options(item), chaos) as kafka:
             wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
             try:
                 item.obj(**{**wanted, KAFKA: kafka})

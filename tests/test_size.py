@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 217_500
+LIMIT = 220_000
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -20,6 +20,8 @@ MOST = 16
 MOST_OF_ONE_NAME = 3
 """Modules of one name in the package."""
 EXCEPTIONS = {
+    "fencepost/viewer": 17,
+    "fencepost/kafka": 20,
     "fencepost": 31,
     "fencepost/campaign/swarm": 23,
     "fencepost/checkers": 24,
@@ -30,7 +32,7 @@ EXCEPTIONS = {
     "fencepost/impl/log": 18,
     "fencepost/mining/triage": 18,
     "fencepost/model/tla": 30,
-    "fencepost/report": 17,
+    "fencepost/report": 18,
     "fencepost/sim": 17,
     "fencepost/systems": 24,
     "fencepost/torture": 20,
@@ -44,16 +46,15 @@ EXCEPTIONS = {
     "tests/impl": 21,
     "tests/impl/controller": 17,
     "tests/impl/log": 19,
-    "tests/kafka": 19,
+    "tests/kafka": 22,
     "tests/mining": 22,
     "tests/proxy": 22,
     "tests/scenarios": 28,
-    "tests/services/programs": 26,
     "tests/tools": 22,
     "tests/torture": 17,
     "tests/traces": 18,
     "tests/wire": 24,
-    "tools": 27,
+    "tools": 28,
 }
 """Folders that have more, and how many: no more than that."""
 

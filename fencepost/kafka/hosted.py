@@ -26,7 +26,7 @@ from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.core.core_interface import Effect
 from fencepost.kafka.chaos import ApplicationChaos
 from fencepost.kafka.chaos.draw import Strike
-from fencepost.kafka.chaos.processes import Processes
+from fencepost.kafka.chaos.service_processes import Processes
 from fencepost.kafka.recording import ClientRecord
 from fencepost.kafka.request_faults import ClusterFaults
 from fencepost.run.faults.kind import FaultKind

@@ -18,7 +18,7 @@ from attrs import define, field
 from fencepost.kafka.chaos import draw
 from fencepost.kafka.chaos.draw import Seen, Strike
 from fencepost.kafka.chaos.moments import END, HANDED_OUT, Moments
-from fencepost.kafka.chaos.processes import Processes
+from fencepost.kafka.chaos.service_processes import Processes
 from fencepost.proxy.faults.fault import RequestFault
 from fencepost.proxy.faults.request import Asked
 from fencepost.sim.scheduler import MILLISECOND
