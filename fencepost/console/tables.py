@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from fencepost.report.escapes import shown
+from fencepost.report.spoken import shown
 
 GAP = 2
 """Blanks between two columns."""

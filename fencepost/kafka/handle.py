@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define, field
 
 from fencepost.checkers.verdict import Verdict
-from fencepost.kafka.asserting import Assertions
+from fencepost.kafka.assertions.asserting import Assertions
 from fencepost.kafka.hosted import FOR_GOOD_MS
 from fencepost.kafka.services import Service, Services, until
 from fencepost.kafka.waiting import Waiting

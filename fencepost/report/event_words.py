@@ -11,8 +11,8 @@ import msgspec
 
 from fencepost.checkers.durations import NANOSECONDS
 from fencepost.checkers.invariants.no_crash import error_in_words
-from fencepost.report.escapes import shown
 from fencepost.report.group_words import GROUP_EVENT_WORDS, group_answer_in_words, group_request_in_words
+from fencepost.report.spoken import shown
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE, Function, Operation, Outcome

@@ -1,14 +1,14 @@
-"""What a trace calls by numbers, as people call it: records by key and value, clients by their client ids.
+"""How the names and texts of a trace are said: records by key and value, clients by their client ids, and
+nothing that a terminal or a page must not get.
 
-Owns where words name either, and the bound and the escaping of what comes in their place. Must not know which
-words they are.
+Owns the one form of escapes, and where words name a record or a client by a number. Must not know which words
+they are, or where they go.
 """
 
 import re
 
 from attrs import field, frozen
 
-from fencepost.report.escapes import shown
 from fencepost.traces.kafka_names.contents import clients_of, texts_of
 from fencepost.traces.trace import Trace
 
@@ -19,6 +19,14 @@ LONGEST_CONTENT = 40
 """Characters of a record within a sentence."""
 LONGEST_CLIENT = 40
 """Characters of a client id."""
+
+
+def shown(text: str) -> str:
+    """`text` with escapes for control characters, characters that change the direction of writing, and all
+    others that cannot be printed."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
 
 
 @frozen

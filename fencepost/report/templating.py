@@ -12,7 +12,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from fencepost.report.escapes import shown
+from fencepost.report.spoken import shown
 
 
 @cache

@@ -1,11 +1,10 @@
 """The viewer: one page in which a run is watched, moment by moment, without a network.
 
 moments     events, invocations and answers of a trace in one order: the steps of the page's slider
-tracks      a fact that changes from step to step
+tracks      a fact that changes from step to step, and where a page is cut if its data are too large
 replica_logs, cluster, messages, clients, faults, operations, transactions
             what the page shows, as rows or tracks
 sequential  the picture of a history that is not linearizable
-windows     where a page is cut if its data are too large
 view        all of it as one value that can be written as JSON
 page        the file: template, style and scripts of page/ with the data inside
 """

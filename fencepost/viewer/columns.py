@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.report.escapes import shown
+from fencepost.report.spoken import shown
 
 LARGEST_EXACT = 2**53 - 1
 """JavaScript's numbers are exact up to here (Number.MAX_SAFE_INTEGER); what is larger travels as a text."""

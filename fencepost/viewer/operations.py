@@ -102,6 +102,8 @@ def _extras(operation: Operation) -> dict[str, Any]:
             operation.producer_epoch,
             operation.sequence,
         ]
+    if operation.function is Function.APPEND and operation.key is not None:
+        found["key"] = printable(operation.key, 80)
     if operation.attempts > 1:
         found["attempts"] = operation.attempts
     if operation.acks is not None and operation.acks != -1:

@@ -29,9 +29,8 @@ from fencepost.viewer.messages import Message, messages_of
 from fencepost.viewer.moments import Kind, Moments, moments_of
 from fencepost.viewer.operations import OperationRows, asked_in_words
 from fencepost.viewer.replica_logs import Partition, ReplicaLogs
-from fencepost.viewer.tracks import Window
+from fencepost.viewer.tracks import Window, windows
 from fencepost.viewer.transaction_fates import TransactionRows, found_transactions
-from fencepost.viewer.windows import windows
 
 MOST_BYTES = 2_000_000
 """Size of one view's JSON. A browser reads it in about 20 ms, and the page is small enough for a mail."""

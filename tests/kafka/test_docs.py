@@ -10,7 +10,7 @@ import pytest
 import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
 from fencepost.kafka import KafkaCluster
-from fencepost.kafka.asserting import Assertions
+from fencepost.kafka.assertions.asserting import Assertions
 from fencepost.run.faults.table import EMBEDDED_FAULTS, FAULTS
 from tests.kafka.clients import producer
 

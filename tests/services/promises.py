@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from fencepost.kafka.rules import Output, Result, not_as_the_rule_says
+from fencepost.kafka.assertions.rules import Output, Result, not_as_the_rule_says
 from fencepost.kafka.topic_records import KafkaRecord
 from fencepost.traces.trace import Trace
 

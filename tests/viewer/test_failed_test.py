@@ -31,6 +31,7 @@ def shown(assertion="assert_output"):
             acks=-1,
             topic=topic,
             partition=0,
+            key="customer 1",
             offset=offset,
             records=(record,),
         )
@@ -101,6 +102,7 @@ def test_clients_and_records_have_their_own_names():
     assert view["contents"][str(HASHES[0])] == "customer 1: <script>alert(1)</script>\\u202e"
     assert view["contents"][str(HASHES[1])].startswith("invoice for xxx")
     assert not any(str(value) in text for value in HASHES for text in view["texts"])
+    assert [one["key"] for one in view["operations"]["extras"]] == ["customer 1"] * 4
     assert any("invoice for" in text for text in view["texts"])
     names = {view["names"][number]["name"] for number in view["moments"]["name"]}
     assert "record_texts" not in names and "fault_began" in names

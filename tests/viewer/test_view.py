@@ -9,8 +9,8 @@ from attrs import evolve
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome, Record
 from fencepost.viewer.replica_logs import BlockLog, Gone
+from fencepost.viewer.tracks import windows
 from fencepost.viewer.view import MOST_BYTES, Shown, view_of
-from fencepost.viewer.windows import windows
 from tests.checkers import lab
 
 KINDS = ("kip_101", "fenced_controller", "no_progress", "group", "producer")

@@ -275,7 +275,7 @@ CLIENTS: tuple[Anomaly, ...] = (
     Anomaly(
         name="assertion_failed",
         rank=80,
-        breaks="the test's assertion",
+        breaks="SERVICE",
         definition="a service did not do what its test asserts of it; no promise of Kafka is broken by that",
     ),
     Anomaly(

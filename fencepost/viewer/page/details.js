@@ -117,7 +117,7 @@ function tellOperation(view, { index }) {
     ["client", view.lanes[one.lane].label], ["asked", textOf(view, one.request)], ["answer", textOf(view, one.answer)], ["outcome", OUTCOMES[one.outcome]],
     ["invoked", stepButton(view, one.invoked, `${moment(one.invoke)}`)],
     ["answered", one.complete < 0 ? "never" : [stepButton(view, one.answered, `${moment(one.complete)}`), ` after ${duration(one.complete - one.invoke)}`]],
-    ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["records", values(view, one.writes)],
+    ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["key", extras.key], ["records", values(view, one.writes)],
     ["read", one.reads.map(([partition, first, end]) => `${view.partitions[partition]} ${first}${end - 1 > first ? ` to ${end - 1}` : ""}`).slice(0, 12).join(", ")],
     ["producer", extras.producer ? `id ${extras.producer[0]}, epoch ${extras.producer[1]}, sequence ${extras.producer[2]}` : ""],
     ...transactionOfOperation(view, index),

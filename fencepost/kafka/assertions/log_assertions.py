@@ -16,8 +16,8 @@ from pathlib import Path
 from attrs import evolve
 
 from fencepost.checkers.verdict import Decision, Finding
+from fencepost.kafka.assertions.problems import MOST_COPIES, Certificates, Partition, Problem
 from fencepost.kafka.judgement import exercised, explanation, failed, of_clients, verdict_of
-from fencepost.kafka.problems import MOST_COPIES, Certificates, Partition, Problem
 from fencepost.kafka.topic_records import KafkaRecord
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
 from fencepost.traces.trace import Trace

@@ -6,7 +6,7 @@ import pytest
 
 import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
-from fencepost.kafka.rules import Output, contradictions, not_as_the_rule_says
+from fencepost.kafka.assertions.rules import Output, contradictions, not_as_the_rule_says
 from fencepost.kafka.topic_records import KafkaRecord
 from fencepost.traces.anomalies import ASSERTION_FAILED
 from fencepost.traces.errors import PlanError

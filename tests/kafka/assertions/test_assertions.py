@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
 from fencepost.checkers.verdict import Decision
-from fencepost.kafka.assertions import LOSS, judged, not_processed_once, out_of_order
-from fencepost.kafka.problems import check
+from fencepost.kafka.assertions.log_assertions import LOSS, judged, not_processed_once, out_of_order
+from fencepost.kafka.assertions.problems import check
 from fencepost.kafka.topic_records import KafkaRecord, from_json, to_json
 from fencepost.traces.operations import Function, Outcome, Record, make_operation
 from fencepost.traces.trace import Trace

@@ -2,7 +2,7 @@
 
 Owns the public surface of the assertions. Each ends the run, raises RunFailedError (an AssertionError) if it
 does not hold, and otherwise answers in a sentence what was exercised. Must not know what an assertion means
-(assertions.py, rules.py), nor where the cluster lives.
+(log_assertions.py, rules.py), nor where the cluster lives.
 """
 
 from abc import ABC, abstractmethod
@@ -15,8 +15,8 @@ from fencepost.traces.errors import PlanError
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from fencepost.kafka.problems import Problem
-    from fencepost.kafka.rules import Rule
+    from fencepost.kafka.assertions.problems import Problem
+    from fencepost.kafka.assertions.rules import Rule
     from fencepost.kafka.topic_records import KafkaRecord
 
 
@@ -47,12 +47,12 @@ class Assertions(ABC):
         """Every acknowledged record is in its log, and no reader skipped one; nor is one gone where Kafka's
         guarantees end, as after a power loss of all replicas. folder: as of `assert_ok`. Returns what was
         exercised. Raises RunFailedError."""
-        from fencepost.kafka import assertions
+        from fencepost.kafka.assertions import log_assertions
 
         trace = self.end()
-        assertions.judged(trace, "assert_no_loss", assertions.LOSS, folder or self.folder)
+        log_assertions.judged(trace, "assert_no_loss", log_assertions.LOSS, folder or self.folder)
         topics = sorted({allowed.topic for allowed in trace.claims.loss})
-        found = assertions.lost_as_allowed(trace, [one for name in topics for one in self.records(name)])
+        found = log_assertions.lost_as_allowed(trace, [one for name in topics for one in self.records(name)])
         return _check(trace, "assert_no_loss", found, folder or self.folder)
 
     def assert_order(
@@ -67,30 +67,30 @@ class Assertions(ABC):
         Returns: what was exercised.
         Raises: RunFailedError.
         """
-        from fencepost.kafka import assertions
+        from fencepost.kafka.assertions import log_assertions
 
         trace = self.end()
         wanted = key.encode() if isinstance(key, str) else key
-        assertions.judged(trace, "assert_order", assertions.ORDER, folder or self.folder)
-        found = assertions.out_of_order(trace, self._records(topic), wanted)
+        log_assertions.judged(trace, "assert_order", log_assertions.ORDER, folder or self.folder)
+        found = log_assertions.out_of_order(trace, self._records(topic), wanted)
         return _check(trace, "assert_order", found, folder or self.folder)
 
     def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> str:
         """No record is in a log more often than a client sent it. A retry is the same sending. topic: only of
         this one; empty: of all. Returns what was exercised. Raises RunFailedError."""
-        from fencepost.kafka import assertions
+        from fencepost.kafka.assertions import log_assertions
 
         trace = self.end()
-        found = assertions.duplicates(trace, self._records(topic))
+        found = log_assertions.duplicates(trace, self._records(topic))
         return _check(trace, "assert_no_duplicates", found, folder or self.folder)
 
     def assert_delivered(self, topic: str, *, folder: Path | None = None) -> str:
         """Every acknowledged record of a topic reached some client. Returns what was exercised. Raises
         RunFailedError."""
-        from fencepost.kafka import assertions
+        from fencepost.kafka.assertions import log_assertions
 
         trace = self.end()
-        found = assertions.not_delivered(trace, topic)
+        found = log_assertions.not_delivered(trace, topic)
         return _check(trace, "assert_delivered", found, folder or self.folder)
 
     def assert_processed_once(
@@ -112,12 +112,14 @@ class Assertions(ABC):
         Returns: what was exercised.
         Raises: RunFailedError; PlanError if the group is not clear.
         """
-        from fencepost.kafka import assertions
+        from fencepost.kafka.assertions import log_assertions
 
         trace = self.end()
         committed = self.committed(group or self._only_group())
         inputs, results = (self.records(topic, isolation="read_committed") for topic in (source, sink))
-        found = assertions.not_processed_once(trace, inputs, results, committed, key or assertions.key_of)
+        found = log_assertions.not_processed_once(
+            trace, inputs, results, committed, key or log_assertions.key_of
+        )
         return _check(trace, "assert_processed_once", found, folder or self.folder)
 
     def assert_output(
@@ -152,7 +154,7 @@ class Assertions(ABC):
         Raises: RunFailedError; PlanError for another `how` or `order`, a rule that returns no pairs, or an
           order of a rule that mixes partitions.
         """
-        from fencepost.kafka.rules import Output, not_as_the_rule_says
+        from fencepost.kafka.assertions.rules import Output, not_as_the_rule_says
 
         output = Output(rule=rule, how=how, order=order)
         trace = self.end()
@@ -187,7 +189,7 @@ class Assertions(ABC):
         Returns: what was exercised.
         Raises: RunFailedError; PlanError if the function returns something else, or no topic is named.
         """
-        from fencepost.kafka.rules import contradictions
+        from fencepost.kafka.assertions.rules import contradictions
 
         trace = self.end()
         records = [self.records(topic, isolation="read_committed") for topic in topics]
@@ -215,7 +217,7 @@ def _check(
     trace: Trace, name: str, found: "Iterable[Problem]", folder: Path | None, promise: str = ""
 ) -> str:
     """As problems.check. promise: "": as always of this name."""
-    from fencepost.kafka.assertions import PROMISES
-    from fencepost.kafka.problems import check
+    from fencepost.kafka.assertions.log_assertions import PROMISES
+    from fencepost.kafka.assertions.problems import check
 
     return check(trace, name, promise or PROMISES[name], found, folder)

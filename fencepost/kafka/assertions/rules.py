@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.kafka.problems import MOST_COPIES, Certificates, Problem
+from fencepost.kafka.assertions.problems import MOST_COPIES, Certificates, Problem
 from fencepost.kafka.topic_records import KafkaRecord, result_in_words
 from fencepost.traces.errors import PlanError
 from fencepost.traces.trace import Trace
@@ -61,7 +61,7 @@ class Output:
             ) from None
 
     def promise(self, source: Sequence[str], sink: str) -> str:
-        """In one clause."""
+        """In one clause. source: the names of its topics; sink: the name of the topic of the results."""
         by_key = ", in its order by key" if self.order else ""
         return f"{sink} has {HOW[self.how]} what the rule makes of {' and '.join(source)}{by_key}"
 
