@@ -28,9 +28,9 @@ MOST_STARTS = 5
 """Of a service that ends again and again: one that cannot go on ends at the same record each time."""
 PATIENCE_S = 60.0
 """While nothing is recorded."""
-STRUCK_MS = 2_500
+STRUCK_MS = 2_000
 """How long strikes may come, before the later orders are sent and after it: a seed is to stay below 6 s."""
-GAPS_MS = (50, 400)
+GAPS_MS = (50, 600)
 """Between two later orders, in turn: strikes find the service at work, and idle with work to come."""
 SETTLES_MS = 500
 """Of the cluster's time."""
