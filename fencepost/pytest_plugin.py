@@ -302,10 +302,14 @@ def _judge_kafka(item: pytest.Function) -> None:
         return
     kafka: Any = item.funcargs[KAFKA]
     exercised = kafka.assert_ok()
-    if kafka.last_chaos is not None:
+    if kafka.last_chaos is not None and kafka.aimed:
         from fencepost.kafka.chaos.reached import reached_words
 
-        exercised += f"; {reached_words(kafka.last_chaos, kafka.reached())}"
+        reached = kafka.reached()
+        words = reached_words(kafka.last_chaos, reached)
+        exercised += f"; {words}"
+        if not reached["strikes"]:
+            item.warn(pytest.PytestWarning(f"no strike of chaos met a client: {words}"))
     item.add_report_section("call", "fencepost", exercised)
     if not met_requests(kafka.end()):
         item.warn(pytest.PytestWarning(f"no request of a client met a fault: {exercised}"))

@@ -18,7 +18,7 @@ import rich_click as click
 from attrs import define, field, frozen
 
 from fencepost.console.output import Output
-from fencepost.traces.errors import ExitCode, PlanError
+from fencepost.traces.errors import EnvironmentError_, ExitCode, PlanError
 from tests.services.running import ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, Service
 from tools import program
@@ -68,6 +68,10 @@ def one_seed(service: Service, form: str, seed: int) -> Row:
             broken = run.broken()
         except AssertionError as error:  # it was never done
             broken = [str(error).splitlines()[0]]
+            if not kafka.reached()["moments"]:
+                raise EnvironmentError_(
+                    expected="a service that asks Kafka for something", seen=broken[0], where=service.name
+                ) from None
         reached, took_s = kafka.reached(), round(time.monotonic() - begun, 1)
     return Row(
         service=service.name,
@@ -87,7 +91,7 @@ class Hunt:
     ledger: Ledger[Row]
     seeds: range
     correct: int
-    one: Callable[[Service, str, int], Row] = one_seed
+    one: Callable[[Service, str, int], Row]
 
     def row(self, service: Service, form: str, seed: int) -> Row:
         """From the ledger, or of a new run."""
@@ -160,7 +164,7 @@ def command(names: tuple[str, ...], seeds: str, correct: int, out: Path) -> Exit
         of="services under chaos",
         asked={"sources": sources()},
     )
-    hunt = Hunt(ledger=ledger, seeds=seeds_of(seeds), correct=correct)
+    hunt = Hunt(ledger=ledger, seeds=seeds_of(seeds), correct=correct, one=one_seed)
     cases: dict[str, Callable[[], Done]] = {}
     for service in BY_NAME.values():
         cases[service.name] = partial(hunt.mistake, service)

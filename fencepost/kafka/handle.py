@@ -69,6 +69,8 @@ class KafkaCluster(Assertions, Waiting, ABC):
     """In place of the seed of every `chaos`; None: its own."""
     last_chaos: int | None = field(default=None, init=False)
     """The seed of the last `chaos`; None: there was none."""
+    aimed: bool = field(default=False, init=False)
+    """Whether it was at applications."""
     _ended: Trace | None = field(default=None, init=False)
     _services: Services = field(factory=Services, init=False)
 
@@ -298,7 +300,7 @@ class KafkaCluster(Assertions, Waiting, ABC):
         Raises: PlanError for another level, and for cluster parameters with the level "application".
         """
         seed = seed if self.chaos_seed is None else self.chaos_seed
-        self.last_chaos = seed
+        self.last_chaos, self.aimed = seed, level == APPLICATION
         if level == APPLICATION and (profile, topic, requests) == ("default", "t", True):
             most = int(self._ask("chaos_at_applications", seed=seed))
             self._services.keep(self._ask)

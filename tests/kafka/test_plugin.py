@@ -210,3 +210,9 @@ def test_seeds_of_chaos_that_are_none_get_a_sentence(suite):
     result.stderr.fnmatch_lines(
         ["*--fencepost-chaos: expected a seed such as 3, or seeds such as 0:20, saw '5:2'"]
     )
+
+
+def test_chaos_that_met_nobody_warns(suite):
+    """Rule: a test that chaos did not meet proves less than it seems to."""
+    result = suite("def test_it(fencepost_kafka):\n    pass\n", "--fencepost-chaos=2")
+    result.stdout.fnmatch_lines(["*no strike of chaos met a client: chaos 2: 0 strikes (moments seen: none)"])

@@ -6,9 +6,10 @@ what a service does.
 
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,10 @@ MOST_STARTS = 5
 """Of a service that ends again and again: one that cannot go on ends at the same record each time."""
 PATIENCE_S = 60.0
 """While nothing is recorded."""
-STRUCK_MS = 2_500
+STRUCK_MS = 2_000
 """How long strikes may come, before the later orders are sent and after it: a seed is to stay below 6 s."""
-HALF, TRICKLE_MS = 6, 100
-"""Once so many results are there, later orders come, so long apart: strikes find the service at work."""
+GAPS_MS = (50, 600)
+"""Between two later orders, in turn: strikes find the service at work, and idle with work to come."""
 SETTLES_MS = 500
 """Of the cluster's time."""
 DATABASE = "service.db"
@@ -80,6 +81,16 @@ class ServiceRun:
         if not self._sent_later:
             self._sent_later = True
             self._send(self.service.later)
+
+    def later_one_by_one(self) -> Iterator[Order]:
+        """Send them one after the other, the last one after the others were looked at: a service that has
+        dropped one of them commits past it."""
+        self._sent_later = True
+        *others, last = self.service.later
+        for order in others:
+            self._send([order])
+            yield order
+        self._send([last])
 
     def _producer(self, **options: str) -> Producer:
         return Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0, **options})
@@ -161,6 +172,8 @@ class ServiceRun:
                     if not self._until(process, partial(self._met, acting)):
                         continue
                     strike = None
+                    if acting.members:
+                        self.kafka.wait_for_group(self.group, acting.members)
                     if acting.act(self, process):
                         continue
                 self.send_later()
@@ -173,10 +186,10 @@ class ServiceRun:
         """Let it do all its work while chaos strikes it; answers what chaos has reached."""
         self.kafka.chaos(seed)
         with self._start() as process:
-            self._until_at_most(lambda: len(self.results()) >= HALF, STRUCK_MS)
-            for order in self.service.later or FIVE_MORE:
+            self._until_at_most(lambda: len(self.results()) >= len(self.service.orders) / 2, STRUCK_MS)
+            for order, gap_ms in zip(self.service.later or FIVE_MORE, cycle(GAPS_MS), strict=False):
                 self._send([order])
-                self._until_at_most(lambda: False, TRICKLE_MS)
+                self._until_at_most(lambda: False, gap_ms)
             self._until_at_most(lambda: self.kafka.reached()["over"] and self.done(), STRUCK_MS)
             self.kafka.heal()
             self.kafka.until(self.done, PATIENCE_S)

@@ -12,7 +12,8 @@ from attrs import frozen
 
 STOPS_S = 30.0
 """How long a process may take to stop that was asked to."""
-REBALANCES = 3
+HANDED_OUT = 2
+"""Fetches after a record was written until it was handed out: one may have been on its way before."""
 Act = Callable[[Any, "Popen[bytes]"], bool]
 """Of a run (running.py) and its process; answers whether the service is to be started again."""
 
@@ -36,8 +37,10 @@ def stop(run: Any, process: "Popen[bytes]") -> bool:
 
 
 def rebalance(run: Any, process: "Popen[bytes]") -> bool:
-    """Its group joins again, several times: what it has taken in between does not show from outside."""
-    for _ in range(REBALANCES):
+    """Its group joins again after each of the later orders, as soon as the service has got it: it is in the
+    service's buffer then."""
+    for _ in run.later_one_by_one():
+        run.kafka.wait_for_request("Fetch", HANDED_OUT, run.source)
         run.kafka.rebalance(run.group)
     return False
 
@@ -65,6 +68,8 @@ class Strike:
     committed: bool = False
     # So many results are there.
     results: int = 0
+    # The group is stable with so many members; 0: that does not matter.
+    members: int = 0
     act: Act = nothing
 
     @property

@@ -308,9 +308,10 @@ SERVICES = (
         mistake="A second consumer for another purpose is in the same group.",
         promise=AT_LEAST,
         rule=an_invoice_each,
-        orders=tuple((b"order %d" % number, b"%d" % number) for number in range(12)),
+        orders=(),
+        later=tuple((b"order %d" % number, b"%d" % number) for number in range(12)),
         partitions=4,
-        strike=None,
+        strike=Strike(members=2),
     ),
 )
 BY_NAME: Mapping[str, Service] = {each.name: each for each in SERVICES}

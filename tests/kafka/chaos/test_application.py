@@ -1,0 +1,124 @@
+"""Chaos at applications on a cluster: whom it strikes, what it records, and when it ends."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import Producer
+
+import fencepost.kafka
+from fencepost.kafka.chaos.moments import (
+    BETWEEN,
+    COMMIT,
+    END,
+    END_MS,
+    HANDED_OUT,
+    IDLE,
+    IDLE_MS,
+    RESULT,
+    START,
+    Moments,
+)
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.traces.errors import PlanError
+
+SENDS = """
+import os
+from confluent_kafka import Producer
+producer = Producer({"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"], "enable.idempotence": True})
+while True:
+    producer.produce("t", b"x")
+    producer.flush()
+"""
+
+
+@pytest.fixture
+def kafka():
+    with fencepost.kafka.cluster(brokers=1) as cluster:
+        cluster.create_topic("t")
+        yield cluster
+
+
+def send(kafka, count):
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
+    for _ in range(count):
+        producer.produce("t", b"own")
+        producer.flush(60)
+
+
+def test_only_the_service_is_struck_and_it_goes_on(kafka):
+    """Rule: a client of the test is spared while there is a service; one that was killed runs again."""
+    seed = next(seed for seed in range(50) if killed(kafka, seed))
+    kafka.heal()
+    kafka.chaos(seed)
+    with kafka.service([sys.executable, "-c", SENDS]) as service:
+        first = service.pid
+        kafka.until(lambda: service.pid != first)
+        kafka.heal()
+        ends = len(kafka.records("t"))
+        kafka.until(lambda: len(kafka.records("t")) > ends)
+    assert "kill" in str(kafka.reached()["strikes"])
+    causes = {event.cause for event in kafka.trace().events}
+    assert "service_kill" in causes
+
+
+def killed(kafka, seed):
+    """Whether the draw kills a service that only sends."""
+    from fencepost.kafka.chaos.draw import KILL, Seen, decide
+
+    seen = Seen(since={RESULT: 9}, shown=frozenset({START, RESULT}))
+    strike = decide(seed, RESULT, "Produce", seen)
+    return strike is not None and strike.act == KILL
+
+
+def test_clients_of_the_test_are_spared_while_there_is_a_service(kafka):
+    """Rule: what the test itself sends is none of the moments."""
+    kafka.chaos(1)
+    with kafka.service([sys.executable, "-c", "import time; time.sleep(1e6)"]):
+        send(kafka, 20)
+        assert kafka.reached()["moments"] == {} and kafka.reached()["strikes"] == []
+
+
+def test_without_a_service_every_client_is_under_test(kafka):
+    """Rule: then requests are struck, and nothing is killed."""
+    kafka.chaos(1)
+    send(kafka, 1)
+    kafka.until(lambda: send(kafka, 5) or kafka.reached()["strikes"])
+    assert not any(word in str(kafka.reached()["strikes"]) for word in ("kill", "replace"))
+
+
+def test_nothing_is_struck_before_it_is_asked_for_or_after_heal(kafka):
+    """Rule: a test that asks for no chaos gets none."""
+    send(kafka, 5)
+    assert kafka.reached() == {"moments": {}, "strikes": [], "over": True}
+    kafka.chaos(1)
+    kafka.heal()
+    send(kafka, 20)
+    assert kafka.reached()["strikes"] == [] and kafka.reached()["over"]
+
+
+def test_parameters_of_the_other_level_get_a_sentence(kafka):
+    """Rule: a parameter that would be ignored is refused."""
+    with pytest.raises(PlanError, match='expected level="application" without, or level="cluster"'):
+        kafka.chaos(1, topic="orders")
+    with pytest.raises(PlanError, match="saw level='brokers'"):
+        kafka.chaos(1, level="brokers")
+
+
+def asked(api):
+    return SimpleNamespace(api=api)
+
+
+def test_moments_follow_from_requests():
+    """Rule: each kind has its request; idle and the end are said once, and not before the first work."""
+    moments, idle, end = Moments(), IDLE_MS * MILLISECOND, END_MS * MILLISECOND
+    assert moments.request(0, 7, asked("Fetch")) == START
+    assert moments.request(end, 7, asked("Fetch")) == ""
+    assert moments.request(end, 7, asked("Produce")) == RESULT
+    assert moments.request(end, 7, asked("OffsetCommit")) == COMMIT
+    assert moments.answer(end, asked("OffsetCommit"), None) == BETWEEN
+    assert moments.request(end + idle - 1, 7, asked("Heartbeat")) == ""
+    assert [moments.request(end + idle, 7, asked("Heartbeat")) for _ in range(2)] == [IDLE, ""]
+    assert [moments.request(2 * end, 7, asked("Heartbeat")) for _ in range(2)] == [END, ""]
+    assert moments.request(2 * end, 8, asked("Fetch")) == START
+    assert HANDED_OUT != moments.answer(2 * end, asked("Heartbeat"), None) == ""
