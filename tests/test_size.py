@@ -50,7 +50,7 @@ EXCEPTIONS = {
     "tests/mining": 22,
     "tests/proxy": 22,
     "tests/scenarios": 28,
-    "tests/tools": 22,
+    "tests/tools": 23,
     "tests/torture": 17,
     "tests/traces": 18,
     "tests/wire": 24,
