@@ -18,6 +18,7 @@ from fencepost.checkers.columns_read import LIVENESS_COLUMNS, LOG_COLUMNS, SHOWN
 from fencepost.checkers.unjudged import data_of, with_lines
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.model.lives import Lived, with_lives
+from fencepost.record.claimed.profiles import check_profile
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.trace import Trace, plain
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 LOG = "log"
 """The log check, which also counts records."""
-PROFILES = ("default", "session", "strong", "content")
-"""Real-time profiles of the log check (docs/spec/log-check.md). A trace's claims name one of them."""
 
 
 def _log(trace: Trace) -> Verdict:
@@ -282,16 +281,6 @@ def checks_by_name(names: tuple[str, ...]) -> tuple[Check, ...]:
         CHECKS[name]
         for name in dict.fromkeys(other for name in names for other in (*CHECKS[name].beside, name))
     )
-
-
-def check_profile(profile: str | None) -> None:
-    """Raises FencepostError if the profile is unknown. None is valid: it means each trace's own profile."""
-    if profile is not None and profile not in PROFILES:
-        raise FencepostError(
-            expected=f"a profile out of {', '.join(PROFILES)}",
-            seen=unknown_name(profile, PROFILES),
-            where="the profile of the log check",
-        )
 
 
 def under_profile(trace: Trace, profile: str | None) -> Trace:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from attrs import define, evolve, frozen
 
-from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
+from fencepost.checkers.judges import DEFAULT_CHECKS, checks_by_name
 from fencepost.mining.giant.checks import WHOLE_OPERATIONS
 from fencepost.mining.giant.verdict import Judging, task_result
 from fencepost.mining.inputs.history_files import HistoryFile, told_apart
@@ -46,6 +46,7 @@ from fencepost.mining.triage.bugs import Bugs, read_bugs
 from fencepost.mining.triage.compared import MOST_COMPARED, Compared, compared_of
 from fencepost.mining.triage.since import since as compared_with
 from fencepost.mining.triage.triage import triage as triage_of
+from fencepost.record.claimed.profiles import check_profile
 from fencepost.traces.whole_file import write_whole
 
 TASK_BYTES = 32 * 1024 * 1024

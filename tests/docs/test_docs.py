@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from fencepost.campaign.swarm.swarm import PROFILES
-from fencepost.checkers.judges import PROFILES as CHECK_PROFILES
 from fencepost.checkers.verdict import Decision
+from fencepost.record.claimed.profiles import PROFILES as CHECK_PROFILES
 from fencepost.run.faults.table import FAULTS, KINDS
 from fencepost.traces.anomalies import ANOMALIES
 from fencepost.traces.errors import PRECEDENCE

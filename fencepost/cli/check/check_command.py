@@ -11,7 +11,7 @@ from attrs import define, field
 
 from fencepost.checkers.verdict import AND, Decision
 from fencepost.cli.check.answers import STYLES, Answers
-from fencepost.cli.check.claims import OutsideClaims, check_named, claims_options, outside_claims
+from fencepost.cli.check.claims import claims_options
 from fencepost.cli.check.model import asked_model, check_model, list_models, model_options
 from fencepost.cli.inputs import readable_pieces
 from fencepost.cli.replay import by_rank, show_findings
@@ -26,6 +26,8 @@ from fencepost.console.options import (
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
+from fencepost.record.claimed import OutsideClaims, check_named, outside_claims
+from fencepost.record.claimed.profiles import check_profile
 from fencepost.report.commands import replay_stored, show_stored
 from fencepost.report.record_counts import MOST_LOST, LogTotals
 from fencepost.traces.errors import ExitCode
@@ -181,7 +183,7 @@ def _question(
     checks: str | None, profile: str | None, outside: OutsideClaims, model: dict[str, Any]
 ) -> "Question":
     """The question that the options ask. Raises UsageError, FencepostError."""
-    from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
+    from fencepost.checkers.judges import DEFAULT_CHECKS, checks_by_name
     from fencepost.cli.check.work import Question
 
     if model["model"] is not None:

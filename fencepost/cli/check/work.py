@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from fencepost.checkers.verdict import Verdict, combine
-from fencepost.cli.check.claims import OutsideClaims, topics_of, under_claims
 from fencepost.mining.inputs.traces import Found, Piece, Quarantined, read_piece
+from fencepost.record.claimed import OutsideClaims, topics_of, under_claims
 from fencepost.report.record_counts import MOST_LOST, LogReport
 from fencepost.traces.trace import Trace
 

@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from fencepost.checkers.judges import check_profile
 from fencepost.checkers.log.one_log import CHECK
 from fencepost.mining.inputs.walk import circles
 from fencepost.mining.spark.session import check_spark, session
@@ -31,6 +30,7 @@ from fencepost.mining.watch.memory import group_of, memory_of, remember
 from fencepost.mining.watch.out import Row, Table, WatchOut
 from fencepost.mining.watch.read import PATTERN, SHARDS, Addressed, Chunk, FileRead, Folder, Unread
 from fencepost.mining.watch.shard import ShardLimits
+from fencepost.record.claimed.profiles import check_profile
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 HORIZON = 10_000

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.checkers.judges import judge
+from fencepost.checkers.verdict import combine
 from fencepost.cli import run
+from fencepost.record.claimed import claimed
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.jsonlines import read_traces
 
 HEAD = {"type": "trace", "trace_id": 1, "plan": "", "seed": 1, "software_version": "real"}
 
@@ -373,3 +378,24 @@ def test_a_setting_of_brokers_that_means_nothing_is_refused(tmp_path, fencepost,
     """One sentence, and nothing is judged."""
     told = fencepost("check", written(tmp_path / "h.jsonl", *GONE), *options)
     assert told.code == 2 and says in told.sentence.replace("\n", " ")
+
+
+def test_python_takes_the_same_claims(tmp_path) -> None:
+    """The object of --claims, its file, and a server.properties, by `claimed`; what is not understood is
+    refused as there, and the caller's object stays as it is."""
+    (trace,) = read_traces(written(tmp_path / "h.jsonl", *GONE))
+    config, file = tmp_path / "server.properties", tmp_path / "claims.json"
+    config.write_text("log.retention.hours=1")
+    stated = {"broker": {"log.retention.hours": 1}}
+    file.write_text(json.dumps(stated))
+    assert combine(judge(trace)).decision == "illegal"
+    for one in (
+        claimed(trace, stated),
+        claimed(trace, file),
+        claimed(trace, broker_config=config),
+        claimed(trace, {"topics": {"t": {"retention.ms": 5}}}),
+    ):
+        assert combine(judge(one)).decision == "ok"
+    assert stated == {"broker": {"log.retention.hours": 1}}
+    with pytest.raises(FencepostError, match="saw 'odd'"):
+        claimed(trace, {"odd": 1})

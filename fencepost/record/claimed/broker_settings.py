@@ -72,7 +72,14 @@ def _pair(line: str) -> tuple[str, str]:
 
 
 def named_setting(text: str) -> tuple[str, str]:
-    """Name and value of `--broker-setting`. Raises FencepostError."""
+    """Name and value of `--broker-setting`.
+
+    Args:
+        text: of the option.
+
+    Raises:
+        FencepostError: for a text of another form, or another setting.
+    """
     where = "--broker-setting"
     name, equals, value = text.partition("=")
     if not (name and equals and value):
@@ -82,7 +89,15 @@ def named_setting(text: str) -> tuple[str, str]:
 
 
 def check_name(name: str, where: str) -> None:
-    """Raises FencepostError for a setting that allows nothing."""
+    """Refuse a setting that allows nothing.
+
+    Args:
+        name: of the setting.
+        where: the place, for the message.
+
+    Raises:
+        FencepostError: for such a setting.
+    """
     if name not in NAMES:
         raise FencepostError(
             expected=f"a setting of brokers out of {', '.join(NAMES)}",
