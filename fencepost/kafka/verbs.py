@@ -142,14 +142,17 @@ class Verbs:
         for process in ended:
             self._do(self._cluster.processes.remove, process)
 
-    def take_replaced(self) -> list[int]:
-        """Processes that chaos has stopped and that want to be replaced; each is answered once."""
+    def take_struck(self) -> dict[str, list[int]]:
+        """Processes that chaos has stopped and that want to be replaced, and those that it has asked to end
+        and that want to be started again (replace, restart). Each is answered once."""
 
-        def take() -> list[int]:
+        def take() -> dict[str, list[int]]:
             chaos = self._cluster.request_faults.chaos
-            found = [] if chaos is None else list(chaos.to_replace)
-            if chaos is not None:
-                chaos.to_replace.clear()
+            if chaos is None:
+                return {"replace": [], "restart": []}
+            found = {"replace": list(chaos.to_replace), "restart": list(chaos.to_restart)}
+            chaos.to_replace.clear()
+            chaos.to_restart.clear()
             return found
 
         return self._do(take)

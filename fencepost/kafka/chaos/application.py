@@ -70,6 +70,8 @@ class ApplicationChaos:
     strikes: list[Strike] = field(factory=list, init=False)
     # Processes that were stopped and want to be replaced; whoever starts services takes them.
     to_replace: list[int] = field(factory=list, init=False)
+    # Processes that were asked to end and want to be started again.
+    to_restart: list[int] = field(factory=list, init=False)
     # Moments of the whole run, by kind.
     shown: Counter[str] = field(factory=Counter, init=False)
     _since: Counter[str] = field(factory=Counter, init=False)
@@ -151,6 +153,8 @@ class ApplicationChaos:
             self._kill(strike, process, asked)
         elif strike.act == draw.REPLACE:
             self._replace(process)
+        elif strike.act == draw.STOP:
+            self._stop(strike, process, asked)
         elif strike.act == draw.REBALANCE:
             for group in sorted(self._groups):
                 self.after(0, lambda group=group: self.rebalance(group))  # type: ignore[misc]
@@ -189,6 +193,15 @@ class ApplicationChaos:
             self.after(strike.milliseconds, lambda: self.processes.signal(process, signal.SIGKILL))
         else:
             self.processes.signal(process, signal.SIGKILL)
+
+    def _stop(self, strike: Strike, process: int, asked: Asked) -> None:
+        """Ask it to end, while the request at hand takes longer."""
+        if strike.milliseconds:
+            client, later = asked.header.client_id or "", strike.milliseconds
+            late = RequestFault(verb="delay", api=asked.api, milliseconds=later, client=client, most=1)
+            self._armed.append(self.arm(late))
+        self.to_restart.append(process)
+        self.processes.signal(process, signal.SIGTERM)
 
     def _replace(self, process: int) -> None:
         """Stop it for longer than its session, while another one takes over; then let it go on, for a

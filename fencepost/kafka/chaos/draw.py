@@ -27,16 +27,18 @@ from fencepost.proxy.faults.allowed import may_answer
 from fencepost.proxy.faults.chance import choice, drawn
 from fencepost.wire.names import asks_for_retry
 
-KILL, REPLACE, REBALANCE, FENCE = "kill", "replace", "rebalance", "fence"
+KILL, REPLACE, STOP, REBALANCE, FENCE = "kill", "replace", "stop", "rebalance", "fence"
 FAIL, REFUSE, LOSE, DELAY, DELAY_ANSWER = "fail", "refuse", "lose", "delay", "delay answer"
-PROCESS = frozenset({KILL, REPLACE})
-"""Acts that need the service's process."""
+COSTLY = frozenset({KILL, REPLACE})
+"""Acts after which a session has to end before the work goes on."""
+PROCESS = COSTLY | {STOP}
+"""Acts that need the service's process. A stop is a SIGTERM, and a start once it has ended."""
 LEAST_STRIKES, MOST_STRIKES = 3, 6
 """Of a run. More leave a service no time to do harm."""
-MOST_OF_PROCESS = 1
+MOST_COSTLY = 1
 """Of these strikes: each costs a start and a session time-out, and with two a seed took 8 to 12 s. Then the
 work was also done twice so often that what was lost came back."""
-NTH = (1, 1, 2, 2, 3, 4, 5)
+NTH = (1, 1, 1, 2, 2, 3, 5)
 """The n of the n-th moment: services of tests handle about a dozen records, some in three batches."""
 WORK = frozenset({HANDED_OUT, RESULT, COMMIT, BETWEEN})
 """Kinds of moments that come once for each record, or for a batch of them."""
@@ -44,19 +46,20 @@ DELAYS_MS = (300, 1_000)
 HOLDS_MS = (0, 0, 50, 700)
 """How long a request hangs before its client is killed."""
 AIMS: tuple[str, ...] = (
-    *(RESULT,) * 5,
+    *(RESULT,) * 7,
     *(COMMIT,) * 4,
-    *(HANDED_OUT, BETWEEN, IDLE) * 2,
+    *(HANDED_OUT,) * 3,
+    *(BETWEEN, IDLE) * 2,
     *(JOINING, START, END),
 )
 """Kinds of moments, by weight: most of what a service can do wrong shows around its results and commits."""
 ON_REQUESTS = (FAIL, FAIL, FAIL, REFUSE, REFUSE, LOSE, DELAY, DELAY_ANSWER, DELAY_ANSWER)
-AROUND = (KILL, KILL, REPLACE, REBALANCE, FENCE)
+AROUND = (KILL, KILL, REPLACE, STOP, REBALANCE, FENCE)
 ACTS: Mapping[str, tuple[str, ...]] = {
     START: (KILL, REFUSE, LOSE, DELAY),
-    HANDED_OUT: (KILL, REPLACE, REBALANCE, FENCE),
-    RESULT: (*ON_REQUESTS, KILL, KILL, KILL, REPLACE, REPLACE, REBALANCE),
-    COMMIT: (*ON_REQUESTS, KILL, KILL, KILL, KILL, REPLACE),
+    HANDED_OUT: (KILL, REPLACE, STOP, REBALANCE, REBALANCE, FENCE),
+    RESULT: (*ON_REQUESTS, KILL, KILL, KILL, REPLACE, REPLACE, STOP, STOP, REBALANCE),
+    COMMIT: (*ON_REQUESTS, KILL, KILL, KILL, KILL, REPLACE, STOP),
     BETWEEN: AROUND,
     JOINING: (REFUSE, LOSE, DELAY_ANSWER),
     IDLE: (*AROUND, REBALANCE),
@@ -76,7 +79,7 @@ class Strike:
     error: str = ""
     # Whether the request takes effect first.
     after_effect: bool = False
-    # Of a delay; of a kill, how long the request hangs before.
+    # Of a delay; of a kill, how long the request hangs before; of a stop, how much later it takes effect.
     milliseconds: int = 0
 
     def __str__(self) -> str:
@@ -133,9 +136,9 @@ def decide(seed: int, kind: str, api: str, seen: Seen) -> Strike | None:
         return None
     aimed = aims(seed, place)
     if kind in (IDLE, END):  # nothing that the round was aimed at has come, or not often enough
-        aimed |= {kind} if kind == END else aims(seed, place, seen.shown)
+        aimed |= {kind} if kind == END else aims(seed, place, seen.shown & (WORK | {IDLE}))
     elif seen.since.get(IDLE) or seen.since.get(END):
-        aimed |= aims(seed, place, seen.shown)
+        aimed |= aims(seed, place, seen.shown & (WORK | {IDLE}))
     nth = choice(NTH, seed, place, "nth")
     if kind not in aimed or (kind in WORK and seen.since[kind] < nth):
         return None
@@ -150,9 +153,9 @@ def _not_yet(acts: list[str], kind: str, seen: Seen) -> list[str]:
 
 
 def _strike(seed: int, place: int, kind: str, api: str, seen: Seen) -> Strike | None:
-    of_process = sum(one.act in PROCESS for one in seen.strikes)
-    spared = not seen.process or of_process >= MOST_OF_PROCESS
-    acts = [act for act in ACTS[kind] if not (spared and act in PROCESS)]
+    costly = sum(one.act in COSTLY for one in seen.strikes)
+    spared = PROCESS if not seen.process else COSTLY if costly >= MOST_COSTLY else frozenset()
+    acts = [act for act in ACTS[kind] if act not in spared]
     acts = _not_yet(acts, kind, seen) or acts
     act = choice(acts, seed, place, "act", kind)
     after_effect = drawn(3, seed, place, "effect") == 0
@@ -164,6 +167,8 @@ def _strike(seed: int, place: int, kind: str, api: str, seen: Seen) -> Strike | 
         taken = error in may_answer(api, after_effect=after_effect)
         return Strike(kind=kind, act=act, error=error, after_effect=after_effect and taken)
     if act in (DELAY, DELAY_ANSWER):
+        return Strike(kind=kind, act=act, milliseconds=choice(DELAYS_MS, seed, place, "delay"))
+    if act == STOP and kind in (RESULT, COMMIT):
         return Strike(kind=kind, act=act, milliseconds=choice(DELAYS_MS, seed, place, "delay"))
     if act == KILL:
         held = choice(HOLDS_MS, seed, place, "hold")
