@@ -136,7 +136,12 @@ class Verbs:
         return strikes_of(seed)
 
     def services_run(self, began: list[int], ended: list[int]) -> None:
-        """Processes of services that run from now on, and that do not run any more."""
+        """Which processes of services run now.
+
+        Args:
+            began: those that run from now on.
+            ended: those that do not run any more.
+        """
         for process in began:
             self._do(self._cluster.processes.add, process)
         for process in ended:

@@ -81,6 +81,8 @@ class ApplicationChaos:
     # The longest session that members have asked for, milliseconds.
     _session_ms: int = field(default=0, init=False)
     _groups: set[str] = field(factory=set, init=False)
+    # Whether members or transactional ids were seen: see Seen.kept_apart.
+    _kept_apart: bool = field(default=False, init=False)
     # Armed for the request at hand.
     _armed: list[int] = field(factory=list, init=False)
     _ended: bool = field(default=False, init=False)
@@ -95,12 +97,20 @@ class ApplicationChaos:
         self._ended = True
 
     def on_request(self, source: int, asked: Asked) -> None:
-        """A request was received; what strikes it is armed when this returns."""
+        """A request was received; what strikes it is armed when this returns.
+
+        Args:
+            source: the connection.
+            asked: the request.
+        """
         process = self._tested(source)
         if process is None:
             return
         if asked.api == "JoinGroup":
+            self._kept_apart = True
             self._session_ms = max(self._session_ms, _milliseconds(asked.body.session_timeout))
+        if asked.api == "InitProducerId" and asked.body.transactional_id:
+            self._kept_apart = True
         if asked.group:
             self._groups.add(asked.group)
         kind = self._moments.request(self.now(), process, asked)
@@ -114,7 +124,13 @@ class ApplicationChaos:
         self._armed.clear()
 
     def on_answer(self, source: int, asked: Asked, answer: Any) -> None:
-        """An answer is about to be sent."""
+        """An answer is about to be sent.
+
+        Args:
+            source: the connection.
+            asked: the request.
+            answer: decoded.
+        """
         process = self._tested(source)
         if process is None:
             return
@@ -139,6 +155,7 @@ class ApplicationChaos:
             shown=frozenset(self.shown),
             strikes=tuple(self.strikes),
             process=process in self.processes,
+            kept_apart=self._kept_apart,
         )
         strike = draw.decide(self.seed, kind, asked.api, seen)
         if strike is None:

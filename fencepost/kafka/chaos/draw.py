@@ -3,10 +3,10 @@
 Owns the draw and its weights. Must not know any service or any mistake: each act has its place at each moment
 at which it can be carried out.
 
-A run has a few rounds, each of one strike, and each does what no earlier one did. A round aims at two kinds
-of moments, at the n-th of them since it began; the second is one of work. A kind that the service never shows
-costs nothing, as the other one comes. A round that came to an idle moment without a strike aims at the kinds
-that were seen, too, and the end of the input is aimed at always, so that no run is without a strike.
+A run has a few rounds, each of one strike, and each does what no earlier one did. A round aims at a kind of
+moment, at the n-th of them since it began, and after a while at a second kind, one of work, as a service may
+never show the first. A round that came to an idle moment without a strike aims at the kinds that were seen,
+too, and the end of the input is aimed at always, so that no run is without a strike.
 """
 
 from collections.abc import Mapping
@@ -40,6 +40,8 @@ MOST_COSTLY = 1
 work was also done twice so often that what was lost came back."""
 NTH = (1, 1, 1, 2, 2, 3, 5)
 """The n of the n-th moment: services of tests handle about a dozen records, some in three batches."""
+PATIENCE = 10
+"""Moments of a round until it also aims at its second kind: two records of a service, or three."""
 WORK = frozenset({HANDED_OUT, RESULT, COMMIT, BETWEEN})
 """Kinds of moments that come once for each record, or for a batch of them."""
 DELAYS_MS = (300, 1_000)
@@ -101,6 +103,9 @@ class Seen:
     strikes: tuple[Strike, ...] = ()
     # Whether there is a process to strike.
     process: bool = True
+    # Whether Kafka keeps two of its processes apart: it is a member of a group, or has a transactional id.
+    # Without either, two at a time are a mistake of whoever starts them, so that none is replaced.
+    kept_apart: bool = True
 
 
 def strikes_of(seed: int) -> int:
@@ -108,8 +113,8 @@ def strikes_of(seed: int) -> int:
     return LEAST_STRIKES + drawn(MOST_STRIKES - LEAST_STRIKES + 1, seed, "rounds")
 
 
-def aims(seed: int, place: int, shown: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The kinds of moments that a round aims at.
+def aims(seed: int, place: int, shown: frozenset[str] = frozenset()) -> tuple[str, str]:
+    """The kind of moment that a round aims at, and the one that it aims at where the first does not come.
 
     Args:
         seed: of the chaos.
@@ -119,7 +124,7 @@ def aims(seed: int, place: int, shown: frozenset[str] = frozenset()) -> frozense
     kinds = [kind for kind in AIMS if not shown or kind in shown]
     first = choice(kinds, seed, place, "first", len(shown))
     others = [kind for kind in kinds if kind != first and kind in WORK] or kinds
-    return frozenset({first, choice(others, seed, place, "second", len(shown))})
+    return first, choice(others, seed, place, "second", len(shown))
 
 
 def decide(seed: int, kind: str, api: str, seen: Seen) -> Strike | None:
@@ -134,11 +139,15 @@ def decide(seed: int, kind: str, api: str, seen: Seen) -> Strike | None:
     place = len(seen.strikes)
     if place >= strikes_of(seed):
         return None
-    aimed = aims(seed, place)
-    if kind in (IDLE, END):  # nothing that the round was aimed at has come, or not often enough
-        aimed |= {kind} if kind == END else aims(seed, place, seen.shown & (WORK | {IDLE}))
-    elif seen.since.get(IDLE) or seen.since.get(END):
-        aimed |= aims(seed, place, seen.shown & (WORK | {IDLE}))
+    first, second = aims(seed, place)
+    aimed = {first}
+    idle = seen.since.get(IDLE, 0) + seen.since.get(END, 0) > 0
+    if idle or sum(seen.since.values()) > PATIENCE:
+        aimed.add(second)
+    if idle:  # nothing that the round was aimed at has come, or not often enough
+        aimed |= set(aims(seed, place, seen.shown & (WORK | {IDLE})))
+    if kind == END:
+        aimed.add(END)
     nth = choice(NTH, seed, place, "nth")
     if kind not in aimed or (kind in WORK and seen.since[kind] < nth):
         return None
@@ -155,6 +164,8 @@ def _not_yet(acts: list[str], kind: str, seen: Seen) -> list[str]:
 def _strike(seed: int, place: int, kind: str, api: str, seen: Seen) -> Strike | None:
     costly = sum(one.act in COSTLY for one in seen.strikes)
     spared = PROCESS if not seen.process else COSTLY if costly >= MOST_COSTLY else frozenset()
+    if not seen.kept_apart:
+        spared = spared | {REPLACE}
     acts = [act for act in ACTS[kind] if act not in spared]
     acts = _not_yet(acts, kind, seen) or acts
     act = choice(acts, seed, place, "act", kind)

@@ -12,6 +12,7 @@ from fencepost.kafka.chaos.draw import (
     MOST_STRIKES,
     PROCESS,
     REFUSE,
+    REPLACE,
     Seen,
     decide,
     strikes_of,
@@ -40,13 +41,13 @@ def api_of(kind):
     return API.get(kind, "OffsetCommit" if kind in (COMMIT, BETWEEN) else "Heartbeat")
 
 
-def strikes(seed, moments, process=True):
+def strikes(seed, moments, **facts):
     """Of a seed, in a run that shows these moments."""
     found, since, shown = [], Counter(), set()
     for kind in moments:
         since[kind] += 1
         shown.add(kind)
-        seen = Seen(since=since, shown=frozenset(shown), strikes=tuple(found), process=process)
+        seen = Seen(since=since, shown=frozenset(shown), strikes=tuple(found), **facts)
         strike = decide(seed, kind, api_of(kind), seen)
         if strike is not None:
             found.append(strike)
@@ -97,3 +98,10 @@ def test_errors_are_those_of_a_correct_broker():
                 assert one.error in may_answer(api_of(one.kind), after_effect=one.after_effect)
                 assert asks_for_retry(one.error) is (one.act == REFUSE)
     assert any(one.act == KILL and one.milliseconds for seed in SEEDS for one in strikes(seed, SERVICE))
+
+
+def test_a_process_that_nothing_fences_is_not_replaced():
+    """Rule: two at a time without a group or a transactional id are a mistake of whoever starts them."""
+    acts = {one.act for seed in SEEDS for one in strikes(seed, SERVICE, kept_apart=False)}
+    assert KILL in acts and REPLACE not in acts
+    assert REPLACE in {one.act for seed in SEEDS for one in strikes(seed, SERVICE)}
