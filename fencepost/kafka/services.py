@@ -42,6 +42,8 @@ class Service:
     _process: "subprocess.Popen[bytes]" = field(init=False)
     # Processes that were stopped and replaced, until they have ended.
     _replaced: "list[subprocess.Popen[bytes]]" = field(factory=list, init=False)
+    # Processes that chaos has asked to end.
+    to_restart: set[int] = field(factory=set, init=False)
     # How often it was started.
     starts: int = field(default=0, init=False)
     # Whether the test itself has ended it, or its block is over: it is not started again.
@@ -68,10 +70,12 @@ class Service:
                 self.start()
 
     def start_again(self) -> None:
-        """Start it again if it has ended otherwise than well, and the test has not ended it."""
+        """Start it again if chaos asked it to end, or it has ended otherwise than well, and the test has not
+        ended it."""
         with self._lock:
-            failed = self._process.poll() not in (None, 0)
-            if failed and not self.released and self.starts < MOST_STARTS:
+            code = self._process.poll()
+            over = code is not None and (code != 0 or self._process.pid in self.to_restart)
+            if over and not self.released and self.starts < MOST_STARTS:
                 self.start()
 
     def processes(self) -> set[int]:
@@ -167,10 +171,11 @@ class Services:
             ask = self._ask
             if ask is None:
                 return
-            stopped = ask("take_replaced") if self.running else []
+            struck = ask("take_struck") if self.running else {"replace": [], "restart": []}
             for service in list(self.running):
-                for process in stopped:
+                for process in struck["replace"]:
                     service.replace(process)
+                service.to_restart.update(struck["restart"])
                 service.start_again()
             now = {process for service in list(self.running) for process in service.processes()}
             if now != self._known:

@@ -136,20 +136,28 @@ class Verbs:
         return strikes_of(seed)
 
     def services_run(self, began: list[int], ended: list[int]) -> None:
-        """Processes of services that run from now on, and that do not run any more."""
+        """Which processes of services run now.
+
+        Args:
+            began: those that run from now on.
+            ended: those that do not run any more.
+        """
         for process in began:
             self._do(self._cluster.processes.add, process)
         for process in ended:
             self._do(self._cluster.processes.remove, process)
 
-    def take_replaced(self) -> list[int]:
-        """Processes that chaos has stopped and that want to be replaced; each is answered once."""
+    def take_struck(self) -> dict[str, list[int]]:
+        """Processes that chaos has stopped and that want to be replaced, and those that it has asked to end
+        and that want to be started again (replace, restart). Each is answered once."""
 
-        def take() -> list[int]:
+        def take() -> dict[str, list[int]]:
             chaos = self._cluster.request_faults.chaos
-            found = [] if chaos is None else list(chaos.to_replace)
-            if chaos is not None:
-                chaos.to_replace.clear()
+            if chaos is None:
+                return {"replace": [], "restart": []}
+            found = {"replace": list(chaos.to_replace), "restart": list(chaos.to_restart)}
+            chaos.to_replace.clear()
+            chaos.to_restart.clear()
             return found
 
         return self._do(take)

@@ -70,6 +70,8 @@ class ApplicationChaos:
     strikes: list[Strike] = field(factory=list, init=False)
     # Processes that were stopped and want to be replaced; whoever starts services takes them.
     to_replace: list[int] = field(factory=list, init=False)
+    # Processes that were asked to end and want to be started again.
+    to_restart: list[int] = field(factory=list, init=False)
     # Moments of the whole run, by kind.
     shown: Counter[str] = field(factory=Counter, init=False)
     _since: Counter[str] = field(factory=Counter, init=False)
@@ -79,6 +81,8 @@ class ApplicationChaos:
     # The longest session that members have asked for, milliseconds.
     _session_ms: int = field(default=0, init=False)
     _groups: set[str] = field(factory=set, init=False)
+    # Whether members or transactional ids were seen: see Seen.kept_apart.
+    _kept_apart: bool = field(default=False, init=False)
     # Armed for the request at hand.
     _armed: list[int] = field(factory=list, init=False)
     _ended: bool = field(default=False, init=False)
@@ -93,12 +97,20 @@ class ApplicationChaos:
         self._ended = True
 
     def on_request(self, source: int, asked: Asked) -> None:
-        """A request was received; what strikes it is armed when this returns."""
+        """A request was received; what strikes it is armed when this returns.
+
+        Args:
+            source: the connection.
+            asked: the request.
+        """
         process = self._tested(source)
         if process is None:
             return
         if asked.api == "JoinGroup":
+            self._kept_apart = True
             self._session_ms = max(self._session_ms, _milliseconds(asked.body.session_timeout))
+        if asked.api == "InitProducerId" and asked.body.transactional_id:
+            self._kept_apart = True
         if asked.group:
             self._groups.add(asked.group)
         kind = self._moments.request(self.now(), process, asked)
@@ -112,7 +124,13 @@ class ApplicationChaos:
         self._armed.clear()
 
     def on_answer(self, source: int, asked: Asked, answer: Any) -> None:
-        """An answer is about to be sent."""
+        """An answer is about to be sent.
+
+        Args:
+            source: the connection.
+            asked: the request.
+            answer: decoded.
+        """
         process = self._tested(source)
         if process is None:
             return
@@ -137,6 +155,7 @@ class ApplicationChaos:
             shown=frozenset(self.shown),
             strikes=tuple(self.strikes),
             process=process in self.processes,
+            kept_apart=self._kept_apart,
         )
         strike = draw.decide(self.seed, kind, asked.api, seen)
         if strike is None:
@@ -151,6 +170,8 @@ class ApplicationChaos:
             self._kill(strike, process, asked)
         elif strike.act == draw.REPLACE:
             self._replace(process)
+        elif strike.act == draw.STOP:
+            self._stop(strike, process, asked)
         elif strike.act == draw.REBALANCE:
             for group in sorted(self._groups):
                 self.after(0, lambda group=group: self.rebalance(group))  # type: ignore[misc]
@@ -189,6 +210,15 @@ class ApplicationChaos:
             self.after(strike.milliseconds, lambda: self.processes.signal(process, signal.SIGKILL))
         else:
             self.processes.signal(process, signal.SIGKILL)
+
+    def _stop(self, strike: Strike, process: int, asked: Asked) -> None:
+        """Ask it to end, while the request at hand takes longer."""
+        if strike.milliseconds:
+            client, later = asked.header.client_id or "", strike.milliseconds
+            late = RequestFault(verb="delay", api=asked.api, milliseconds=later, client=client, most=1)
+            self._armed.append(self.arm(late))
+        self.to_restart.append(process)
+        self.processes.signal(process, signal.SIGTERM)
 
     def _replace(self, process: int) -> None:
         """Stop it for longer than its session, while another one takes over; then let it go on, for a

@@ -3,10 +3,10 @@
 Owns the draw and its weights. Must not know any service or any mistake: each act has its place at each moment
 at which it can be carried out.
 
-A run has a few rounds, each of one strike, and each does what no earlier one did. A round aims at two kinds
-of moments, at the n-th of them since it began; the second is one of work. A kind that the service never shows
-costs nothing, as the other one comes. A round that came to an idle moment without a strike aims at the kinds
-that were seen, too, and the end of the input is aimed at always, so that no run is without a strike.
+A run has a few rounds, each of one strike, and each does what no earlier one did. A round aims at a kind of
+moment, at the n-th of them since it began, and after a while at a second kind, one of work, as a service may
+never show the first. A round that came to an idle moment without a strike aims at the kinds that were seen,
+too, and the end of the input is aimed at always, so that no run is without a strike.
 """
 
 from collections.abc import Mapping
@@ -27,36 +27,41 @@ from fencepost.proxy.faults.allowed import may_answer
 from fencepost.proxy.faults.chance import choice, drawn
 from fencepost.wire.names import asks_for_retry
 
-KILL, REPLACE, REBALANCE, FENCE = "kill", "replace", "rebalance", "fence"
+KILL, REPLACE, STOP, REBALANCE, FENCE = "kill", "replace", "stop", "rebalance", "fence"
 FAIL, REFUSE, LOSE, DELAY, DELAY_ANSWER = "fail", "refuse", "lose", "delay", "delay answer"
-PROCESS = frozenset({KILL, REPLACE})
-"""Acts that need the service's process."""
+COSTLY = frozenset({KILL, REPLACE})
+"""Acts after which a session has to end before the work goes on."""
+PROCESS = COSTLY | {STOP}
+"""Acts that need the service's process. A stop is a SIGTERM, and a start once it has ended."""
 LEAST_STRIKES, MOST_STRIKES = 3, 6
 """Of a run. More leave a service no time to do harm."""
-MOST_OF_PROCESS = 1
+MOST_COSTLY = 1
 """Of these strikes: each costs a start and a session time-out, and with two a seed took 8 to 12 s. Then the
 work was also done twice so often that what was lost came back."""
-NTH = (1, 1, 2, 2, 3, 4, 5)
+NTH = (1, 1, 1, 2, 2, 3, 5)
 """The n of the n-th moment: services of tests handle about a dozen records, some in three batches."""
+PATIENCE = 10
+"""Moments of a round until it also aims at its second kind: two records of a service, or three."""
 WORK = frozenset({HANDED_OUT, RESULT, COMMIT, BETWEEN})
 """Kinds of moments that come once for each record, or for a batch of them."""
 DELAYS_MS = (300, 1_000)
 HOLDS_MS = (0, 0, 50, 700)
 """How long a request hangs before its client is killed."""
 AIMS: tuple[str, ...] = (
-    *(RESULT,) * 5,
+    *(RESULT,) * 7,
     *(COMMIT,) * 4,
-    *(HANDED_OUT, BETWEEN, IDLE) * 2,
+    *(HANDED_OUT,) * 3,
+    *(BETWEEN, IDLE) * 2,
     *(JOINING, START, END),
 )
 """Kinds of moments, by weight: most of what a service can do wrong shows around its results and commits."""
 ON_REQUESTS = (FAIL, FAIL, FAIL, REFUSE, REFUSE, LOSE, DELAY, DELAY_ANSWER, DELAY_ANSWER)
-AROUND = (KILL, KILL, REPLACE, REBALANCE, FENCE)
+AROUND = (KILL, KILL, REPLACE, STOP, REBALANCE, FENCE)
 ACTS: Mapping[str, tuple[str, ...]] = {
     START: (KILL, REFUSE, LOSE, DELAY),
-    HANDED_OUT: (KILL, REPLACE, REBALANCE, FENCE),
-    RESULT: (*ON_REQUESTS, KILL, KILL, KILL, REPLACE, REPLACE, REBALANCE),
-    COMMIT: (*ON_REQUESTS, KILL, KILL, KILL, KILL, REPLACE),
+    HANDED_OUT: (KILL, REPLACE, STOP, REBALANCE, REBALANCE, FENCE),
+    RESULT: (*ON_REQUESTS, KILL, KILL, KILL, REPLACE, REPLACE, STOP, STOP, REBALANCE),
+    COMMIT: (*ON_REQUESTS, KILL, KILL, KILL, KILL, REPLACE, STOP),
     BETWEEN: AROUND,
     JOINING: (REFUSE, LOSE, DELAY_ANSWER),
     IDLE: (*AROUND, REBALANCE),
@@ -76,7 +81,7 @@ class Strike:
     error: str = ""
     # Whether the request takes effect first.
     after_effect: bool = False
-    # Of a delay; of a kill, how long the request hangs before.
+    # Of a delay; of a kill, how long the request hangs before; of a stop, how much later it takes effect.
     milliseconds: int = 0
 
     def __str__(self) -> str:
@@ -98,6 +103,9 @@ class Seen:
     strikes: tuple[Strike, ...] = ()
     # Whether there is a process to strike.
     process: bool = True
+    # Whether Kafka keeps two of its processes apart: it is a member of a group, or has a transactional id.
+    # Without either, two at a time are a mistake of whoever starts them, so that none is replaced.
+    kept_apart: bool = True
 
 
 def strikes_of(seed: int) -> int:
@@ -105,8 +113,8 @@ def strikes_of(seed: int) -> int:
     return LEAST_STRIKES + drawn(MOST_STRIKES - LEAST_STRIKES + 1, seed, "rounds")
 
 
-def aims(seed: int, place: int, shown: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The kinds of moments that a round aims at.
+def aims(seed: int, place: int, shown: frozenset[str] = frozenset()) -> tuple[str, str]:
+    """The kind of moment that a round aims at, and the one that it aims at where the first does not come.
 
     Args:
         seed: of the chaos.
@@ -116,7 +124,7 @@ def aims(seed: int, place: int, shown: frozenset[str] = frozenset()) -> frozense
     kinds = [kind for kind in AIMS if not shown or kind in shown]
     first = choice(kinds, seed, place, "first", len(shown))
     others = [kind for kind in kinds if kind != first and kind in WORK] or kinds
-    return frozenset({first, choice(others, seed, place, "second", len(shown))})
+    return first, choice(others, seed, place, "second", len(shown))
 
 
 def decide(seed: int, kind: str, api: str, seen: Seen) -> Strike | None:
@@ -131,11 +139,15 @@ def decide(seed: int, kind: str, api: str, seen: Seen) -> Strike | None:
     place = len(seen.strikes)
     if place >= strikes_of(seed):
         return None
-    aimed = aims(seed, place)
-    if kind in (IDLE, END):  # nothing that the round was aimed at has come, or not often enough
-        aimed |= {kind} if kind == END else aims(seed, place, seen.shown)
-    elif seen.since.get(IDLE) or seen.since.get(END):
-        aimed |= aims(seed, place, seen.shown)
+    first, second = aims(seed, place)
+    aimed = {first}
+    idle = seen.since.get(IDLE, 0) + seen.since.get(END, 0) > 0
+    if idle or sum(seen.since.values()) > PATIENCE:
+        aimed.add(second)
+    if idle:  # nothing that the round was aimed at has come, or not often enough
+        aimed |= set(aims(seed, place, seen.shown & (WORK | {IDLE})))
+    if kind == END:
+        aimed.add(END)
     nth = choice(NTH, seed, place, "nth")
     if kind not in aimed or (kind in WORK and seen.since[kind] < nth):
         return None
@@ -150,9 +162,11 @@ def _not_yet(acts: list[str], kind: str, seen: Seen) -> list[str]:
 
 
 def _strike(seed: int, place: int, kind: str, api: str, seen: Seen) -> Strike | None:
-    of_process = sum(one.act in PROCESS for one in seen.strikes)
-    spared = not seen.process or of_process >= MOST_OF_PROCESS
-    acts = [act for act in ACTS[kind] if not (spared and act in PROCESS)]
+    costly = sum(one.act in COSTLY for one in seen.strikes)
+    spared = PROCESS if not seen.process else COSTLY if costly >= MOST_COSTLY else frozenset()
+    if not seen.kept_apart:
+        spared = spared | {REPLACE}
+    acts = [act for act in ACTS[kind] if act not in spared]
     acts = _not_yet(acts, kind, seen) or acts
     act = choice(acts, seed, place, "act", kind)
     after_effect = drawn(3, seed, place, "effect") == 0
@@ -164,6 +178,8 @@ def _strike(seed: int, place: int, kind: str, api: str, seen: Seen) -> Strike | 
         taken = error in may_answer(api, after_effect=after_effect)
         return Strike(kind=kind, act=act, error=error, after_effect=after_effect and taken)
     if act in (DELAY, DELAY_ANSWER):
+        return Strike(kind=kind, act=act, milliseconds=choice(DELAYS_MS, seed, place, "delay"))
+    if act == STOP and kind in (RESULT, COMMIT):
         return Strike(kind=kind, act=act, milliseconds=choice(DELAYS_MS, seed, place, "delay"))
     if act == KILL:
         held = choice(HOLDS_MS, seed, place, "hold")

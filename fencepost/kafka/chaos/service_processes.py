@@ -50,7 +50,12 @@ class Processes:
             os.close(descriptor)
 
     def signal(self, process: int, number: signal.Signals) -> None:
-        """Send it a signal; nothing happens if it has ended."""
+        """Send it a signal; nothing happens if it has ended.
+
+        Args:
+            process: its number.
+            number: of the signal.
+        """
         if process in self._open:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._open[process], number)
