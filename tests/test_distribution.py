@@ -52,7 +52,11 @@ def test_what_shares_goes_to_one_worker_and_what_takes_long_begins_first(conftes
     """All tests run once; those of a file, and of files that share Spark, in one worker and in order; Spark
     begins first although other files have more tests."""
     values = {"dist": "loadfile", "tx": ["2*popen"], "rsyncdir": []}
-    config = SimpleNamespace(getvalue=values.__getitem__, option=SimpleNamespace(loadscopereorder=True))
+    config = SimpleNamespace(
+        getvalue=values.__getitem__,
+        getoption=lambda name: None,
+        option=SimpleNamespace(loadscopereorder=True),
+    )
     scheduler = conftest.pytest_xdist_make_scheduler(config, None)
     workers = [Worker(IDS, gateway=SimpleNamespace(id=name)) for name in ("gw0", "gw1")]
     for worker in workers:

@@ -131,7 +131,7 @@ def check_named(outside: OutsideClaims, found: Collection[str]) -> None:
         raise FencepostError(
             expected=f"a topic of the traces ({listed}), or {EVERY} for all",
             seen=unknown_name(topic, found),
-            where="--topic-setting",
+            where="the setting of a topic",
         )
 
 
