@@ -9,10 +9,10 @@ from attrs import astuple, evolve
 from audit_lab import SMALL, Stamped, audit, only, replica, segment
 from crc32c import crc32c
 
+from fencepost.cli import run
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.producer.snapshot import ProducerEntry, snapshot_entries
-from tests.cli.conftest import fencepost  # noqa: F401 (a fixture)
 
 ENTRY = ">hqqqq"
 FIELDS = ("version", "producer", "first", "last", "stable")
@@ -77,7 +77,7 @@ def test_what_a_broker_wrote_is_right(broker, tmp_path):
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("by", [-1, 1])
-def test_each_field_of_an_entry_is_compared(field, number, by, broker, tmp_path, fencepost):  # noqa: F811
+def test_each_field_of_an_entry_is_compared(field, number, by, broker, tmp_path, capsys):
     """Rule: an entry that differs from the log in any field is a finding of an audit and of a dump."""
     path = segment(broker, kind=".txnindex")
     entries = entries_of(path)
@@ -85,12 +85,12 @@ def test_each_field_of_an_entry_is_compared(field, number, by, broker, tmp_path,
     write(path, entries)
     found = audit(tmp_path).findings.found
     assert {one.anomaly for one in found} == {"index_damaged"}
-    told = fencepost("log dump", broker / "t-0", "--verify-index")
-    assert told.code == 1 and "WRONG" in told.out
+    assert run(["log", "dump", str(broker / "t-0"), "--verify-index"]) == 1
+    assert "WRONG" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kept", [[], [0], [1]])
-def test_a_transaction_that_lacks_is_named(kept, broker, tmp_path, fencepost):  # noqa: F811
+def test_a_transaction_that_lacks_is_named(kept, broker, tmp_path, capsys):
     """Rule: readers of committed records get what the index does not have (KAFKA-13727)."""
     path = segment(broker, kind=".txnindex")
     entries = entries_of(path)
@@ -103,8 +103,8 @@ def test_a_transaction_that_lacks_is_named(kept, broker, tmp_path, fencepost):  
         finding = only(result)
         assert "the aborted transaction of producer 9 from offset 6 to the marker at 7" in finding.expected
     for target in (broker / "t-0", segment(broker)):
-        told = fencepost("log dump", target, "--verify-index")
-        assert told.code == 1 and "no entry, so that readers of committed records get its records" in told.out
+        assert run(["log", "dump", str(target), "--verify-index"]) == 1
+        assert "no entry, so that readers of committed records get its records" in capsys.readouterr().out
 
 
 def test_what_began_before_the_log_is_not_compared(tmp_path):
