@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
+    "fencepost.blame": "fencepost.application.blame",
     "fencepost.campaign.bugs": "fencepost.bugs",
     "fencepost.campaign.faults": "fencepost.run.faults",
     "fencepost.campaign.machines": "fencepost.machines",

@@ -33,7 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "audit": {"traces", "model", "checkers", "impl.log"},
     "history": {"traces", "model", "checkers", "report", "viewer"},
 }
-LAYERS["blame"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
+LAYERS["application"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
 LAYERS["asked"] = {"traces", "impl", "wire", "sim"}
 LAYERS["bugs"] = {"traces", "impl"}
 LAYERS["run"] = {"traces", "record", "impl", "bugs", "sim", "wire", "proxy", "systems", "asked", "audit"}
@@ -42,7 +42,7 @@ LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["machines"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["torture"] = LAYERS["kafka"] | {"kafka"}
 LAYERS["cli"] = LAYERS["mining"] | {
-    *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "blame"),
+    *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "application"),
 }
 LAYERS["begin"] = LAYERS["forking"] = LAYERS["moved"] = LAYERS["drivers"] = set()
 LAYERS["pytest_plugin"] = LAYERS["__main__"] = LAYERS["cli"] | {"cli"}

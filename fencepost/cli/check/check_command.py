@@ -9,8 +9,10 @@ import attrs
 import rich_click as click
 from attrs import define, field
 
+from fencepost.application.event_files import event_files
 from fencepost.checkers.verdict import AND, Decision
 from fencepost.cli.check.answers import STYLES, Answers
+from fencepost.cli.check.application import application_options, check_application, print_emitter
 from fencepost.cli.check.claims import claims_options
 from fencepost.cli.check.model import asked_model, check_model, list_models, model_options
 from fencepost.cli.inputs import readable_pieces
@@ -92,6 +94,7 @@ class Tally(Answers):
     "--explain", type=click.IntRange(0, 100), default=1, help="How many illegal traces to explain in full."
 )
 @claims_options
+@application_options
 @click.option(
     "--models",
     "listed",
@@ -120,6 +123,10 @@ def command(
     keyed: bool | None,
     failed_cas_observes: bool,
     listed: bool,
+    emitter: str | None,
+    promise: str | None,
+    ordered_by: str | None,
+    allowed: tuple[str, ...],
     **model: Any,
 ) -> ExitCode:
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines
@@ -128,7 +135,8 @@ def command(
     Input that cannot be read is reported and left out; the rest is judged. Files and parts of folders are
     judged in parallel and reported in the order of the input. Traces of other systems can be judged in every
     format that `fencepost` knows. With --model, client operations are checked against a sequential model
-    instead (docs/how-to/models.md).
+    instead (docs/how-to/models.md). Files of events, which an application writes about what it processed and
+    committed (docs/reference/events.md), are judged by what it promises; all files of a call are one run.
 
     \b
     Examples
@@ -146,11 +154,26 @@ def command(
       fencepost check etcd.log --model cas-register
       # a folder of histories, four at a time, ten seconds each
       fencepost check histories/ --model key-value --jobs 4 --timeout 10
+      # did my consumers lose records?
+      fencepost check app/*.events --promise at-least-once
     """
     if listed:
         return list_models(output)
+    if emitter is not None:
+        return print_emitter(emitter)
     if not inputs:
         raise click.UsageError("expected FILE|FOLDER..., what is judged, saw none")
+    files = event_files(inputs)
+    if files:
+        _refuse_options(checks, profile, model)
+        return check_application(
+            files, promise=promise, ordered_by=ordered_by, allowed=allowed, output=output
+        )
+    if promise or ordered_by or allowed:
+        raise click.UsageError(
+            "expected files of events (docs/reference/events.md) with --promise, --ordered-by and --allow, "
+            f"saw {inputs[0]}"
+        )
     outside = outside_claims(
         claims_file=claims_file,
         allow_duplicates=allow_duplicates,
@@ -177,6 +200,14 @@ def command(
         output.note(f"{', '.join(map(str, inputs))}: expected at least one trace, saw none")
     _show(tally, question.checks, output)
     return output.end(tally.exit_code, _as_dict(tally, question.checks))
+
+
+def _refuse_options(checks: str | None, profile: str | None, model: dict[str, Any]) -> None:
+    """Raises UsageError for options that ask something else than events answer."""
+    given = {"--checks": checks, "--profile": profile, "--model": model["model"]}
+    named = [name for name, value in given.items() if value is not None]
+    if named:
+        raise click.UsageError(f"expected no {named[0]} with files of events, which have one judge")
 
 
 def _question(

@@ -30,8 +30,8 @@ def command(record: Path, taps: tuple[Path, ...], output: Output) -> ExitCode:
       fencepost proxy blame out/live/run-0001 out/app.tap
       fencepost proxy blame out/live producer.tap consumer.tap --json | jq .findings
     """
-    from fencepost.blame.join import join
-    from fencepost.blame.lines import read_lines
+    from fencepost.application.blame.join import join
+    from fencepost.application.blame.lines import read_lines
     from fencepost.traces.parts import read_recording
 
     trace = read_recording(_run(record))

@@ -26,13 +26,13 @@ def build(kafka_clients: Path, out: Path) -> int:
             )
     sources = sorted(
         each.name
-        for each in files("fencepost.blame").joinpath("java").iterdir()
+        for each in files("fencepost.application.blame").joinpath("java").iterdir()
         if each.name.endswith(".java")
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for name in sources:
-            text = files("fencepost.blame").joinpath("java", name).read_text(encoding="utf-8")
+            text = files("fencepost.application.blame").joinpath("java", name).read_text(encoding="utf-8")
             (Path(folder) / name).write_text(text, encoding="utf-8")
         classes = Path(folder) / "classes"
         _run(

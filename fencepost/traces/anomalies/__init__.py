@@ -5,10 +5,12 @@ lowest `rank` is the trace's name: shrinking keeps *that* anomaly.
 
 Rows are in files by family: cluster_anomalies.py (brokers, controllers, replicas, files),
 control_anomalies.py (ISR, assignments, deletions), liveness_anomalies.py (what must come true),
-log_anomalies.py (one log), client_anomalies.py (consumers, producers, groups, models).
+log_anomalies.py (one log), client_anomalies.py (consumers, producers, groups, models),
+application_anomalies.py (what an application did with records).
 """
 
 from fencepost.traces.anomalies.anomaly import Anomaly
+from fencepost.traces.anomalies.application_anomalies import APPLICATION
 from fencepost.traces.anomalies.client_anomalies import CLIENTS
 from fencepost.traces.anomalies.cluster_anomalies import CLUSTER
 from fencepost.traces.anomalies.control_anomalies import CONTROL
@@ -23,7 +25,10 @@ ONES_OWN = "assert_that"
 """The assertion that only its description tells from others."""
 
 ANOMALIES: tuple[Anomaly, ...] = tuple(
-    sorted((*CLUSTER, *CONTROL, *LIVENESS, *LOGS, *CLIENTS), key=lambda anomaly: (anomaly.rank, anomaly.name))
+    sorted(
+        (*CLUSTER, *CONTROL, *LIVENESS, *LOGS, *CLIENTS, *APPLICATION),
+        key=lambda anomaly: (anomaly.rank, anomaly.name),
+    )
 )
 
 BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fencepost.blame.join import Kind, join
-from fencepost.blame.lines import Line, Type
+from fencepost.application.blame.join import Kind, join
+from fencepost.application.blame.lines import Line, Type
 from fencepost.traces.jsonlines import read_lines
 
 WIRE = [

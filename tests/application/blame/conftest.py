@@ -3,6 +3,6 @@
 import sys
 from pathlib import Path
 
-for folder in (Path(__file__).parents[1] / "proxy", Path(__file__).parents[1] / "wire"):
+for folder in (Path(__file__).parents[2] / "proxy", Path(__file__).parents[2] / "wire"):
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

@@ -1,6 +1,6 @@
 """A tap for Python: wrap the client's object, and continue to use it.
 
-    from fencepost.blame.tap import Tap
+    from fencepost.application.blame.tap import Tap
 
     tap = Tap("out/app.tap")      # Tap("out/app.tap", key="out/live/key") compares contents, too
     producer = tap.producer(confluent_kafka.Producer({...}))

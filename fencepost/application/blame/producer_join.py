@@ -13,9 +13,9 @@ from typing import Any
 
 from attrs import define
 
-from fencepost.blame.blame_findings import Blame, Kind, Side, place_name
-from fencepost.blame.lines import Line, Type
-from fencepost.blame.wire import Carried, Place, Wire
+from fencepost.application.blame.blame_findings import Blame, Kind, Side, place_name
+from fencepost.application.blame.lines import Line, Type
+from fencepost.application.blame.wire import Carried, Place, Wire
 from fencepost.proxy.record.values import content_of
 from fencepost.traces.operations import ACKS_NONE, Outcome
 

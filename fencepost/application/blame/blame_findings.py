@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from attrs import frozen
 
-from fencepost.blame.wire import Frame, Place
+from fencepost.application.blame.wire import Frame, Place
 
 
 class Side(StrEnum):

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from fencepost.blame.join import Kind, Side, join
-from fencepost.blame.lines import Line, Type
-from fencepost.blame.producer_join import NO_OFFSET, OTHER_ORDER
+from fencepost.application.blame.join import Kind, Side, join
+from fencepost.application.blame.lines import Line, Type
+from fencepost.application.blame.producer_join import NO_OFFSET, OTHER_ORDER
 from fencepost.cli import run
 from fencepost.traces.errors import ExitCode
 from fencepost.traces.jsonlines import read_lines

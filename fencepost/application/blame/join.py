@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator
 
 from attrs import define, field, frozen
 
-from fencepost.blame.blame_findings import Blame, Kind, Side, place_name
-from fencepost.blame.lines import Line, Type
-from fencepost.blame.producer_join import Producers
-from fencepost.blame.wire import Carried, Place, Wire
+from fencepost.application.blame.blame_findings import Blame, Kind, Side, place_name
+from fencepost.application.blame.lines import Line, Type
+from fencepost.application.blame.producer_join import Producers
+from fencepost.application.blame.wire import Carried, Place, Wire
 from fencepost.checkers.judges import judge
 from fencepost.proxy.record.values import content_of
 from fencepost.traces.operations import Operation

@@ -7,10 +7,10 @@ import confluent_kafka as ck
 from proxy_lab import proxy_lab
 from wire_lab import wire_lab
 
-from fencepost.blame.join import Side, join
-from fencepost.blame.lines import Type, read_lines
-from fencepost.blame.producer_join import NO_OFFSET
-from fencepost.blame.tap import Tap
+from fencepost.application.blame.join import Side, join
+from fencepost.application.blame.lines import Type, read_lines
+from fencepost.application.blame.producer_join import NO_OFFSET
+from fencepost.application.blame.tap import Tap
 from fencepost.proxy.faults import FaultHook, RequestFaults, parse
 from fencepost.proxy.server.listener import trace_time
 from fencepost.traces.plan import TopicOptions

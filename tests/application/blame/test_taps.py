@@ -8,7 +8,7 @@ from proxy_lab import proxy_lab
 from rich.console import Console
 from wire_lab import wire_lab
 
-from fencepost.blame.tap import Tap
+from fencepost.application.blame.tap import Tap
 from fencepost.cli import run
 from fencepost.cli.proxy.view import View
 from fencepost.console.output import Output
