@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
+    "fencepost.blame.tap": "fencepost.application.tap",
     "fencepost.blame": "fencepost.application.blame",
     "fencepost.campaign.bugs": "fencepost.bugs",
     "fencepost.campaign.faults": "fencepost.run.faults",

@@ -152,7 +152,10 @@ class _Known:
     # Of its last counted line.
     n: int = -1
     group: int = 0
+    # Whether its last line says that it ended in order.
     stopped: bool = False
+    # Whether a result named no send of its own, so that a send without one may have had it.
+    nameless: bool = False
     # Sends without a result: id -> topic, key, value, line.
     sends: dict[str | int, tuple[str, int, int, int]] = field(factory=dict)
 
@@ -226,8 +229,7 @@ class Reading:
             known.n = line.n
         if line.group is not None:
             known.group = self._number(self._groups, line.group)
-        if kind is Kind.STOPPED:
-            known.stopped = True
+        known.stopped = kind is Kind.STOPPED
         self._add(line, kind, number, known)
         return ""
 
@@ -271,8 +273,9 @@ class Reading:
             known.sends[line.id] = (line.topic, key, value, number)
             if self._sends > MOST_UNDER_WAY:
                 raise self._too_many(f"{MOST_UNDER_WAY:,} sends without a result")
-        elif kind in (Kind.ACKNOWLEDGED, Kind.FAILED) and line.id is not None:
-            sent = known.sends.pop(line.id, None)
+        elif kind in (Kind.ACKNOWLEDGED, Kind.FAILED):
+            sent = None if line.id is None else known.sends.pop(line.id, None)
+            known.nameless |= sent is None
             if sent is not None:
                 self._sends -= 1
                 key = key if key != NO_HASH else sent[1]
@@ -292,7 +295,7 @@ class Reading:
 
     def _end(self, known: _Known) -> None:
         """Sends that were left without a result by a life that has ended."""
-        if known.stopped:
+        if known.stopped and not known.nameless:
             self._unanswered += [(known.number, topic, line) for topic, _, _, line in known.sends.values()]
             self._sends -= len(known.sends)
             known.sends.clear()

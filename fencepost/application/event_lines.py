@@ -82,6 +82,8 @@ class Line(msgspec.Struct, kw_only=True, frozen=True, gc=False):
     # The key and the value, or what stands for them: the first 16 hexadecimal digits of their SHA-256.
     key: str | None = None
     value: str | None = None
+    # Of the contents in a proxy's record, where the process has its key; only `proxy blame` reads it.
+    content: int | None = None
     # Of a send that failed.
     error: str | None = None
     # Of `processed`: false where no row of a sink follows from the record.

@@ -1,20 +1,17 @@
-"""What an application did and what its client reported, as JSON lines: the format of every tap.
+"""What the join reads of an application's events, and of the taps of 0.1.
 
-Owns the format and its strict reading. Must not know clients. One object a line; `time` in nanoseconds of any
-clock, `actor` names a producer or consumer, `id` a send. Unknown fields are refused, so that a misspelt one
-is not ignored silently.
+Owns what a line of events means here, and strict reading: a join needs every line. Must not know clients.
+Files that taps of 0.1 wrote are read until 0.3; one object a line:
 
     {"type":"sent","time":1,"actor":"p1","id":"p1-0","topic":"orders","partition":0,"content":7}
     {"type":"acknowledged","time":2,"actor":"p1","id":"p1-0","topic":"orders","partition":0,"offset":41}
     {"type":"failed","time":2,"actor":"p1","id":"p1-1","error":"TimeoutException"}
     {"type":"delivered","time":3,"actor":"c1","topic":"orders","partition":0,"offset":41,"content":7}
-    {"type":"moved","time":3,"actor":"c1"}       the consumer's place changes: assignment, revocation, seek
-    {"type":"closed","time":4,"actor":"p1"}      all its results are in the lines above
+    {"type":"moved","time":3,"actor":"c1"}
+    {"type":"closed","time":4,"actor":"p1"}
 
-sent: before the client's send is called. partition: if the application chose it. content: of a record, if the
-tap knows the key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback. An
-acknowledgement without an offset (or with -1) is a delivery report of success that names none: acks=0, or a
-client library that takes a record for written. delivered: delivered to the application.
+An acknowledgement without an offset (or with -1) is a delivery report of success that names none: acks=0, or
+a client library that takes a record for written.
 """
 
 from collections.abc import Iterator
@@ -23,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from fencepost.application.event_lines import Kind, decode
 from fencepost.traces.errors import TraceError
 
 LONGEST_LINE = 1 << 16
@@ -36,17 +34,33 @@ class Type(StrEnum):
     SENT = "sent"
     ACKNOWLEDGED = "acknowledged"
     FAILED = "failed"
+    # Handed to the application.
     DELIVERED = "delivered"
+    # The consumer's place changed: an assignment, a revocation, a seek.
     MOVED = "moved"
+    # All results of its sends are in the lines above.
     CLOSED = "closed"
+
+
+OF_KINDS = {
+    Kind.SENT: Type.SENT,
+    Kind.ACKNOWLEDGED: Type.ACKNOWLEDGED,
+    Kind.FAILED: Type.FAILED,
+    Kind.RECEIVED: Type.DELIVERED,
+    Kind.ASSIGNED: Type.MOVED,
+    Kind.REVOKED: Type.MOVED,
+    Kind.LOST: Type.MOVED,
+    Kind.STOPPED: Type.CLOSED,
+}
+"""What the join makes of the kinds of events; the others say nothing about the wire."""
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """One line."""
 
     type: Type
-    # Nanoseconds of any clock.
-    time: int
+    # Nanoseconds of any clock; not read.
+    time: int = 0
     # A producer or consumer.
     actor: str
     # The send; None for lines that are not about one.
@@ -97,6 +111,8 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def _line(text: bytes, where: str) -> Line | None:
+    if b'"event"' in text:
+        return _event(text, where)
     try:
         line = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -110,3 +126,27 @@ def _line(text: bytes, where: str) -> Line | None:
     if line.type is Type.DELIVERED and offset is None:
         raise TraceError(expected="an offset of a line delivered", seen=str(line.offset), where=where)
     return msgspec.structs.replace(line, place=where, offset=offset)
+
+
+def _event(text: bytes, where: str) -> Line | None:
+    """What the join reads of a line of events; None for one that says nothing about the wire."""
+    found = decode(text)
+    if isinstance(found, str):
+        if not text.endswith(b"\n"):
+            return None
+        expected, _, seen = found.partition(", saw ")
+        raise TraceError(expected=expected.removeprefix("expected "), seen=seen, where=where)
+    line, kind = found
+    if kind not in OF_KINDS:
+        return None
+    return Line(
+        type=OF_KINDS[kind],
+        actor=line.process,
+        id=None if line.id is None else str(line.id),
+        topic=line.topic,
+        partition=line.partition,
+        offset=None if line.offset is None or line.offset < 0 else line.offset,
+        content=line.content,
+        error=line.error,
+        place=where,
+    )

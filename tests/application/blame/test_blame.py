@@ -12,7 +12,7 @@ from wire_lab import wire_lab
 
 from fencepost.application.blame.join import Kind, Side, join
 from fencepost.application.blame.lines import read_lines
-from fencepost.application.blame.tap import Tap
+from fencepost.application.tap import Tap
 from fencepost.impl.log.batch.record_batch import read_headers, with_leader_fields
 from fencepost.traces.plan import TopicOptions
 from fencepost.wire.hook import PASS, Replace

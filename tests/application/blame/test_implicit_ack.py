@@ -10,7 +10,7 @@ from wire_lab import wire_lab
 from fencepost.application.blame.join import Side, join
 from fencepost.application.blame.lines import Type, read_lines
 from fencepost.application.blame.producer_join import NO_OFFSET
-from fencepost.application.blame.tap import Tap
+from fencepost.application.tap import Tap
 from fencepost.proxy.faults import FaultHook, RequestFaults, parse
 from fencepost.proxy.server.listener import trace_time
 from fencepost.traces.plan import TopicOptions

@@ -8,7 +8,7 @@ from proxy_lab import proxy_lab
 from rich.console import Console
 from wire_lab import wire_lab
 
-from fencepost.application.blame.tap import Tap
+from fencepost.application.tap import Tap
 from fencepost.cli import run
 from fencepost.cli.proxy.view import View
 from fencepost.console.output import Output
@@ -94,11 +94,11 @@ def test_the_command_joins_both_sides(server, tmp_path, client, capsys):
     assert said["findings"] == []
     assert said["counts"]["acknowledgements matched"] == said["counts"]["deliveries matched"] == COUNT
     lines = [json.loads(line) for line in taps.read_bytes().splitlines()]
-    lie = next(line for line in lines if line["type"] == "acknowledged") | {
+    lie = next(line for line in lines if line["event"] == "acknowledged") | {
         "id": "nobody-1",
         "offset": COUNT + 5,
     }
-    sent = next(line for line in lines if line["type"] == "sent") | {"id": "nobody-1"}
+    sent = next(line for line in lines if line["event"] == "sent") | {"id": "nobody-1"}
     taps.write_text("".join(json.dumps(line) + "\n" for line in [*lines[:-1], sent, lie, lines[-1]]))
     assert run(["proxy", "blame", str(live), str(taps), "--json"]) == ExitCode.FINDINGS
     said = json.loads(capsys.readouterr().out.splitlines()[-1])

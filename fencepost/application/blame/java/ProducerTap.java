@@ -20,22 +20,24 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 public final class ProducerTap<K, V> implements ProducerInterceptor<K, V> {
     static final String HEADER = "fencepost-id";
     private final AtomicLong next = new AtomicLong();
-    private String actor = "producer";
+    private String process = "producer";
     private boolean ids = true;
     private TapFile file;
 
     @Override
     public void configure(Map<String, ?> configs) {
-        actor = "p-" + UUID.randomUUID();
+        process = "p-" + UUID.randomUUID();
         ids = !"false".equals(String.valueOf(configs.get("fencepost.tap.ids")));
         file = TapFile.of(configs);
+        file.write("started", process, ",\"version\":1");
     }
 
     @Override
     public ProducerRecord<K, V> onSend(ProducerRecord<K, V> sent) {
-        String id = actor + "-" + next.getAndIncrement();
+        String id = process + "-" + next.getAndIncrement();
         String partition = sent.partition() == null ? "" : ",\"partition\":" + sent.partition();
-        file.write("sent", actor, ",\"id\":" + TapFile.quoted(id) + ",\"topic\":" + TapFile.quoted(sent.topic()) + partition);
+        String contents = TapFile.contents(sent.key(), sent.value());
+        file.write("sent", process, ",\"id\":" + TapFile.quoted(id) + ",\"topic\":" + TapFile.quoted(sent.topic()) + partition + contents);
         return ids ? named(sent, id) : sent;
     }
 
@@ -65,14 +67,15 @@ public final class ProducerTap<K, V> implements ProducerInterceptor<K, V> {
     private void told(RecordMetadata metadata, Exception error, String id) {
         String name = ",\"id\":" + TapFile.quoted(id == null ? "?" : id);
         if (error != null) {
-            file.write("failed", actor, name + ",\"error\":" + TapFile.quoted(error.getClass().getName()));
-        } else if (metadata != null && metadata.hasOffset()) {
-            file.write("acknowledged", actor, name + TapFile.place(metadata.topic(), metadata.partition(), metadata.offset()));
+            file.write("failed", process, name + ",\"error\":" + TapFile.quoted(error.getClass().getName()));
+        } else if (metadata != null) {
+            long offset = metadata.hasOffset() ? metadata.offset() : -1;
+            file.write("acknowledged", process, name + TapFile.place(metadata.topic(), metadata.partition(), offset));
         }
     }
 
     @Override
     public void close() {
-        file.write("closed", actor, "");
+        file.write("stopped", process, "");
     }
 }
