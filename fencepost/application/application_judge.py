@@ -10,6 +10,7 @@ them, and the lines that show it.
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
+import numpy as np
 from attrs import frozen
 
 from fencepost.application.event_columns import Events
@@ -173,10 +174,8 @@ def _unjudged(events: Events, owners: Iterable[Owners], claims: Claims) -> Itera
 def _counts(events: Events, owners: Iterable[Owners]) -> dict[str, int]:
     under_way = 0
     for one in owners:
-        received = set(one.offset[one.of(Kind.RECEIVED)].tolist())
-        done = set(one.offset[one.of(Kind.PROCESSED)].tolist())
-        bound = passed_below(events, one)
-        under_way += sum(offset >= bound for offset in received - done)
+        received, done = one.offset[one.of(Kind.RECEIVED)], one.offset[one.of(Kind.PROCESSED)]
+        under_way += int((np.setdiff1d(received, done) >= passed_below(events, one)).sum())
     return {
         "events": len(events),
         "processes": len(events.lives),

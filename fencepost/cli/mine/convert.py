@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 
 from fencepost.cli.inputs import format_option, readable_pieces
 from fencepost.console.conventions import convention_options
-from fencepost.console.options import ANY_PATH, Named, inputs_argument, json_option
+from fencepost.console.options import ANY_PATH, Named, json_option
 from fencepost.console.output import Bar, Output
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
 from fencepost.traces.importers.conventions import Conventions, Order
@@ -170,7 +170,7 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
 
 
 @click.command("convert", short_help="Histories of any known format into Parquet or JSON lines.")
-@inputs_argument
+@click.argument("inputs", nargs=-1, type=ANY_PATH, metavar="FILE|FOLDER...")
 @click.option("--out", required=True, type=ANY_PATH, help="New or empty folder, or a new file of JSON lines.")
 @click.option(
     "--to",
@@ -179,6 +179,17 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
 )
 @format_option
 @convention_options
+@click.option(
+    "--sink",
+    metavar="SOURCE",
+    help="Instead of histories: the rows that an application wrote into a store, as events of a sink. A file "
+    "*.csv, *.jsonl or *.parquet, sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.",
+)
+@click.option(
+    "--query",
+    metavar="SQL",
+    help="With --sink and a database: answers with columns topic, partition, offset, key or value.",
+)
 @click.option("--renumber", is_flag=True, help="Give traces the ids 0, 1, ... in the order of the input.")
 @click.option(
     "--keep-going", is_flag=True, help="Leave out unreadable input; without it nothing is written then."
@@ -195,6 +206,8 @@ def command(
     order: Order,
     keyed: bool | None,
     failed_cas_observes: bool,
+    sink: str | None,
+    query: str | None,
 ) -> ExitCode:
     """Turn histories into folders of traces (Parquet, which `mine` reads too) or into JSON lines, and back.
 
@@ -209,7 +222,14 @@ def command(
       fencepost mine convert store/ --out out/all --keep-going
       # a campaign as text
       fencepost mine convert out/broken --out broken.jsonl
+      # what a consumer wrote into its database, for `check app/*.events` (docs/reference/events.md)
+      fencepost mine convert --sink sqlite:///app.db --query 'SELECT topic, partition, "offset" FROM done' \
+        --out app/db.events
     """
+    if sink is not None or query is not None:
+        return _convert_sink(inputs, sink, query, out, output)
+    if not inputs:
+        raise click.UsageError("expected FILE|FOLDER..., what is converted, saw none")
     chosen = to or (JSONL if out.suffix == ".jsonl" else PARQUET)
     conversion = Conversion(renumber=renumber, keep_going=keep_going)
     if chosen == PARQUET and len(inputs) == 1 and _is_long(inputs[0]):
@@ -224,6 +244,20 @@ def command(
         if not conversion.digests:
             raise TraceError(expected="traces to convert", seen="none", where=", ".join(map(str, inputs)))
     return _tell(conversion, out, chosen, output)
+
+
+def _convert_sink(
+    inputs: tuple[Path, ...], sink: str | None, query: str | None, out: Path, output: Output
+) -> ExitCode:
+    from fencepost.application.sink_rows import sink_lines, write_sink
+
+    if sink is None:
+        raise click.UsageError("expected --sink with --query, saw none")
+    if inputs:
+        raise click.UsageError(f"expected no other input with --sink, saw {inputs[0]}")
+    count = write_sink(out, sink_lines(sink, query))
+    output.say(f"{count} rows written to {out}")
+    return output.end(ExitCode.NOTHING_FOUND, {"out": str(out), "to": "events", "rows": count})
 
 
 def _is_long(path: Path) -> bool:
