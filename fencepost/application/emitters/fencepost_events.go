@@ -1,7 +1,6 @@
 // Package events writes what an application does, one JSON line an event. Copy this file; it needs Go alone.
 // One Writer for each producer or consumer: w.Write("processed", events.F{"topic": "orders", "partition": 0, "offset": 41})
 package events
-
 import (
 	"crypto/sha256"
 	"encoding/hex"
