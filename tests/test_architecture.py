@@ -38,7 +38,7 @@ LAYERS["asked"] = {"traces", "impl", "wire", "sim"}
 LAYERS["bugs"] = {"traces", "impl"}
 LAYERS["run"] = {"traces", "record", "impl", "bugs", "sim", "wire", "proxy", "systems", "asked", "audit"}
 LAYERS["campaign"] = LAYERS["run"] | {"forking", "model", "checkers", "report", "viewer", "run"}
-LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}
+LAYERS["mining"] = LAYERS["campaign"] | {"campaign", "application"}
 LAYERS["machines"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["torture"] = LAYERS["kafka"] | {"kafka"}
 LAYERS["cli"] = LAYERS["mining"] | {

@@ -15,25 +15,13 @@ each name of a process, a group or a partition.
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
-from numpy.typing import NDArray
+from attrs import define, field
 
-from fencepost.application.event_lines import (
-    AT_A_RECORD,
-    LONGEST_LINE,
-    NO_HASH,
-    Kind,
-    Line,
-    decode,
-    hash_of,
-)
+from fencepost.application.event_lines import LONGEST_LINE, Line, decode, hash_of
+from fencepost.checkers.application.application_events import NO_HASH, NOWHERE, Events, Kind, Life
 from fencepost.traces.errors import TraceError
-
-Ints = NDArray[Any]
-"""Integers of any width."""
 
 MOST_EVENTS = 50_000_000
 """Of a run: 2.3 GB of columns. More is refused; it has to be cut into runs."""
@@ -43,71 +31,8 @@ MOST_LEFT_OUT = 1_000
 """Lines that are listed with their reason; further ones are counted."""
 MOST_UNDER_WAY = 5_000_000
 """Sends without a result at a time: each keeps its line in memory."""
-NOWHERE = -1
-"""The place of an event that is about no partition."""
 _COLUMNS = ("kind", "life", "group", "place", "offset", "key", "value", "line", "sink")
 _TYPES = dict(zip(_COLUMNS, "biiiqqqqb", strict=True))
-
-
-@frozen
-class Life:
-    """One life of a process."""
-
-    # Its name.
-    process: str
-    # Which life, from 0: it began with the n-th line `started` after the first one.
-    number: int
-    # The file of its lines.
-    file: str
-
-    def __str__(self) -> str:
-        return self.process if not self.number else f"{self.process} (life {self.number + 1})"
-
-
-@frozen(kw_only=True)
-class Events:
-    """A run. The columns have one row for each event, in the order of reading."""
-
-    kind: Ints
-    # Of `lives`.
-    life: Ints
-    # Of `groups`.
-    group: Ints
-    # Of `places`; NOWHERE.
-    place: Ints
-    # -1: none.
-    offset: Ints
-    # hash_of; NO_HASH.
-    key: Ints
-    value: Ints
-    # Of the file, from 1.
-    line: Ints
-    # 0 where a line `processed` says that no row of a sink follows.
-    sink: Ints
-    lives: tuple[Life, ...]
-    # "" for processes that name no group.
-    groups: tuple[str, ...]
-    # Topic and partition.
-    places: tuple[tuple[str, int], ...]
-    # Lives of which lines are missing: a number was skipped, or a line could not be read.
-    torn: frozenset[int] = frozenset()
-    # Sends without a result in a life that ended with `stopped`: (life, topic, line).
-    unanswered: tuple[tuple[int, str, int], ...] = ()
-    # Sends without a result in a life that did not.
-    under_way: int = 0
-    # Lines that are left out, as sentences with file and line; at most MOST_LEFT_OUT.
-    left_out: tuple[str, ...] = ()
-    # All such lines.
-    left_out_in_all: int = 0
-    # Half lines at the end of files, as a killed process leaves them.
-    halves: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.kind)
-
-    def where(self, row: int) -> str:
-        """File and line of an event."""
-        return f"{self.lives[self.life[row]].file}:{self.line[row]}"
 
 
 def read_events(files: Iterable[Path]) -> Events:
@@ -321,5 +246,3 @@ class Reading:
 
 _TOO_LONG = f"expected at most {LONGEST_LINE:,} bytes, saw more"
 _AGAIN = "expected a higher `n` than that of the process's line before, saw one that was there: left out"
-
-__all__ = ["AT_A_RECORD", "NOWHERE", "Events", "Life", "Reading", "read_events"]

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from fencepost.application.event_lines import BY_NAME, LONGEST_LINE
+from fencepost.application.event_lines import LONGEST_LINE
+from fencepost.checkers.application.application_events import BY_NAME
 from fencepost.traces.errors import TraceError
 
 SUFFIX = ".events"
@@ -51,6 +52,11 @@ def event_files(inputs: Iterable[Path]) -> tuple[Path, ...]:
     files = tuple(sorted(dict.fromkeys(found), key=_by_number))
     _refuse_copies(files)
     return files
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder holds files of events, which are one run."""
+    return any(file.is_file() and is_events(file) for file in path.glob(f"*{SUFFIX}"))
 
 
 def _by_number(path: Path) -> tuple[tuple[int, str], ...]:

@@ -11,9 +11,10 @@ A line is one JSON object. Unknown fields are ignored, so that an application ca
 
 import hashlib
 import re
-from enum import IntEnum
 
 import msgspec
+
+from fencepost.checkers.application.application_events import BY_NAME, NO_HASH, Kind
 
 VERSION = 1
 """Of the format."""
@@ -24,26 +25,6 @@ LARGEST = (1 << 62) - 1
 LARGEST_PARTITION = (1 << 31) - 1
 
 
-class Kind(IntEnum):
-    """The kinds of events, in the order of the table in docs/reference/events.md."""
-
-    STARTED = 0
-    SENT = 1
-    ACKNOWLEDGED = 2
-    FAILED = 3
-    ASSIGNED = 4
-    RECEIVED = 5
-    PROCESSED = 6
-    COMMITTED = 7
-    REVOKED = 8
-    LOST = 9
-    STOPPED = 10
-    SINK = 11
-
-
-BY_NAME = {kind.name.lower(): kind for kind in Kind}
-AT_A_RECORD = (Kind.ACKNOWLEDGED, Kind.RECEIVED, Kind.PROCESSED)
-"""Kinds that name a record by topic, partition and offset."""
 NEEDED: dict[Kind, tuple[str, ...]] = {
     Kind.STARTED: (),
     Kind.SENT: ("id", "topic"),
@@ -92,8 +73,6 @@ class Line(msgspec.Struct, kw_only=True, frozen=True, gc=False):
 
 _decode = msgspec.json.Decoder(Line).decode
 _HASH = re.compile(r"[0-9a-f]{16,64}")
-NO_HASH = -1
-"""Of a key or value that a line does not name."""
 
 
 def decode(text: bytes) -> tuple[Line, Kind] | str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from attrs import define, field
 
-from fencepost.application.tap import Tap, place_of
+from fencepost.application.tap_file import TapFile, place_of
 from fencepost.proxy.record.values import TAP_HEADER
 
 
@@ -41,7 +41,7 @@ def _spots(offsets: Any) -> Iterator[_Spot]:
 class _Wrapper:
     """Everything that is not named goes to the client."""
 
-    tap: Tap
+    tap: TapFile
     client: Any
     process: str
     _sends: "itertools.count[int]" = field(factory=itertools.count)

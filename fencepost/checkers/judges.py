@@ -152,6 +152,18 @@ def _liveness_of_events(events: "EventTables") -> dict[int, Verdict]:
     return judge_liveness(events)
 
 
+def _application(trace: Trace) -> Verdict:
+    from fencepost.checkers.application.recorded import judge as judge_trace
+
+    return judge_trace(trace)
+
+
+def _application_of_events(events: "EventTables") -> dict[int, Verdict]:
+    from fencepost.checkers.events import judge_application
+
+    return judge_application(events)
+
+
 def event_tables(tables: "Tables", traces: Sequence[Trace]) -> "EventTables":
     """The argument of `judge_events`, for all checks of a row group.
 
@@ -260,6 +272,13 @@ CHECKS: dict[str, Check] = {
             judge_events=_liveness_of_events,
             by_lives=False,
             operation_columns=LIVENESS_COLUMNS,
+        ),
+        Check(
+            name="application",
+            judge=_application,
+            reads_events=True,
+            judge_events=_application_of_events,
+            by_lives=False,
         ),
     )
 }

@@ -37,6 +37,8 @@ class Data(IntFlag):
     """Events of brokers, ZooKeeper or the controller."""
     MODEL = 256
     """Operations of a sequential model, such as read, write and cas."""
+    APPLICATION = 512
+    """What an application wrote of itself."""
 
 
 _LOG = {Function.APPEND: Data.APPENDS, Function.POLL: Data.READS, Function.LIST_OFFSETS: Data.READS}
@@ -54,9 +56,9 @@ _OF_THE_RUN = (
     *(Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED),
     *(Name.TOPIC_DELETION, Name.GROUP_REMOVED, Name.GROUP_OFFSET_EXPIRED, Name.GROUP_PHASE),
 )
-OF_EVENT: Mapping[Name, Data] = {
-    name: Data(0) if name in _OF_THE_RUN else Data.BROKERS for name in Name
-}  # fmt: skip
+OF_EVENT: Mapping[Name, Data] = {name: Data(0) if name in _OF_THE_RUN else Data.BROKERS for name in Name} | {
+    Name.APPLICATION: Data.APPLICATION
+}
 
 
 @frozen
@@ -86,6 +88,7 @@ _PROMISES: Mapping[str, tuple[_Promise, ...]] = {
     ),
     "conformance": (_BROKERS,),
     "liveness": (_BROKERS,),
+    "application": (),  # a trace of a system does not lack what an application wrote; its judge has own words
 }
 NOTHING = "nothing was judged: the trace has no client operation and no event of a broker"
 ONLY_A_MODEL = (
@@ -102,6 +105,8 @@ def line_of(check: str, data: Data) -> str:
         check: the name of a check.
         data: what the trace has.
     """
+    if data == Data.APPLICATION:
+        return ""  # it has a judge of its own, which says so itself
     return AND.join(
         f"{promise.what} ({promise.lacking})"
         for promise in _PROMISES.get(check, ())

@@ -162,6 +162,12 @@ def _of_a_group(event: Event) -> str:
     return printable(GROUP_EVENT_WORDS[event.name](event), LONGEST_OF_GROUPS)
 
 
+def _application(event: Event) -> str:
+    where = "" if event.topic is None else f" {printable(event.topic)}-{event.partition}"
+    where += f" offset {event.offset}" if event.offset >= 0 else ""
+    return f"the application: {printable(event.cause)}{where} {printable(event.detail, 120)}"
+
+
 EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.CONTROLLER_EPOCH: lambda e: f"ZooKeeper: /controller_epoch becomes {e.controller_epoch}",
     Name.CONTROLLER_ZNODE: _controller_znode,
@@ -219,6 +225,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
     Name.REQUEST: lambda e: f"request {printable(e.cause)}: {printable(e.detail, 200)}",
     Name.RECORD_TEXTS: lambda e: f"texts of {len(e.values)} records",
+    Name.APPLICATION: _application,
     Name.CONNECTION: _connection,
     Name.PHASE: lambda e: f"{printable(e.cause)} phase",
     Name.FAULT_BEGAN: lambda e: _fault(e, "begins"),

@@ -271,6 +271,10 @@ class Name(StrEnum):
     RECORD_TEXTS = "record_texts"
     """What records say, for people. values: their value ids; detail: JSON, [key, value] of each, as texts
     that may be cut, null for none. At the end of a trace."""
+    # --- what an application wrote of itself
+    APPLICATION = "application"
+    """It did something with a record. cause: its own word (docs/reference/events.md), or run, life,
+    unanswered; topic, partition, offset; detail: JSON (checkers/application/recorded.py)."""
     # --- the run
     SETTINGS = "settings"
     """What a real cluster and its clients were configured with, as far as bounds follow from it. detail: JSON

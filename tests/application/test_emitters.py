@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (programs in other languages)
 """The files that an application copies: each language writes the same lines, and they are read back."""
 
 import json

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fencepost.application.application_judge import judge_events
 from fencepost.application.event_columns import read_events
 from fencepost.application.event_files import event_files
 from fencepost.application.event_lines import LONGEST_LINE
+from fencepost.checkers.application.application_judge import judge_events
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.errors import TraceError
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost.application.application_judge import Claims, Promise, judge_events
 from fencepost.application.event_columns import read_events
 from fencepost.application.sink_rows import sink_lines, write_sink
+from fencepost.checkers.application.application_judge import Claims, Promise, judge_events
 from fencepost.cli import run
 from fencepost.traces.errors import EnvironmentError_, ExitCode, TraceError
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.application.application_judge import Claims, Ordered, Promise, judge_events
-from fencepost.application.event_columns import Events, Reading
+from fencepost.application.event_columns import Reading
+from fencepost.checkers.application.application_events import Events
+from fencepost.checkers.application.application_judge import Claims, Ordered, Promise, judge_events
 from tests.application.histories import random_run
 from tests.application.naive_judge import naive
 

@@ -62,8 +62,9 @@ def test_what_an_operation_is_data_for(operation: Operation, data: Data) -> None
 
 
 def test_each_check_names_what_it_lacks() -> None:
-    """A check without a line would pass in silence what it has no data for."""
-    for name in CHECKS:
+    """A check without a line would pass in silence what it has no data for. What an application wrote is no
+    data of a system, and its judge says itself what is lacking."""
+    for name in set(CHECKS) - {"application"}:
         assert line_of(name, Data(0))
         assert line_of(name, ~Data(0)) == ""
 

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from fencepost.application.event_lines import Kind, decode
+from fencepost.application.event_lines import decode
+from fencepost.checkers.application.application_events import Kind
 from fencepost.traces.errors import TraceError
 
 LONGEST_LINE = 1 << 16

@@ -11,9 +11,12 @@ traces are judged without their operations.
 
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 from attrs import define, evolve, field
 
 from fencepost.checkers import conformance, invariants, liveness
+from fencepost.checkers.application import application_judge, recorded
+from fencepost.checkers.arrow_arrays import arrow, table_column
 from fencepost.checkers.columns_read import LIVENESS_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.decoded import operations_of
 from fencepost.checkers.events.beyond import traces_beyond
@@ -21,6 +24,7 @@ from fencepost.checkers.events.shown import shown_ends
 from fencepost.checkers.invariants.findings import CHECK
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.events import Name
 from fencepost.traces.tables import Tables, events_of_table
 from fencepost.traces.trace import Trace
 
@@ -76,6 +80,14 @@ def judge_liveness(of: EventTables) -> dict[int, Verdict]:
     """The verdicts that are not a plain Ok, by trace id. Raises TraceError likewise."""
     traces = of.with_operations(of.traces, LIVENESS_COLUMNS)
     return _judged(traces, liveness.judge, liveness.CHECK)
+
+
+def judge_application(of: EventTables) -> dict[int, Verdict]:
+    """The verdicts that are not a plain Ok, by trace id. Raises TraceError likewise."""
+    names = table_column(of.tables.events, "name").cast(pa.string())
+    if not arrow.any(arrow.equal(names, Name.APPLICATION.value)).as_py():
+        return {}
+    return _judged(of.traces, recorded.judge, application_judge.CHECK)
 
 
 def _judged(traces: Sequence[Trace], judge: Callable[[Trace], Verdict], check: str) -> dict[int, Verdict]:

@@ -18,8 +18,8 @@ from fencepost.traces.anomalies.application_anomalies import APPLICATION
 from fencepost.traces.errors import ExitCode, strongest
 
 if TYPE_CHECKING:
-    from fencepost.application.application_judge import Judged
-    from fencepost.application.event_columns import Events
+    from fencepost.checkers.application.application_events import Events
+    from fencepost.checkers.application.application_judge import Judged
 
 MOST_LISTED = 10
 """Lines that were left out."""
@@ -89,8 +89,14 @@ def check_application(
     Returns:
         FINDINGS, UNDECIDED, QUARANTINED where lines were left out, or NOTHING_FOUND.
     """
-    from fencepost.application.application_judge import DEFAULT, Claims, Ordered, Promise, judge_events
     from fencepost.application.event_columns import read_events
+    from fencepost.checkers.application.application_judge import (
+        DEFAULT,
+        Claims,
+        Ordered,
+        Promise,
+        judge_events,
+    )
 
     claims = Claims(
         promise=DEFAULT.promise if promise is None else Promise(promise),

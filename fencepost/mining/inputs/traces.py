@@ -11,6 +11,11 @@ from pathlib import Path
 
 from attrs import frozen
 
+from fencepost.application.event_columns import read_events
+from fencepost.application.event_files import SUFFIX as EVENTS_SUFFIX
+from fencepost.application.event_files import event_files, is_run
+from fencepost.checkers.application.application_judge import Claims
+from fencepost.checkers.application.recorded import trace_of_events
 from fencepost.mining.inputs.split_reading import sound_rows
 from fencepost.mining.inputs.splits import Split, Unreadable, work_of
 from fencepost.mining.inputs.walk import Identity, Walk, identity
@@ -29,6 +34,8 @@ OURS = "fencepost"
 """The format of JSON lines among those of the importers."""
 RECORDED = "recording"
 """The format of a folder that holds one trace in parts; it is detected, never named by the user."""
+EVENTS = "events"
+"""The format of a folder of files that an application wrote, which are one run; it is detected likewise."""
 FORMATS = ("auto", OURS, *importers.FORMATS)
 
 
@@ -67,7 +74,7 @@ def _wanted(suffixes: tuple[str, ...]) -> Callable[[Path], bool]:
     def wanted(entry: Path) -> bool:
         if not entry.is_dir():
             return entry.suffix in suffixes
-        return is_store(entry) or is_recording(entry) or (foreign and _is_jepsen(entry))
+        return is_store(entry) or is_recording(entry) or (foreign and (_is_jepsen(entry) or is_run(entry)))
 
     return wanted
 
@@ -159,6 +166,8 @@ def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
                     yield Found(source=piece.source, trace=one, stored=True)
         elif piece.format == RECORDED:
             yield Found(source=piece.source, trace=read_recording(path), stored=False)
+        elif piece.format == EVENTS:
+            yield from _run(piece, path)
         elif piece.format == OURS or (piece.format == "auto" and _is_ours(path)):
             for trace in jsonlines.read_traces(path, left_out.append):
                 yield Found(source=piece.source, trace=trace, stored=False)
@@ -174,6 +183,18 @@ def _foreign(piece: Piece, path: Path) -> Found:
     taken: list[str] = []
     trace = importers.import_file(path, format=piece.format, conventions=piece.conventions, tell=taken.append)
     return Found(source=piece.source, trace=trace, stored=False, foreign=True, taken=tuple(taken))
+
+
+def _run(piece: Piece, path: Path) -> Iterator[Found | Quarantined]:
+    """What an application did, as one trace; and the lines that could not be read."""
+    events = read_events(event_files([path]))
+    for sentence in events.left_out:
+        yield Quarantined(source=piece.source, reason=sentence)
+    yield Found(source=piece.source, trace=trace_of_events(events, Claims()), stored=False, foreign=True)
+
+
+def _size_of_run(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.glob(f"*{EVENTS_SUFFIX}"))
 
 
 def _of_file(path: Path, format: str, conventions: Conventions) -> Piece | Quarantined:
@@ -229,7 +250,9 @@ def pieces_of(
                     continue
                 if _is_jepsen(source.parent) and identity(source) != identity(path):
                     tell(f"{source.parent}: a folder of a Jepsen test, of which {source.name} is read")
-                if is_recording(source):
+                if source.is_dir() and is_run(source):
+                    yield Piece(source=str(source), size_bytes=_size_of_run(source), format=EVENTS)
+                elif is_recording(source):
                     yield Piece(source=str(source), size_bytes=_size_of(source), format=RECORDED)
                 elif source.is_dir():
                     yield from _of_store(source)

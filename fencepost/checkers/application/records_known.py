@@ -8,9 +8,15 @@ from collections.abc import Mapping
 import numpy as np
 from attrs import frozen
 
-from fencepost.application.event_columns import NOWHERE, Events, Ints
-from fencepost.application.event_lines import AT_A_RECORD, NO_HASH, Kind
-from fencepost.application.owner_spans import changes, stretches
+from fencepost.checkers.application.application_events import (
+    AT_A_RECORD,
+    NO_HASH,
+    NOWHERE,
+    Events,
+    Ints,
+    Kind,
+)
+from fencepost.checkers.application.owner_spans import changes, stretches
 
 NONE = np.zeros(0, dtype=np.int64)
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from attrs import frozen
 
-from fencepost.application.event_columns import NOWHERE, Events, Ints
-from fencepost.application.event_lines import Kind
+from fencepost.checkers.application.application_events import NOWHERE, Events, Ints, Kind
 
 OF_OWNERS = (
     *(Kind.ASSIGNED, Kind.RECEIVED, Kind.PROCESSED),

@@ -7,11 +7,17 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from fencepost.application.event_columns import NOWHERE, Events, Ints
-from fencepost.application.event_lines import AT_A_RECORD, NO_HASH, Kind
-from fencepost.application.owner_spans import changes, stretches
-from fencepost.application.processing_rules import Violation
-from fencepost.application.records_known import NONE
+from fencepost.checkers.application.application_events import (
+    AT_A_RECORD,
+    NO_HASH,
+    NOWHERE,
+    Events,
+    Ints,
+    Kind,
+)
+from fencepost.checkers.application.owner_spans import changes, stretches
+from fencepost.checkers.application.processing_rules import Violation
+from fencepost.checkers.application.records_known import NONE
 
 
 def of_records(events: Events, sinks: Mapping[int, Ints], *, once: bool) -> Iterator[Violation]:

@@ -19,10 +19,9 @@ from collections.abc import Iterator
 import numpy as np
 from attrs import field, frozen
 
-from fencepost.application.event_columns import Events, Ints
-from fencepost.application.event_lines import NO_HASH, Kind
-from fencepost.application.owner_spans import NOT_KNOWN, Owners, changes
-from fencepost.application.records_known import Known
+from fencepost.checkers.application.application_events import NO_HASH, Events, Ints, Kind
+from fencepost.checkers.application.owner_spans import NOT_KNOWN, Owners, changes
+from fencepost.checkers.application.records_known import Known
 
 NEVER = np.iinfo(np.int64).max
 

@@ -13,12 +13,11 @@ from enum import StrEnum
 import numpy as np
 from attrs import frozen
 
-from fencepost.application.event_columns import Events
-from fencepost.application.event_lines import Kind
-from fencepost.application.owner_spans import Owners, owners_of
-from fencepost.application.processing_rules import Violation, of_processing, passed_below
-from fencepost.application.record_rules import of_records
-from fencepost.application.records_known import NO_RECORDS, known_records, sunk
+from fencepost.checkers.application.application_events import Events, Kind
+from fencepost.checkers.application.owner_spans import Owners, owners_of
+from fencepost.checkers.application.processing_rules import Violation, of_processing, passed_below
+from fencepost.checkers.application.record_rules import of_records
+from fencepost.checkers.application.records_known import NO_RECORDS, known_records, sunk
 from fencepost.checkers.verdict import AND, Decision, Finding, Verdict, by_rank
 from fencepost.traces.anomalies.application_anomalies import APPLICATION
 
