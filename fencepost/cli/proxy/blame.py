@@ -27,8 +27,8 @@ def command(record: Path, taps: tuple[Path, ...], output: Output) -> ExitCode:
 
     \b
     Examples
-      fencepost proxy blame out/live/run-0001 out/app.tap
-      fencepost proxy blame out/live producer.tap consumer.tap --json | jq .findings
+      fencepost proxy blame out/live/run-0001 out/app.events
+      fencepost proxy blame out/live producer.events consumer.events --json | jq .findings
     """
     from fencepost.application.blame.join import join
     from fencepost.application.blame.lines import read_lines
