@@ -176,7 +176,7 @@ class ConfluentProducer(_Wrapper):
         self._begun()
 
     def send_offsets_to_transaction(self, positions: Any, *arguments: Any) -> Any:
-        """As the client's; they are committed with the transaction."""
+        """As the client's. positions: are committed with the transaction."""
         done = self.client.send_offsets_to_transaction(positions, *arguments)
         self._offsets += _spots(positions)
         return done
@@ -322,7 +322,7 @@ class KafkaPythonProducer(_Wrapper):
         self._begun()
 
     def send_offsets_to_transaction(self, offsets: Any, *arguments: Any) -> Any:
-        """As the client's; they are committed with the transaction."""
+        """As the client's. offsets: are committed with the transaction."""
         done = self.client.send_offsets_to_transaction(offsets, *arguments)
         self._offsets += _spots(offsets)
         return done
@@ -438,7 +438,7 @@ class KafkaPythonConsumer(_Wrapper):
         return self.client.subscribe(topics=topics, pattern=pattern, listener=_listened(self, listener))
 
     def seek(self, partition: Any, offset: int) -> Any:
-        """As the client's: the consumer is at another place."""
+        """As the client's: the consumer is at another place. partition, offset: that one."""
         self._assigned([_Spot(partition.topic, partition.partition, offset)])
         return self.client.seek(partition, offset)
 
@@ -531,7 +531,7 @@ class AiokafkaProducer(_Wrapper):
         self._begun()
 
     async def send_offsets_to_transaction(self, offsets: Any, *arguments: Any) -> Any:
-        """As the client's; they are committed with the transaction."""
+        """As the client's. offsets: are committed with the transaction."""
         done = await self.client.send_offsets_to_transaction(offsets, *arguments)
         self._offsets += _spots(offsets)
         return done
