@@ -17,6 +17,7 @@ SMALL = [
     "simulator",
     "judges",
     "log_check",
+    "events",
     "transactions",
     pytest.param("mine", marks=pytest.mark.java),
     pytest.param("watch", marks=pytest.mark.java),
