@@ -76,8 +76,9 @@ healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementat
 	$(BIN)/python -m tools.healthy $(ARGS)
 
 .PHONY: dist
-dist: $(READY) ## the wheel, into dist/
+dist: $(READY) ## the wheel and the source distribution, into dist/
 	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+	$(BIN)/python -c "from setuptools.build_meta import build_sdist; build_sdist('dist')" > /dev/null
 
 .PHONY: docs
 docs: $(READY) ## the documentation as a site, into out/site (installs the extra `docs` first; serve it with python -m http.server -d out/site)

@@ -1,5 +1,6 @@
 """The wheel, the set-up scripts and the constraints: what a stranger's machine meets first."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -72,6 +73,49 @@ def test_the_wheel_carries_the_drivers(wheel: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     named = sorted(str(installed / file.parent) for file in files if file.name == "driver.toml")
     assert done.stdout.splitlines() == named
+
+
+HISTORY = """{:type :invoke, :f :write, :value 1, :process 0}
+{:type :ok, :f :write, :value 1, :process 0}
+{:type :invoke, :f :read, :value nil, :process 1}
+{:type :ok, :f :read, :value 1, :process 1}
+"""
+USES_THE_PLUGIN = """
+def test_a_history(fencepost_history):
+    assert fencepost_history is not None
+"""
+
+
+def test_what_is_installed_from_the_wheel_works(wheel: Path, tmp_path: Path) -> None:
+    """Its version, a check and the plugin, from a folder that has nothing of the checkout."""
+    place, work = tmp_path / "installed", tmp_path / "work"
+    work.mkdir()
+    _run(tmp_path, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(place), str(wheel))
+    (work / "history.edn").write_text(HISTORY)
+    (work / "test_it.py").write_text(USES_THE_PLUGIN)
+    environment = os.environ | {"PYTHONPATH": str(place)}
+    where = "import fencepost; print(fencepost.__file__)"
+    for arguments, says in (
+        (["-c", where], str(place)),
+        (
+            ["-m", "fencepost", "--version"],
+            tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["version"],
+        ),
+        (["-m", "fencepost", "check", "history.edn", "--model", "register"], "ok"),
+        (["-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"], "1 passed"),
+    ):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert says in done.stdout
+    licence = [path.name for path in place.glob("fencepost-*.dist-info/licenses/*")]
+    assert licence == ["LICENSE"]
 
 
 def test_the_constraints_pin_everything() -> None:
