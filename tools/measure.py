@@ -139,6 +139,11 @@ MEASURES: Mapping[str, Measure] = {
         takes="two hours, resumable",
         programs=(module("services"),),
     ),
+    "speed": Measure(
+        says="measures against their peers, within 20 minutes, into docs/results/speed.md",
+        takes="minutes, resumable",
+        programs=(module("speed"),),
+    ),
     "sweep": Measure(
         says="the hunt must find every planted bug, healthy machines nothing",
         takes="hours, resumable",
