@@ -137,8 +137,8 @@ def _say(events: "Events", judged: "Judged", promise: str, output: Output) -> No
         output.say(judged.verdict.reason)
     if counts["under_way"] or counts["sends_under_way"]:
         output.say(
-            f"under way at the end, and not judged: {counts['under_way']} records received and not "
-            f"processed, {counts['sends_under_way']} sends without a result"
+            f"under way at the end, and not judged: records received and not processed: "
+            f"{counts['under_way']}, sends without a result: {counts['sends_under_way']}"
         )
     if judged.verdict.unjudged:
         output.say(f"not judged, for lack of lines: {judged.verdict.unjudged}")
