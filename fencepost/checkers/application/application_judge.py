@@ -165,7 +165,7 @@ def _unjudged(events: Events, owners: Iterable[Owners], claims: Claims) -> Itera
     elif Kind.COMMITTED not in kinds and Kind.ASSIGNED not in kinds:
         yield "what a group has passed (no commits and no assignments)"
     if claims.ordered is Ordered.KEY and Kind.PROCESSED in kinds and not (events.key >= 0).any():
-        yield "order (no keys; `--ordered-by partition` asks for the order of partitions)"
+        yield "order (no keys: `--ordered-by partition` asks for the order of partitions)"
     if Kind.SINK not in kinds:
         yield "sinks (no line says what one holds)"
 

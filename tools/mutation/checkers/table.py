@@ -70,6 +70,14 @@ CHECKERS: dict[str, Checker] = {
             tests=("tests/checkers/transactions",),
         ),
         Checker(
+            name="application",
+            sources=("fencepost/checkers/application",),
+            tests=tuple(
+                f"tests/application/test_{name}.py"
+                for name in ("words", "twin", "recorded", "check_events", "reading", "sinks")
+            ),
+        ),
+        Checker(
             name="exactly_once",
             sources=("fencepost/checkers/exactly_once",),
             tests=("tests/checkers/exactly_once", "tests/checkers/transactions/streaming"),
