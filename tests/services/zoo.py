@@ -5,7 +5,8 @@ Must not know pytest, nor how a service is run (running.py). A program is
 `programs/with_LIBRARY/NAME.py`; with --mistake it makes its mistake.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count, islice
 from pathlib import Path
 
 from attrs import frozen
@@ -24,7 +25,14 @@ FOLDERS: Mapping[str, str] = {
 ORDERS, INVOICES, GROUP = "orders", "invoices", "billing"
 Order = tuple[bytes, bytes | None]
 Rule = Callable[[Iterable[KafkaRecord]], list[Result]]
-SEVENTEEN: tuple[Order, ...] = tuple((b"customer %d" % (one % 3), b"%d" % one) for one in range(17))
+
+
+def more_orders(first: int = 17) -> Iterator[Order]:
+    """Orders without end. first: the number of the first one."""
+    return ((b"customer %d" % (one % 3), b"%d" % one) for one in count(first))
+
+
+SEVENTEEN: tuple[Order, ...] = tuple(islice(more_orders(0), 17))
 TWELVE, FIVE_MORE = SEVENTEEN[:12], SEVENTEEN[12:]
 
 
