@@ -23,7 +23,9 @@ from fencepost.impl.admin.cluster_state import Assignment
 from fencepost.impl.admin.topic_administration import create_topic
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.coordinator.group_states import GroupPhase
+from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.core.core_interface import Effect
+from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.kafka.chaos import ApplicationChaos
 from fencepost.kafka.chaos.draw import Strike
 from fencepost.kafka.chaos.service_processes import Processes
@@ -63,6 +65,11 @@ there are brokers."""
 FOR_GOOD_MS = 10_000_000
 """Duration of a fault that lasts until it is ended: the most that a plan may say, 2.7 hours of virtual
 time."""
+
+NO_CONNECTION = 2 * FIRST_WIRE_CLIENT - 1
+"""Connections are counted from FIRST_WIRE_CLIENT on: none comes so far."""
+TAKES_OVER_MS = 60_000
+"""Kafka's default of transaction.timeout.ms, of a producer that takes over an id."""
 
 
 @frozen(kw_only=True)
@@ -248,6 +255,7 @@ class HostedCluster(WorkingCluster):
             arm=faults.arm,
             disarm=faults.engine.end,
             rebalance=self._rebalance_somewhere,
+            take_over=self._take_over,
             note=self._note_strike,
             processes=self.processes,
         )
@@ -261,6 +269,22 @@ class HostedCluster(WorkingCluster):
             if self.coordinates(broker, group_id):
                 self.rebalance(broker, group_id)
                 return
+
+    def _take_over(self, transactional_id: str) -> None:
+        """Ask for a transactional id as another producer does, which fences the present one; no connection
+        gets the answer, and only its coordinator does it."""
+        request = InitProducerIdRequest(
+            correlation_id=0, transactional_id=transactional_id, transaction_timeout_ms=TAKES_OVER_MS
+        )
+
+        def ask(core: Broker, now: int) -> list[Effect]:
+            core.broker_context.now, core.broker_context.outbox = now, []
+            core.transactions.coordinator.init_producer_id(NO_CONNECTION, request)
+            return core.broker_context.outbox
+
+        for broker in self.broker_ids:
+            if self.world.hosts[broker].core is not None:
+                self.world.hosts[broker].invoke(ask)
 
     def _note_strike(self, strike: Strike) -> None:
         cause = f"service_{strike.act}"

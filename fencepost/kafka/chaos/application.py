@@ -70,6 +70,8 @@ class ApplicationChaos:
     disarm: Callable[[int], None]
     # Lets a group rebalance.
     rebalance: Callable[[str], object]
+    # Takes over a transactional id, as another producer with it does.
+    take_over: Callable[[str], object]
     # Takes down a strike that is no fault of requests.
     note: Callable[[Strike], None]
     # Those of services; while there is none, every client is under test.
@@ -88,8 +90,8 @@ class ApplicationChaos:
     # The longest session that members have asked for, milliseconds.
     _session_ms: int = field(default=0, init=False)
     _groups: set[str] = field(factory=set, init=False)
-    # Whether transactional ids were seen.
-    _transactional: bool = field(default=False, init=False)
+    # Transactional ids, by process; each has had one at most.
+    _ids: dict[int, str] = field(factory=dict, init=False)
     # Armed for the request at hand.
     _armed: list[int] = field(factory=list, init=False)
     _ended: bool = field(default=False, init=False)
@@ -116,7 +118,7 @@ class ApplicationChaos:
         if asked.api == "JoinGroup":
             self._session_ms = max(self._session_ms, _milliseconds(asked.body.session_timeout))
         if asked.api == "InitProducerId" and asked.body.transactional_id:
-            self._transactional = True
+            self._ids[process] = asked.body.transactional_id
         if asked.group:
             self._groups.add(asked.group)
         kind = self._moments.request(self.now(), process, asked)
@@ -161,8 +163,8 @@ class ApplicationChaos:
             shown=self.shown,
             strikes=tuple(self.strikes),
             process=process in self.processes,
-            kept_apart=self._transactional or self._session_ms > 0,
             member=self._session_ms > 0,
+            transactional=bool(self._ids),
         )
         strike = draw.decide(self.seed, kind, _answers(asked), seen)
         if strike is None:
@@ -184,6 +186,9 @@ class ApplicationChaos:
         elif strike.act == hands.REBALANCE:
             for group in sorted(self._groups):
                 self.after(0, lambda group=group: self.rebalance(group))  # type: ignore[misc]
+        elif strike.act == hands.TAKE_OVER:
+            if process in self._ids:
+                self.take_over(self._ids[process])
         elif strike.act == hands.FENCE:
             for group in sorted(self._groups):
                 self.arm(RequestFault(verb=VERBS[strike.act], api=FORGETS, group=group, most=1))

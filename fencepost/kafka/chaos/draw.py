@@ -95,8 +95,8 @@ class Seen:
     # Whether there is a process to strike.
     process: bool = True
     # These two as of Shows.
-    kept_apart: bool = True
     member: bool = True
+    transactional: bool = True
 
     @property
     def shows(self) -> Shows:
@@ -105,7 +105,7 @@ class Seen:
         settled = known or sum(self.shown.values()) > SETTLED
         # it will be idle, and come to an end, and a start that was struck comes again
         kinds = frozenset({*self.shown, IDLE, END}) if settled else None
-        return Shows(kinds=kinds, process=self.process, kept_apart=self.kept_apart, member=self.member)
+        return Shows(kinds=kinds, process=self.process, member=self.member, transactional=self.transactional)
 
     def left(self, seed: int) -> list[Pair]:
         """What is in hand and was not played."""

@@ -26,7 +26,7 @@ from fencepost.kafka.chaos.moments import (
 from fencepost.proxy.faults.chance import T, drawn
 
 KILL, REPLACE, STOP, PAUSE = "kill", "replace", "stop", "pause"
-REBALANCE, FENCE = "rebalance", "fence"
+REBALANCE, FENCE, TAKE_OVER = "rebalance", "fence", "take over"
 FAIL, REFUSE, LOSE, DELAY, DELAY_ANSWER = "fail", "refuse", "lose", "delay", "delay answer"
 REFUSE_ALL, SILENCE_ALL, FAIL_ALL = "refuse all", "silence all", "fail all"
 PROCESS = frozenset({KILL, REPLACE, STOP, PAUSE})
@@ -35,7 +35,8 @@ longer than the session; a replacement is a pause in which another process is st
 COSTLY = frozenset({KILL, REPLACE, PAUSE})
 """Acts after which a session has to end before the work goes on."""
 OF_MEMBERS = frozenset({REBALANCE, FENCE})
-"""Acts that only members of a group feel."""
+"""Acts that only members of a group feel: it joins again, or one is removed from it. To take over is to ask
+for the transactional id of a producer, which fences it."""
 FOR_GOOD = frozenset({FAIL_ALL, REFUSE_ALL, SILENCE_ALL})
 """Acts that meet every request of a kind from now on, for a while."""
 AROUND = (KILL, STOP, REBALANCE, FENCE)
@@ -93,7 +94,7 @@ FAMILIES: Mapping[str, tuple[Pair, ...]] = {
         (RESULT, STOP, 3),
         (HANDED_OUT, REBALANCE, 2),
         (RESULT, REBALANCE, 1),
-        (BETWEEN, REBALANCE, 1),
+        (COMMIT, TAKE_OVER, 1),
         (HANDED_OUT, PAUSE, 1),
         (HANDED_OUT, FENCE, 1),
         (COMMIT, STOP, 1),
@@ -126,19 +127,19 @@ class Shows:
     kinds: frozenset[str] | None = None
     # Whether there is a process to strike.
     process: bool = True
-    # Whether Kafka keeps two of its processes apart: it is a member of a group, or has a transactional id.
-    # Without either, two at a time are a mistake of whoever starts them, so that none is replaced.
-    kept_apart: bool = True
-    # Whether it is a member of a group.
+    # Whether it is a member of a group, and whether it has a transactional id. Without either, nothing keeps
+    # two of its processes apart: they are a mistake of whoever starts them, so that none is replaced.
     member: bool = True
+    transactional: bool = True
 
     def has(self, pair: Pair) -> bool:
         """Whether it can be struck so."""
         return (
             (self.kinds is None or pair.kind in self.kinds)
             and (self.process or pair.act not in PROCESS)
-            and (self.kept_apart or pair.act != REPLACE)
+            and (self.member or self.transactional or pair.act != REPLACE)
             and (self.member or pair.act not in OF_MEMBERS)
+            and (self.transactional or pair.act != TAKE_OVER)
         )
 
 

@@ -19,6 +19,7 @@ from fencepost.kafka.chaos.hands import (
     REFUSE,
     REFUSE_ALL,
     REPLACE,
+    TAKE_OVER,
     Shows,
     hand,
 )
@@ -156,7 +157,7 @@ def test_a_request_that_knows_no_such_error_is_not_struck_with_one():
 def test_a_process_that_nothing_fences_is_not_replaced():
     """Rule: two at a time without a group or a transactional id are a mistake of whoever starts them, and
     only a member feels what happens to its group."""
-    alone = {"kept_apart": False, "member": False}
+    alone = {"member": False, "transactional": False}
     acts = {one.act for seed in SEEDS for one in strikes(seed, SERVICE, **alone)}
-    assert KILL in acts and not acts & {REPLACE, *OF_MEMBERS}
+    assert KILL in acts and not acts & {REPLACE, TAKE_OVER, *OF_MEMBERS}
     assert REPLACE in {one.act for seed in SEEDS for one in strikes(seed, SERVICE)}
