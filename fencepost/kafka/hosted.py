@@ -68,6 +68,11 @@ time."""
 
 NO_CONNECTION = 2 * FIRST_WIRE_CLIENT - 1
 """Connections are counted from FIRST_WIRE_CLIENT on: none comes so far."""
+ALONE_MS = 100
+"""Of a leader that is to be lost: time for some results, and far below replica.lag.time.max.ms, so that the
+others may lead after it."""
+DEAD_MS = 1_500
+"""Above the session with ZooKeeper, 1 s, after which another one leads."""
 TAKES_OVER_MS = 60_000
 """Kafka's default of transaction.timeout.ms, of a producer that takes over an id."""
 
@@ -256,6 +261,7 @@ class HostedCluster(WorkingCluster):
             disarm=faults.engine.end,
             rebalance=self._rebalance_somewhere,
             take_over=self._take_over,
+            lose_leader=self._lose_leader,
             note=self._note_strike,
             processes=self.processes,
         )
@@ -285,6 +291,17 @@ class HostedCluster(WorkingCluster):
         for broker in self.broker_ids:
             if self.world.hosts[broker].core is not None:
                 self.world.hosts[broker].invoke(ask)
+
+    def _lose_leader(self, topic: str, partition: int) -> None:
+        """Cut a leader off from the other brokers for a moment, in which it answers what does not wait for
+        them, and let it die then."""
+        leader = self.observed_state.partition((topic, partition)).leader
+        if leader in self.broker_ids:
+            target = f"broker {leader}"
+            self.fault("partition", target, duration_ms=ALONE_MS)
+            self.world.scheduler.after(
+                ALONE_MS * MILLISECOND, lambda: self.fault("crash", target, duration_ms=DEAD_MS)
+            )
 
     def _note_strike(self, strike: Strike) -> None:
         cause = f"service_{strike.act}"

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from fencepost.kafka.topic_records import KafkaRecord
 from tests.services.promises import AT_LEAST, AT_MOST, EXACTLY, IN_ORDER, Promise, Result
-from tests.services.strikes import Strike, kill, nothing, pause, rebalance, stop
+from tests.services.strikes import Strike, kill, lose_leader, nothing, pause, rebalance, stop
 
 PROGRAMS = Path(__file__).parent / "programs"
 FOLDERS: Mapping[str, str] = {
@@ -48,8 +48,8 @@ class Service:
     mistake: str
     # How its results follow from its orders.
     promise: Promise
-    # Under what its mistake shows; None: no fault that is aimed by hand shows it for certain.
-    strike: Strike | None
+    # Under what its mistake shows.
+    strike: Strike
     # What its results must be.
     rule: Rule
     # That are there when it starts.
@@ -283,7 +283,7 @@ SERVICES = (
         promise=AT_LEAST,
         rule=an_invoice_each,
         later=FIVE_MORE,
-        strike=None,
+        strike=Strike(fault="delay Produce on invoices by 50ms", act=lose_leader),
     ),
     Service(
         name="time_out_is_no_failure",

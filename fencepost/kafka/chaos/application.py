@@ -26,7 +26,7 @@ from fencepost.sim.scheduler import MILLISECOND
 
 GAP_MS = 150
 """After a strike: the service goes on for so long before the next round begins."""
-PAUSE_MS = 2_000
+PAUSE_MS = 1_500
 """Of a process that is paused or replaced and has no session."""
 LONGEST_PAUSE_MS = 3_000
 """A seed is to stay below 6 s; a session of Kafka's default, 45 s, does not end in a pause."""
@@ -72,6 +72,8 @@ class ApplicationChaos:
     rebalance: Callable[[str], object]
     # Takes over a transactional id, as another producer with it does.
     take_over: Callable[[str], object]
+    # Lets the leader of a topic's partition die before the others have what it takes from now on.
+    lose_leader: Callable[[str, int], object]
     # Takes down a strike that is no fault of requests.
     note: Callable[[Strike], None]
     # Those of services; while there is none, every client is under test.
@@ -189,6 +191,9 @@ class ApplicationChaos:
         elif strike.act == hands.TAKE_OVER:
             if process in self._ids:
                 self.take_over(self._ids[process])
+        elif strike.act == hands.LOSE_LEADER:
+            for key in asked.partitions[:1]:
+                self.lose_leader(key.topic, key.partition)
         elif strike.act == hands.FENCE:
             for group in sorted(self._groups):
                 self.arm(RequestFault(verb=VERBS[strike.act], api=FORGETS, group=group, most=1))

@@ -11,7 +11,7 @@ that no run is without a strike.
 
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from fencepost.kafka.chaos.hands import (
     AROUND,
@@ -99,13 +99,19 @@ class Seen:
     transactional: bool = True
 
     @property
+    def now(self) -> Shows:
+        """What the service is known to be so far; any kind of moment may come."""
+        return Shows(process=self.process, member=self.member, transactional=self.transactional)
+
+    @property
     def shows(self) -> Shows:
-        """What the service is known to show: everything may come until it has done its first work."""
+        """What the service is known to show. Everything may come until it has done its first work: otherwise
+        its hand would change while it starts."""
         known = any(kind in self.shown for kind in (BETWEEN, IDLE, END))
-        settled = known or sum(self.shown.values()) > SETTLED
-        # it will be idle, and come to an end, and a start that was struck comes again
-        kinds = frozenset({*self.shown, IDLE, END}) if settled else None
-        return Shows(kinds=kinds, process=self.process, member=self.member, transactional=self.transactional)
+        if not known and sum(self.shown.values()) <= SETTLED:
+            return Shows(process=self.process)
+        # it will be idle, and come to an end
+        return evolve(self.now, kinds=frozenset({*self.shown, IDLE, END}))
 
     def left(self, seed: int) -> list[Pair]:
         """What is in hand and was not played."""
@@ -129,7 +135,7 @@ def decide(seed: int, kind: str, answers: Answers, seen: Seen) -> Strike | None:
     left = seen.left(seed)
     idle = seen.since.get(IDLE, 0) + seen.since.get(END, 0) > 0
     aimed = left if idle else left[: 1 + sum(seen.since.values()) // PATIENCE]
-    fits = [pair for pair in aimed if pair.kind == kind]
+    fits = [pair for pair in aimed if pair.kind == kind and seen.now.has(pair)]
     if not seen.strikes and kind == END:
         fits.append(_at_the_end(seed, seen))
     if kind in WORK and not idle and seen.since[kind] < choice(NTH, seed, place, "nth"):
@@ -141,7 +147,7 @@ def decide(seed: int, kind: str, answers: Answers, seen: Seen) -> Strike | None:
 def _at_the_end(seed: int, seen: Seen) -> Pair:
     had = {one.act for one in seen.strikes}
     spared = COSTLY if had & COSTLY else frozenset()
-    acts = [act for act in AROUND if seen.shows.has(Pair(END, act)) and act not in spared]
+    acts = [act for act in AROUND if seen.now.has(Pair(END, act)) and act not in spared]
     acts = [act for act in acts if act not in had] or acts
     return Pair(END, choice(acts, seed, len(seen.strikes), "end"))
 

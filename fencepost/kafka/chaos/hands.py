@@ -28,6 +28,7 @@ from fencepost.proxy.faults.chance import T, drawn
 KILL, REPLACE, STOP, PAUSE = "kill", "replace", "stop", "pause"
 REBALANCE, FENCE, TAKE_OVER = "rebalance", "fence", "take over"
 FAIL, REFUSE, LOSE, DELAY, DELAY_ANSWER = "fail", "refuse", "lose", "delay", "delay answer"
+LOSE_LEADER = "lose leader"
 REFUSE_ALL, SILENCE_ALL, FAIL_ALL = "refuse all", "silence all", "fail all"
 PROCESS = frozenset({KILL, REPLACE, STOP, PAUSE})
 """Acts that need the service's process. A stop is a SIGTERM, and a start once it has ended; a pause lasts
@@ -68,8 +69,9 @@ FAMILIES: Mapping[str, tuple[Pair, ...]] = {
         (COMMIT, KILL, 2),
         (HANDED_OUT, KILL, 1),
         (BETWEEN, KILL, 1),
-        (RESULT, REPLACE, 2),
+        (RESULT, REPLACE, 1),
         (COMMIT, REPLACE, 1),
+        (HANDED_OUT, REPLACE, 1),
     ),
     # The client gives up: an error that it does not repeat, or nothing else beyond its patience.
     FAILURES: _family(
@@ -84,9 +86,9 @@ FAMILIES: Mapping[str, tuple[Pair, ...]] = {
     "hitches": _family(
         (RESULT, REFUSE, 2),
         (RESULT, DELAY_ANSWER, 3),
-        (RESULT, DELAY, 2),
+        (RESULT, LOSE_LEADER, 2),
+        (RESULT, DELAY, 1),
         (RESULT, LOSE, 1),
-        (COMMIT, REFUSE, 1),
         (COMMIT, LOSE, 1),
     ),
     # The process, or its membership, ends in order.

@@ -16,7 +16,7 @@ SERVERS = os.environ["BOOTSTRAP_SERVERS"]
 FOLDER = Path(os.environ.get("SERVICE_FOLDER", "."))
 MISTAKE = "--mistake" in sys.argv
 ORDERS, INVOICES, GROUP = "orders", "invoices", "billing"
-SESSION_MS, HEARTBEAT_MS, REQUEST_MS, DELIVERY_MS, BACKOFF_MS = 1_000, 200, 1_500, 2_000, 50
+SESSION_MS, HEARTBEAT_MS, REQUEST_MS, DELIVERY_MS, BACKOFF_MS = 1_000, 200, 2_000, 2_000, 50
 
 AIO_CONSUMER = {
     "bootstrap_servers": SERVERS,
