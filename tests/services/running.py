@@ -33,7 +33,7 @@ STARTS_MS = 2_500
 """How long a service may take until it is at work, under strikes at its start."""
 STRUCK_MS = 3_000
 """How long strikes may come after that: a seed is to stay below 6 s."""
-BURSTS = ((2, 200), (5, 200), (1, 350), (5, 950))
+BURSTS = ((2, 200), (5, 200), (1, 350), (5, 450), (2, 200), (5, 200), (1, 350), (5, 950))
 """How many orders are sent and how long the next ones are waited with, in turn: strikes find the service with
 one order, with several at once, idle, and at the end of its input."""
 SETTLES_MS = 500

@@ -31,7 +31,7 @@ from fencepost.kafka.chaos.hands import (
     hand,
 )
 from fencepost.kafka.chaos.moments import BETWEEN, COMMIT, END, HANDED_OUT, IDLE, RESULT
-from fencepost.proxy.faults.chance import choice, drawn
+from fencepost.proxy.faults.chance import choice
 from fencepost.wire.names import asks_for_retry
 
 NTH = (1, 1, 2, 3)
@@ -42,12 +42,12 @@ SETTLED = 40
 """Moments after which a service that neither commits nor idles has shown what it does."""
 WORK = frozenset({HANDED_OUT, RESULT, COMMIT, BETWEEN})
 """Kinds of moments that come once for each record, or for a batch of them."""
-DELAYS_MS = (1_000, 2_000, 1_000, 300)
-"""Above and below the time that services wait for an answer, which is a second or less where tests are to be
-quick."""
+DELAYS_MS = (1_000, 2_000, 300)
+"""Of the copies of a pair: above and below the time that services wait for an answer, which is a second or
+less where tests are to be quick."""
 STOPS_MS = (1_500, 1_500, 300)
-"""How much later a request takes effect whose client is asked to end: a service polls for up to a second
-before it looks whether it should."""
+"""Of the copies of a pair: how much later a request takes effect whose client is asked to end. A service polls
+for up to a second before it looks whether it should."""
 HOLDS_MS = (0, 0, 50, 700)
 """How long a request hangs before its client is killed."""
 
@@ -154,7 +154,7 @@ def _at_the_end(seed: int, seen: Seen) -> Pair:
 
 def _strike(seed: int, place: int, pair: Pair, answers: Answers) -> Strike | None:
     kind, act = pair.kind, pair.act
-    after_effect = drawn(3, seed, place, "effect") == 0
+    after_effect = pair.copy % 3 == 1
     if act in (FAIL, FAIL_ALL, REFUSE, REFUSE_ALL):
         # what fails again and again has no effect: otherwise the first one would do
         for after in (False,) if act in FOR_GOOD else (after_effect, not after_effect):
@@ -165,9 +165,9 @@ def _strike(seed: int, place: int, pair: Pair, answers: Answers) -> Strike | Non
                 return Strike(kind=kind, act=act, error=error, after_effect=after)
         return None
     if act in (DELAY, DELAY_ANSWER):
-        return Strike(kind=kind, act=act, milliseconds=choice(DELAYS_MS, seed, place, "delay"))
+        return Strike(kind=kind, act=act, milliseconds=DELAYS_MS[pair.copy % len(DELAYS_MS)])
     if act == STOP and kind in (RESULT, COMMIT):
-        return Strike(kind=kind, act=act, milliseconds=choice(STOPS_MS, seed, place, "delay"))
+        return Strike(kind=kind, act=act, milliseconds=STOPS_MS[pair.copy % len(STOPS_MS)])
     if act == KILL:
         held = choice(HOLDS_MS, seed, place, "hold")
         return Strike(kind=kind, act=act, after_effect=after_effect, milliseconds=held)

@@ -11,7 +11,7 @@ replaced by others of the same family, in turn, and then by those of the others.
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from fencepost.kafka.chaos.moments import (
     BETWEEN,
@@ -35,9 +35,9 @@ PROCESS = frozenset({KILL, REPLACE, STOP, PAUSE})
 longer than the session; a replacement is a pause in which another process is started."""
 COSTLY = frozenset({KILL, REPLACE, PAUSE})
 """Acts after which a session has to end before the work goes on."""
-OF_MEMBERS = frozenset({REBALANCE, FENCE})
-"""Acts that only members of a group feel: it joins again, or one is removed from it. To take over is to ask
-for the transactional id of a producer, which fences it."""
+OF_MEMBERS = frozenset({REBALANCE, FENCE, PAUSE})
+"""Acts that only members of a group feel: it joins again, or one is removed or silent for too long. To take
+over is to ask for the transactional id of a producer, which fences it."""
 FOR_GOOD = frozenset({FAIL_ALL, REFUSE_ALL, SILENCE_ALL})
 """Acts that meet every request of a kind from now on, for a while."""
 AROUND = (KILL, STOP, REBALANCE, FENCE)
@@ -52,11 +52,13 @@ class Pair:
 
     kind: str
     act: str
+    # Its number among those of its kind and act in a family: each has other parameters (draw.py).
+    copy: int = field(default=0, eq=False)
 
 
 def _family(*rows: tuple[str, str, int]) -> tuple[Pair, ...]:
     """kind, act, how many."""
-    pairs = tuple(Pair(kind, act) for kind, act, count in rows for _ in range(count))
+    pairs = tuple(Pair(kind, act, copy) for kind, act, count in rows for copy in range(count))
     assert len(pairs) == BLOCK
     return pairs
 
@@ -65,19 +67,17 @@ CRASHES, FAILURES = "crashes", "failures"
 FAMILIES: Mapping[str, tuple[Pair, ...]] = {
     # Nothing more is done by this process, or by another one as well.
     CRASHES: _family(
-        (RESULT, KILL, 3),
+        (RESULT, KILL, 4),
         (COMMIT, KILL, 2),
         (HANDED_OUT, KILL, 1),
-        (BETWEEN, KILL, 1),
         (RESULT, REPLACE, 1),
-        (COMMIT, REPLACE, 1),
+        (BETWEEN, REPLACE, 1),
         (HANDED_OUT, REPLACE, 1),
     ),
     # The client gives up: an error that it does not repeat, or nothing else beyond its patience.
     FAILURES: _family(
         (RESULT, FAIL, 4),
-        (COMMIT, FAIL_ALL, 2),
-        (COMMIT, FAIL, 1),
+        (COMMIT, FAIL_ALL, 3),
         (RESULT, REFUSE_ALL, 1),
         (RESULT, SILENCE_ALL, 1),
         (COMMIT, SILENCE_ALL, 1),
