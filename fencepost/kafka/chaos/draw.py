@@ -46,8 +46,8 @@ DELAYS_MS = (1_000, 2_000, 300)
 """Of the copies of a pair: above and below the time that services wait for an answer, which is a second or
 less where tests are to be quick."""
 STOPS_MS = (1_500, 1_500, 300)
-"""Of the copies of a pair: how much later a request takes effect whose client is asked to end. A service polls
-for up to a second before it looks whether it should."""
+"""Of the copies of a pair: how much later a request takes effect whose client is asked to end. A service
+polls for up to a second before it looks whether it should."""
 HOLDS_MS = (0, 0, 50, 700)
 """How long a request hangs before its client is killed."""
 
