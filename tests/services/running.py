@@ -31,9 +31,9 @@ PATIENCE_S = 60.0
 """While nothing is recorded."""
 STARTS_MS = 2_500
 """How long a service may take until it is at work, under strikes at its start."""
-STRUCK_MS = 3_000
+STRUCK_MS = 3_500
 """How long strikes may come after that: a seed is to stay below 6 s."""
-BURSTS = ((2, 200), (5, 200), (1, 350), (5, 450), (2, 200), (5, 200), (1, 350), (5, 950))
+BURSTS = ((3, 200), (6, 200), (1, 350), (6, 450), (3, 200), (6, 200), (1, 350), (6, 950))
 """How many orders are sent and how long the next ones are waited with, in turn: strikes find the service with
 one order, with several at once, idle, and at the end of its input."""
 SETTLES_MS = 500
@@ -74,7 +74,7 @@ class ServiceRun:
     def prepare(self) -> None:
         """Create the topics, and send the orders that are there before the service starts."""
         self.kafka.create_topic(self.source, partitions=self.service.partitions)
-        for topic in (self.sink, "retries", "unreadable"):
+        for topic in (self.sink, *self.service.topics):
             self.kafka.create_topic(topic)
         if self.service.aborted:
             self._send_in_transactions()

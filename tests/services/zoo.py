@@ -60,6 +60,8 @@ class Service:
     aborted: tuple[Order, ...] = ()
     # Of the topic of orders.
     partitions: int = 1
+    # That it needs besides those of orders and invoices.
+    topics: tuple[str, ...] = ()
     # Whether its results are in its database, and not in the topic of invoices.
     in_database: bool = False
     # Whether it is done when its results are there; otherwise, when its group has committed every order.
@@ -252,6 +254,7 @@ SERVICES = (
         name="poison_record",
         client="aiokafka",
         mistake="It ends at a record that it cannot read, after every start.",
+        topics=("unreadable",),
         promise=AT_LEAST,
         rule=doubled,
         orders=(*TWELVE[:4], (b"customer 1", b"no number"), *TWELVE[4:]),
@@ -297,6 +300,7 @@ SERVICES = (
         name="retry_topic_overtaken",
         client="aiokafka",
         mistake="What could not be written comes back by another topic, after later records of its key.",
+        topics=("retries",),
         promise=IN_ORDER,
         rule=an_invoice_each,
         strike=Strike(fault=REFUSED),

@@ -36,7 +36,8 @@ LINGERS_MS = 1_000
 """How long a process that was replaced goes on after its pause, before it is killed."""
 FOR_GOOD_MS = 2_500
 """So long a failure lasts that is to outlast the client's patience. Tests that are to be quick give it a
-delivery time-out below that; at half of it no such time-out passed, at twice a seed took above 6 s."""
+delivery time-out below that, those of the zoo 2 s: half of it would not outlast them, and twice of it would
+leave a seed of 6 s no time for anything else."""
 VERBS = {
     hands.LOSE: "lose answer",
     hands.DELAY: "delay",
