@@ -176,17 +176,18 @@ def _dealt(block: int, place: int, name: str, shows: Shows, had: Sequence[Pair])
 
 
 def _order(seed: int, found: Mapping[str, Pair]) -> list[str]:
-    """A crash comes after a failure: what was not written or not committed shows after the next start."""
+    """A crash comes after a failure that its client hears of: what was not written or not committed shows after
+    the next start."""
     names = [name for name in _shuffled(tuple(found), seed, "order") if name != CRASHES]
     if CRASHES in found:
         names.insert(names.index(FAILURES) + 1 if FAILURES in names else 0, CRASHES)
-    return sorted(names, key=lambda name: _when(seed, found[name]))
+    return sorted(names, key=lambda name: _when(found[name]))
 
 
-def _when(seed: int, pair: Pair) -> int:
+def _when(pair: Pair) -> int:
     """First what comes at a start, then what is over soon, then what leaves the service little else to do in
-    its time, last what comes when the work is over. A rebalance comes again: half of the seeds wait for it."""
-    if pair.kind == START or (pair.kind == JOINING and seed % 2):
+    its time, last what comes when the work is over. A rebalance comes again after other strikes."""
+    if pair.kind == START:
         return -1
     if pair.kind in (IDLE, END):
         return 2
