@@ -23,7 +23,9 @@ from fencepost.impl.admin.cluster_state import Assignment
 from fencepost.impl.admin.topic_administration import create_topic
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.coordinator.group_states import GroupPhase
+from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.core.core_interface import Effect
+from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.kafka.chaos import ApplicationChaos
 from fencepost.kafka.chaos.draw import Strike
 from fencepost.kafka.chaos.service_processes import Processes
@@ -63,6 +65,16 @@ there are brokers."""
 FOR_GOOD_MS = 10_000_000
 """Duration of a fault that lasts until it is ended: the most that a plan may say, 2.7 hours of virtual
 time."""
+
+NO_CONNECTION = 2 * FIRST_WIRE_CLIENT - 1
+"""Connections are counted from FIRST_WIRE_CLIENT on: none comes so far."""
+ALONE_MS = 100
+"""Of a leader that is to be lost: time for some results, and far below replica.lag.time.max.ms, so that the
+others may lead after it."""
+DEAD_MS = 1_500
+"""Above the session with ZooKeeper, 1 s, after which another one leads."""
+TAKES_OVER_MS = 60_000
+"""Kafka's default of transaction.timeout.ms, of a producer that takes over an id."""
 
 
 @frozen(kw_only=True)
@@ -248,6 +260,8 @@ class HostedCluster(WorkingCluster):
             arm=faults.arm,
             disarm=faults.engine.end,
             rebalance=self._rebalance_somewhere,
+            take_over=self._take_over,
+            lose_leader=self._lose_leader,
             note=self._note_strike,
             processes=self.processes,
         )
@@ -261,6 +275,33 @@ class HostedCluster(WorkingCluster):
             if self.coordinates(broker, group_id):
                 self.rebalance(broker, group_id)
                 return
+
+    def _take_over(self, transactional_id: str) -> None:
+        """Ask for a transactional id as another producer does, which fences the present one; no connection
+        gets the answer, and only its coordinator does it."""
+        request = InitProducerIdRequest(
+            correlation_id=0, transactional_id=transactional_id, transaction_timeout_ms=TAKES_OVER_MS
+        )
+
+        def ask(core: Broker, now: int) -> list[Effect]:
+            core.broker_context.now, core.broker_context.outbox = now, []
+            core.transactions.coordinator.init_producer_id(NO_CONNECTION, request)
+            return core.broker_context.outbox
+
+        for broker in self.broker_ids:
+            if self.world.hosts[broker].core is not None:
+                self.world.hosts[broker].invoke(ask)
+
+    def _lose_leader(self, topic: str, partition: int) -> None:
+        """Cut a leader off from the other brokers for a moment, in which it answers what does not wait for
+        them, and let it die then."""
+        leader = self.observed_state.partition((topic, partition)).leader
+        if leader in self.broker_ids:
+            target = f"broker {leader}"
+            self.fault("partition", target, duration_ms=ALONE_MS)
+            self.world.scheduler.after(
+                ALONE_MS * MILLISECOND, lambda: self.fault("crash", target, duration_ms=DEAD_MS)
+            )
 
     def _note_strike(self, strike: Strike) -> None:
         cause = f"service_{strike.act}"

@@ -22,7 +22,7 @@ from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed
-from fencepost.kafka.chaos.draw import strikes_of
+from fencepost.kafka.chaos.hands import HAND
 from fencepost.kafka.hosted import AT_WORK, HostedCluster, HostedRun
 from fencepost.kafka.readiness import all_heard, led
 from fencepost.kafka.topic_records import ISOLATIONS, UNCOMMITTED, records_of, to_json
@@ -133,7 +133,7 @@ class Verbs:
         """Strike the clients under test from now on, at moments that their requests show. Answers how often
         at most."""
         self._do(self._cluster.chaos_at_applications, seed)
-        return strikes_of(seed)
+        return HAND
 
     def services_run(self, began: list[int], ended: list[int]) -> None:
         """Which processes of services run now.

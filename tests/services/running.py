@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from itertools import cycle
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,24 @@ from confluent_kafka import Producer
 
 import fencepost.kafka
 from fencepost.kafka import KafkaCluster
+from fencepost.kafka.chaos.moments import HANDED_OUT
 from fencepost.kafka.services import Service as Process
 from fencepost.traces.plan import TransactionOptions
 from tests.services.promises import Result
 from tests.services.strikes import Strike, stop
-from tests.services.zoo import FIVE_MORE, GROUP, INVOICES, ORDERS, PROGRAMS, Order, Service
+from tests.services.zoo import GROUP, INVOICES, ORDERS, PROGRAMS, Order, Service, more_orders
 
 MOST_STARTS = 5
 """Of a service that ends again and again: one that cannot go on ends at the same record each time."""
 PATIENCE_S = 60.0
 """While nothing is recorded."""
-STRUCK_MS = 2_000
-"""How long strikes may come, before the later orders are sent and after it: a seed is to stay below 6 s."""
-GAPS_MS = (50, 600)
-"""Between two later orders, in turn: strikes find the service at work, and idle with work to come."""
+STARTS_MS = 2_500
+"""How long a service may take until it is at work, under strikes at its start."""
+STRUCK_MS = 3_500
+"""How long strikes may come after that: a seed is to stay below 6 s."""
+BURSTS = ((3, 200), (6, 200), (1, 350), (6, 450), (3, 200), (6, 200), (1, 350), (6, 950))
+"""How many orders are sent and how long the next ones are waited with, in turn: strikes find the service with
+one order, with several at once, idle, and at the end of its input."""
 SETTLES_MS = 500
 """Of the cluster's time."""
 DATABASE = "service.db"
@@ -63,13 +67,14 @@ class ServiceRun:
     _sent_later: bool = field(default=False, init=False)
     # Of faults of requests that were armed for the strike.
     _armed: list[int] = field(factory=list, init=False)
+    _shop: Producer | None = field(default=None, init=False)
 
     # ---- the orders
 
     def prepare(self) -> None:
         """Create the topics, and send the orders that are there before the service starts."""
         self.kafka.create_topic(self.source, partitions=self.service.partitions)
-        for topic in (self.sink, "retries", "unreadable"):
+        for topic in (self.sink, *self.service.topics):
             self.kafka.create_topic(topic)
         if self.service.aborted:
             self._send_in_transactions()
@@ -96,7 +101,9 @@ class ServiceRun:
         return Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0, **options})
 
     def _send(self, orders: Iterable[Order]) -> None:
-        producer = self._producer(**{"enable.idempotence": "true"})
+        if self._shop is None:
+            self._shop = self._producer(**{"enable.idempotence": "true"})
+        producer = self._shop
         for key, value in orders:
             producer.produce(self.source, value, key)
         assert producer.flush(PATIENCE_S) == 0, "orders were not sent"
@@ -185,21 +192,31 @@ class ServiceRun:
     def work_in_chaos(self, seed: int) -> dict[str, Any]:
         """Let it do all its work while chaos strikes it; answers what chaos has reached."""
         self.kafka.chaos(seed)
+        orders = chain(self.service.later, more_orders())
         with self._start() as process:
-            self._until_at_most(lambda: len(self.results()) >= len(self.service.orders) / 2, STRUCK_MS)
-            for order, gap_ms in zip(self.service.later or FIVE_MORE, cycle(GAPS_MS), strict=False):
-                self._send([order])
-                self._until_at_most(lambda: False, gap_ms)
-            self._until_at_most(lambda: self.kafka.reached()["over"] and self.done(), STRUCK_MS)
+            self._until_at_most(self._at_work, STARTS_MS)
+            end = self._time_ms() + STRUCK_MS
+            for count, gap_ms in cycle(BURSTS):
+                if self.kafka.reached()["over"] or self._time_ms() > end:
+                    break
+                self._send(islice(orders, count))
+                self._until_at_most(lambda: self.kafka.reached()["over"], gap_ms)
             self.kafka.heal()
+            self._send(islice(orders, 1))  # a service that has dropped one of the others commits past it
             self.kafka.until(self.done, PATIENCE_S)
             self._settle()
             process.terminate()
         return self.kafka.reached()
 
     def _until_at_most(self, condition: Callable[[], Any], milliseconds: int) -> None:
-        end = self.kafka.status()["time_ms"] + milliseconds
-        self.kafka.until(lambda: condition() or self.kafka.status()["time_ms"] > end, PATIENCE_S)
+        end = self._time_ms() + milliseconds
+        self.kafka.until(lambda: condition() or self._time_ms() > end, PATIENCE_S)
+
+    def _at_work(self) -> bool:
+        return HANDED_OUT in self.kafka.reached()["moments"]
+
+    def _time_ms(self) -> int:
+        return int(self.kafka.status()["time_ms"])
 
     def by_another_process(self) -> None:
         """Let one more process do the work, and end it."""
@@ -226,5 +243,4 @@ class ServiceRun:
 
     def _settle(self) -> None:
         """Let it write what it has committed already: it is not to be convicted for having been stopped."""
-        end = self.kafka.status()["time_ms"] + SETTLES_MS
-        self.kafka.until(lambda: not self.broken() or self.kafka.status()["time_ms"] > end)
+        self._until_at_most(lambda: not self.broken(), SETTLES_MS)

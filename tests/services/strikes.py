@@ -14,6 +14,8 @@ STOPS_S = 30.0
 """How long a process may take to stop that was asked to."""
 HANDED_OUT = 2
 """Fetches after a record was written until it was handed out: one may have been on its way before."""
+ALONE_MS, DEAD_MS = 300, 1_500
+"""Of a leader: time for some results; then above the session after which another one leads."""
 Act = Callable[[Any, "Popen[bytes]"], bool]
 """Of a run (running.py) and its process; answers whether the service is to be started again."""
 
@@ -54,6 +56,16 @@ def pause(run: Any, process: "Popen[bytes]") -> bool:
         process.send_signal(signal.SIGCONT)
     run.kafka.until(lambda: process.poll() is not None or run.broken())
     return True
+
+
+def lose_leader(run: Any, process: "Popen[bytes]") -> bool:
+    """The broker that takes the results is cut off from the others, answers some of them, and dies."""
+    leader = run.kafka.leader(run.sink)
+    run.kafka.cut_off(leader, side="brokers", for_ms=ALONE_MS)
+    end = run.kafka.status()["time_ms"] + ALONE_MS
+    run.kafka.until(lambda: run.kafka.status()["time_ms"] > end)
+    run.kafka.crash(leader, for_ms=DEAD_MS)
+    return False
 
 
 @frozen(kw_only=True)

@@ -5,14 +5,15 @@ Must not know pytest, nor how a service is run (running.py). A program is
 `programs/with_LIBRARY/NAME.py`; with --mistake it makes its mistake.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count, islice
 from pathlib import Path
 
 from attrs import frozen
 
 from fencepost.kafka.topic_records import KafkaRecord
 from tests.services.promises import AT_LEAST, AT_MOST, EXACTLY, IN_ORDER, Promise, Result
-from tests.services.strikes import Strike, kill, nothing, pause, rebalance, stop
+from tests.services.strikes import Strike, kill, lose_leader, nothing, pause, rebalance, stop
 
 PROGRAMS = Path(__file__).parent / "programs"
 FOLDERS: Mapping[str, str] = {
@@ -24,7 +25,14 @@ FOLDERS: Mapping[str, str] = {
 ORDERS, INVOICES, GROUP = "orders", "invoices", "billing"
 Order = tuple[bytes, bytes | None]
 Rule = Callable[[Iterable[KafkaRecord]], list[Result]]
-SEVENTEEN: tuple[Order, ...] = tuple((b"customer %d" % (one % 3), b"%d" % one) for one in range(17))
+
+
+def more_orders(first: int = 17) -> Iterator[Order]:
+    """Orders without end. first: the number of the first one."""
+    return ((b"customer %d" % (one % 3), b"%d" % one) for one in count(first))
+
+
+SEVENTEEN: tuple[Order, ...] = tuple(islice(more_orders(0), 17))
 TWELVE, FIVE_MORE = SEVENTEEN[:12], SEVENTEEN[12:]
 
 
@@ -40,8 +48,8 @@ class Service:
     mistake: str
     # How its results follow from its orders.
     promise: Promise
-    # Under what its mistake shows; None: no fault that is aimed by hand shows it for certain.
-    strike: Strike | None
+    # Under what its mistake shows.
+    strike: Strike
     # What its results must be.
     rule: Rule
     # That are there when it starts.
@@ -52,6 +60,8 @@ class Service:
     aborted: tuple[Order, ...] = ()
     # Of the topic of orders.
     partitions: int = 1
+    # That it needs besides those of orders and invoices.
+    topics: tuple[str, ...] = ()
     # Whether its results are in its database, and not in the topic of invoices.
     in_database: bool = False
     # Whether it is done when its results are there; otherwise, when its group has committed every order.
@@ -244,6 +254,7 @@ SERVICES = (
         name="poison_record",
         client="aiokafka",
         mistake="It ends at a record that it cannot read, after every start.",
+        topics=("unreadable",),
         promise=AT_LEAST,
         rule=doubled,
         orders=(*TWELVE[:4], (b"customer 1", b"no number"), *TWELVE[4:]),
@@ -275,7 +286,7 @@ SERVICES = (
         promise=AT_LEAST,
         rule=an_invoice_each,
         later=FIVE_MORE,
-        strike=None,
+        strike=Strike(fault="delay Produce on invoices by 50ms", act=lose_leader),
     ),
     Service(
         name="time_out_is_no_failure",
@@ -289,6 +300,7 @@ SERVICES = (
         name="retry_topic_overtaken",
         client="aiokafka",
         mistake="What could not be written comes back by another topic, after later records of its key.",
+        topics=("retries",),
         promise=IN_ORDER,
         rule=an_invoice_each,
         strike=Strike(fault=REFUSED),

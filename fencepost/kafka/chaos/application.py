@@ -15,33 +15,41 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.kafka.chaos import draw
-from fencepost.kafka.chaos.draw import Seen, Strike
+from fencepost.kafka.chaos import draw, hands
+from fencepost.kafka.chaos.draw import Answers, Seen, Strike
 from fencepost.kafka.chaos.moments import END, HANDED_OUT, Moments
 from fencepost.kafka.chaos.service_processes import Processes
+from fencepost.proxy.faults.allowed import fits, may_answer
 from fencepost.proxy.faults.fault import RequestFault
 from fencepost.proxy.faults.request import Asked
 from fencepost.sim.scheduler import MILLISECOND
 
 GAP_MS = 150
 """After a strike: the service goes on for so long before the next round begins."""
-PAUSE_MS = 2_000
-"""Of a process that is replaced, unless its session lasts longer."""
+PAUSE_MS = 1_500
+"""Of a process that is paused or replaced and has no session."""
 LONGEST_PAUSE_MS = 3_000
 """A seed is to stay below 6 s; a session of Kafka's default, 45 s, does not end in a pause."""
 BEYOND_MS = 500
 """By which a pause is longer than a session."""
 LINGERS_MS = 1_000
 """How long a process that was replaced goes on after its pause, before it is killed."""
-TEXTS = {
-    draw.LOSE: "lose answer",
-    draw.DELAY: "delay",
-    draw.DELAY_ANSWER: "delay answer",
-    draw.FAIL: "answer",
-    draw.REFUSE: "answer",
-    draw.FENCE: "forget member",
+FOR_GOOD_MS = 2_500
+"""So long a failure lasts that is to outlast the client's patience. Tests that are to be quick give it a
+delivery time-out below that, those of the zoo 2 s: half of it would not outlast them, and twice of it would
+leave a seed of 6 s no time for anything else."""
+VERBS = {
+    hands.LOSE: "lose answer",
+    hands.DELAY: "delay",
+    hands.DELAY_ANSWER: "delay answer",
+    hands.FAIL: "answer",
+    hands.FAIL_ALL: "answer",
+    hands.REFUSE: "answer",
+    hands.REFUSE_ALL: "answer",
+    hands.SILENCE_ALL: "silence",
+    hands.FENCE: "forget member",
 }
-"""The verb of a fault of requests for each act of one."""
+"""Of faults of requests, for each act that is one."""
 FORGETS = "Heartbeat"
 """The request by which a member hears that it was removed."""
 
@@ -63,6 +71,10 @@ class ApplicationChaos:
     disarm: Callable[[int], None]
     # Lets a group rebalance.
     rebalance: Callable[[str], object]
+    # Takes over a transactional id, as another producer with it does.
+    take_over: Callable[[str], object]
+    # Lets the leader of a topic's partition die before the others have what it takes from now on.
+    lose_leader: Callable[[str, int], object]
     # Takes down a strike that is no fault of requests.
     note: Callable[[Strike], None]
     # Those of services; while there is none, every client is under test.
@@ -81,8 +93,8 @@ class ApplicationChaos:
     # The longest session that members have asked for, milliseconds.
     _session_ms: int = field(default=0, init=False)
     _groups: set[str] = field(factory=set, init=False)
-    # Whether members or transactional ids were seen: see Seen.kept_apart.
-    _kept_apart: bool = field(default=False, init=False)
+    # Transactional ids, by process; each has had one at most.
+    _ids: dict[int, str] = field(factory=dict, init=False)
     # Armed for the request at hand.
     _armed: list[int] = field(factory=list, init=False)
     _ended: bool = field(default=False, init=False)
@@ -90,7 +102,7 @@ class ApplicationChaos:
     @property
     def over(self) -> bool:
         """Whether no strike is left."""
-        return self._ended or len(self.strikes) >= draw.strikes_of(self.seed)
+        return self._ended or len(self.strikes) >= hands.HAND
 
     def end(self) -> None:
         """No strike any more."""
@@ -107,10 +119,9 @@ class ApplicationChaos:
         if process is None:
             return
         if asked.api == "JoinGroup":
-            self._kept_apart = True
             self._session_ms = max(self._session_ms, _milliseconds(asked.body.session_timeout))
         if asked.api == "InitProducerId" and asked.body.transactional_id:
-            self._kept_apart = True
+            self._ids[process] = asked.body.transactional_id
         if asked.group:
             self._groups.add(asked.group)
         kind = self._moments.request(self.now(), process, asked)
@@ -152,12 +163,13 @@ class ApplicationChaos:
         self._since[kind] += 1
         seen = Seen(
             since=self._since,
-            shown=frozenset(self.shown),
+            shown=self.shown,
             strikes=tuple(self.strikes),
             process=process in self.processes,
-            kept_apart=self._kept_apart,
+            member=self._session_ms > 0,
+            transactional=bool(self._ids),
         )
-        strike = draw.decide(self.seed, kind, asked.api, seen)
+        strike = draw.decide(self.seed, kind, _answers(asked), seen)
         if strike is None:
             return
         self.strikes.append(strike)
@@ -166,18 +178,26 @@ class ApplicationChaos:
         self._carry_out(strike, process, asked)
 
     def _carry_out(self, strike: Strike, process: int, asked: Asked) -> None:
-        if strike.act == draw.KILL:
+        if strike.act == hands.KILL:
             self._kill(strike, process, asked)
-        elif strike.act == draw.REPLACE:
+        elif strike.act == hands.REPLACE:
             self._replace(process)
-        elif strike.act == draw.STOP:
+        elif strike.act == hands.PAUSE:
+            self._pause(process)
+        elif strike.act == hands.STOP:
             self._stop(strike, process, asked)
-        elif strike.act == draw.REBALANCE:
+        elif strike.act == hands.REBALANCE:
             for group in sorted(self._groups):
                 self.after(0, lambda group=group: self.rebalance(group))  # type: ignore[misc]
-        elif strike.act == draw.FENCE:
+        elif strike.act == hands.TAKE_OVER:
+            if process in self._ids:
+                self.take_over(self._ids[process])
+        elif strike.act == hands.LOSE_LEADER:
+            for key in asked.partitions[:1]:
+                self.lose_leader(key.topic, key.partition)
+        elif strike.act == hands.FENCE:
             for group in sorted(self._groups):
-                self.arm(RequestFault(verb=TEXTS[strike.act], api=FORGETS, group=group, most=1))
+                self.arm(RequestFault(verb=VERBS[strike.act], api=FORGETS, group=group, most=1))
             return
         else:
             self._arm_for(strike, asked)
@@ -185,21 +205,25 @@ class ApplicationChaos:
         self.note(strike)
 
     def _arm_for(self, strike: Strike, asked: Asked) -> None:
-        answers = strike.act in (draw.FAIL, draw.REFUSE)
-        delays = strike.act in (draw.DELAY, draw.DELAY_ANSWER)
-        self._armed.append(
-            self.arm(
-                RequestFault(
-                    verb=TEXTS[strike.act],
-                    api=asked.api,
-                    error=strike.error if answers else "",
-                    after_effect=strike.after_effect if answers else False,
-                    milliseconds=strike.milliseconds if delays else 0,
-                    client=asked.header.client_id or "",
-                    most=1,
-                )
+        where = asked.partitions[0] if strike.act in hands.FOR_GOOD and asked.api == "Produce" else None
+        number = self.arm(
+            RequestFault(
+                verb=VERBS[strike.act],
+                api=asked.api,
+                error=strike.error,
+                after_effect=strike.after_effect,
+                milliseconds=strike.milliseconds,
+                client=asked.header.client_id or "",
+                # other clients may have the same id: those of the test write to other topics
+                topic="" if where is None else where.topic,
+                partition=-1 if where is None else where.partition,
+                group=(asked.group or "") if strike.act in hands.FOR_GOOD else "",
+                until_ms=FOR_GOOD_MS if strike.act in hands.FOR_GOOD else 0,
+                most=0 if strike.act in hands.FOR_GOOD else 1,
             )
         )
+        if strike.act not in hands.FOR_GOOD:
+            self._armed.append(number)
 
     def _kill(self, strike: Strike, process: int, asked: Asked) -> None:
         if strike.kind not in (HANDED_OUT, END) and asked.answered:
@@ -220,15 +244,32 @@ class ApplicationChaos:
         self.to_restart.append(process)
         self.processes.signal(process, signal.SIGTERM)
 
-    def _replace(self, process: int) -> None:
-        """Stop it for longer than its session, while another one takes over; then let it go on, for a
-        while."""
-        pause_ms = max(PAUSE_MS, self._session_ms + BEYOND_MS)
-        pause_ms = min(pause_ms, LONGEST_PAUSE_MS)
+    def _pause(self, process: int) -> int:
+        """Stop it for longer than its session. Answers for how many milliseconds."""
+        pause_ms = min(self._session_ms + BEYOND_MS if self._session_ms else PAUSE_MS, LONGEST_PAUSE_MS)
         self.processes.signal(process, signal.SIGSTOP)
-        self.to_replace.append(process)
         self.after(pause_ms, lambda: self.processes.signal(process, signal.SIGCONT))
-        self.after(pause_ms + LINGERS_MS, lambda: self.processes.signal(process, signal.SIGKILL))
+        return pause_ms
+
+    def _replace(self, process: int) -> None:
+        """Pause it while another one takes over; then let it go on, for a while."""
+        self.to_replace.append(process)
+        ends_ms = self._pause(process) + LINGERS_MS
+        self.after(ends_ms, lambda: self.processes.signal(process, signal.SIGKILL))
+
+
+def _answers(asked: Asked) -> Answers:
+    """What this very request may be answered."""
+
+    def fitting(after_effect: bool) -> tuple[str, ...]:
+        faults = (
+            RequestFault(verb="answer", api=asked.api, error=error, after_effect=after_effect)
+            for error in may_answer(asked.api, after_effect=after_effect)
+        )
+        version, body = asked.header.version, asked.body
+        return tuple(fault.error for fault in faults if fits(fault, version, body))
+
+    return Answers(before=fitting(False), after=fitting(True))
 
 
 def _milliseconds(time: Any) -> int:

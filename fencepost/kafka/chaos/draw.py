@@ -1,73 +1,55 @@
 """Which strike comes at which moment: a pure function of a seed and of what was seen.
 
-Owns the draw and its weights. Must not know any service or any mistake: each act has its place at each moment
-at which it can be carried out.
+Owns when a pair in hand (hands.py) is played, and the parameters of a strike. Must not know any service or
+any mistake.
 
-A run has a few rounds, each of one strike, and each does what no earlier one did. A round aims at a kind of
-moment, at the n-th of them since it began, and after a while at a second kind, one of work, as a service may
-never show the first. A round that came to an idle moment without a strike aims at the kinds that were seen,
-too, and the end of the input is aimed at always, so that no run is without a strike.
+A run has a few rounds, each of one strike. A round aims at the first pair in hand, at the n-th moment of its
+kind since the round began. As a service may show that kind rarely, it aims at one pair more after each few
+moments, and after an idle one at all in hand. The end of the input is struck where nothing was before it, so
+that no run is without a strike.
 """
 
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from fencepost.kafka.chaos.moments import (
-    BETWEEN,
-    COMMIT,
-    END,
-    HANDED_OUT,
-    IDLE,
-    JOINING,
-    RESULT,
-    START,
+from fencepost.kafka.chaos.hands import (
+    AROUND,
+    COSTLY,
+    DELAY,
+    DELAY_ANSWER,
+    FAIL,
+    FAIL_ALL,
+    FOR_GOOD,
+    HAND,
+    KILL,
+    REFUSE,
+    REFUSE_ALL,
+    STOP,
+    Pair,
+    Shows,
+    hand,
 )
-from fencepost.proxy.faults.allowed import may_answer
-from fencepost.proxy.faults.chance import choice, drawn
+from fencepost.kafka.chaos.moments import BETWEEN, COMMIT, END, HANDED_OUT, IDLE, RESULT
+from fencepost.proxy.faults.chance import choice
 from fencepost.wire.names import asks_for_retry
 
-KILL, REPLACE, STOP, REBALANCE, FENCE = "kill", "replace", "stop", "rebalance", "fence"
-FAIL, REFUSE, LOSE, DELAY, DELAY_ANSWER = "fail", "refuse", "lose", "delay", "delay answer"
-COSTLY = frozenset({KILL, REPLACE})
-"""Acts after which a session has to end before the work goes on."""
-PROCESS = COSTLY | {STOP}
-"""Acts that need the service's process. A stop is a SIGTERM, and a start once it has ended."""
-LEAST_STRIKES, MOST_STRIKES = 3, 6
-"""Of a run. More leave a service no time to do harm."""
-MOST_COSTLY = 1
-"""Of these strikes: each costs a start and a session time-out, and with two a seed took 8 to 12 s. Then the
-work was also done twice so often that what was lost came back."""
-NTH = (1, 1, 1, 2, 2, 3, 5)
+NTH = (1, 1, 2, 3)
 """The n of the n-th moment: services of tests handle about a dozen records, some in three batches."""
 PATIENCE = 10
-"""Moments of a round until it also aims at its second kind: two records of a service, or three."""
+"""Moments of a round until it aims at one more of what is in hand: two records of a service, or three."""
+SETTLED = 40
+"""Moments after which a service that neither commits nor idles has shown what it does."""
 WORK = frozenset({HANDED_OUT, RESULT, COMMIT, BETWEEN})
 """Kinds of moments that come once for each record, or for a batch of them."""
-DELAYS_MS = (300, 1_000)
+DELAYS_MS = (1_000, 2_000, 300)
+"""Of the copies of a pair: above and below the time that services wait for an answer, which is a second or
+less where tests are to be quick."""
+STOPS_MS = (1_500, 1_500, 300)
+"""Of the copies of a pair: how much later a request takes effect whose client is asked to end. A service
+polls for up to a second before it looks whether it should."""
 HOLDS_MS = (0, 0, 50, 700)
 """How long a request hangs before its client is killed."""
-AIMS: tuple[str, ...] = (
-    *(RESULT,) * 7,
-    *(COMMIT,) * 4,
-    *(HANDED_OUT,) * 3,
-    *(BETWEEN, IDLE) * 2,
-    *(JOINING, START, END),
-)
-"""Kinds of moments, by weight: most of what a service can do wrong shows around its results and commits."""
-ON_REQUESTS = (FAIL, FAIL, FAIL, REFUSE, REFUSE, LOSE, DELAY, DELAY_ANSWER, DELAY_ANSWER)
-AROUND = (KILL, KILL, REPLACE, STOP, REBALANCE, FENCE)
-ACTS: Mapping[str, tuple[str, ...]] = {
-    START: (KILL, REFUSE, LOSE, DELAY),
-    HANDED_OUT: (KILL, REPLACE, STOP, REBALANCE, REBALANCE, FENCE),
-    RESULT: (*ON_REQUESTS, KILL, KILL, KILL, REPLACE, REPLACE, STOP, STOP, REBALANCE),
-    COMMIT: (*ON_REQUESTS, KILL, KILL, KILL, KILL, REPLACE, STOP),
-    BETWEEN: AROUND,
-    JOINING: (REFUSE, LOSE, DELAY_ANSWER),
-    IDLE: (*AROUND, REBALANCE),
-    END: AROUND,
-}
-"""What can be done at a moment, by weight."""
 
 
 @frozen(kw_only=True)
@@ -92,95 +74,100 @@ class Strike:
 
 
 @frozen(kw_only=True)
+class Answers:
+    """Errors that a correct broker may answer to the request at hand."""
+
+    before: tuple[str, ...] = ()
+    # Once it has taken effect.
+    after: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
 class Seen:
     """What a run has shown so far."""
 
     # Moments since the round began, by kind, with the present one.
     since: Mapping[str, int]
-    # Kinds of moments in the whole run.
-    shown: frozenset[str]
+    # Moments of the whole run, by kind.
+    shown: Mapping[str, int]
     # Strikes so far.
     strikes: tuple[Strike, ...] = ()
     # Whether there is a process to strike.
     process: bool = True
-    # Whether Kafka keeps two of its processes apart: it is a member of a group, or has a transactional id.
-    # Without either, two at a time are a mistake of whoever starts them, so that none is replaced.
-    kept_apart: bool = True
+    # These two as of Shows.
+    member: bool = True
+    transactional: bool = True
+
+    @property
+    def now(self) -> Shows:
+        """What the service is known to be so far; any kind of moment may come."""
+        return Shows(process=self.process, member=self.member, transactional=self.transactional)
+
+    @property
+    def shows(self) -> Shows:
+        """What the service is known to show. Everything may come until it has done its first work: otherwise
+        its hand would change while it starts."""
+        known = any(kind in self.shown for kind in (BETWEEN, IDLE, END))
+        if not known and sum(self.shown.values()) <= SETTLED:
+            return Shows(process=self.process)
+        # it will be idle, and come to an end
+        return evolve(self.now, kinds=frozenset({*self.shown, IDLE, END}))
+
+    def left(self, seed: int) -> list[Pair]:
+        """What is in hand and was not played."""
+        played = {(one.kind, one.act) for one in self.strikes}
+        rest = [pair for pair in hand(seed, self.shows) if (pair.kind, pair.act) not in played]
+        return rest[: HAND - len(self.strikes)]
 
 
-def strikes_of(seed: int) -> int:
-    """How many rounds a run of this seed has."""
-    return LEAST_STRIKES + drawn(MOST_STRIKES - LEAST_STRIKES + 1, seed, "rounds")
-
-
-def aims(seed: int, place: int, shown: frozenset[str] = frozenset()) -> tuple[str, str]:
-    """The kind of moment that a round aims at, and the one that it aims at where the first does not come.
-
-    Args:
-        seed: of the chaos.
-        place: of the round, from 0.
-        shown: kinds to choose from; empty: all of them.
-    """
-    kinds = [kind for kind in AIMS if not shown or kind in shown]
-    first = choice(kinds, seed, place, "first", len(shown))
-    others = [kind for kind in kinds if kind != first and kind in WORK] or kinds
-    return first, choice(others, seed, place, "second", len(shown))
-
-
-def decide(seed: int, kind: str, api: str, seen: Seen) -> Strike | None:
+def decide(seed: int, kind: str, answers: Answers, seen: Seen) -> Strike | None:
     """The strike at this moment, or None.
 
     Args:
         seed: of the chaos.
         kind: of the moment.
-        api: Kafka's name of the request that shows it.
+        answers: to the request that shows it.
         seen: so far, with this moment.
     """
     place = len(seen.strikes)
-    if place >= strikes_of(seed):
+    if place >= HAND:
         return None
-    first, second = aims(seed, place)
-    aimed = {first}
+    left = seen.left(seed)
     idle = seen.since.get(IDLE, 0) + seen.since.get(END, 0) > 0
-    if idle or sum(seen.since.values()) > PATIENCE:
-        aimed.add(second)
-    if idle:  # nothing that the round was aimed at has come, or not often enough
-        aimed |= set(aims(seed, place, seen.shown & (WORK | {IDLE})))
-    if kind == END:
-        aimed.add(END)
-    nth = choice(NTH, seed, place, "nth")
-    if kind not in aimed or (kind in WORK and seen.since[kind] < nth):
+    aimed = left if idle else left[: 1 + sum(seen.since.values()) // PATIENCE]
+    fits = [pair for pair in aimed if pair.kind == kind and seen.now.has(pair)]
+    if not seen.strikes and kind == END:
+        fits.append(_at_the_end(seed, seen))
+    if kind in WORK and not idle and seen.since[kind] < choice(NTH, seed, place, "nth"):
         return None
-    return _strike(seed, place, kind, api, seen)
+    strikes = (_strike(seed, place, pair, answers) for pair in fits)
+    return next((strike for strike in strikes if strike is not None), None)
 
 
-def _not_yet(acts: list[str], kind: str, seen: Seen) -> list[str]:
-    """Those that the run has not had yet: one that is about a single request at this kind of moment, any
-    other one at any moment."""
-    had = {one.act for one in seen.strikes if one.act not in ON_REQUESTS or one.kind == kind}
-    return [act for act in acts if act not in had]
+def _at_the_end(seed: int, seen: Seen) -> Pair:
+    had = {one.act for one in seen.strikes}
+    spared = COSTLY if had & COSTLY else frozenset()
+    acts = [act for act in AROUND if seen.now.has(Pair(END, act)) and act not in spared]
+    acts = [act for act in acts if act not in had] or acts
+    return Pair(END, choice(acts, seed, len(seen.strikes), "end"))
 
 
-def _strike(seed: int, place: int, kind: str, api: str, seen: Seen) -> Strike | None:
-    costly = sum(one.act in COSTLY for one in seen.strikes)
-    spared = PROCESS if not seen.process else COSTLY if costly >= MOST_COSTLY else frozenset()
-    if not seen.kept_apart:
-        spared = spared | {REPLACE}
-    acts = [act for act in ACTS[kind] if act not in spared]
-    acts = _not_yet(acts, kind, seen) or acts
-    act = choice(acts, seed, place, "act", kind)
-    after_effect = drawn(3, seed, place, "effect") == 0
-    if act in (FAIL, REFUSE):
-        errors = may_answer(api, after_effect=after_effect)
-        errors = errors or may_answer(api, after_effect=False)
-        wanted = [error for error in errors if asks_for_retry(error) is (act == REFUSE)]
-        error = choice(wanted or errors, seed, place, "error")
-        taken = error in may_answer(api, after_effect=after_effect)
-        return Strike(kind=kind, act=act, error=error, after_effect=after_effect and taken)
+def _strike(seed: int, place: int, pair: Pair, answers: Answers) -> Strike | None:
+    kind, act = pair.kind, pair.act
+    after_effect = pair.copy % 3 == 1
+    if act in (FAIL, FAIL_ALL, REFUSE, REFUSE_ALL):
+        # what fails again and again has no effect: otherwise the first one would do
+        for after in (False,) if act in FOR_GOOD else (after_effect, not after_effect):
+            errors = answers.after if after else answers.before
+            wanted = [error for error in errors if asks_for_retry(error) is (act in (REFUSE, REFUSE_ALL))]
+            if wanted:
+                error = choice(wanted, seed, place, "error")
+                return Strike(kind=kind, act=act, error=error, after_effect=after)
+        return None
     if act in (DELAY, DELAY_ANSWER):
-        return Strike(kind=kind, act=act, milliseconds=choice(DELAYS_MS, seed, place, "delay"))
+        return Strike(kind=kind, act=act, milliseconds=DELAYS_MS[pair.copy % len(DELAYS_MS)])
     if act == STOP and kind in (RESULT, COMMIT):
-        return Strike(kind=kind, act=act, milliseconds=choice(DELAYS_MS, seed, place, "delay"))
+        return Strike(kind=kind, act=act, milliseconds=STOPS_MS[pair.copy % len(STOPS_MS)])
     if act == KILL:
         held = choice(HOLDS_MS, seed, place, "hold")
         return Strike(kind=kind, act=act, after_effect=after_effect, milliseconds=held)

@@ -1,14 +1,16 @@
 """Chaos at applications on a cluster: whom it strikes, what it records, and when it ends."""
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 import fencepost.kafka
-from fencepost.kafka.chaos import draw
-from fencepost.kafka.chaos.draw import KILL, Strike
+from fencepost.kafka.chaos import application, draw
+from fencepost.kafka.chaos.draw import Strike
+from fencepost.kafka.chaos.hands import KILL, PAUSE, REFUSE_ALL, SILENCE_ALL, TAKE_OVER
 from fencepost.kafka.chaos.moments import (
     BETWEEN,
     COMMIT,
@@ -23,10 +25,11 @@ from fencepost.kafka.chaos.moments import (
 )
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.errors import PlanError
+from fencepost.traces.plan import TransactionOptions
 
 SENDS = """
 import os
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 producer = Producer({"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"], "enable.idempotence": True})
 while True:
     producer.produce("t", b"x")
@@ -50,7 +53,7 @@ def send(kafka, count):
 
 def test_only_the_service_is_struck_and_it_goes_on(kafka, monkeypatch):
     """Rule: a client of the test is spared while there is a service; one that was killed runs again."""
-    monkeypatch.setattr(draw, "decide", kills_at_the_second_result)
+    monkeypatch.setattr(draw, "decide", one_strike(RESULT, KILL))
     kafka.heal()
     kafka.chaos(1)
     with kafka.service([sys.executable, "-c", SENDS]) as service:
@@ -64,10 +67,71 @@ def test_only_the_service_is_struck_and_it_goes_on(kafka, monkeypatch):
     assert "service_kill" in causes
 
 
-def kills_at_the_second_result(seed, kind, api, seen):
-    """A draw of one strike."""
-    wanted = kind == RESULT and seen.since[RESULT] > 1 and not seen.strikes
-    return Strike(kind=kind, act=KILL) if wanted else None
+def one_strike(kind, act, **fields):
+    """A draw of one strike, at the second moment of a kind."""
+
+    def decide(seed, at, answers, seen):
+        wanted = at == kind and seen.since[kind] > 1 and not seen.strikes
+        return Strike(kind=kind, act=act, **fields) if wanted else None
+
+    return decide
+
+
+def test_a_paused_service_goes_on(kafka, monkeypatch):
+    """Rule: it is silent for longer than its session, no other one takes over, and it is the same process."""
+    monkeypatch.setattr(draw, "decide", one_strike(RESULT, PAUSE))
+    kafka.chaos(1)
+    with kafka.service([sys.executable, "-c", SENDS]) as service:
+        status, first = Path(f"/proc/{service.pid}/status"), service.pid
+        kafka.until(lambda: "State:\tT" in status.read_text())
+        ends = len(kafka.records("t"))
+        kafka.until(lambda: len(kafka.records("t")) > ends)
+        assert service.pid == first and service.starts == 1
+
+
+@pytest.mark.parametrize("act, error", [(REFUSE_ALL, "NOT_LEADER_OR_FOLLOWER"), (SILENCE_ALL, "")])
+def test_what_fails_for_good_outlasts_the_patience_of_its_client(kafka, monkeypatch, act, error):
+    """Rule: a delivery fails though the client repeats it; one to another partition does not, and none does
+    after it."""
+    monkeypatch.setattr(draw, "decide", one_strike(RESULT, act, error=error))
+    monkeypatch.setattr(application, "FOR_GOOD_MS", 60_000)
+    kafka.create_topic("other")
+    kafka.chaos(1)
+    send(kafka, 1)
+    patience = {"message.timeout.ms": 1_500, "socket.timeout.ms": 1_000}
+    producer, reports = Producer({"bootstrap.servers": kafka.bootstrap_servers, **patience}), []
+    for topic in ("t", "other"):
+        producer.produce(
+            topic, b"x", on_delivery=lambda error, record: reports.append((record.topic(), error))
+        )
+        producer.flush(60)
+    assert [(topic, error is None) for topic, error in reports] == [("t", False), ("other", True)]
+    kafka.heal()
+    send(kafka, 1)
+
+
+def test_a_transactional_producer_is_fenced_by_another_one_of_its_id(monkeypatch):
+    """Rule: what it has written in its transaction is aborted, and it is told so."""
+    monkeypatch.setattr(draw, "decide", one_strike(COMMIT, TAKE_OVER))
+    options = TransactionOptions(state_topic_partitions=1)
+    with fencepost.kafka.cluster(brokers=1, transactions=options) as kafka:
+        kafka.create_topic("t")
+        kafka.chaos(1)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "shop"})
+        producer.init_transactions(60)
+        for value in (b"before", b"fenced"):
+            producer.begin_transaction()
+            producer.produce("t", value)
+            producer.flush(60)
+            if value == b"before":
+                producer.commit_transaction(60)
+        with pytest.raises(KafkaException) as error:
+            producer.commit_transaction(60)
+        assert error.value.args[0].fatal()
+        kafka.until(
+            lambda: [one.value for one in kafka.records("t", isolation="read_committed")] == [b"before"]
+        )
+        assert kafka.reached()["strikes"] == [f"{TAKE_OVER}, {COMMIT}"]
 
 
 def test_clients_of_the_test_are_spared_while_there_is_a_service(kafka):

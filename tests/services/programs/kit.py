@@ -16,7 +16,7 @@ SERVERS = os.environ["BOOTSTRAP_SERVERS"]
 FOLDER = Path(os.environ.get("SERVICE_FOLDER", "."))
 MISTAKE = "--mistake" in sys.argv
 ORDERS, INVOICES, GROUP = "orders", "invoices", "billing"
-SESSION_MS, HEARTBEAT_MS, REQUEST_MS, BACKOFF_MS = 1_500, 200, 3_000, 50
+SESSION_MS, HEARTBEAT_MS, REQUEST_MS, DELIVERY_MS, BACKOFF_MS = 1_000, 200, 2_000, 2_000, 50
 
 AIO_CONSUMER = {
     "bootstrap_servers": SERVERS,
@@ -51,6 +51,7 @@ PYTHON_PRODUCER = {
     "enable_idempotence": True,
     "linger_ms": 0,
     "request_timeout_ms": REQUEST_MS,
+    "delivery_timeout_ms": DELIVERY_MS,
     "retry_backoff_ms": BACKOFF_MS,
 }
 LIBRDKAFKA = {
@@ -82,6 +83,7 @@ def producer_of(**options):
         "linger.ms": 0,
         "retry.backoff.ms": BACKOFF_MS,
         "request.timeout.ms": REQUEST_MS,
+        "message.timeout.ms": DELIVERY_MS,
     }
     return Producer(LIBRDKAFKA | settings | _dotted(options))
 
