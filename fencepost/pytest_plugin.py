@@ -12,6 +12,7 @@ import inspect
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -30,6 +31,8 @@ KAFKA, KAFKA_SHARED = "fencepost_kafka", "fencepost_kafka_shared"
 CHAOS = "_fencepost_chaos"
 """The fixture of the seed of chaos."""
 CHAOS_SEEDS = re.compile(r"(?P<begin>\d{1,9})(:(?P<end>\d{1,9}))?")
+FRESH_SEEDS = re.compile(r"fresh:(?P<count>[1-9]\d{0,3})")
+SECONDS_OF_A_DAY = 86_400
 FIXTURES = (CAMPAIGN, CLUSTER, HISTORY, KAFKA, KAFKA_SHARED)
 CHUNK = 10
 """Seeds to a test, unless the marker says otherwise: what xdist spreads."""
@@ -59,9 +62,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--fencepost-chaos",
-        metavar="N|A:B",
+        metavar="N|A:B|fresh:N",
         help="Run each test of the fixture fencepost_kafka under chaos of this seed, or once for each seed "
-        "from A to B - 1; in place of the seeds that tests name themselves.",
+        "from A to B - 1, or of N seeds that are others each day; in place of those that tests name themselves.",
     )
     group.addoption(
         "--fencepost-dir",
@@ -87,6 +90,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """The markers. Refuses seeds of chaos that are none."""
+    _settle_fresh(config)
     _chaos_seeds(config)
     config.addinivalue_line(
         "markers",
@@ -214,6 +218,15 @@ def _fencepost_forks() -> Iterator[None]:
         yield
 
 
+def _settle_fresh(config: pytest.Config) -> None:
+    """Which seeds are today's, once for all processes of a run: they get the options as they are now."""
+    found = FRESH_SEEDS.fullmatch(config.getoption("fencepost_chaos") or "")
+    if found is not None:
+        count = int(found["count"])
+        begin = int(time.time() // SECONDS_OF_A_DAY) * count
+        config.option.fencepost_chaos = f"{begin}:{begin + count}"
+
+
 def _chaos_seeds(config: pytest.Config) -> list[int]:
     """Of the command line; none without the option."""
     text = config.getoption("fencepost_chaos")
@@ -222,7 +235,7 @@ def _chaos_seeds(config: pytest.Config) -> list[int]:
     found = CHAOS_SEEDS.fullmatch(text)
     if found is None or (found["end"] and int(found["end"]) <= int(found["begin"])):
         raise pytest.UsageError(
-            f"--fencepost-chaos: expected a seed such as 3, or seeds such as 0:20, saw {text!r}"
+            f"--fencepost-chaos: expected a seed such as 3, seeds such as 0:20, or fresh:20, saw {text!r}"
         )
     return list(range(int(found["begin"]), int(found["end"] or int(found["begin"]) + 1)))
 

@@ -1,9 +1,11 @@
 """The fixtures fencepost_kafka and fencepost_kafka_shared, under pytest in a process of its own."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
+from fencepost import pytest_plugin
 from tests.kafka.test_docs import EXAMPLES
 from tests.suites import LOADED, run_suite
 
@@ -208,8 +210,31 @@ def test_seeds_of_chaos_that_are_none_get_a_sentence(suite):
     """Rule: expected and seen."""
     result = suite(CHAOS, "--fencepost-chaos=5:2")
     result.stderr.fnmatch_lines(
-        ["*--fencepost-chaos: expected a seed such as 3, or seeds such as 0:20, saw '5:2'"]
+        ["*--fencepost-chaos: expected a seed such as 3, seeds such as 0:20, or fresh:20, saw '5:2'"]
     )
+
+
+def test_fresh_seeds_are_others_each_day(monkeypatch):
+    """Rule: N seeds of today, none of yesterday's, the same all day and in every process of a run."""
+
+    class Config:
+        def __init__(self, text):
+            self.option = SimpleNamespace(fencepost_chaos=text)
+
+        def getoption(self, name):
+            return self.option.fencepost_chaos
+
+    def seeds(text, days):
+        monkeypatch.setattr(pytest_plugin.time, "time", lambda: days * 86_400.0)
+        config = Config(text)
+        pytest_plugin._settle_fresh(config)
+        return pytest_plugin._chaos_seeds(config)
+
+    assert seeds("fresh:20", 100.0) == list(range(2000, 2020)) == seeds("fresh:20", 100.9)
+    assert seeds("fresh:20", 101.0) == list(range(2020, 2040))
+    assert seeds("0:3", 5.0) == [0, 1, 2]
+    with pytest.raises(pytest.UsageError, match="fresh:20"):
+        seeds("fresh:0", 1.0)
 
 
 def test_chaos_that_met_nobody_warns(suite):

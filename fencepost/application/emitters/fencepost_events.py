@@ -20,8 +20,8 @@ class Events:
         self.write("started", version=1, group=group)
 
     def write(self, event: str, **fields: object) -> None:
-        """Write one line. event: its kind; fields: as the reference names them; of key and value (bytes or text)
-        the hashes are written, never themselves."""
+        """Write one line. event: its kind; fields: as the reference names them; of key and value, bytes or
+        text, the hashes are written, never themselves."""
         for name in ("key", "value"):
             data = fields.get(name)
             data = data.encode() if isinstance(data, str) else data

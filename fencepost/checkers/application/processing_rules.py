@@ -23,6 +23,7 @@ from fencepost.checkers.application.application_events import NO_HASH, Events, I
 from fencepost.checkers.application.owner_spans import NOT_KNOWN, Owners, changes
 from fencepost.checkers.application.records_known import Known
 
+
 @frozen(kw_only=True, eq=False)
 class Violation:
     """What one rule found in one place: the offsets concerned, each with the rows that show it."""
