@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fencepost-chaos",
         metavar="N|A:B|fresh:N",
         help="Run each test of the fixture fencepost_kafka under chaos of this seed, or once for each seed "
-        "from A to B - 1, or of N seeds that are others each day; in place of those that tests name themselves.",
+        "from A to B - 1, or of N seeds that are others each day; in place of those that tests name.",
     )
     group.addoption(
         "--fencepost-dir",
