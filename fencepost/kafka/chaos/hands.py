@@ -176,8 +176,8 @@ def _dealt(block: int, place: int, name: str, shows: Shows, had: Sequence[Pair])
 
 
 def _order(seed: int, found: Mapping[str, Pair]) -> list[str]:
-    """A crash comes after a failure that its client hears of: what was not written or not committed shows after
-    the next start."""
+    """A crash comes after a failure that its client hears of: what was not written or not committed shows
+    after the next start."""
     names = [name for name in _shuffled(tuple(found), seed, "order") if name != CRASHES]
     if CRASHES in found:
         names.insert(names.index(FAILURES) + 1 if FAILURES in names else 0, CRASHES)
