@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from itertools import chain, cycle, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,11 @@ PATIENCE_S = 60.0
 """While nothing is recorded."""
 STARTS_MS = 2_500
 """How long a service may take until it is at work, under strikes at its start."""
-STRUCK_MS = 3_500
-"""How long strikes may come after that: a seed is to stay below 6 s."""
+ANSWERS_MS = 1_200
+"""How long a service that starts again, or waits for an answer, is waited for after a burst."""
 BURSTS = ((3, 200), (6, 200), (1, 350), (6, 450), (3, 200), (6, 200), (1, 350), (6, 950))
 """How many orders are sent and how long the next ones are waited with, in turn: strikes find the service with
-one order, with several at once, idle, and at the end of its input."""
+one order, with several at once, idle, and at the end of its input. A seed is to stay below 6 s."""
 SETTLES_MS = 500
 """Of the cluster's time."""
 DATABASE = "service.db"
@@ -195,12 +195,13 @@ class ServiceRun:
         orders = chain(self.service.later, more_orders())
         with self._start() as process:
             self._until_at_most(self._at_work, STARTS_MS)
-            end = self._time_ms() + STRUCK_MS
-            for count, gap_ms in cycle(BURSTS):
-                if self.kafka.reached()["over"] or self._time_ms() > end:
-                    break
+            for count, gap_ms in BURSTS:
+                shown = self._moments()
                 self._send(islice(orders, count))
+                self._until_at_most(lambda shown=shown: self._moments() != shown, ANSWERS_MS)  # type: ignore[misc]
                 self._until_at_most(lambda: self.kafka.reached()["over"], gap_ms)
+                if self.kafka.reached()["over"]:
+                    break
             self.kafka.heal()
             self._send(islice(orders, 1))  # a service that has dropped one of the others commits past it
             self.kafka.until(self.done, PATIENCE_S)
@@ -212,8 +213,11 @@ class ServiceRun:
         end = self._time_ms() + milliseconds
         self.kafka.until(lambda: condition() or self._time_ms() > end, PATIENCE_S)
 
+    def _moments(self) -> dict[str, int]:
+        return dict(self.kafka.reached()["moments"])
+
     def _at_work(self) -> bool:
-        return HANDED_OUT in self.kafka.reached()["moments"]
+        return HANDED_OUT in self._moments()
 
     def _time_ms(self) -> int:
         return int(self.kafka.status()["time_ms"])
