@@ -12,6 +12,7 @@ same anomaly. A scenario is made smaller as long as the rate stays at or above L
 """
 
 import multiprocessing
+import os
 import resource
 import time
 from collections import Counter
@@ -24,6 +25,7 @@ import msgspec
 from attrs import define, frozen
 
 import fencepost.kafka
+from fencepost.impl.runtime.processes import end_with
 from fencepost.torture.building import Built, build
 from fencepost.torture.drawing import draw
 from fencepost.torture.driver_process import Driver
@@ -160,8 +162,9 @@ WORKER: Worker | None = None
 """The worker of this process; None outside worker processes."""
 
 
-def _begin(job: Job) -> None:
+def _begin(job: Job, parent: int) -> None:
     global WORKER
+    end_with(parent)
     WORKER = Worker(job, build(wanted(job.library)))
 
 
@@ -275,7 +278,7 @@ def torture(
     build(wanted(job.library))
     done = {line["seed"] for line in lines}
     began = time.monotonic()
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (job,)) as pool:
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (job, os.getpid())) as pool:
         with (out / RUNS).open("ab") as file:
             found = enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough
             left = [] if found else [seed for seed in seeds if seed not in done]

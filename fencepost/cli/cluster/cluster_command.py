@@ -173,7 +173,9 @@ def up(
         transactions=transactions,
     )
     with _closing_terminal_interrupts():
-        cluster = ProcessCluster.up(directory, options, zookeeper, program, listeners)
+        cluster = ProcessCluster.up(
+            directory, options, zookeeper, program, listeners, dies_with_us=not detach
+        )
 
         def now() -> ProcessCluster:  # another command may have restarted a broker
             return ProcessCluster.load(directory)

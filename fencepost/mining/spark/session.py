@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.mining.spark.interrupts import patient_interrupts
+from fencepost.mining.spark.scratch import scratch_folder
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 JAVA_MINIMUM = 17
@@ -124,7 +124,8 @@ def submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+def _settings(master: str | None, extra: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Ours and the caller's. folder: where a local master puts down blocks and temporary files."""
     here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {
         "spark.ui.enabled": "false",
@@ -133,6 +134,7 @@ def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
         "spark.python.worker.reuse": "true",
         **KEPT_MEMORY,
         **(here if master is not None and _ON_THIS_MACHINE.match(master) else {}),
+        **({"spark.local.dir": str(folder)} if master is not None and not _CLUSTER.match(master) else {}),
         **extra,
     }
 
@@ -155,15 +157,16 @@ def _name_python(master: str | None) -> None:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
-def _builder(master: str | None, settings: Mapping[str, str]) -> Any:
-    """A session's builder. Under spark-submit the submitted settings apply, and none of ours."""
+def _builder(master: str | None, settings: Mapping[str, str], folder: Path) -> Any:
+    """A session's builder. folder: of this session. Under spark-submit the submitted settings apply, and none
+    of ours."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("fencepost")
     if master is not None:
         builder = builder.master(_with_retries(master))
     _name_python(master)
-    for name, value in (settings if submitted() else _settings(master, settings)).items():
+    for name, value in (settings if submitted() else _settings(master, settings, folder)).items():
         builder = builder.config(name, value)
     return builder
 
@@ -214,9 +217,9 @@ def _own(master: str | None, settings: Mapping[str, str], source: bool) -> Itera
     if master is None and not submitted():
         master = DEFAULT_MASTER
     where = f"master {master or 'as it was submitted'}"
-    with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder, patient_interrupts() as patience:
-        log = Path(folder) / "jvm.log"
-        builder = _builder(master, settings)
+    with scratch_folder() as folder, patient_interrupts() as patience:
+        log = folder / "jvm.log"
+        builder = _builder(master, settings, folder)
         started: list[Any] = []
 
         def start() -> None:

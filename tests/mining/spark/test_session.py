@@ -123,7 +123,7 @@ def test_only_a_master_on_this_machine_is_bound_to_the_loopback() -> None:
         ("spark://host:7077", False),
         ("yarn", False),
     ):
-        assert ("spark.driver.host" in session._settings(master, {})) == here
+        assert ("spark.driver.host" in session._settings(master, {}, Path())) == here
 
 
 @pytest.mark.parametrize(
