@@ -15,13 +15,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from fencepost.mining.spark.interrupts import patient_interrupts
+from fencepost.mining.spark.jvm import jvm_needed, stop
 from fencepost.mining.spark.scratch import scratch_folder
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
@@ -173,20 +174,24 @@ def _builder(master: str | None, settings: Mapping[str, str], folder: Path) -> A
 
 @contextmanager
 def session(
-    master: str | None = None, *, settings: Mapping[str, str] | None = None, source: bool = True
+    master: str | None = None,
+    *,
+    settings: Mapping[str, str] | None = None,
+    source: bool = True,
+    goes_on: Callable[[], str] = str,
 ) -> Iterator[Any]:
     """A SparkSession, stopped at the end. One that the process has already, as in a notebook, is used as it
     is, and goes on. master: where Spark runs, None for spark-submit's, or else all processors of this
     machine; settings: of Spark, over our own; source: whether `spark.read.format("fencepost")` is used, for
-    which Spark starts another Python.
+    which Spark starts another Python; goes_on: says how the work is continued if Spark's JVM dies.
 
-    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or if Spark does not
-    start.
+    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java, if Spark does not
+    start or if its JVM dies.
     """
     running = _running()
     if running is None:
         check_spark()
-        with _own(master, settings or {}, source) as own:
+        with _own(master, settings or {}, source, goes_on) as own:
             yield own
         return
     with patient_interrupts() as patience:
@@ -212,7 +217,9 @@ def _running() -> Any:
 
 
 @contextmanager
-def _own(master: str | None, settings: Mapping[str, str], source: bool) -> Iterator[Any]:
+def _own(
+    master: str | None, settings: Mapping[str, str], source: bool, goes_on: Callable[[], str]
+) -> Iterator[Any]:
     """A session of this process, which has none."""
     if master is None and not submitted():
         master = DEFAULT_MASTER
@@ -235,10 +242,11 @@ def _own(master: str | None, settings: Mapping[str, str], source: bool) -> Itera
                 raise EnvironmentError_(
                     expected="Spark to start", seen=_last_words(log, error), where=where
                 ) from None
-            yield started[0]
+            with jvm_needed(started[0], where, goes_on):
+                yield started[0]
         finally:
             for spark in started:
-                spark.stop()
+                stop(spark)
 
 
 def _last_words(log: Path, error: Exception) -> str:
