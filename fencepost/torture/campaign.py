@@ -37,6 +37,7 @@ from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.torture.scenario_run import Outcome, carry_out
 from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.traces.folders import refuse_foreign
 
 REPLAYS = 10
 LEAST_RATE = 0.4
@@ -44,7 +45,7 @@ LEAST_RATE = 0.4
 SHRINK_REPLAYS = 5
 MOST_SHRINK_RUNS = 120
 """Bound of a shrink: five minutes at two seconds a run."""
-RUNS, FINDINGS, TRACES = "runs.jsonl", "findings", "traces"
+RUNS, FINDINGS, TRACES, JOB = "runs.jsonl", "findings", "traces", "job.json"
 MOST_DISTURBED = 3
 """Runs of one replay that something outside may disturb; after them it shows nothing."""
 STUCK = frozenset({"stuck_consumer", "stuck_append"})
@@ -339,7 +340,8 @@ def torture(
 def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[str, Any]]:
     """The runs that exist already, if the campaign is resumed. Those that were disturbed are left out: they
     are run again. Raises FencepostError."""
-    path, said = out / RUNS, out / "job.json"
+    path, said = out / RUNS, out / JOB
+    refuse_foreign(out, (RUNS, FINDINGS, TRACES, JOB), "a campaign of client libraries")
     words = msgspec.json.encode(
         {"library": job.library, "idempotence": job.idempotence, "faults": job.faults}
     )

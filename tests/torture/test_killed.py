@@ -1,4 +1,4 @@
-"""A campaign that is killed leaves no process behind."""
+"""A campaign that is killed leaves no process behind, and one begins only in a folder of its own."""
 
 import os
 import signal
@@ -7,7 +7,11 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from fencepost.impl.runtime.processes import identify, state
+from fencepost.torture.campaign import Job, torture
+from fencepost.traces.errors import FencepostError
 
 BOUND_S = 600
 DRIVER = """#!{python}
@@ -83,3 +87,12 @@ def test_workers_and_drivers_end_with_a_killed_campaign(tmp_path):
         for one in left:
             if state(one) != "dead":
                 os.kill(one.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_of_another_tool_is_refused(tmp_path, resume):
+    """Rule: what something else has written there stays alone, and nothing is built for it."""
+    (tmp_path / "campaign.json").write_text("{}")
+    with pytest.raises(FencepostError, match=r"expected an empty folder, or a campaign of .*campaign.json"):
+        torture(Job(library="sarama", out=str(tmp_path)), range(1), resume=resume)
+    assert [path.name for path in tmp_path.iterdir()] == ["campaign.json"]

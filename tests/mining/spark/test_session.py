@@ -170,7 +170,7 @@ def test_minings_own_session_spares_the_second_compiler(master: str | None, monk
     asked = []
 
     @contextmanager
-    def begun(of, *, settings, source):
+    def begun(of, *, settings, source, goes_on):
         asked.append((of, settings, source))
         yield None
 
