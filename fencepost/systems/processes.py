@@ -121,7 +121,7 @@ class BrokerStatus:
 class ClusterStatus:
     """The state of a cluster of processes."""
 
-    # HOST:PORT, and whether it answers.
+    # HOST:PORT, and whether it answers: "answers", "does not answer", "is dead".
     zookeeper: str
     zookeeper_state: str
     # The controller's id; -1: none.
@@ -238,6 +238,30 @@ class ProcessCluster:
             processes.append(self.state.zookeeper_process)
         return any(process.pid and state(process) != "dead" for process in processes)
 
+    def zookeeper_died(self) -> bool:
+        """Whether the server that we started has ended."""
+        process = self.state.zookeeper_process
+        return process is not None and state(process) == "dead"
+
+    def _silent_zookeeper(self) -> str:
+        return "is dead" if self.zookeeper_died() else "does not answer"
+
+    def start_zookeeper(self) -> None:
+        """Start our server again, on its data and its port, after it has died. Raises ClusterError."""
+        if not self.zookeeper_died():
+            theirs = self.state.zookeeper_process is None
+            raise ClusterError(
+                expected="a ZooKeeper server of ours that is dead",
+                seen="one that is not ours" if theirs else "one that runs",
+                where=self.state.zookeeper,
+            )
+        ZooKeeperServer.start(
+            self.directory / "zookeeper",
+            on_spawn=self._zookeeper_began,
+            dies_with_us=self.dies_with_us,
+            port=parse_address(self.state.zookeeper)[1],
+        )
+
     # ---- one broker
 
     def kill(self, broker: int) -> None:
@@ -289,7 +313,7 @@ class ProcessCluster:
         seen = view(self.state.zookeeper) if answers(*address) else ClusterView()
         return ClusterStatus(
             zookeeper=self.state.zookeeper,
-            zookeeper_state="answers" if seen.answers else "does not answer",
+            zookeeper_state="answers" if seen.answers else self._silent_zookeeper(),
             controller=seen.controller,
             partitions=len(seen.leaders),
             leaderless=sum(leader < 0 for leader in seen.leaders.values()),

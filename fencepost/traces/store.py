@@ -115,6 +115,13 @@ class TraceStore:
         found = map(part_of_file, (self.path / "traces").glob("part-*.parquet"))
         return tuple(sorted((part for part in found if part), key=lambda part: (part.number, part.traces)))
 
+    def lost_parts(self) -> tuple[Path, ...]:
+        """Operations of parts of which the file in `traces` is not there: it has gone, or was never made.
+        Where a journal is left, its runs are not in a part yet, and none is lost."""
+        known = {part.operations for part in self.parts()}
+        found = (self.path / "operations").glob("part-*.parquet")
+        return () if self.journals() else tuple(sorted(path for path in found if path not in known))
+
     def journals(self) -> tuple[Path, ...]:
         """The journals, by name."""
         return tuple(sorted((self.path / JOURNAL_FOLDER).glob(f"*{SUFFIX}")))
