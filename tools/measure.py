@@ -134,6 +134,12 @@ MEASURES: Mapping[str, Measure] = {
         needs=MAVEN,
         programs=(module("real_record"),),
     ),
+    "robustness": Measure(
+        says="kills of commands, a full disk and damaged stores, into docs/results/robustness.md",
+        takes="ten minutes",
+        needs="root for the full disk",
+        programs=(module("robustness", "--docs", "docs/results/robustness.md"),),
+    ),
     "services": Measure(
         says="at which seed chaos finds each mistake of applications, and nothing in the correct forms",
         takes="two hours, resumable",

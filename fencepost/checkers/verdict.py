@@ -115,3 +115,8 @@ def combine(verdicts: "tuple[Verdict, ...]") -> Verdict:
                 unjudged=unjudged,
             )
     return Verdict(decision=Decision.OK, check=ALL, unjudged=unjudged)
+
+
+def nothing_succeeded(operations: int) -> str:
+    """Why a history without one successful operation is not ok. operations: how many it has."""
+    return f"none of the {operations} recorded operations succeeded: the history proves nothing"

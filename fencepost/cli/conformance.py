@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import rich_click as click
 from fencepost.cli.cluster.client.client_options import Bootstrap, bootstrap_options
 from fencepost.console.options import FILE, FILE_THAT_IS, json_option
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
 
 if TYPE_CHECKING:
     from fencepost.conformance.case import Case
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 OURS = "fencepost"
 """The cluster id of our own brokers. For these, our table of departures is the default."""
+RESTART_S = 120.0
+"""Longest time of the command that starts a broker again."""
+MOST_NAMED = 10
+"""Topics that could not be deleted and are named."""
 
 
 @click.command("conformance")
@@ -42,6 +47,12 @@ OURS = "fencepost"
     "our own table]",
 )
 @click.option("--junit", type=FILE, metavar="FILE", help="Write the results as JUnit XML.")
+@click.option(
+    "--restart",
+    metavar="COMMAND",
+    help="Run this shell command when a broker has stopped answering, name the case that did it, and go on. "
+    "It must start the broker and end.",
+)
 @click.option("--all", "everything", is_flag=True, help="List equal cases too.")
 @json_option
 def command(
@@ -51,13 +62,15 @@ def command(
     against: str | None,
     departures: Path | None,
     junit: Path | None,
+    restart: str | None,
     everything: bool,
     output: Output,
 ) -> ExitCode:
     """Send a broker requests of Kafka's protocol, and compare its answers with Apache Kafka's.
 
     Every case creates its own topics and groups, and deletes them. Exit code 0: every answer is equal or
-    explained; 1: some differ; 2: wrong usage, or no broker answers; 3: nothing could be compared.
+    explained; 1: some differ, or a broker stopped
+    answering; 2: wrong usage, or no broker answers; 3: nothing could be compared.
 
     \b
     Examples
@@ -71,7 +84,7 @@ def command(
         return output.listed("cases", listed, {"case": "name", "asked": "asked"})
     if not bootstrap.servers:
         raise click.UsageError("--bootstrap HOST:PORT says which broker is asked")
-    return _ask(output, cases, bootstrap, against, departures, junit, everything)
+    return _ask(output, cases, bootstrap, against, departures, junit, everything, restart)
 
 
 def _chosen(only: str | None) -> "tuple[Case, ...]":
@@ -94,6 +107,7 @@ def _ask(
     departures: Path | None,
     junit: Path | None,
     everything: bool,
+    restart: str | None,
 ) -> ExitCode:
     from fencepost.conformance import record
     from fencepost.conformance.junit import write_junit
@@ -109,18 +123,39 @@ def _ask(
             results.append(result)
             bar.to(len(results), result.case.name)
 
-        results = asyncio.run(run_cases(run, cases, done))
+        results = asyncio.run(run_cases(run, cases, done, partial(_restart, restart) if restart else None))
     version = chosen or record.nearest(run.ranges)
     if given is None:
         given = record.departures_of_ours() if run.cluster_id == OURS else {}
     compared = record.compare(results, version, given)
     if junit is not None:
         write_junit(junit, compared, version)
-    return _tell(output, compared, version, everything, junit)
+    return _tell(output, compared, version, everything, junit, run.left)
+
+
+async def _restart(command: str) -> None:
+    """Run the caller's command. What it starts may keep our files open, so its output goes nowhere."""
+    nowhere = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_shell(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    try:
+        async with asyncio.timeout(RESTART_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        raise EnvironmentError_(
+            expected="a command that starts the broker and ends",
+            seen=f"it runs for more than {RESTART_S:.0f} s",
+            where=f"--restart {command!r}",
+        ) from None
 
 
 def _tell(
-    output: Output, compared: "list[Compared]", version: str, everything: bool, junit: Path | None
+    output: Output,
+    compared: "list[Compared]",
+    version: str,
+    everything: bool,
+    junit: Path | None,
+    left: list[str],
 ) -> ExitCode:
     from fencepost.conformance.junit import difference
     from fencepost.conformance.record import Status, recorded
@@ -139,11 +174,14 @@ def _tell(
     words = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status])
     asked = recorded()[version].date
     output.say(f"{len(compared):,} cases against Apache Kafka {version} (recorded {asked}): {words}")
+    if left:
+        output.say(f"{len(left):,} topics could not be deleted: {', '.join(left[:MOST_NAMED])}")
     if junit is not None:
         output.note(f"JUnit XML: {junit}")
     output.emit(
         {
             "against": version,
+            "topics_left": left,
             "counts": {status.value: counts[status] for status in Status},
             "cases": [
                 {
@@ -159,7 +197,7 @@ def _tell(
             ],
         }
     )
-    if counts[Status.DIFFERS]:
+    if counts[Status.DIFFERS] or counts[Status.DIED]:
         return ExitCode.FINDINGS
     comparable = counts[Status.EQUAL] + counts[Status.AS_ANOTHER] + counts[Status.DEPARTS]
     return ExitCode.NOTHING_FOUND if comparable else ExitCode.UNDECIDED

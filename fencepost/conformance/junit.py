@@ -1,6 +1,7 @@
 """The results as JUnit XML, which every CI server reads.
 
-Owns the form; junitparser writes it. A difference is a failure, a case that was not asked or explained is
+Owns the form; junitparser writes it. A difference and a
+broker that stopped answering are failures, a case that was not asked or explained is
 skipped with the reason.
 """
 
@@ -26,6 +27,8 @@ def write_junit(path: Path, compared: Sequence[Compared], against: str) -> None:
         case.system_out = each.result.case.asked
         if each.status is Status.DIFFERS:
             case.result = [Failure(difference(each), type_="differs")]
+        elif each.status is Status.DIED:
+            case.result = [Failure(printable(each.reason, LONGEST), type_="died")]
         elif each.status in (Status.SKIPPED, Status.DEPARTS, Status.NO_RECORD):
             case.result = [Skipped(printable(f"{each.status}: {each.reason}".rstrip(": "), LONGEST))]
         suite.add_testcase(case)

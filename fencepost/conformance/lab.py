@@ -80,6 +80,8 @@ class Run:
     ranges: dict[int, tuple[int, int]] = field(factory=dict)
     # Topics that the cases have made.
     topics: set[str] = field(factory=set)
+    # Topics that are still there after all were deleted.
+    left: list[str] = field(factory=list)
     # Groups that the cases have made.
     groups: set[str] = field(factory=set)
     # Held by a case that looks at the group of no characters, or makes it: it has no fresh name.

@@ -46,6 +46,8 @@ class Status(StrEnum):
     """Different, and the table of departures says why."""
     DIFFERS = "differs"
     """Different from every recorded release."""
+    DIED = "died"
+    """A broker stopped answering while the case ran."""
     SKIPPED = "skipped"
     """The broker does not advertise the version, or the cluster is too small."""
     NO_RECORD = "no record"
@@ -135,6 +137,8 @@ def compare(results: Sequence[Result], version: str, departures: Mapping[str, st
 
 def _compared(result: Result, version: str, departures: Mapping[str, str]) -> Compared:
     name, known = result.case.name, recorded()
+    if result.died:
+        return Compared(result=result, status=Status.DIED, reason=result.died)
     if result.skipped:
         return Compared(result=result, status=Status.SKIPPED, reason=result.skipped)
     if name not in known[version].cases:

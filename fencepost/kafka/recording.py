@@ -27,6 +27,7 @@ from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, read_headers
+from fencepost.impl.log.validation import RefusedBatchError, checked_header
 from fencepost.impl.log.values import FOREIGN, contents_of, runs_in_batch
 from fencepost.impl.messages.broker_api import (
     LATEST,
@@ -71,6 +72,8 @@ MOST_NAMES = MOST_LATEST
 MOST_TEXTS = 10_000
 """Records of which the text is kept: with two texts of 80 bytes each they stay below 2 MB. The texts of
 those that a page shows are among them, unless a test sends more."""
+SLICE = 4_096
+"""Records of a request that are recorded before others get their chance: 20 ms of work."""
 SEQUENCES = 1 << 31
 """After the largest sequence 0 comes again (KIP-98)."""
 
@@ -180,12 +183,14 @@ class ClientRecord(Tap):
 
     # ---- what is seen
 
-    def asked(self, broker: int, source: int, request: Any) -> None:
+    def asking(self, broker: int, source: int, request: Any) -> Iterator[None]:
         """A connection asks a broker."""
         kind = type(request)
         if self._closed or kind not in (ProduceRequest, FetchRequest, ListOffsetsRequest):
             return
-        sent = self._produced(broker, source, request) if kind is ProduceRequest else []
+        sent: list[Sent] = []
+        if kind is ProduceRequest:
+            yield from self._producing(broker, source, request, sent)
         if kind is not ProduceRequest or (sent and request.acks != ACKS_NONE):
             self._asked[source, request.correlation_id] = _Asked(broker, self.now(), request, sent)
 
@@ -233,7 +238,10 @@ class ClientRecord(Tap):
         """The client sent this, and a fault keeps it from the broker: it has no effect."""
         if self._closed:
             return
-        for sent in self._produced(broker, source, request):
+        produced: list[Sent] = []
+        for _ in self._producing(broker, source, request, produced):
+            pass
+        for sent in produced:
             if not sent.acknowledged:
                 sent.completion_time = self.now()
 
@@ -268,16 +276,20 @@ class ClientRecord(Tap):
 
     # ---- appends
 
-    def _produced(self, broker: int, source: int, request: ProduceRequest) -> list[Sent]:
+    def _producing(
+        self, broker: int, source: int, request: ProduceRequest, produced: list[Sent]
+    ) -> Iterator[None]:
+        """Add the records of a request to the record, and to `produced`; pauses after every SLICE of them."""
         try:
-            (header,) = read_headers(request.records)
+            header = checked_header(request.records)
             contents = contents_of(request.records, header)  # which the broker meets next, and followers
-        except (CorruptBatchError, ValueError):
-            return []  # the broker refuses it
+        except (CorruptBatchError, RefusedBatchError, ValueError):
+            return  # the broker refuses it
         self.requests += 1
-        produced = []
-        now = self.now()
+        number, now = self.requests, self.now()
         for place, value in enumerate(contents.values):
+            if place and place % SLICE == 0:
+                yield
             key = contents.key(place)
             if value >= FOREIGN and value not in self._texts and len(self._texts) < MOST_TEXTS:
                 self._texts[value] = text_of(key), text_of(contents.starts.get(place))
@@ -300,7 +312,7 @@ class ClientRecord(Tap):
                     process=_process(source),
                     acks=request.acks,
                     invoke_time=now,
-                    request=self.requests,
+                    request=number,
                     place=place,
                     number=len(self.sent),
                     node=broker,
@@ -311,11 +323,10 @@ class ClientRecord(Tap):
                     sent.acknowledged, sent.completion_time = True, now
                 self.sent.append(sent)
             elif not sent.acknowledged:
-                sent.request, sent.place, sent.node = self.requests, place, broker
+                sent.request, sent.place, sent.node = number, place, broker
             sent.epoch = header.producer_epoch
             self._last[identity] = self._last[content] = sent
             produced.append(sent)
-        return produced
 
     def _equal(self, before: Sent | None, header: BatchHeader, process: int) -> Sent | None:
         """The earlier record that one of equal content carries again, though no sequence says so; None if it

@@ -294,9 +294,11 @@ def mine(
                 summary = mining.triage(summary, earlier)
         except BaseException as error:
             kept = list(work.done(mining.keys()).values())
-            if not kept:
+            if kept:
+                engine.goes_on = f"{out} holds what was judged, --resume continues"
+            else:
                 work.discard()
-            elif isinstance(error, KeyboardInterrupt):
+            if kept and isinstance(error, KeyboardInterrupt):
                 mining.tell(kept, page=True)
             raise
     work.end()

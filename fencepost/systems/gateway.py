@@ -9,7 +9,7 @@ broker sends back: in order and once, as TCP does it. A blocked link holds a str
 retransmission. A stream is closed when the broker's process dies: what was on its way is lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from attrs import define, field
@@ -98,8 +98,15 @@ class Tap:
     """Gets the requests and answers of connections. Every method may be overridden; by default they do
     nothing."""
 
+    def asking(self, broker: int, source: int, request: Any) -> Iterator[None]:
+        """A connection asks a broker. A request with many records takes many steps, between which others are
+        served."""
+        return iter(())
+
     def asked(self, broker: int, source: int, request: Any) -> None:
-        """A connection asks a broker."""
+        """The same in one step."""
+        for _ in self.asking(broker, source, request):
+            pass
 
     def answered(self, source: int, answer: Any, *, delivered: bool) -> None:
         """An answer reaches the socket of a connection, or (not delivered) finds that the connection has

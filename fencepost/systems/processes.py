@@ -121,7 +121,7 @@ class BrokerStatus:
 class ClusterStatus:
     """The state of a cluster of processes."""
 
-    # HOST:PORT, and whether it answers.
+    # HOST:PORT, and whether it answers: "answers", "does not answer", "is dead".
     zookeeper: str
     zookeeper_state: str
     # The controller's id; -1: none.
@@ -153,6 +153,8 @@ class ProcessCluster:
 
     directory: Path
     state: ClusterState = field(factory=ClusterState)
+    # Whether processes that this object starts are killed when the thread that started them ends (Linux).
+    dies_with_us: bool = False
 
     @classmethod
     def load(cls, directory: Path) -> "ProcessCluster":
@@ -169,11 +171,14 @@ class ProcessCluster:
         zookeeper: str | None = None,
         program: str = NODE,
         listeners: ListenerOptions | None = None,
+        *,
+        dies_with_us: bool = False,
     ) -> "ProcessCluster":
         """Start everything and wait until it is healthy. If that fails or is interrupted, no process is left.
 
-        program: the module that each broker process runs. listeners: for clients of Kafka's protocol, if that
-        program listens for them; a broker that `ports` does not name gets a free one.
+        program: the module that each broker process runs. dies_with_us: whether the processes are killed when
+        the thread that starts them ends, even after SIGKILL (Linux). listeners: for clients of Kafka's
+        protocol, if that program listens for them; a broker that `ports` does not name gets a free one.
         """
         if (directory / STATE).exists() and cls.load(directory).alive():
             raise ClusterError(
@@ -186,7 +191,7 @@ class ProcessCluster:
         if zookeeper is None:
             check_server()
         directory.mkdir(parents=True, exist_ok=True)
-        cluster = cls(directory)
+        cluster = cls(directory, dies_with_us=dies_with_us)
         try:
             cluster._start_zookeeper(zookeeper)
             (directory / OPTIONS).write_bytes(msgspec.json.encode(options))
@@ -232,6 +237,30 @@ class ProcessCluster:
         if self.state.zookeeper_process is not None:
             processes.append(self.state.zookeeper_process)
         return any(process.pid and state(process) != "dead" for process in processes)
+
+    def zookeeper_died(self) -> bool:
+        """Whether the server that we started has ended."""
+        process = self.state.zookeeper_process
+        return process is not None and state(process) == "dead"
+
+    def _silent_zookeeper(self) -> str:
+        return "is dead" if self.zookeeper_died() else "does not answer"
+
+    def start_zookeeper(self) -> None:
+        """Start our server again, on its data and its port, after it has died. Raises ClusterError."""
+        if not self.zookeeper_died():
+            theirs = self.state.zookeeper_process is None
+            raise ClusterError(
+                expected="a ZooKeeper server of ours that is dead",
+                seen="one that is not ours" if theirs else "one that runs",
+                where=self.state.zookeeper,
+            )
+        ZooKeeperServer.start(
+            self.directory / "zookeeper",
+            on_spawn=self._zookeeper_began,
+            dies_with_us=self.dies_with_us,
+            port=parse_address(self.state.zookeeper)[1],
+        )
 
     # ---- one broker
 
@@ -284,7 +313,7 @@ class ProcessCluster:
         seen = view(self.state.zookeeper) if answers(*address) else ClusterView()
         return ClusterStatus(
             zookeeper=self.state.zookeeper,
-            zookeeper_state="answers" if seen.answers else "does not answer",
+            zookeeper_state="answers" if seen.answers else self._silent_zookeeper(),
             controller=seen.controller,
             partitions=len(seen.leaders),
             leaderless=sum(leader < 0 for leader in seen.leaders.values()),
@@ -337,7 +366,9 @@ class ProcessCluster:
 
     def _start_zookeeper(self, address: str | None) -> None:
         if address is None:
-            ZooKeeperServer.start(self.directory / "zookeeper", on_spawn=self._zookeeper_began)
+            ZooKeeperServer.start(
+                self.directory / "zookeeper", on_spawn=self._zookeeper_began, dies_with_us=self.dies_with_us
+            )
         elif answers(*parse_address(address)):
             self.state.zookeeper = address
         else:
@@ -373,7 +404,7 @@ class ProcessCluster:
         if self.state.security_protocol:
             command.append(f"--listeners={self.directory / LISTENERS}")
         with uninterrupted(), (directory / "broker.log").open("ab") as log:
-            self.state.brokers[number].process = spawn(command, log)
+            self.state.brokers[number].process = spawn(command, log, dies_with_us=self.dies_with_us)
             self._save()
 
     def _last_words(self, number: int) -> str:

@@ -26,6 +26,11 @@ BUILD_S = 1_200
 MOST_SHOWN = 600
 """Characters of a failed build that are shown: the last ones say what was missing."""
 CACHE_VARIABLE = "FENCEPOST_DRIVERS"
+SOURCES_VARIABLE = "FENCEPOST_SOURCE_DISTRIBUTIONS"
+"""Set to anything, drivers in Python may be built from source distributions, which run their authors' code
+while they are built. Without it only wheels are installed."""
+NO_WHEEL = "no matching distribution found"
+"""What pip says where a version has no wheel for this Python, or does not exist."""
 LOG = "build.log"
 OFFLINE = (
     "could not resolve",
@@ -60,7 +65,8 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
         steps=(
             (
                 *("{python}", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-                *("--no-compile", "--target", "{build}/site", "-r", "requirements.txt"),
+                *("{wheels}", "--no-compile", "--target", "{build}/site"),
+                *("-r", "requirements.txt"),
             ),
         ),
         run=("{python}", "{build}/driver.py"),
@@ -163,6 +169,8 @@ def build(wanted: Wanted) -> Built:
         for name, text in files.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(text)
+        for name in wanted.programs():
+            (work / name).chmod(0o755)
         toolchain = TOOLCHAINS[wanted.library.toolchain]
         for step in toolchain.steps:
             _carry_out(wanted, work, step)
@@ -202,17 +210,28 @@ def _carry_out(wanted: Wanted, work: Path, step: tuple[str, ...]) -> None:
             return
         log.seek(0)
         said = log.read()
-    offline = any(word in said.lower() for word in OFFLINE)
     raise EnvironmentError_(
         expected=f"`{' '.join(words[:4])} ...` to succeed within {BUILD_S} s",
         seen=f"that it {'took longer' if code is None else f'ended with {code}'}: "
         f"{said[-MOST_SHOWN:].strip()}",
         where=f"building {wanted}",
-        hint="a build needs the package registry, and this machine seems to be offline; builds that are in"
-        f" {cache_folder()} need no network"
-        if offline
-        else "does this version exist?",
+        hint=_hint(said.lower()),
     )
+
+
+def _hint(said: str) -> str:
+    """What to do about a failed build. said: what the toolchain said, in small letters."""
+    if any(word in said for word in OFFLINE):
+        return (
+            "a build needs the package registry, and this machine seems to be offline; builds that are in"
+            f" {cache_folder()} need no network"
+        )
+    if NO_WHEEL in said and not os.environ.get(SOURCES_VARIABLE):
+        return (
+            f"is there a wheel for Python {sys.version_info.major}.{sys.version_info.minor}? "
+            f"{SOURCES_VARIABLE}=1 lets pip build a source distribution, which runs its authors' code"
+        )
+    return "does this version exist?"
 
 
 def _as_built(wanted: Wanted, folder: Path) -> Built:
@@ -228,6 +247,7 @@ def _filled(wanted: Wanted, folder: Path, words: "tuple[str, ...] | list[str]") 
         "{source}": str(wanted.library.folder),
         "{version}": wanted.version,
         "{python}": sys.executable,
+        "{wheels}": "--prefer-binary" if os.environ.get(SOURCES_VARIABLE) else "--only-binary=:all:",
         "{java}": "java",
         "{node}": "node",
     }

@@ -12,6 +12,7 @@ same anomaly. A scenario is made smaller as long as the rate stays at or above L
 """
 
 import multiprocessing
+import os
 import resource
 import time
 from collections import Counter
@@ -24,6 +25,7 @@ import msgspec
 from attrs import define, frozen
 
 import fencepost.kafka
+from fencepost.impl.runtime.processes import end_with
 from fencepost.torture.building import Built, build
 from fencepost.torture.drawing import draw
 from fencepost.torture.driver_process import Driver
@@ -35,6 +37,7 @@ from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.torture.scenario_run import Outcome, carry_out
 from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.traces.folders import refuse_foreign
 
 REPLAYS = 10
 LEAST_RATE = 0.4
@@ -42,7 +45,7 @@ LEAST_RATE = 0.4
 SHRINK_REPLAYS = 5
 MOST_SHRINK_RUNS = 120
 """Bound of a shrink: five minutes at two seconds a run."""
-RUNS, FINDINGS, TRACES = "runs.jsonl", "findings", "traces"
+RUNS, FINDINGS, TRACES, JOB = "runs.jsonl", "findings", "traces", "job.json"
 MOST_DISTURBED = 3
 """Runs of one replay that something outside may disturb; after them it shows nothing."""
 STUCK = frozenset({"stuck_consumer", "stuck_append"})
@@ -160,8 +163,9 @@ WORKER: Worker | None = None
 """The worker of this process; None outside worker processes."""
 
 
-def _begin(job: Job) -> None:
+def _begin(job: Job, parent: int) -> None:
     global WORKER
+    end_with(parent)
     WORKER = Worker(job, build(wanted(job.library)))
 
 
@@ -275,7 +279,7 @@ def torture(
     build(wanted(job.library))
     done = {line["seed"] for line in lines}
     began = time.monotonic()
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (job,)) as pool:
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (job, os.getpid())) as pool:
         with (out / RUNS).open("ab") as file:
             found = enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough
             left = [] if found else [seed for seed in seeds if seed not in done]
@@ -336,7 +340,8 @@ def torture(
 def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[str, Any]]:
     """The runs that exist already, if the campaign is resumed. Those that were disturbed are left out: they
     are run again. Raises FencepostError."""
-    path, said = out / RUNS, out / "job.json"
+    path, said = out / RUNS, out / JOB
+    refuse_foreign(out, (RUNS, FINDINGS, TRACES, JOB), "a campaign of client libraries")
     words = msgspec.json.encode(
         {"library": job.library, "idempotence": job.idempotence, "faults": job.faults}
     )

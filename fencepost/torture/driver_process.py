@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 from attrs import define, field
 
+from fencepost.impl.runtime.processes import death_with_us
 from fencepost.torture.building import Built
 from fencepost.torture.protocol import (
     MOST_LINE,
@@ -144,6 +145,8 @@ class Driver:
     @classmethod
     def start(cls, built: Built) -> "Driver":
         """Start the process and wait for its first line. Raises DriverError."""
+        # the death signal comes when the starting thread ends, and only the main thread lives as long as we
+        in_main_thread = threading.current_thread() is threading.main_thread()
         try:
             process = subprocess.Popen(
                 built.command,
@@ -154,6 +157,7 @@ class Driver:
                 env={**os.environ, **built.environment},
                 start_new_session=True,
                 bufsize=0,
+                preexec_fn=death_with_us() if in_main_thread else None,
             )
         except OSError as error:
             raise DriverError(

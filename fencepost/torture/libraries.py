@@ -5,6 +5,7 @@ Owns the table and what `NAME@VERSION` means. Must not know how anything is buil
 """
 
 import hashlib
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -86,19 +87,29 @@ class Wanted:
         """Every file of the build's folder by name, as this version needs it. Raises FencepostError for one
         that is not there."""
         library = self.library
-        sources = {Path(source).name: source for source in library.sources}
         manifest = dict(library.manifest)
         replace: dict[str, str] = {}
-        for when in library.when:
-            if not when.below or is_below(self.version, when.below):
-                manifest |= when.manifest
-                sources |= when.sources
-                replace |= when.replace
-        files = {name: _read(library.folder / source) for name, source in sources.items()}
+        for when in self._exceptions():
+            manifest |= when.manifest
+            replace |= when.replace
+        files = {name: _read(source) for name, source in self._sources().items()}
         files |= {name: text.replace("{version}", self.version) for name, text in manifest.items()}
         for old, new in replace.items():
             files = {name: text.replace(old, new) for name, text in files.items()}
         return files
+
+    def programs(self) -> list[str]:
+        """The names of those files that their author may run: they stay programs in the build's folder."""
+        return [name for name, source in self._sources().items() if os.access(source, os.X_OK)]
+
+    def _exceptions(self) -> list[When]:
+        return [when for when in self.library.when if not when.below or is_below(self.version, when.below)]
+
+    def _sources(self) -> dict[str, Path]:
+        found = {Path(source).name: source for source in self.library.sources}
+        for when in self._exceptions():
+            found |= when.sources
+        return {name: self.library.folder / source for name, source in found.items()}
 
     def fingerprint(self) -> str:
         """A digest of everything that the build is made from: another driver or manifest is another build."""

@@ -44,7 +44,17 @@ _PART = re.compile(r"part-(\d{5,})\.parquet")
 
 def part_at(path: Path, number: int) -> TablePart:
     """The places of the three files of part `number` of the folder `path`."""
-    name = f"part-{number:05}.parquet"
+    return _part(path, number, f"part-{number:05}.parquet")
+
+
+def part_of_file(file: Path) -> TablePart | None:
+    """The part to which a file in `traces` belongs; None if its name is that of no part. Others may write
+    more digits than we do."""
+    found = _PART.fullmatch(file.name)
+    return _part(file.parent.parent, int(found[1]), file.name) if found else None
+
+
+def _part(path: Path, number: int, name: str) -> TablePart:
     return TablePart(
         number=number,
         traces=path / "traces" / name,
@@ -102,8 +112,15 @@ class TraceStore:
 
     def parts(self) -> tuple[TablePart, ...]:
         """The sealed parts, by number."""
-        names = (_PART.fullmatch(path.name) for path in (self.path / "traces").glob("part-*.parquet"))
-        return tuple(part_at(self.path, number) for number in sorted(int(name[1]) for name in names if name))
+        found = map(part_of_file, (self.path / "traces").glob("part-*.parquet"))
+        return tuple(sorted((part for part in found if part), key=lambda part: (part.number, part.traces)))
+
+    def lost_parts(self) -> tuple[Path, ...]:
+        """Operations of parts of which the file in `traces` is not there: it has gone, or was never made.
+        Where a journal is left, its runs are not in a part yet, and none is lost."""
+        known = {part.operations for part in self.parts()}
+        found = (self.path / "operations").glob("part-*.parquet")
+        return () if self.journals() else tuple(sorted(path for path in found if path not in known))
 
     def journals(self) -> tuple[Path, ...]:
         """The journals, by name."""

@@ -21,6 +21,7 @@ from attrs import define, field, frozen
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.messages.broker_api import Message, Request
+from fencepost.wire.complaints import Complaints
 from fencepost.wire.connection import Action, Close, Connection, HangUp, Submit, Wait, Write
 from fencepost.wire.handling import BrokerView
 from fencepost.wire.hook import Hook
@@ -64,6 +65,8 @@ class Server:
     hook: Hook | None = None
     # Request kinds that are answered, by API key.
     apis: Mapping[int, Api] = APIS
+    # What the log has said of hostile hosts.
+    complaints: Complaints = field(factory=Complaints)
     # Bytes of requests that have arrived and have not begun, over all connections.
     buffered: int = field(default=0, init=False)
     # Bytes of answers that clients do not read, over all connections.
@@ -302,8 +305,13 @@ class Peer(asyncio.Protocol):
 
     def _close(self, action: Close) -> None:
         """What was written still goes out, unless the client does not read."""
-        level = logging.WARNING if action.hostile else logging.INFO
-        LOG.log(level, "%s: connection closed: %s", self._name, action.reason)
+        if action.hostile:
+            now_s = asyncio.get_running_loop().time()
+            more = self.server.complaints.line(self._name.rpartition(":")[0], now_s)
+            if more is not None:
+                LOG.warning("%s: connection closed: %s%s", self._name, action.reason, more)
+        else:
+            LOG.info("%s: connection closed: %s", self._name, action.reason)
         if self.connection.blocked:
             self.abort()
             return

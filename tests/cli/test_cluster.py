@@ -457,3 +457,48 @@ def test_mistakes_are_told_in_one_sentence(arguments, sentence, directory, fence
     """Rule: what cannot be done is said with expected, seen and where, exit code 2."""
     told = fencepost("cluster", *arguments, "--directory", directory)
     assert told.code == 2 and sentence in told.sentence
+
+
+def test_a_killed_command_takes_its_processes_with_it(directory):
+    """Rule: after kill -9 of `cluster up` its ZooKeeper and its brokers end; those of --detach go on."""
+    words = [sys.executable, "-m", "fencepost", "cluster", "up", "--brokers", "2", "--directory", directory]
+    up = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        line = "the start"
+        while line and "controller" not in line:
+            line = up.stdout.readline()
+        assert len(set(processes_of(directory)) - {up.pid}) >= 3
+    finally:
+        up.kill()
+        up.communicate()
+    eventually(lambda: not processes_of(directory))
+    subprocess.run([*words, "--detach"], check=True, stdout=subprocess.DEVNULL)
+    assert len(processes_of(directory)) >= 3
+    stop = [sys.executable, "-m", "fencepost", "cluster", "stop", "--directory", directory]
+    subprocess.run(stop, check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_zookeeper_that_died_is_noticed_and_starts_again(directory, fencepost):
+    """Rule: the command that waits says it, `status` says it, and the server comes back with what it knew."""
+    words = [sys.executable, "-m", "fencepost", "cluster", "up", "--brokers", "2", "--directory", directory]
+    up = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    where = ("--directory", directory)
+    try:
+        line = "the start"
+        while line and "Ctrl-C" not in line:
+            line = up.stderr.readline()
+        before = fencepost("cluster status --json", *where).json
+        assert fencepost("cluster start-zookeeper", *where).code == 2
+        os.kill(
+            json.loads((directory / "cluster.json").read_bytes())["zookeeper_process"]["pid"], signal.SIGKILL
+        )
+        assert "has died" in (said := up.stderr.readline()) and "start-zookeeper" in said
+        dead = fencepost("cluster status --json", *where)
+        assert (dead.code, dead.json["zookeeper_state"]) == (1, "is dead")
+        assert fencepost("cluster start-zookeeper", *where).code == 0
+        eventually(lambda: fencepost("cluster status --json", *where).json["healthy"])
+        after = fencepost("cluster status --json", *where).json
+        assert (after["zookeeper"], after["partitions"]) == (before["zookeeper"], before["partitions"])
+    finally:
+        fencepost("cluster stop", *where)
+        up.communicate()

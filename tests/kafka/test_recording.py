@@ -1,14 +1,18 @@
 """What clients did, row by row: retries, lost answers, alike records; and that the judges hold a run to these
 rows."""
 
+import asyncio
 import itertools
 
 from attrs import evolve
 
 import fencepost.kafka
 from fencepost.checkers.verdict import Decision
+from fencepost.conformance.lab import Lab
+from fencepost.conformance.runner import new_run
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
+from fencepost.impl.log.validation import MOST_PRODUCED_RECORDS
 from fencepost.impl.log.values import FOREIGN, batch_of
 from fencepost.impl.messages.broker_api import (
     EARLIEST,
@@ -22,11 +26,13 @@ from fencepost.impl.messages.broker_api import (
     ProduceResponse,
     TopicPartition,
 )
+from fencepost.impl.runtime.addresses import parse_address
 from fencepost.kafka.judgement import of_clients, verdict_of
 from fencepost.kafka.recording import FIRST_PROCESS, ClientRecord
 from fencepost.traces.kafka_names.contents import clients_of, texts_of
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Outcome
+from fencepost.wire.client import Access
 from tests.kafka.clients import produce, producer
 
 KEY = TopicPartition("t", 0)
@@ -302,3 +308,49 @@ def test_a_trace_says_what_clients_and_records_are_called():
         assert {named[row.process] for row in of_clients(trace)} == {"shop"}
         assert [event.time for event in trace.events] == sorted(event.time for event in trace.events)
         assert kafka.verdict().decision is Decision.OK
+
+
+def test_a_batch_that_its_header_refuses_takes_nothing_from_the_record():
+    """Rule: more records than a broker accepts are refused before one of them is decoded, and leave room for
+    what is accepted."""
+    watched = Watched(most=10)
+    records = [Record(place, 0, None, b"") for place in range(MOST_PRODUCED_RECORDS + 1)]
+    many = encode_batch(records, base_offset=0, leader_epoch=-1)
+    watched.answer(watched.ask(many), error=ErrorCode.MESSAGE_TOO_LARGE)
+    assert watched.record.size == 0 and not watched.met
+    watched.answer(watched.ask(batch_of((1,))), offset=0)
+    assert watched.record.size == 1
+
+
+def test_many_records_keep_nobody_waiting():
+    """Rule: who asks after a batch of many records has arrived is answered before it is appended, as the
+    loop takes the batch in steps."""
+
+    async def order(where):
+        run = new_run(where, Access())
+        await run.look()
+        lab, answered = Lab(run), []
+        topic, other = await lab.topic(), await lab.link()
+        records = [Record(place, 0, None, b"") for place in range(60_000)]
+        data = encode_batch(records, base_offset=0, leader_epoch=-1)
+        part = {"name": topic.name, "partition_data": [{"index": 0, "records": data}]}
+
+        async def asked(name, waited):
+            answered.append((name, await waited))
+
+        large = asyncio.ensure_future(
+            asked("large", lab.ask(topic.leader, 0, 7, acks=-1, timeout=60_000, topic_data=[part]))
+        )
+        await asyncio.sleep(0)
+        while not topic.leader._answers or topic.leader._writer.transport.get_write_buffer_size():
+            await asyncio.sleep(0.001)
+        await asked("other", lab.ask(other, 18, 0))
+        await large
+        await lab.close()
+        return answered
+
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        where = tuple(parse_address(each) for each in kafka.bootstrap_servers.split(","))
+        (first, _), (_, answer) = asyncio.run(order(where))
+    assert first == "other"
+    assert answer["responses"][0]["partition_responses"][0]["error_code"] == "NONE"

@@ -15,6 +15,7 @@ from fencepost.mining.inputs.splits import work_of
 from fencepost.mining.spark_judge import all_accounted
 from fencepost.traces.errors import TraceError
 from fencepost.traces.schema import SCHEMAS, TABLES
+from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 
 SEEDS = range(int(os.environ.get("SEEDS", "1")))
@@ -200,3 +201,22 @@ def test_a_trace_that_nothing_was_said_of_is_named(make, tmp_path: Path) -> None
     told = list(all_accounted(split, []))
     assert [one.trace_id for one in told] == ids
     assert all("expected a verdict or a reason, saw neither" in one.reason for one in told)
+
+
+def test_a_part_without_its_traces_is_named(make, tmp_path: Path) -> None:
+    """Rule: operations of which the file of runs has gone are not passed over; while a journal is left they
+    are of a seal that did not end, and nothing is lost."""
+    store = TraceStore.create(tmp_path / "in")
+    with store.writer() as writer:
+        writer.append(make(1, "legal"))
+    journal = next(iter(store.journals()))
+    content = journal.read_bytes()
+    seal(store)
+    (part,) = store.parts()
+    part.traces.unlink()
+    (piece,) = work_of([store.path]).unreadable
+    assert piece.place == str(part.operations) and "expected its file in traces/, saw none" in piece.reason
+    journal.parent.mkdir(exist_ok=True)
+    journal.write_bytes(content)
+    found = work_of([store.path])
+    assert not found.unreadable and len(found.splits) == 1

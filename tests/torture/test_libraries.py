@@ -1,5 +1,6 @@
 """The table of libraries, and what NAME@VERSION means."""
 
+import os
 import re
 
 import pytest
@@ -121,3 +122,33 @@ def test_another_version_and_another_source_are_other_builds(monkeypatch, tmp_pa
     assert (
         len({folder_of(wanted(text)) for text in ("sarama@1.43.2", "sarama@1.43.3", "franz-go@1.43.2")}) == 3
     )
+
+
+def test_a_driver_that_is_a_program_stays_one(monkeypatch, tmp_path):
+    """Rule: what its author may run may be run in the build's folder: a driver without a toolchain is a
+    finished program."""
+    monkeypatch.setenv("FENCEPOST_DRIVERS", str(tmp_path / "cache"))
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "driver").write_text("#!/bin/sh\nexit 0\n")
+    (own / "driver").chmod(0o755)
+    (own / "notes").write_text("x")
+    sources = "name='own'\ntitle='t'\ntoolchain='none'\nnewest='1'\nsources=['driver', 'notes']"
+    (own / "driver.toml").write_text(sources)
+    folder = build(Wanted(read_library(own), "1")).folder
+    assert os.access(folder / "driver", os.X_OK) and not (folder / "notes").stat().st_mode & 0o111
+
+
+def test_drivers_in_python_are_installed_from_wheels(monkeypatch, tmp_path):
+    """Rule: no code of a package runs while it is installed, unless the caller wants that; where a version
+    has no wheel, the sentence says so."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$@"\necho No matching distribution found for x\nexit 1\n')
+    python.chmod(0o755)
+    monkeypatch.setattr("fencepost.torture.building.sys.executable", str(python))
+    monkeypatch.setenv("FENCEPOST_DRIVERS", str(tmp_path / "cache"))
+    with pytest.raises(FencepostError, match=r"--only-binary=:all:(?s:.)*is there a wheel for Python 3"):
+        build(wanted("kafka-python@1.0.0"))
+    monkeypatch.setenv("FENCEPOST_SOURCE_DISTRIBUTIONS", "1")
+    with pytest.raises(FencepostError, match=r"--prefer-binary(?s:.)*does this version exist"):
+        build(wanted("kafka-python@1.0.0"))

@@ -23,6 +23,7 @@ from wire_lab import HOST, wire_lab
 
 from fencepost.impl.log.values import batch_of
 from fencepost.traces.plan import TopicOptions
+from fencepost.wire.complaints import EVERY_S, Complaints
 from fencepost.wire.frames import framed
 from fencepost.wire.limits import Limits
 from fencepost.wire.server import Security, Server
@@ -37,6 +38,19 @@ def lab():
     """One broker is enough (brokers=1 works)."""
     with wire_lab(TopicOptions(name="t", replication_factor=1), brokers=1, server={"limits": SMALL}) as made:
         yield made
+
+
+class EveryLine(Complaints):
+    """A log that withholds nothing: for what is counted by its lines."""
+
+    def line(self, source, now_s):
+        return ""
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(lab):
+    """Each test begins with a log that has not spoken of this host."""
+    lab.servers[1].complaints = Complaints()
 
 
 def connected(lab):
@@ -97,6 +111,19 @@ def test_hostile_bytes_end_their_connection_with_one_line(lab, caplog, data):
     assert len(lines) == 1 and lines[0].startswith(f"{name}: connection closed: ")
 
 
+def test_many_hostile_connections_of_a_host_are_one_line(lab, caplog):
+    """Rule: who sends nonsense on twenty connections does not fill the log: the first is a line, the others
+    are counted."""
+    caplog.set_level(logging.WARNING, "fencepost.wire")
+    for _ in range(20):
+        with connected(lab) as peer:
+            peer.sendall(framed(b""))
+            assert is_closed(peer)
+    assert len([record for record in caplog.records if record.name == "fencepost.wire"]) == 1
+    now_s = lab.loop.time() + EVERY_S
+    assert lab.servers[1].complaints.line(HOST, now_s) == f"; 19 more from {HOST} since its last line"
+
+
 def test_random_bytes_harm_nobody(lab):
     """A few hundred connections of noise, some with a true frame first."""
     rng = random.Random(4711)
@@ -138,6 +165,7 @@ def test_unfinished_requests_are_bounded_over_all_connections(lab, caplog):
     room."""
     caplog.set_level(logging.WARNING, "fencepost.wire")
     server = lab.servers[1]
+    server.complaints = EveryLine()
     peers = [connected(lab) for _ in range(3)]
     try:
         for peer in peers:
@@ -211,6 +239,7 @@ def test_what_slow_readers_hold_is_bounded_together(lab, full, caplog):
     line each, until it holds. One that reads is served."""
     caplog.set_level(logging.WARNING, "fencepost.wire")
     server, peers = lab.servers[1], []
+    server.complaints = EveryLine()
     for _ in range(6):
         peer = connected(lab)
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)

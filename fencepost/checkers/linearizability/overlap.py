@@ -17,7 +17,7 @@ from typing import Any
 from attrs import evolve
 
 from fencepost.checkers.linearizability.linearizability_judge import Judged
-from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.checkers.verdict import Decision, Verdict, nothing_succeeded
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
 
@@ -102,9 +102,7 @@ def strong_enough(trace: Trace, judged: Judged, minimum_overlap: int = 0) -> Ver
     if verdict.decision is not Decision.OK:
         return verdict
     if not any(operation.outcome is Outcome.OK for operation in trace.operations):
-        reason = (
-            f"none of the {len(trace.operations)} recorded operations succeeded: the history proves nothing"
-        )
+        reason = nothing_succeeded(len(trace.operations))
     elif not judged.operations:
         reason = (
             f"the model looked at none of the {len(trace.operations)} recorded operations: its `call` "

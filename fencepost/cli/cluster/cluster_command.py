@@ -4,6 +4,7 @@ Owns messages and waiting. Must not know how processes or brokers work (impl/run
 """
 
 import logging
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -173,7 +174,9 @@ def up(
         transactions=transactions,
     )
     with _closing_terminal_interrupts():
-        cluster = ProcessCluster.up(directory, options, zookeeper, program, listeners)
+        cluster = ProcessCluster.up(
+            directory, options, zookeeper, program, listeners, dies_with_us=not detach
+        )
 
         def now() -> ProcessCluster:  # another command may have restarted a broker
             return ProcessCluster.load(directory)
@@ -184,7 +187,19 @@ def up(
             lambda: now().alive(),
             lambda: now().stop(),
             detach=detach,
+            notice=lambda: _without_zookeeper(now()),
         )
+
+
+def _without_zookeeper(cluster: "ProcessCluster") -> str:
+    """What is said where its ZooKeeper has died."""
+    if not cluster.zookeeper_died():
+        return ""
+    where = shlex.quote(str(cluster.directory))
+    return (
+        f"ZooKeeper {cluster.state.zookeeper} has died: brokers elect no leaders; `fencepost cluster "
+        f"start-zookeeper --directory {where}` starts it again with its data"
+    )
 
 
 def _is_given(context: click.Context, name: str) -> bool:
@@ -285,6 +300,23 @@ def stop(broker: int | None, directory: Path, output: Output) -> ExitCode:
     cluster.stop()
     output.say("stopped")
     return output.end(ExitCode.NOTHING_FOUND, {"stopped": True})
+
+
+@command.command("start-zookeeper", short_help="Start a ZooKeeper that died, on its data.")
+@cluster_directory
+@json_option
+def start_zookeeper(directory: Path, output: Output) -> ExitCode:
+    """Start the ZooKeeper server of `cluster up` again after it has died, on its data and its port. The
+    brokers come back by themselves.
+
+    \b
+    Examples
+      fencepost cluster start-zookeeper
+    """
+    cluster = _load(directory)
+    cluster.start_zookeeper()
+    output.say(f"ZooKeeper {cluster.state.zookeeper} answers")
+    return output.end(ExitCode.NOTHING_FOUND, {"zookeeper": cluster.state.zookeeper})
 
 
 def _verb(name: str, process: str, short_help: str, says: str) -> None:

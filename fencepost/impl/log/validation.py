@@ -60,12 +60,27 @@ def validated(data: bytes, options: LogOptions) -> bytes:
             expected=f"at most {options.max_message_bytes} bytes (max.message.bytes)",
             seen=f"{len(data)}",
         )
-    header = read_header(data)
-    _check_claims(header, len(data))
+    header = checked_header(data)
     walked = _records(data, header)
     if options.compact and walked.keyless:
         raise _invalid("a key in each record of a compacted topic", f"{walked.keyless} records without one")
     return _with_times_checked(data, header, walked)
+
+
+def checked_header(data: bytes) -> BatchHeader:
+    """The header of a produced batch that its own fields do not refuse: no record is read for that.
+
+    data: the bytes from the client. Raises CorruptBatchError, RefusedBatchError.
+    """
+    header = read_header(data)
+    _check_claims(header, len(data))
+    if header.count > MOST_PRODUCED_RECORDS:
+        raise RefusedBatchError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            expected=f"at most {MOST_PRODUCED_RECORDS} records",
+            seen=f"{header.count}",
+        )
+    return header
 
 
 def _check_claims(header: BatchHeader, size: int) -> None:
@@ -97,12 +112,6 @@ def _check_claims(header: BatchHeader, size: int) -> None:
 
 def _records(data: bytes, header: BatchHeader) -> Walked:
     """Check every record, in bounded memory."""
-    if header.count > MOST_PRODUCED_RECORDS:
-        raise RefusedBatchError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            expected=f"at most {MOST_PRODUCED_RECORDS} records",
-            seen=f"{header.count}",
-        )
     try:
         if header.codec == "none":
             return examine(data, header.count, header.last_offset_delta, HEADER_SIZE)

@@ -36,6 +36,9 @@ request has this size by default (max.request.size)."""
 MOST_KNOWN = 16 * 1024
 """The most records of such a batch, since a compressed one may have many more: together their numbers stay
 below 32 MiB."""
+KNOWN_HUGE_BATCHES = 2
+"""Batches beyond these bounds that are cached too: the one that is appended now, and the one before. The
+largest one that a broker accepts takes about 50 MB here."""
 STARTS = 81
 """Bytes of a foreign value that are remembered: what a report shows of it, and one more, which says that
 there is more."""
@@ -118,8 +121,9 @@ def contents_of(data: bytes, header: BatchHeader) -> Contents:
         CorruptBatchError: if the records are invalid.
     """
     if header.size > LARGEST_KNOWN or header.count > MOST_KNOWN:
-        return _contents(each_record(data, header))
-    remembered = _known_under_checksum if header.size <= LARGEST_REMEMBERED else _known_large
+        remembered = _known_huge
+    else:
+        remembered = _known_under_checksum if header.size <= LARGEST_REMEMBERED else _known_large
     return remembered(data[header.position + CRC_START : header.end_position])
 
 
@@ -149,6 +153,7 @@ def _contents(records: Iterator[Record]) -> Contents:
 
 _known_under_checksum = lru_cache(maxsize=KNOWN_BATCHES)(_decoded)
 _known_large = lru_cache(maxsize=KNOWN_LARGE_BATCHES)(_decoded)
+_known_huge = lru_cache(maxsize=KNOWN_HUGE_BATCHES)(_decoded)
 
 
 def value_of(record: Record) -> int:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
@@ -50,7 +50,7 @@ def spawn(command: Sequence[str], log: BinaryIO, *, dies_with_us: bool = False) 
         stdout=log,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=_ask_for_death if dies_with_us and _LIBC is not None else None,
+        preexec_fn=death_with_us() if dies_with_us else None,
     )
     process.returncode = (
         0  # it is waited for by its number, here or by a later command, so Popen need not warn
@@ -77,6 +77,21 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
     if came:
         os.kill(os.getpid(), came[0][0])
+
+
+def death_with_us() -> Callable[[], None] | None:
+    """What a child calls before its program begins, to be killed when the thread that started it ends; None
+    where the system has no such thing."""
+    return None if _LIBC is None else _ask_for_death
+
+
+def end_with(parent: int) -> None:
+    """End this process by SIGKILL when its parent's thread that started it ends, even after SIGKILL of the
+    parent. No effect but on Linux. parent: the parent's number; if it has gone already, this is the end."""
+    if _LIBC is not None:
+        _ask_for_death()
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _ask_for_death() -> None:

@@ -242,7 +242,9 @@ def drive_on_spark(
     interrupted = False
     try:
         with (
-            nullcontext(spark) if spark is not None or not left else session(master, source=False) as running
+            nullcontext(spark)
+            if spark is not None or not left
+            else session(master, source=False, goes_on=lambda: "--resume continues") as running
         ):
             _run(sitting, left, running)
     except KeyboardInterrupt:

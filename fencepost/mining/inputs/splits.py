@@ -79,6 +79,9 @@ def _journal_splits(source: str, journal: Path, frames: list[Frame]) -> Iterator
 
 
 def _of_parts(source: str, store: TraceStore) -> Iterator[Split | Unreadable]:
+    for lost in store.lost_parts():
+        reason = f"{lost}: expected its file in traces/, saw none: the runs of this part are not judged"
+        yield Unreadable(source=source, place=str(lost), reason=reason)
     for part in store.parts():
         try:
             groups = groups_of(part)

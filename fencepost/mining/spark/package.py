@@ -27,6 +27,7 @@ import fencepost
 from fencepost.checkers.compiled import MARK, Kernel
 from fencepost.mining.spark.session import check_pyspark
 from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.traces.folders import refuse_foreign
 
 ARCHIVE, ENTRY = "environment.tar.gz", "entry.py"
 LIBRARIES = "site-packages"
@@ -174,6 +175,7 @@ def package(out: Path, *, libraries: bool = True) -> Packaged:
     check_pyspark("packaging for a cluster")
     if out.exists() and not out.is_dir():
         raise FencepostError(expected="a folder for the archive", seen="a file", where=str(out))
+    refuse_foreign(out, (ARCHIVE, ENTRY), "an earlier archive for a cluster")
     chosen = _libraries() if libraries else {}
     kernels = list(_kernels())
     files = [*_files_of_fencepost(), *kernels]

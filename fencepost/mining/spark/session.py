@@ -15,14 +15,15 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from fencepost.mining.spark.interrupts import patient_interrupts
+from fencepost.mining.spark.jvm import jvm_needed, stop
+from fencepost.mining.spark.scratch import scratch_folder
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 JAVA_MINIMUM = 17
@@ -124,7 +125,8 @@ def submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+def _settings(master: str | None, extra: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Ours and the caller's. folder: where a local master puts down blocks and temporary files."""
     here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {
         "spark.ui.enabled": "false",
@@ -133,6 +135,7 @@ def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
         "spark.python.worker.reuse": "true",
         **KEPT_MEMORY,
         **(here if master is not None and _ON_THIS_MACHINE.match(master) else {}),
+        **({"spark.local.dir": str(folder)} if master is not None and not _CLUSTER.match(master) else {}),
         **extra,
     }
 
@@ -155,35 +158,40 @@ def _name_python(master: str | None) -> None:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
-def _builder(master: str | None, settings: Mapping[str, str]) -> Any:
-    """A session's builder. Under spark-submit the submitted settings apply, and none of ours."""
+def _builder(master: str | None, settings: Mapping[str, str], folder: Path) -> Any:
+    """A session's builder. folder: of this session. Under spark-submit the submitted settings apply, and none
+    of ours."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("fencepost")
     if master is not None:
         builder = builder.master(_with_retries(master))
     _name_python(master)
-    for name, value in (settings if submitted() else _settings(master, settings)).items():
+    for name, value in (settings if submitted() else _settings(master, settings, folder)).items():
         builder = builder.config(name, value)
     return builder
 
 
 @contextmanager
 def session(
-    master: str | None = None, *, settings: Mapping[str, str] | None = None, source: bool = True
+    master: str | None = None,
+    *,
+    settings: Mapping[str, str] | None = None,
+    source: bool = True,
+    goes_on: Callable[[], str] = str,
 ) -> Iterator[Any]:
     """A SparkSession, stopped at the end. One that the process has already, as in a notebook, is used as it
     is, and goes on. master: where Spark runs, None for spark-submit's, or else all processors of this
     machine; settings: of Spark, over our own; source: whether `spark.read.format("fencepost")` is used, for
-    which Spark starts another Python.
+    which Spark starts another Python; goes_on: says how the work is continued if Spark's JVM dies.
 
-    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or if Spark does not
-    start.
+    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java, if Spark does not
+    start or if its JVM dies.
     """
     running = _running()
     if running is None:
         check_spark()
-        with _own(master, settings or {}, source) as own:
+        with _own(master, settings or {}, source, goes_on) as own:
             yield own
         return
     with patient_interrupts() as patience:
@@ -209,14 +217,16 @@ def _running() -> Any:
 
 
 @contextmanager
-def _own(master: str | None, settings: Mapping[str, str], source: bool) -> Iterator[Any]:
+def _own(
+    master: str | None, settings: Mapping[str, str], source: bool, goes_on: Callable[[], str]
+) -> Iterator[Any]:
     """A session of this process, which has none."""
     if master is None and not submitted():
         master = DEFAULT_MASTER
     where = f"master {master or 'as it was submitted'}"
-    with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder, patient_interrupts() as patience:
-        log = Path(folder) / "jvm.log"
-        builder = _builder(master, settings)
+    with scratch_folder() as folder, patient_interrupts() as patience:
+        log = folder / "jvm.log"
+        builder = _builder(master, settings, folder)
         started: list[Any] = []
 
         def start() -> None:
@@ -232,10 +242,11 @@ def _own(master: str | None, settings: Mapping[str, str], source: bool) -> Itera
                 raise EnvironmentError_(
                     expected="Spark to start", seen=_last_words(log, error), where=where
                 ) from None
-            yield started[0]
+            with jvm_needed(started[0], where, goes_on):
+                yield started[0]
         finally:
             for spark in started:
-                spark.stop()
+                stop(spark)
 
 
 def _last_words(log: Path, error: Exception) -> str:

@@ -64,6 +64,8 @@ class Engine:
     # One that the caller has; otherwise one on `master`, stopped at the end.
     spark: Any = None
     name: str = "fencepost mine"
+    # How the work is continued if Spark's JVM dies, for the sentence about it.
+    goes_on: str = ""
     # Begun so far.
     jobs: int = 0
     stack: ExitStack = field(factory=ExitStack)
@@ -74,12 +76,14 @@ class Engine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stack.close()
+        self.stack.__exit__(kind, error, trace)
 
     def session(self) -> Any:
         """The session, begun on first use. Raises EnvironmentError_."""
         if self.spark is None:
-            self.spark = self.stack.enter_context(session(self.master, settings=QUICK_JAVA, source=False))
+            self.spark = self.stack.enter_context(
+                session(self.master, settings=QUICK_JAVA, source=False, goes_on=lambda: self.goes_on)
+            )
         return self.spark
 
     def run(

@@ -14,7 +14,6 @@ The logs of a trace are distributed among SHARDS groups by name. What concerns a
 far time has come) goes to each group.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -42,7 +41,7 @@ from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.operations import Function, Operation, Position, Record
 from fencepost.traces.parquet.row_groups import groups_of, read_group
 from fencepost.traces.schema import SCHEMAS
-from fencepost.traces.store import JOURNAL_FOLDER, part_at
+from fencepost.traces.store import JOURNAL_FOLDER, part_of_file
 from fencepost.traces.tables import Tables, events_of_table, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
@@ -57,7 +56,6 @@ SUFFIXES = (".jsonl", ".parquet")
 PATTERN = f"*.{{{','.join(suffix[1:] for suffix in SUFFIXES)}}}"
 """Files that are input; others are passed over."""
 LOW_WATERMARK, END_OF_TRACE = "low_watermark", "end"
-_PART = re.compile(r"part-(\d{5,})\.parquet")
 _UNREADABLE = (TraceError, RecursionError, ValueError, LookupError)
 """What reading a foreign file may raise."""
 
@@ -182,7 +180,7 @@ class Folder:
         if file.exists() and not self._has_it_first(file):
             return
         if file.suffix == ".parquet":
-            if file.parent.name in ("operations", "events") and _PART.fullmatch(file.name):
+            if file.parent.name in ("operations", "events") and part_of_file(file):
                 return  # its part arrives with its file in traces/
             yield from self._parquet(file, modified_us)
         elif not ((file.parent / "traces").is_dir() or (file.parent / JOURNAL_FOLDER).is_dir()):
@@ -242,10 +240,10 @@ class Folder:
         yield FileRead(place=place, modified_us=modified_us, operations=operations, traces=len(traces))
 
     def _parquet(self, file: Path, modified_us: int) -> Iterator[News]:
-        place, found = self._name(file), _PART.fullmatch(file.name)
+        place, part = self._name(file), part_of_file(file)
         source = self._name(file.parent.parent)
         operations = traces = 0
-        if found is None or file.parent.name != "traces":
+        if part is None or file.parent.name != "traces":
             reason = (
                 f"{place}: expected a part of a folder of traces (DIR/traces/part-00000.parquet), saw "
                 f"a file of another name"
@@ -253,7 +251,7 @@ class Folder:
             yield Unread(source=self._name(file.parent), place=place, reason=reason)
         else:
             try:
-                groups = groups_of(part_at(file.parent.parent, int(found[1])))
+                groups = groups_of(part)
             except _UNREADABLE as error:
                 groups = ()
                 yield Unread(source=source, place=place, reason=self._sentence(error, place))

@@ -283,7 +283,7 @@ def watch(
     with results.held(asked):
         if spark is not None:
             return _watch(spark, folder, results, limits, once, interval_s, tell)
-        with session(master, source=False) as own:
+        with session(master, source=False, goes_on=lambda: "the next call continues") as own:
             return _watch(own, folder, results, limits, once, interval_s, tell)
 
 

@@ -21,6 +21,7 @@ from fencepost.proxy.proxied_cluster import Address, Cluster, Upstream
 from fencepost.proxy.server.upstreams import Sides, Upstreams
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.codec import RequestHeader
+from fencepost.wire.complaints import Complaints
 from fencepost.wire.hook import Hook
 
 LOG = logging.getLogger("fencepost.proxy")
@@ -62,6 +63,8 @@ class Proxy:
     on_unread: Callable[[Pipe, RequestHeader], None] | None = None
     # Called before requests leave: what was written ahead has to be with the system by then.
     before_sending: Callable[[], None] = lambda: None
+    # What the log has said of hosts.
+    complaints: Complaints = field(factory=Complaints)
     # Why no traffic may pass now; "" if it may.
     refuses: Callable[[], str] = lambda: ""
     # Port of each "node host:port" of a run before, so that clients find their brokers where they were.
@@ -256,7 +259,7 @@ class ClientSide(asyncio.Protocol):
         self.pipe = self.proxy.pipe(self.upstream, f"{peer[0]}:{peer[1]}")
         refused = self.proxy.refuses()
         if refused or len(self.proxy.connections) >= MOST_CONNECTIONS:
-            LOG.warning("%s: connection refused: %s", self.pipe.client, refused or "too many connections")
+            self._complain(f"connection refused: {refused or 'too many connections'}")
             self.ended = True
             transport.abort()
             return
@@ -333,13 +336,17 @@ class ClientSide(asyncio.Protocol):
                     self.transport.write(action.data)
             elif isinstance(action, Close):
                 if action.hostile:
-                    LOG.warning(
-                        "%s: connection closed, %s: %s", self.pipe.client, action.hostile, action.reason
-                    )
+                    self._complain(f"connection closed, {action.hostile}: {action.reason}")
                 self.end(action.reason, abrupt=action.abrupt)
             elif not isinstance(action, ToBroker):
                 delay_s = action.milliseconds / 1000
                 asyncio.get_running_loop().call_later(delay_s, self._woken, action.side)
+
+    def _complain(self, what: str) -> None:
+        now_s = asyncio.get_running_loop().time()
+        more = self.proxy.complaints.line(self.pipe.client.rpartition(":")[0], now_s)
+        if more is not None:
+            LOG.warning("%s: %s%s", self.pipe.client, what, more)
 
     def _woken(self, side: str) -> None:
         if not self.ended:

@@ -17,6 +17,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,6 +42,8 @@ MOST_SEALING = 4
 waits, too."""
 TO_END_BYTES = 4_096
 """Kept free below the bound: the lines that end a part, and those that begin the next, take 700 bytes."""
+ENOUGH_BYTES = 4 * LARGEST_BUFFER
+"""Room, or a tenth of the bound, that lets a full record go on: it shall not be full again at once."""
 TARGET = PROFILE = "proxy"
 LARGEST_PORTS_FILE = 1 << 20
 _encode = msgspec.json.Encoder().encode
@@ -212,9 +215,7 @@ class RecordFiles:
             self._size += len(fits)
             self.bytes_written += len(fits)
             whole = self._write_contents()
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, self._size)
+        except OSError as error:  # what was written stays, up to its last whole line
             self._no_room(error.strerror or str(error))
             return
         if len(fits) < len(data) or not whole:
@@ -226,6 +227,13 @@ class RecordFiles:
     def _room(self) -> int:
         """Bytes that may still be written; what ends a part has room of its own."""
         return max(0, self.bounds.disk_bytes - TO_END_BYTES - self._before - self.bytes_written)
+
+    def has_room_again(self) -> bool:
+        """Whether a full record could go on, in a new run, for a while: below the bound and on the disk.
+        Raises OSError."""
+        needed = TO_END_BYTES + min(ENOUGH_BYTES, self.bounds.disk_bytes // 10)
+        below = self.bounds.disk_bytes - _size_of(self.folder)
+        return min(below, shutil.disk_usage(self.folder).free) >= needed
 
     def tick(self) -> None:
         """Time has gone by: write, and seal a part that is old enough and says something."""

@@ -16,6 +16,7 @@ from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values
 from fencepost.proxy.server.listener import Proxy, trace_time
 from fencepost.proxy.server.record_files import Bounds, RecordFiles, keep_ports, key_of, ports_of
+from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
 from fencepost.traces.jsonlines import event_line
 from fencepost.traces.parts import RETRIED
@@ -23,6 +24,8 @@ from fencepost.traces.trace import Claims
 
 LOG = logging.getLogger("fencepost.proxy")
 TICK_S = 0.1
+LOOK_TICKS = 10
+"""A stopped proxy looks for room once a second: that walks the folder."""
 
 
 class WhenFull(StrEnum):
@@ -56,10 +59,17 @@ class Record:
     # Why nothing is recorded any more; "" while it is.
     stopped: str = field(default="", init=False)
     _repeated: bool = field(default=False, init=False)
+    # Since it stopped.
+    _ticks: int = field(default=0, init=False)
     _ticking: asyncio.TimerHandle | None = field(default=None, init=False)
 
     def begin(self) -> None:
         """Before the proxy listens. Raises TraceError, EnvironmentError_."""
+        self._begin_run()
+        self.proxy.kept_ports = ports_of(self.recording.folder)
+        self._tick()
+
+    def _begin_run(self) -> None:
         recording, proxy = self.recording, self.proxy
         key = key_of(recording.folder)
         self.files = RecordFiles(
@@ -80,11 +90,9 @@ class Record:
             keep=self.files.keep if recording.kept is Kept.FULL else None,
         )
         self.files.open()
-        proxy.kept_ports = ports_of(recording.folder)
         proxy.watcher = self.recorder
         proxy.on_unread = self.recorder.unread
         proxy.before_sending = self.files.flush
-        self._tick()
 
     def end(self) -> None:
         """After the proxy has closed."""
@@ -103,12 +111,29 @@ class Record:
     def _tick(self) -> None:
         self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         if self.stopped:
+            self._look_for_room()
             return
         self.recorder.tick(trace_time())
         if self.recorder.appends.repeated and not self._repeated:
             self._repeated = True
             self.recorder.lines.event(trace_time(), "mark", cause=RETRIED)
         self.files.tick()
+
+    def _look_for_room(self) -> None:
+        """Traffic that stopped goes on in a new run as soon as there is room: nothing passed meanwhile. A
+        record that missed traffic does not go on."""
+        self._ticks += 1
+        if self.recording.when_full is not WhenFull.STOP_TRAFFIC or self._ticks % LOOK_TICKS:
+            return
+        try:
+            if not self.files.has_room_again():
+                return
+            self.files.close()
+            self._begin_run()
+        except (FencepostError, OSError):
+            return  # it is as full as before
+        self.stopped, self._repeated, self.proxy.refuses = "", False, lambda: ""
+        LOG.warning("there is room again: traffic goes on, recorded in %s", self.files.run)
 
     def _full(self, reason: str) -> None:
         self.stopped = reason

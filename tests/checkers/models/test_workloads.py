@@ -159,3 +159,13 @@ def test_a_history_without_a_question_is_told_what_fits() -> None:
     assert "MODULE:CLASS" in lacks_model(history(put("a", function="frobnicate")).operations)
     assert "rw-register" in lacks_model(history(("txn", [["w", 1, 1]], None, "ok")).operations)
     assert {row["name"] for row in listed()} > set(WORKLOADS)
+
+
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
+def test_a_history_in_which_nothing_succeeded_is_not_ok(name):
+    """Rule: a history that proves nothing is not called ok, by no workload."""
+    function = next(iter(workload_named(name).functions))
+    empty = workload_named(name).judge(history())
+    failed = workload_named(name).judge(history((function, None, None, "fail")))
+    assert empty.decision is failed.decision is Decision.ASSUMPTION_BROKEN
+    assert "the history proves nothing" in empty.reason

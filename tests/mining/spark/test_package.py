@@ -12,7 +12,7 @@ import pytest
 from fencepost.cli import run
 from fencepost.mining.spark import package as packaging
 from fencepost.mining.spark.package import package
-from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 
 def test_the_archive_runs_fencepost_from_where_it_is_unpacked(tmp_path: Path) -> None:
@@ -71,3 +71,15 @@ def test_a_file_in_the_way_is_told_in_a_sentence(tmp_path: Path, capsys: pytest.
     assert run(["mine", "package", str(tmp_path / "out"), "--no-libraries"]) == 2
     assert "expected a folder for the archive, saw a file" in capsys.readouterr().err
     assert (tmp_path / "out").read_bytes() == b""
+
+
+def test_a_folder_of_another_tool_is_refused(tmp_path: Path) -> None:
+    """Rule: what something else has written there stays alone; an earlier archive is replaced."""
+    (tmp_path / "campaign.json").write_text("{}")
+    with pytest.raises(
+        FencepostError, match=r"expected an empty folder, or an earlier archive .*campaign.json"
+    ):
+        package(tmp_path, libraries=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["campaign.json"]
+    for _ in range(2):
+        package(tmp_path / "own", libraries=False)

@@ -123,7 +123,7 @@ def test_only_a_master_on_this_machine_is_bound_to_the_loopback() -> None:
         ("spark://host:7077", False),
         ("yarn", False),
     ):
-        assert ("spark.driver.host" in session._settings(master, {})) == here
+        assert ("spark.driver.host" in session._settings(master, {}, Path())) == here
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_minings_own_session_spares_the_second_compiler(master: str | None, monk
     asked = []
 
     @contextmanager
-    def begun(of, *, settings, source):
+    def begun(of, *, settings, source, goes_on):
         asked.append((of, settings, source))
         yield None
 

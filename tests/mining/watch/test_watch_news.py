@@ -25,6 +25,7 @@ FOREIGN = {
     "orphan.jsonl": b'{"type":"operation","op_id":1}\n',
     "other.parquet": b"PAR1",
     "traces/part-00000.parquet": b"PAR1 cut",
+    "traces/part-000001.parquet": b"PAR1 cut",
     "traces/mine.parquet": b"",
 }
 
@@ -170,6 +171,7 @@ def test_a_foreign_file_is_quarantined_with_its_reason(tmp_path: Path, name: str
     watch.batch([path])
     ((_, place, _, reason),) = watch.reported["quarantine"]
     assert Path(name).name in place and "expected" in reason and "\n" not in reason
+    assert "part-" not in name or Path(name).name in reason
     assert not watch.reported["finding"]
 
 

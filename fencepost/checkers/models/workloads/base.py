@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from fencepost.checkers.models.base import decoded, frozen_value, shown, value_of
-from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.checkers.verdict import Decision, Finding, Verdict, nothing_succeeded
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -40,6 +40,9 @@ class Workload(ABC):
             findings = tuple(self.findings(trace))
         except TraceError as error:
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=self.name, reason=str(error))
+        if not findings and not any(map(happened, trace.operations)):
+            reason = nothing_succeeded(len(trace.operations))
+            return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=self.name, reason=reason)
         decision = Decision.ILLEGAL if findings else Decision.OK
         return Verdict(decision=decision, check=self.name, findings=findings)
 

@@ -84,6 +84,7 @@ class ZooKeeperServer:
         options: ServerOptions = DEFAULTS,
         on_spawn: Callable[[str, ProcessId], None] | None = None,
         dies_with_us: bool = False,
+        port: int = 0,
     ) -> "ZooKeeperServer":
         """Start a server, and wait until it answers. If the wait is interrupted, no process is left.
 
@@ -93,6 +94,7 @@ class ZooKeeperServer:
             on_spawn: called with address and process before the wait, to record them. Without it, the server
                 dies with the calling thread.
             dies_with_us: the server dies with the calling thread in any case.
+            port: where it listens, again after its end; 0: a free port.
 
         Returns:
             the server.
@@ -103,9 +105,9 @@ class ZooKeeperServer:
         command = _command(options)
         directory.mkdir(parents=True, exist_ok=True)
         for _ in range(ATTEMPTS):
-            (port,) = free_ports(1)
+            at = port or free_ports(1)[0]
             configuration = directory / "zoo.cfg"
-            configuration.write_text(_configuration(directory, port, options), encoding="utf-8")
+            configuration.write_text(_configuration(directory, at, options), encoding="utf-8")
             begun: list[ProcessId] = []
             try:
                 with uninterrupted(), (directory / "zookeeper.log").open("ab") as log:
@@ -115,9 +117,9 @@ class ZooKeeperServer:
                         )
                     )
                     if on_spawn is not None:
-                        on_spawn(f"{HOST}:{port}", begun[0])
-                if _answers_soon(begun[0], port):
-                    return cls(begun[0], port, directory)
+                        on_spawn(f"{HOST}:{at}", begun[0])
+                if _answers_soon(begun[0], at):
+                    return cls(begun[0], at, directory)
             except BaseException:
                 end(begun)
                 raise
