@@ -37,7 +37,7 @@ from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.torture.scenario_run import Outcome, carry_out
 from fencepost.traces.errors import EnvironmentError_, FencepostError
-from fencepost.traces.folders import refuse_foreign
+from fencepost.traces.whole_file import refuse_foreign
 
 REPLAYS = 10
 LEAST_RATE = 0.4

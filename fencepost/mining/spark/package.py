@@ -27,7 +27,7 @@ import fencepost
 from fencepost.checkers.compiled import MARK, Kernel
 from fencepost.mining.spark.session import check_pyspark
 from fencepost.traces.errors import EnvironmentError_, FencepostError
-from fencepost.traces.folders import refuse_foreign
+from fencepost.traces.whole_file import refuse_foreign
 
 ARCHIVE, ENTRY = "environment.tar.gz", "entry.py"
 LIBRARIES = "site-packages"

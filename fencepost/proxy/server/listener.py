@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 
 from attrs import define, field
 
+from fencepost.impl.runtime.complaints import Complaints
 from fencepost.proxy.exchange import Action, Close, Late, ToBroker, ToClient
 from fencepost.proxy.pipe import Pipe, Watcher
 from fencepost.proxy.proxied_cluster import Address, Cluster, Upstream
 from fencepost.proxy.server.upstreams import Sides, Upstreams
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.codec import RequestHeader
-from fencepost.wire.complaints import Complaints
 from fencepost.wire.hook import Hook
 
 LOG = logging.getLogger("fencepost.proxy")
