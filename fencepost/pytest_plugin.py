@@ -407,10 +407,11 @@ def _shown_again(item: pytest.Function) -> str:
     if times < 1 or inspect.iscoroutinefunction(item.obj):
         return ""
     failures = 0
+    failed: Any = item.funcargs[KAFKA]
     for _ in range(times):
         chaos: Any = item.funcargs.get(CHAOS)
         with _kafka(_kafka_options(item), chaos) as kafka:
-            kafka.claimed = item.funcargs[KAFKA].claimed
+            kafka.claimed = failed.claimed
             wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
             try:
                 item.obj(**{**wanted, KAFKA: kafka})

@@ -70,7 +70,18 @@ def _forks(reads: list[Seen]) -> Iterator[tuple[Seen, Seen]]:
 
 
 def steps_of(operation: Operation, value: Any) -> tuple[tuple[Any, Any, Any], ...]:
-    """The micro-operations. Raises TraceError."""
+    """The micro-operations.
+
+    Args:
+        operation: a transaction.
+        value: its argument or its answer.
+
+    Returns:
+        (r or w, key, value) of each.
+
+    Raises:
+        TraceError: for anything else.
+    """
     if value is None:
         return ()
     if not isinstance(value, tuple) or not all(

@@ -78,9 +78,7 @@ class RwRegister(Workload):
         """As every workload; unknown where the search for an order is given up."""
         self._order = None
         verdict = super().judge(trace)
-        if verdict.decision is not Decision.OK or self._order is None:
-            return verdict
-        found = self._order.found()
+        found = self._found() if verdict.decision is Decision.OK else True
         if found:
             return verdict
         if found is None:
@@ -88,6 +86,10 @@ class RwRegister(Workload):
             return evolve(verdict, decision=Decision.UNKNOWN, reason=reason)
         finding = self.found("not_serializable", ORDER, "every order was tried", *trace.operations)
         return evolve(verdict, decision=Decision.ILLEGAL, findings=(finding,))
+
+    def _found(self) -> bool | None:
+        """Whether there is an order; None if it was not found out."""
+        return self._order is None or self._order.found()
 
     def findings(self, trace: Trace) -> Iterator[Finding]:
         """Reads that no order explains; if there are none, a circle."""
@@ -159,9 +161,7 @@ class RwRegister(Workload):
         seen = f"operation {operation.op_id} read {shown(value)} from key {shown(key)}"
         if writer is None:
             if self.initial is UNSET:
-                expected = (
-                    f"a value that some transaction writes to key {shown(key)}, or --parameter initial="
-                )
+                expected = f"a value that a transaction writes to key {shown(key)}, or --parameter initial="
                 raise wrong_value(operation, expected, value)
             yield self.found("element_from_nowhere", "a value that somebody wrote", seen, operation)
         elif writer[0] is operation:
