@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import blake2b
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CAMPAIGN, CLUSTER, HISTORY = "fencepost_campaign", "fencepost_cluster", "fencepost_history"
 KAFKA, KAFKA_SHARED = "fencepost_kafka", "fencepost_kafka_shared"
 """The fixtures."""
+CLAIMS = "fencepost_claims"
+"""The marker of what a test knows about its traces."""
 CHAOS = "_fencepost_chaos"
 """The fixture of the seed of chaos."""
 CHAOS_SEEDS = re.compile(r"(?P<begin>\d{1,9})(:(?P<end>\d{1,9}))?")
@@ -110,6 +112,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "cluster):"
         " the Kafka of the fixtures fencepost_kafka and fencepost_kafka_shared; topics may be a dict of "
         "partitions.",
+    )
+    config.addinivalue_line(
+        "markers",
+        f"{CLAIMS}(claims=None, *, broker_config=None): what the judges of fencepost_history and "
+        "fencepost_kafka may take for granted, as fencepost.record.claimed.claimed takes it.",
     )
 
 
@@ -260,7 +267,9 @@ def fencepost_kafka(
     of a client met a fault warns.
     """
     options = _kafka_options(request.node, getattr(request, "param", {}))
+    claimed = _claimed(request.node)
     with _kafka(options, _fencepost_chaos) as kafka:
+        kafka.claimed = claimed
         kafka.folder = _folder(request.node)
         yield kafka
     _remove_unless_failed(request.node)
@@ -337,8 +346,43 @@ def fencepost_history(request: pytest.FixtureRequest) -> "Iterator[History]":
     its trace if the test fails."""
     from fencepost.history import History
 
-    yield History(folder=_folder(request.node))
+    yield History(folder=_folder(request.node), claimed=_claimed(request.node))
     _remove_unless_failed(request.node)
+
+
+# ---- claims
+
+
+def _claimed(item: pytest.Item) -> Any:
+    """What puts the claims of the test's closest marker into a trace; None without a marker. A path in it is
+    relative to the root directory of pytest."""
+    marker = item.get_closest_marker(CLAIMS)
+    if marker is None:
+        return None
+    from fencepost.record.claimed import outside_claims, under_claims
+
+    def stated(claims: Any = None, *, broker_config: Any = None) -> Any:
+        if not isinstance(claims, str | Path | Mapping | None):
+            raise TypeError
+        root = item.config.rootpath
+        return outside_claims(
+            claims_file=root / claims if isinstance(claims, str | Path) else claims,
+            broker_config=None if broker_config is None else root / broker_config,
+        )
+
+    try:
+        with _mistakes_in_a_sentence():
+            outside = stated(*marker.args, **marker.kwargs)
+    except TypeError:
+        given = ", ".join(
+            [*map(repr, marker.args), *(f"{name}={marker.kwargs[name]!r}" for name in marker.kwargs)]
+        )
+        raise pytest.fail.Exception(
+            f"{item.nodeid}: expected {CLAIMS}(claims, broker_config=FILE), where claims are an object or a "
+            f"file of claims, saw {given}",
+            pytrace=False,
+        ) from None
+    return partial(under_claims, outside=outside)
 
 
 # ---- around every test
@@ -376,9 +420,11 @@ def _shown_again(item: pytest.Function) -> str:
     if times < 1 or inspect.iscoroutinefunction(item.obj):
         return ""
     failures = 0
+    failed: Any = item.funcargs[KAFKA]
     for _ in range(times):
         chaos: Any = item.funcargs.get(CHAOS)
         with _kafka(_kafka_options(item), chaos) as kafka:
+            kafka.claimed = failed.claimed
             wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
             try:
                 item.obj(**{**wanted, KAFKA: kafka})

@@ -162,6 +162,8 @@ class History:
     clock: Callable[[], int] = time.monotonic_ns
     # Where `assert_linearizable` saves the trace before it is judged; None: nowhere.
     folder: Path | None = None
+    # The trace with what the caller knows about it (record/claimed); None: no claims.
+    claimed: Callable[[Trace], Trace] | None = None
     # Completed operations, in the order of their completion.
     operations: list[Operation] = field(factory=list, init=False)
     # Operations in progress, by op id.
@@ -178,6 +180,8 @@ class History:
     def __attrs_post_init__(self) -> None:
         check_errors(self.fail, "History")
         check_callable(self.clock, "a function that answers nanoseconds", "History: clock")
+        if self.claimed is not None:
+            check_callable(self.claimed, "a function from trace to trace", "History: claimed")
         if self.folder is not None:
             self.folder = folder_of(self.folder, "History: folder")
 
@@ -328,6 +332,7 @@ class History:
             concurrent_processes=self.overlapping,
             operations=tuple(done),
         )
+        trace = trace if self.claimed is None else self.claimed(trace)
         return evolve(trace, digest=digest_of(trace))
 
     def save(self, path: Path | str) -> Trace:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.checkers.verdict import Verdict
 from fencepost.kafka.assertions.asserting import Assertions
@@ -22,6 +22,7 @@ from fencepost.kafka.hosted import FOR_GOOD_MS
 from fencepost.kafka.services import Service, Services, until
 from fencepost.kafka.waiting import Waiting
 from fencepost.run.faults.kind import MICROSECONDS
+from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.trace import Trace
@@ -67,6 +68,8 @@ class KafkaCluster(Assertions, Waiting, ABC):
     nowhere."""
     chaos_seed: int | None = field(default=None, init=False)
     """In place of the seed of every `chaos`; None: its own."""
+    claimed: Callable[[Trace], Trace] | None = field(default=None, init=False)
+    """The trace with what the caller knows about it (record/claimed); None: only what was recorded."""
     last_chaos: int | None = field(default=None, init=False)
     """The seed of the last `chaos`; None: there was none."""
     aimed: bool = field(default=False, init=False)
@@ -417,7 +420,7 @@ class KafkaCluster(Assertions, Waiting, ABC):
 
     def trace(self) -> Trace:
         """What was recorded so far, with the replicas' logs as they are now; after `end` the whole run."""
-        return self._ended if self._ended is not None else self._read_trace(end=False)
+        return self._ended if self._ended is not None else self._known(self._read_trace(end=False))
 
     def end(self) -> Trace:
         """End the run: connections are cut, all faults end, the cluster has to make progress, every
@@ -426,7 +429,7 @@ class KafkaCluster(Assertions, Waiting, ABC):
         import fencepost.kafka.judgement  # noqa: F401 - before clients lose their connections: see there
 
         if self._ended is None:
-            self._ended = self._read_trace(end=True)
+            self._ended = self._known(self._read_trace(end=True))
         return self._ended
 
     def verdict(self, checks: tuple[str, ...] | None = None) -> Verdict:
@@ -497,6 +500,13 @@ class KafkaCluster(Assertions, Waiting, ABC):
             path = Path(folder) / "trace.jsonl"
             self._ask("save_trace", path=str(path), end=end)
             return next(iter(read_traces(path)))
+
+    def _known(self, trace: Trace) -> Trace:
+        """The trace with the claims of the caller."""
+        if self.claimed is None:
+            return trace
+        trace = self.claimed(trace)
+        return evolve(trace, digest=digest_of(trace))
 
 
 def _on(target: str) -> str:

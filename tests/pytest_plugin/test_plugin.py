@@ -424,3 +424,61 @@ def test_a_real_cluster_is_kept_where_the_test_itself_fails(suite, pytester) -> 
     assert next(operation.function for operation in trace.operations) == "append"
     assert "append" in (folder / "run" / "timeline.txt").read_text()
     assert (folder / "cluster").is_dir() and not ProcessCluster.load(folder / "cluster").alive()
+
+
+CLAIMING = """
+import pytest
+from pathlib import Path
+
+@pytest.mark.fencepost_claims({"clock_uncertainty_ns": 7, "broker": {"offsets.retention.minutes": 1}})
+def test_of_an_object(fencepost_history):
+    claims = fencepost_history.trace().claims
+    assert (claims.clock_uncertainty_ns, claims.offsets_expiry_ms) == (7, 60_000)
+
+@pytest.mark.fencepost_claims("claims.json", broker_config="server.properties")
+def test_of_files(fencepost_history):
+    claims = fencepost_history.trace().claims
+    assert (claims.clock_uncertainty_ns, claims.offsets_expiry_ms) == (8, 120_000)
+
+@pytest.mark.fencepost_claims({"clock_uncertainty_ns": 9})
+class TestClosest:
+    def test_of_the_class(self, fencepost_history):
+        assert fencepost_history.trace().claims.clock_uncertainty_ns == 9
+    @pytest.mark.fencepost_claims({"clock_uncertainty_ns": 10})
+    def test_of_the_test(self, fencepost_history):
+        assert fencepost_history.trace().claims.clock_uncertainty_ns == 10
+
+def test_none(fencepost_history):
+    assert fencepost_history.trace().claims.clock_uncertainty_ns == 0
+
+@pytest.mark.fencepost_claims({"clock_uncertainty": 9})
+def test_wrong_name(fencepost_history): pass
+
+@pytest.mark.fencepost_claims(9)
+def test_wrong_type(fencepost_history): pass
+
+@pytest.mark.fencepost_claims(clams={})
+def test_wrong_argument(fencepost_history): pass
+
+@pytest.mark.fencepost_claims("nowhere.json")
+def test_no_file(fencepost_history): pass
+
+@pytest.mark.fencepost_claims({"assumption_broken": "the clients were cut off"})
+def test_of_a_kafka(fencepost_kafka):
+    assert fencepost_kafka.trace().claims.assumption_broken == "the clients were cut off"
+    assert fencepost_kafka.verdict(("log",)).decision.value == "assumption_broken"
+"""
+
+
+def test_claims_of_a_marker(suite, pytester):
+    """Rule: a marker takes what `claimed` takes, in Python or as files; the closest one counts, for a
+    recorded history and for a Kafka; a mistake is one sentence."""
+    pytester.path.joinpath("claims.json").write_text('{"clock_uncertainty_ns": 8}')
+    pytester.path.joinpath("server.properties").write_text("offsets.retention.minutes=2\n")
+    result = suite(CLAIMING, "--fencepost-repeat", "0")
+    result.assert_outcomes(passed=5, failed=1, errors=4)
+    text = result.stdout.str()
+    assert "assumption_broken: the clients were cut off" in text
+    assert "expected claims out of check" in text and "'clock_uncertainty'" in text
+    assert text.count("expected fencepost_claims(claims, broker_config=FILE)") == 2
+    assert "expected a readable JSON file" in text and "nowhere.json" in text

@@ -22,10 +22,10 @@ OF_LOGS = frozenset(
 """Functions of clients of a Kafka-style log, which need no model; an append names its log."""
 
 
-NOT_JUDGED = (
-    "expected --model for transactions of reads and writes, saw none; rw-register is not judged, because no "
-    "read shows in which order two transactions wrote a key: --model long-fork if each key is written once, "
-    "or let the transactions append to lists (--format elle-append)"
+WHICH_PROMISE = (
+    "expected --model for transactions of reads and writes, saw none; --model rw-register asks whether they "
+    "can have run one after another (--parameter realtime=true: in the order of time), and --model long-fork "
+    "less, if each key is written once"
 )
 
 
@@ -50,7 +50,7 @@ def lacks_model(operations: Iterable[Operation]) -> str:
     if not used or (used <= OF_LOGS and not micro):
         return ""
     if micro and used == {Function.TXN}:
-        return NOT_JUDGED
+        return WHICH_PROMISE
     fitting = [
         name
         for name, model in MODELS.items()

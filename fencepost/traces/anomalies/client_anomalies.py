@@ -222,6 +222,30 @@ CLIENTS: tuple[Anomaly, ...] = (
         definition="two readers saw two writes in opposite orders",
     ),
     Anomaly(
+        name="own_write_missed",
+        rank=50,
+        breaks="WORKLOAD",
+        definition="a transaction read something else than it had itself written or read just before",
+    ),
+    Anomaly(
+        name="failed_write_read",
+        rank=50,
+        breaks="WORKLOAD",
+        definition="a transaction read what a transaction wrote that did not happen",
+    ),
+    Anomaly(
+        name="intermediate_read",
+        rank=50,
+        breaks="WORKLOAD",
+        definition="a transaction read what another one wrote and then wrote over",
+    ),
+    Anomaly(
+        name="not_serializable",
+        rank=50,
+        breaks="WORKLOAD",
+        definition="no order of whole transactions explains what they read",
+    ),
+    Anomaly(
         name="poll_skip",
         rank=51,
         breaks="SESSION",

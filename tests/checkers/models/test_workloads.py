@@ -114,6 +114,34 @@ def test_each_workload_finds_what_it_must_and_no_more(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("steps", "decision", "sentence"),
+    [
+        (
+            [put(1), ("dequeue", None, None, "unknown"), out([], "drain")],
+            "assumption_broken",
+            "without an answer",
+        ),
+        ([put(1), ("drain", None, None, "unknown")], "assumption_broken", "nobody looked"),
+        (
+            [put(1), put(2), ("drain", None, None, "unknown"), out(None)],
+            "assumption_broken",
+            "without an answer",
+        ),
+        ([put(1), put(2), ("dequeue", None, None, "unknown"), out(None)], "illegal", ""),
+        ([put(1), ("dequeue", None, None, "fail"), out(None)], "illegal", ""),
+        ([out(None), put(1)], "assumption_broken", "nobody looked"),
+        ([put(1), out(None), put(2)], "illegal", ""),
+        ([put(1, "fail"), out(1), put(2)], "illegal", ""),
+    ],
+)
+def test_a_loss_is_proven_or_not_said(steps: list[Step], decision: str, sentence: str) -> None:
+    """Rule: an element is lost if somebody looked after it was acknowledged, and more are missing than
+    operations without an answer may have taken; otherwise the history does not tell."""
+    verdict = workload_named("total-queue").judge(history(*steps))
+    assert (verdict.decision.value, sentence in verdict.reason) == (decision, True)
+
+
+@pytest.mark.parametrize(
     ("workload", "step", "sentence"),
     [
         ("total-queue", put(None), "an element to enqueue"),

@@ -128,7 +128,8 @@ RIGHT_ANSWERS = [
     ("05-queue-drain.edn", ("--model", "total-queue"), 1, "element_lost"),
     ("05b-queue-fail-empty.edn", ("--model", "total-queue"), 1, "element_lost"),
     ("22-nats-queue.edn", ("--model", "total-queue"), 1, "element_lost"),
-    ("08-rw-register-g0.edn", (), 2, "rw-register is not judged"),
+    ("08-rw-register-g0.edn", (), 2, "--model rw-register"),
+    ("08-rw-register-g0.edn", ("--model", "rw-register"), 1, "own_write_missed"),
     ("10-bank.edn", ("--model", "bank"), 0, ""),
     ("34-timeout-as-fail.edn", ("--model", "register"), 1, "write(638) failed"),
 ]

@@ -29,6 +29,7 @@ class Workload(ABC):
         Args:
             trace: the history; operations may be in any order.
         """
+        findings: list[Finding] = []
         try:
             for operation in trace.operations:
                 if operation.function not in self.functions:
@@ -37,19 +38,22 @@ class Workload(ABC):
                         seen=str(operation.function),
                         where=f"operation {operation.op_id}",
                     )
-            findings = tuple(self.findings(trace))
+            for finding in self.findings(trace):
+                findings.append(finding)
         except TraceError as error:
+            if findings:
+                return Verdict(decision=Decision.ILLEGAL, check=self.name, findings=tuple(findings))
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=self.name, reason=str(error))
         if not findings and not any(map(happened, trace.operations)):
             reason = nothing_succeeded(len(trace.operations))
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=self.name, reason=reason)
         decision = Decision.ILLEGAL if findings else Decision.OK
-        return Verdict(decision=decision, check=self.name, findings=findings)
+        return Verdict(decision=decision, check=self.name, findings=tuple(findings))
 
     @abstractmethod
     def findings(self, trace: Trace) -> Iterator[Finding]:
         """What the history shows that it must not, at most MOST of each kind. Raises TraceError for values
-        that make no sense."""
+        that make no sense, or at the end for what was not decided."""
 
     def found(self, anomaly: str, expected: str, seen: str, *operations: Operation) -> Finding:
         """A finding.

@@ -7,6 +7,7 @@ that an element that was put in twice may come out twice.
 
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 from typing import Any, ClassVar
 
 from attrs import define
@@ -24,7 +25,8 @@ from fencepost.checkers.models.workloads.base import (
     wrong_value,
 )
 from fencepost.checkers.verdict import Finding
-from fencepost.traces.operations import Operation
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
 
 ByElement = dict[Any, list[Operation]]
@@ -62,19 +64,40 @@ class TotalQueue(Workload):
             elif happened(operation):
                 for element in _elements(operation):
                     taken.setdefault(element, []).append(operation)
-        yield from self._lost(put, taken)
-        yield from self._strange(put, taken)
-
-    def _lost(self, put: ByElement, taken: ByElement) -> Iterator[Finding]:
-        lost = [
-            (element, one)
+        missing = [
+            one
             for element, operations in put.items()
             if element not in taken
             for one in operations
             if happened(one)
         ]
+        looked = max((one.invoke_time for one in trace.operations if _took(one)), default=-1)
+        lost = [one for one in missing if ended(one) <= looked]
+        hidden = self._hidden(trace)
+        if len(lost) > hidden:
+            yield from self._lost([(argument(one), one) for one in lost], hidden)
+        yield from self._strange(put, taken)
+        for one in missing:
+            raise TraceError(
+                expected=f"somebody to take {shown(argument(one))}, which was acknowledged",
+                seen="only operations without an answer, which may have taken it"
+                if one in lost
+                else "that nobody looked after that: the queue was not drained",
+                where=f"operation {one.op_id}",
+            )
+
+    def _hidden(self, trace: Trace) -> float:
+        """How many elements operations without an answer may have taken: one each where every answer that
+        is known is one element."""
+        lists = {one.function for one in trace.operations if _took(one) and elements(one) is not None}
+        hidden = [one.function for one in trace.operations if one.outcome is Outcome.UNKNOWN]
+        hidden = [function for function in hidden if function in OUT]
+        return inf if lists.intersection(hidden) or "drain" in hidden else len(hidden)
+
+    def _lost(self, lost: list[tuple[Any, Operation]], hidden: float) -> Iterator[Finding]:
         for element, one in lost[:MOST]:
             more = f"; {len(lost) - 1} more are lost" if len(lost) > 1 else ""
+            more += f", but for at most {hidden} that operations without an answer took" if hidden else ""
             yield self.found(
                 "element_lost",
                 f"somebody to get {shown(element)}, which was acknowledged, by the end of the history",
@@ -117,6 +140,11 @@ class TotalQueue(Workload):
             count[finding.anomaly] += 1
             if count[finding.anomaly] <= MOST:
                 yield finding
+
+
+def _took(operation: Operation) -> bool:
+    """Whether it looked for elements, and was answered."""
+    return operation.function in OUT and happened(operation)
 
 
 def _elements(operation: Operation) -> tuple[Any, ...]:

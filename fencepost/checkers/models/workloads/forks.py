@@ -33,12 +33,12 @@ class LongFork(Workload):
         groups: dict[frozenset[Any], list[tuple[Operation, frozenset[Any]]]] = {}
         written: dict[Any, Operation] = {}
         for operation in trace.operations:
-            for kind, key, _ in _steps(operation, argument(operation)):
+            for kind, key, _ in steps_of(operation, argument(operation)):
                 if kind == "w" and written.setdefault(key, operation) is not operation:
                     raise wrong_value(operation, "each key to be written once", key)
             if not happened(operation):
                 continue
-            read = {key: value for kind, key, value in _steps(operation, answer(operation)) if kind == "r"}
+            read = {key: value for kind, key, value in steps_of(operation, answer(operation)) if kind == "r"}
             if len(read) > 1:
                 seen = frozenset(key for key, value in read.items() if value is not None)
                 groups.setdefault(frozenset(read), []).append((operation, seen))
@@ -69,8 +69,19 @@ def _forks(reads: list[Seen]) -> Iterator[tuple[Seen, Seen]]:
             yield before, after
 
 
-def _steps(operation: Operation, value: Any) -> tuple[tuple[Any, Any, Any], ...]:
-    """The micro-operations. Raises TraceError."""
+def steps_of(operation: Operation, value: Any) -> tuple[tuple[Any, Any, Any], ...]:
+    """The micro-operations.
+
+    Args:
+        operation: a transaction.
+        value: its argument or its answer.
+
+    Returns:
+        (r or w, key, value) of each.
+
+    Raises:
+        TraceError: for anything else.
+    """
     if value is None:
         return ()
     if not isinstance(value, tuple) or not all(
