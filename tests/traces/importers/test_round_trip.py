@@ -283,7 +283,11 @@ def appends_and_lists(draw: st.DrawFn) -> list[Entry]:
             Entry(time, process, "invoke", "txn", asked),
             Entry(time + 5, process, kind, "txn", answer if kind == "ok" else asked),
         ]
-    return entries
+    # What nobody reads has no known place: a last reader sees all.
+    asked, answer = (
+        [["r", key, read] for key, read in pairs.items()] for pairs in ({0: None, 1: None}, lists)
+    )
+    return [*entries, Entry(900, 2, "invoke", "txn", asked), Entry(905, 2, "ok", "txn", answer)]
 
 
 @FEW
