@@ -240,10 +240,11 @@ def test_a_kafka_history_has_its_verdict(tmp_path_factory, entries, names, rando
 
 
 @FEW
-@given(st.lists(st.booleans(), min_size=1, max_size=6))
-def test_the_verifiable_clients_have_their_verdict(shown: list[bool]) -> None:
+@given(st.lists(st.booleans(), min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_the_verifiable_clients_have_their_verdict(shown: list[bool], random: Any) -> None:
     """A record that the consumer passed over is a finding, whatever else the lines say. Their order is that
-    of the reads, so it counts: sorted by their milliseconds, the lines of two consumers would be mixed."""
+    of the reads, so it counts: sorted by their milliseconds, the lines of two consumers would be mixed. That
+    of the acknowledgements says nothing."""
     where = {"key": None, "topic": "t", "partition": 0}
     rows: list[dict[str, Any]] = [
         {"timestamp": 100 + n, "name": "producer_send_success", **where, "value": str(n), "offset": n}
@@ -257,5 +258,57 @@ def test_the_verifiable_clients_have_their_verdict(shown: list[bool]) -> None:
     between = "".join("01"[seen] for seen in shown).strip("0")
     wanted = judged(import_text("\n".join(map(json.dumps, rows)), where="h"))
     assert (wanted[0] is Decision.ILLEGAL) == ("0" in between)
+    sends = rows[: len(shown)]
+    mixed = [*random.sample(sends, len(sends)), *rows[len(shown) :]]
+    assert judged(import_text("\n".join(map(json.dumps, mixed)), where="h")) == wanted
     more = [{**row, "node": "n1", "topic": "other"} for row in rows]
     assert judged(import_text("\n".join(map(json.dumps, more)), where="h")) == wanted
+
+
+@st.composite
+def appends_and_lists(draw: st.DrawFn) -> list[Entry]:
+    """A list-append history: each transaction appends to a list and reads another, some wrongly."""
+    entries: list[Entry] = []
+    lists: dict[int, list[int]] = {0: [], 1: []}
+    for number in range(draw(st.integers(2, 7))):
+        key, other = draw(st.sampled_from([(0, 1), (1, 0)]))
+        lists[key].append(number)
+        wrong = draw(st.sampled_from([False, False, False, True]))
+        seen = lists[other][::-1] if wrong else [*lists[other]]
+        asked = [["append", key, number], ["r", other, None]]
+        answer = [["append", key, number], ["r", other, seen]]
+        time, process = 10 * number, number % 3
+        kind = draw(st.sampled_from(["ok", "ok", "ok", "info"]))
+        entries += [
+            Entry(time, process, "invoke", "txn", asked),
+            Entry(time + 5, process, kind, "txn", answer if kind == "ok" else asked),
+        ]
+    # What nobody reads has no known place: a last reader sees all.
+    asked, answer = (
+        [["r", key, read] for key, read in pairs.items()] for pairs in ({0: None, 1: None}, lists)
+    )
+    return [*entries, Entry(900, 2, "invoke", "txn", asked), Entry(905, 2, "ok", "txn", answer)]
+
+
+@FEW
+@given(appends_and_lists(), st.permutations(range(3)), st.randoms(use_true_random=False))
+def test_a_list_append_history_has_its_verdict(tmp_path_factory, entries, names, random) -> None:
+    """In EDN and JSON, as our own JSON lines, shuffled, with further fields, under other names of processes
+    and of keys."""
+    checks = ("log", "kafka", "transactions")
+
+    def said(text: str) -> tuple[Decision, str | None]:
+        verdict = combine(judge(import_text(text, where="h", format="elle-append"), checks))
+        return verdict.decision, verdict.anomaly
+
+    text = as_edn(entries)
+    wanted = said(text)
+    path = tmp_path_factory.mktemp("lines") / "h.jsonl"
+    path.write_text("\n".join(lines_of(import_text(text, where="h", format="elle-append"))))
+    again = [combine(judge(trace, checks)) for trace in read_traces(path)]
+    assert [(one.decision, one.anomaly) for one in again] == [wanted]
+    assert said(as_json(entries)) == wanted
+    assert said(as_edn(random.sample(entries, len(entries)))) == wanted
+    assert said(as_edn(entries, ', :node "n1", :ext {:a 1}')) == wanted
+    assert said(as_edn([evolve(one, process=names[one.process]) for one in entries])) == wanted
+    assert said(text.replace(":append 1 ", ":append 8 ").replace(":r 1 ", ":r 8 ")) == wanted
