@@ -17,7 +17,7 @@ from attrs import define
 from fencepost.traces.importers.conventions import Conventions, Tell
 from fencepost.traces.importers.kafka import KafkaHistory
 from fencepost.traces.importers.kafka_rows import Expansion
-from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome, Record
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
 
 FUNCTIONS = ("txn",)
 
@@ -38,7 +38,7 @@ class ListExpansion(Expansion):
             value = self.integer(heard[2], "value")
             record = Record(topic=topic, partition=partition, offset=-1, value=value)
             return self.row(
-                Function.APPEND, topic=topic, partition=partition, acks=ACKS_ALL, records=(record,)
+                Function.APPEND, topic=topic, partition=partition, acks=ACKS_NONE, records=(record,)
             )
         values = [] if heard[2] is None else heard[2]
         if not isinstance(values, list):
