@@ -84,6 +84,8 @@ class ApplicationChaos:
     to_replace: list[int] = field(factory=list, init=False)
     # Those of them that have not gone on yet.
     _replaced: set[int] = field(factory=set, init=False)
+    # All of them: what they still do is not struck, so that it can do harm.
+    _old: set[int] = field(factory=set, init=False)
     # Processes that were asked to end and want to be started again.
     to_restart: list[int] = field(factory=list, init=False)
     # Moments of the whole run, by kind.
@@ -163,7 +165,7 @@ class ApplicationChaos:
         if kind in (RESULT, BETWEEN):
             for replaced in sorted(self._replaced - {process}):
                 self._go_on(replaced)
-        if self.now() < self._quiet_until:
+        if self.now() < self._quiet_until or process in self._old:
             return
         self._since[kind] += 1
         seen = Seen(
@@ -268,6 +270,7 @@ class ApplicationChaos:
         self.processes.signal(process, signal.SIGSTOP)
         self.to_replace.append(process)
         self._replaced.add(process)
+        self._old.add(process)
         self.after(LONGEST_PAUSE_MS, lambda: self._go_on(process))
 
     def _go_on(self, process: int) -> None:
