@@ -17,7 +17,7 @@ from attrs import define, field
 
 from fencepost.kafka.chaos import draw, hands
 from fencepost.kafka.chaos.draw import Answers, Seen, Strike
-from fencepost.kafka.chaos.moments import END, HANDED_OUT, Moments
+from fencepost.kafka.chaos.moments import BETWEEN, END, HANDED_OUT, RESULT, Moments
 from fencepost.kafka.chaos.service_processes import Processes
 from fencepost.proxy.faults.allowed import fits, may_answer
 from fencepost.proxy.faults.fault import RequestFault
@@ -27,7 +27,7 @@ from fencepost.sim.scheduler import MILLISECOND
 GAP_MS = 150
 """After a strike: the service goes on for so long before the next round begins."""
 PAUSE_MS = 1_500
-"""Of a process that is paused or replaced and has no session."""
+"""Of a process that is paused and has no session."""
 LONGEST_PAUSE_MS = 3_000
 """A seed is to stay below 6 s; a session of Kafka's default, 45 s, does not end in a pause."""
 BEYOND_MS = 500
@@ -82,6 +82,10 @@ class ApplicationChaos:
     strikes: list[Strike] = field(factory=list, init=False)
     # Processes that were stopped and want to be replaced; whoever starts services takes them.
     to_replace: list[int] = field(factory=list, init=False)
+    # Those of them that have not gone on yet.
+    _replaced: set[int] = field(factory=set, init=False)
+    # All of them: what they still do is not struck, so that it can do harm.
+    _old: set[int] = field(factory=set, init=False)
     # Processes that were asked to end and want to be started again.
     to_restart: list[int] = field(factory=list, init=False)
     # Moments of the whole run, by kind.
@@ -158,7 +162,10 @@ class ApplicationChaos:
 
     def _at(self, kind: str, process: int, asked: Asked) -> None:
         self.shown[kind] += 1
-        if self.now() < self._quiet_until:
+        if kind in (RESULT, BETWEEN):
+            for replaced in sorted(self._replaced - {process}):
+                self._go_on(replaced)
+        if self.now() < self._quiet_until or process in self._old:
             return
         self._since[kind] += 1
         seen = Seen(
@@ -236,26 +243,41 @@ class ApplicationChaos:
             self.processes.signal(process, signal.SIGKILL)
 
     def _stop(self, strike: Strike, process: int, asked: Asked) -> None:
-        """Ask it to end, while the request at hand takes longer."""
+        """Ask it to end, while the request at hand takes longer. It may take effect after the next process
+        has begun: where nothing keeps the two apart, it never does."""
         if strike.milliseconds:
-            client, later = asked.header.client_id or "", strike.milliseconds
-            late = RequestFault(verb="delay", api=asked.api, milliseconds=later, client=client, most=1)
+            verb, later = ("delay", strike.milliseconds) if self._kept_apart else ("silence", 0)
+            client = asked.header.client_id or ""
+            late = RequestFault(verb=verb, api=asked.api, milliseconds=later, client=client, most=1)
             self._armed.append(self.arm(late))
         self.to_restart.append(process)
         self.processes.signal(process, signal.SIGTERM)
 
-    def _pause(self, process: int) -> int:
-        """Stop it for longer than its session. Answers for how many milliseconds."""
+    @property
+    def _kept_apart(self) -> bool:
+        """Whether Kafka fences an earlier process of the service."""
+        return self._session_ms > 0 or bool(self._ids)
+
+    def _pause(self, process: int) -> None:
+        """Stop it for longer than its session."""
         pause_ms = min(self._session_ms + BEYOND_MS if self._session_ms else PAUSE_MS, LONGEST_PAUSE_MS)
         self.processes.signal(process, signal.SIGSTOP)
         self.after(pause_ms, lambda: self.processes.signal(process, signal.SIGCONT))
-        return pause_ms
 
     def _replace(self, process: int) -> None:
-        """Pause it while another one takes over; then let it go on, for a while."""
+        """Stop it until another one has taken over, however long that takes to start; then let it go on for
+        a while."""
+        self.processes.signal(process, signal.SIGSTOP)
         self.to_replace.append(process)
-        ends_ms = self._pause(process) + LINGERS_MS
-        self.after(ends_ms, lambda: self.processes.signal(process, signal.SIGKILL))
+        self._replaced.add(process)
+        self._old.add(process)
+        self.after(LONGEST_PAUSE_MS, lambda: self._go_on(process))
+
+    def _go_on(self, process: int) -> None:
+        if process in self._replaced:
+            self._replaced.remove(process)
+            self.processes.signal(process, signal.SIGCONT)
+            self.after(LINGERS_MS, lambda: self.processes.signal(process, signal.SIGKILL))
 
 
 def _answers(asked: Asked) -> Answers:

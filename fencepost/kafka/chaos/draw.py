@@ -103,6 +103,10 @@ class Seen:
         """What the service is known to be so far; any kind of moment may come."""
         return Shows(process=self.process, member=self.member, transactional=self.transactional)
 
+    def may(self, pair: Pair) -> bool:
+        """Whether a pair in hand may be played now."""
+        return evolve(self.now, kinds=frozenset({pair.kind})).has(pair)
+
     @property
     def shows(self) -> Shows:
         """What the service is known to show. Everything may come until it has done its first work: otherwise
@@ -135,7 +139,7 @@ def decide(seed: int, kind: str, answers: Answers, seen: Seen) -> Strike | None:
     left = seen.left(seed)
     idle = seen.since.get(IDLE, 0) + seen.since.get(END, 0) > 0
     aimed = left if idle else left[: 1 + sum(seen.since.values()) // PATIENCE]
-    fits = [pair for pair in aimed if pair.kind == kind and seen.now.has(pair)]
+    fits = [pair for pair in aimed if pair.kind == kind and seen.may(pair)]
     if not seen.strikes and kind == END:
         fits.append(_at_the_end(seed, seen))
     if kind in WORK and not idle and seen.since[kind] < choice(NTH, seed, place, "nth"):

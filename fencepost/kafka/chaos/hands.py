@@ -142,6 +142,8 @@ class Shows:
             and (self.member or self.transactional or pair.act != REPLACE)
             and (self.member or pair.act not in OF_MEMBERS)
             and (self.transactional or pair.act != TAKE_OVER)
+            # a transactional producer always waits for the other brokers: nothing that it has is lost so
+            and (self.kinds is None or not self.transactional or pair.act != LOSE_LEADER)
         )
 
 

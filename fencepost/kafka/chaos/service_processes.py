@@ -11,6 +11,7 @@ struck.
 
 import os
 import signal
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,9 @@ PROC = Path("/proc")
 MOST_KNOWN = 10_000
 """Connections whose process is remembered; the oldest go first."""
 UNKNOWN = -1
+MOST_LOOKS = 5
+"""At a connection that belongs to none: one look may miss what a busy process has just opened, and each costs
+about a millisecond."""
 
 
 @define(eq=False)
@@ -30,6 +34,8 @@ class Processes:
     _open: dict[int, int] = field(factory=dict, init=False)
     # By connection.
     _known: dict[int, int] = field(factory=dict, init=False)
+    # At connections that belong to none so far.
+    _looks: Counter[int] = field(factory=Counter, init=False)
 
     def __contains__(self, process: int) -> bool:
         return process in self._open
@@ -40,6 +46,7 @@ class Processes:
     def add(self, process: int) -> None:
         """A service runs. process: its number; nothing happens if it has ended."""
         self._known.clear()
+        self._looks.clear()
         with suppress(ProcessLookupError):
             self._open[process] = os.pidfd_open(process)
 
@@ -73,7 +80,12 @@ class Processes:
         if source not in self._known:
             while len(self._known) >= MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-            self._known[source] = self._of_port(port) if self._open and port else UNKNOWN
+            found = self._of_port(port) if self._open and port else UNKNOWN
+            self._looks[source] += 1
+            if found == UNKNOWN and self._looks[source] < MOST_LOOKS:
+                return UNKNOWN
+            del self._looks[source]
+            self._known[source] = found
         return self._known[source]
 
     def _of_port(self, port: int) -> int:
