@@ -23,9 +23,8 @@ from wire_lab import HOST, wire_lab
 
 from fencepost.impl.log.values import batch_of
 from fencepost.traces.plan import TopicOptions
-from fencepost.wire.complaints import EVERY_S, Complaints
 from fencepost.wire.frames import framed
-from fencepost.wire.limits import Limits
+from fencepost.wire.limits import EVERY_S, Complaints, Limits
 from fencepost.wire.server import Security, Server
 
 BOUND_S = 600

@@ -21,8 +21,8 @@ from fencepost.proxy.proxied_cluster import Address, Cluster, Upstream
 from fencepost.proxy.server.upstreams import Sides, Upstreams
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.codec import RequestHeader
-from fencepost.wire.complaints import Complaints
 from fencepost.wire.hook import Hook
+from fencepost.wire.limits import Complaints
 
 LOG = logging.getLogger("fencepost.proxy")
 BACKLOG = 1_024
