@@ -25,6 +25,7 @@ import msgspec
 from attrs import define, frozen
 
 import fencepost.kafka
+from fencepost.campaign.driver.ledger import refuse_foreign
 from fencepost.impl.runtime.processes import end_with
 from fencepost.torture.building import Built, build
 from fencepost.torture.drawing import draw
@@ -37,7 +38,6 @@ from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.torture.scenario_run import Outcome, carry_out
 from fencepost.traces.errors import EnvironmentError_, FencepostError
-from fencepost.traces.whole_file import refuse_foreign
 
 REPLAYS = 10
 LEAST_RATE = 0.4

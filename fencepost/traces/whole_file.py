@@ -1,16 +1,13 @@
 """Files that are there whole or not at all: pages, reports, plans, states; not what grows, such as journals.
-And folders for results, which are not to hold files of something else.
 
-Owns the name of a draft, next to the file, and the one sentence about a foreign folder. A reader sees the old
-file or the new one. Where the disk is full the old one stays, and no draft does.
+Owns the name of a draft, next to the file. A reader sees the old file or the new one. Where the disk is full
+the old one stays, and no draft does.
 """
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from fencepost.traces.errors import FencepostError
 
 
 @contextmanager
@@ -53,26 +50,3 @@ def write_whole(path: Path, content: bytes | str) -> None:
     """
     with whole(path) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-def refuse_foreign(folder: Path, ours: Collection[str], what: str) -> None:
-    """Raise FencepostError if a folder has files of something else.
-
-    Args:
-        folder: may be missing or empty.
-        ours: the names that may be in it; hidden files may be there anyway.
-        what: is written there, with its article.
-    """
-    if not folder.is_dir():
-        return
-    others = sorted(
-        path.name for path in folder.iterdir() if path.name not in ours and not path.name.startswith(".")
-    )
-    if others:
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        raise FencepostError(
-            expected=f"an empty folder, or {what}",
-            seen=f"{others[0]}{more}",
-            where=str(folder),
-            hint="choose another folder",
-        )

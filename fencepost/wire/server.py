@@ -21,11 +21,10 @@ from attrs import define, field, frozen
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.messages.broker_api import Message, Request
-from fencepost.impl.runtime.complaints import Complaints
 from fencepost.wire.connection import Action, Close, Connection, HangUp, Submit, Wait, Write
 from fencepost.wire.handling import BrokerView
 from fencepost.wire.hook import Hook
-from fencepost.wire.limits import Limits
+from fencepost.wire.limits import Complaints, Limits
 from fencepost.wire.sasl import Authentication
 from fencepost.wire.versions import APIS, Api
 

@@ -22,10 +22,9 @@ from wire_core import VIEW, answer, request_bytes
 from wire_lab import HOST, wire_lab
 
 from fencepost.impl.log.values import batch_of
-from fencepost.impl.runtime.complaints import EVERY_S, Complaints
 from fencepost.traces.plan import TopicOptions
 from fencepost.wire.frames import framed
-from fencepost.wire.limits import Limits
+from fencepost.wire.limits import EVERY_S, Complaints, Limits
 from fencepost.wire.server import Security, Server
 
 BOUND_S = 600

@@ -10,6 +10,7 @@ The traces are the record, the verdicts can be made again: a run without a line 
 line is cut, and a line without a stored run counts for nothing.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -47,6 +48,29 @@ def read_about(path: Path) -> About:
         raise TraceError(
             expected="how a campaign was asked for", seen=str(error), where=str(path / ABOUT)
         ) from None
+
+
+def refuse_foreign(folder: Path, ours: Collection[str], what: str) -> None:
+    """Raise FencepostError if a folder has files of something else.
+
+    Args:
+        folder: may be missing or empty.
+        ours: the names that may be in it; hidden files may be there anyway.
+        what: is written there, with its article.
+    """
+    if not folder.is_dir():
+        return
+    others = sorted(
+        path.name for path in folder.iterdir() if path.name not in ours and not path.name.startswith(".")
+    )
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise FencepostError(
+            expected=f"an empty folder, or {what}",
+            seen=f"{others[0]}{more}",
+            where=str(folder),
+            hint="choose another folder",
+        )
 
 
 def claim(path: Path, job: Job, *, software_version: str, resume: bool) -> TraceStore:

@@ -24,10 +24,10 @@ from pathlib import Path
 from attrs import frozen
 
 import fencepost
+from fencepost.campaign.driver.ledger import refuse_foreign
 from fencepost.checkers.compiled import MARK, Kernel
 from fencepost.mining.spark.session import check_pyspark
 from fencepost.traces.errors import EnvironmentError_, FencepostError
-from fencepost.traces.whole_file import refuse_foreign
 
 ARCHIVE, ENTRY = "environment.tar.gz", "entry.py"
 LIBRARIES = "site-packages"

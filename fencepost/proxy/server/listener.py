@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 
 from attrs import define, field
 
-from fencepost.impl.runtime.complaints import Complaints
 from fencepost.proxy.exchange import Action, Close, Late, ToBroker, ToClient
 from fencepost.proxy.pipe import Pipe, Watcher
 from fencepost.proxy.proxied_cluster import Address, Cluster, Upstream
@@ -23,6 +22,7 @@ from fencepost.proxy.server.upstreams import Sides, Upstreams
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.hook import Hook
+from fencepost.wire.limits import Complaints
 
 LOG = logging.getLogger("fencepost.proxy")
 BACKLOG = 1_024

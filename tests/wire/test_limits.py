@@ -1,6 +1,6 @@
 """The log speaks of one source once a minute."""
 
-from fencepost.impl.runtime.complaints import EVERY_S, MOST_SOURCES, Complaints
+from fencepost.wire.limits import EVERY_S, MOST_SOURCES, Complaints
 
 
 def test_a_source_has_one_line_a_minute_with_a_count():
