@@ -172,7 +172,7 @@ checks_option: Decorator = click.option(
     "--checks",
     metavar="LIST",
     help="Checks to run, separated by commas: log, kafka (runs log too), transactions, groups, exactly_once, "
-    "invariants, conformance, liveness."
+    "invariants, conformance, liveness, application."
     " [default: all; a check with nothing to look at returns Ok at once]",
 )
 

@@ -104,7 +104,7 @@ class Tap:
         return iter(())
 
     def asked(self, broker: int, source: int, request: Any) -> None:
-        """The same in one step."""
+        """The same in one step. broker, source, request: as of `asking`."""
         for _ in self.asking(broker, source, request):
             pass
 

@@ -12,7 +12,7 @@ import attrs
 import rich_click as click
 
 from fencepost.cli.replay import exit_code_of
-from fencepost.console.options import Decorator, options
+from fencepost.console.options import Decorator, Named, options
 from fencepost.console.output import Bar, Output
 from fencepost.traces.anomalies.application_anomalies import APPLICATION
 from fencepost.traces.errors import ExitCode, strongest
@@ -36,24 +36,24 @@ EMITTERS = {
 application_options: Decorator = options(
     click.option(
         "--emitter",
-        type=click.Choice(tuple(EMITTERS)),
+        type=Named(tuple(EMITTERS)),
         help="Print the file to copy that writes events in this language, and end.",
     ),
     click.option(
         "--promise",
-        type=click.Choice(("at-least-once", "at-most-once", "exactly-once")),
+        type=Named(("at-least-once", "at-most-once", "exactly-once")),
         help="With files of events: what the application promises for each record. [default: at-least-once]",
     ),
     click.option(
         "--ordered-by",
-        type=click.Choice(("key", "partition", "none")),
+        type=Named(("key", "partition", "none")),
         help="With files of events: in what order records are to be processed. [default: key]",
     ),
     click.option(
         "--allow",
         "allowed",
         multiple=True,
-        type=click.Choice([anomaly.name for anomaly in APPLICATION]),
+        type=Named([anomaly.name for anomaly in APPLICATION]),
         metavar="ANOMALY",
         help=f"With files of events: what is legal here, of {', '.join(each.name for each in APPLICATION)}. "
         "May be repeated.",
