@@ -15,11 +15,13 @@ import sys
 import unittest
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import fencepost.kafka
 from fencepost.kafka.handle import KafkaCluster
+from fencepost.record.claimed import claimed
 
 __unittest = True
 """Makes unittest leave the frames of this module out of tracebacks. Otherwise it cuts them off there, and the
@@ -39,6 +41,8 @@ class KafkaTestCase(unittest.TestCase):
     """The setting min.insync.replicas of these topics."""
     judged: ClassVar[bool] = True
     """Whether a test that passes is judged as by `assert_ok`."""
+    claims: ClassVar[Path | Mapping[str, Any] | None] = None
+    """What may be demanded of the runs, in place of what follows from each (docs/reference/claims.md)."""
     folder: ClassVar[Path] = FOLDER
     """Where a test that fails leaves trace, page, and timeline or report, in a folder of its name."""
     kafka: KafkaCluster
@@ -49,6 +53,8 @@ class KafkaTestCase(unittest.TestCase):
     def setUp(self) -> None:
         """Start it."""
         self.kafka = self.enterContext(fencepost.kafka.cluster(**self.options))
+        if self.claims is not None:
+            self.kafka.claimed = partial(claimed, claims=self.claims)
         self.kafka.folder = self.folder.absolute() / self.id()
         shutil.rmtree(self.kafka.folder, ignore_errors=True)
         for name, partitions in self.topics.items():

@@ -48,6 +48,21 @@ class Orders(KafkaTestCase):  # not collected by itself: test_wrong fails on pur
         self.kafka.assert_delivered("orders")
 
 
+class Claimed(KafkaTestCase):
+    """With what the caller knows."""
+
+    __test__ = False
+    options: ClassVar = {"brokers": 1}
+    claims: ClassVar = {"assumption_broken": "the clients were cut off"}
+
+    def test_sync(self):
+        with producer(self.kafka) as client:
+            produce(client, [1])
+        assert self.kafka.trace().claims.assumption_broken == "the clients were cut off"
+        assert self.kafka.verdict(("log",)).decision.value == "assumption_broken"
+        self.kafka.claimed = None
+
+
 class Coroutines(KafkaTestCase, unittest.IsolatedAsyncioTestCase):
     """The same with coroutines as tests."""
 
@@ -92,3 +107,9 @@ def test_tests_that_are_coroutines():
     """Rule: with IsolatedAsyncioTestCase a test may await; it is judged, too."""
     result, warned = run(Coroutines)
     assert result.testsRun == 1 and result.wasSuccessful() and len(warned) == 1
+
+
+def test_claims_of_a_case_count_for_its_runs():
+    """Rule: what the caller knows replaces what follows from a run, as with the marker of pytest."""
+    result, _ = run(Claimed)
+    assert result.testsRun == 1 and result.wasSuccessful(), result.failures + result.errors

@@ -19,6 +19,7 @@ from attrs import evolve, frozen
 from fencepost.record.claimed.broker_settings import broker_claims, check_name, named_setting, read_settings
 from fencepost.record.claimed.profiles import check_profile
 from fencepost.traces.canonical_rows import check_claims
+from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.trace import Claims, LossRange, Trace
 
@@ -146,12 +147,13 @@ def claimed(
         broker_config: the `server.properties` of its brokers.
 
     Returns:
-        the trace with other claims.
+        the trace with other claims, and the digest that it has with them.
 
     Raises:
         FencepostError: for a claim, a setting or a file that is not understood.
     """
-    return under_claims(trace, outside_claims(claims_file=claims, broker_config=broker_config))
+    stated = under_claims(trace, outside_claims(claims_file=claims, broker_config=broker_config))
+    return evolve(stated, digest=digest_of(stated)) if trace.digest else stated
 
 
 def under_claims(trace: Trace, outside: OutsideClaims | None) -> Trace:

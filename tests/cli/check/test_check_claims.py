@@ -4,13 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.cli import run
 from fencepost.record.claimed import claimed
+from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.jsonlines import read_traces
+from fencepost.traces.jsonlines import read_traces, write_traces
 
 HEAD = {"type": "trace", "trace_id": 1, "plan": "", "seed": 1, "software_version": "real"}
 
@@ -397,5 +399,9 @@ def test_python_takes_the_same_claims(tmp_path) -> None:
     ):
         assert combine(judge(one)).decision == "ok"
     assert stated == {"broker": {"log.retention.hours": 1}}
+    whole = evolve(trace, digest=digest_of(trace))
+    write_traces(tmp_path / "again.jsonl", [claimed(whole, stated)])
+    (again,) = read_traces(tmp_path / "again.jsonl")
+    assert combine(judge(again)).decision == "ok"
     with pytest.raises(FencepostError, match="saw 'odd'"):
         claimed(trace, {"odd": 1})
