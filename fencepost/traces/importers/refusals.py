@@ -14,7 +14,7 @@ _COUNTEREXAMPLE = (
 _OTHERS = (
     (re.compile(r":valid\?\s"), "the results of a Jepsen test", "name history.edn in the same folder"),
     (
-        re.compile(r"\s*(?:Dumping \S+|baseOffset: \d+ lastOffset:|\| offset: \d+)"),
+        re.compile(r"\s*(?:Dumping \S+|baseOffset: \d+ lastOffset:|(?:\| )?offset: \d+ )"),
         "the text of Kafka's DumpLogSegments",
         "name the segment itself: fencepost log dump FILE.log",
     ),

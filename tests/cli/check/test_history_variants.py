@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (lines as tools write them)
 """Histories as different tools spell them: each kind in legal and illegal variants, by the command."""
 
 import pytest
@@ -102,6 +103,172 @@ VARIANTS = {
         "{:type :ok, :f :read, :value {0 7, 1 10}, :process 0, :time 6}\n",
         ("--model", "bank"),
         (1, "total_changed"),
+    ),
+    # files of tools
+    "history.txt with a nemesis and a time-out that took effect": (
+        ":nemesis\t:info\t:start-partition\tnil\n"
+        "0\t:invoke\t:write\t1\n"
+        "1\t:invoke\t:read\tnil\n"
+        "1\t:ok\t:read\t1\n"
+        "0\t:info\t:write\t1\t:timeout\n"
+        ':nemesis\t:info\t:start-partition\t[:isolated {"n1" #{"n2"}}]\n'
+        "1\t:invoke\t:read\tnil\n"
+        "1\t:ok\t:read\tnil\n",
+        ("--model", "register"),
+        (1, "two values were current"),
+    ),
+    "history.txt with tabs at the end": (
+        "0\t:invoke\t:write\t1\t\n"
+        "0\t:ok\t:write\t1\t\n"
+        "0\t:invoke\t:cas\t[1 2]\n"
+        "0\t:ok\t:cas\t[1 2]\n"
+        "1\t:invoke\t:read\tnil\n"
+        "1\t:ok\t:read\t2\n",
+        ("--model", "cas-register"),
+        (0, "ok"),
+    ),
+    "a log of Jepsen with stack traces and keys": (
+        '2024-01-02 03:04:05,006{UTC}\tWARN\t[jepsen node n1] jepsen.db: Something {:with "braces"\n'
+        "java.lang.RuntimeException: a trace\n"
+        "\tat jepsen.core$run.invoke(core.clj:1)\n"
+        "2024-01-02 03:04:06,006{UTC}\tINFO\t[jepsen worker 0] jepsen.util: 0\t:invoke\t:write\t[:k 1]\n"
+        "2024-01-02 03:04:06,106{UTC}\tINFO\t[jepsen worker 0] jepsen.util: 0\t:ok\t:write\t[:k 1]\n"
+        "2024-01-02 03:04:06,206{UTC}\tINFO\t[jepsen worker 1] jepsen.util: 1\t:invoke\t:read\t[:k nil]\n"
+        "2024-01-02 03:04:06,306{UTC}\tINFO\t[jepsen worker 1] jepsen.util: 1\t:ok\t:read\t[:k 1]\n",
+        ("--model", "register"),
+        (0, "3 lines of the log are no entries"),
+    ),
+    "a producer that gave up on a record which is there": (
+        '{"timestamp":1,"name":"startup_complete"}\n'
+        '{"timestamp":2,"name":"producer_send_success","key":"k","value":"10","offset":0,"topic":"t","partition":0}\n'
+        '{"timestamp":3,"name":"producer_send_error","key":null,"value":"11","topic":"t","exception":"class org.apache.kafka.common.errors.TimeoutException","message":"x"}\n'
+        '{"timestamp":4,"name":"producer_send_success","key":"k","value":"12","offset":2,"topic":"t","partition":0}\n'
+        '{"timestamp":5,"name":"shutdown_complete"}\n'
+        '{"timestamp":6,"name":"tool_data","sent":3,"acked":2,"target_throughput":-1,"avg_throughput":1.0}\n'
+        '{"timestamp":7,"name":"startup_complete"}\n'
+        '{"timestamp":8,"name":"partitions_assigned","partitions":[{"topic":"t","partition":0}]}\n'
+        '{"timestamp":9,"name":"record_data","key":"k","value":"10","topic":"t","partition":0,"offset":0}\n'
+        '{"timestamp":10,"name":"record_data","key":null,"value":"11","topic":"t","partition":0,"offset":1}\n'
+        '{"timestamp":11,"name":"record_data","key":"k","value":"12","topic":"t","partition":0,"offset":2}\n'
+        '{"timestamp":12,"name":"records_consumed","count":3,"partitions":[{"topic":"t","partition":0,"count":3,"minOffset":0,"maxOffset":2}]}\n'
+        '{"timestamp":13,"name":"offsets_committed","success":true,"offsets":[{"topic":"t","partition":0,"offset":3}]}\n',
+        (),
+        (0, "1 unknown but present"),
+    ),
+    "a consumer that ended early": (
+        '{"timestamp":1,"name":"startup_complete"}\n'
+        '{"timestamp":2,"name":"producer_send_success","key":"k","value":"10","offset":0,"topic":"t","partition":0}\n'
+        '{"timestamp":3,"name":"producer_send_error","key":null,"value":"11","topic":"t","exception":"class org.apache.kafka.common.errors.TimeoutException","message":"x"}\n'
+        '{"timestamp":4,"name":"producer_send_success","key":"k","value":"12","offset":2,"topic":"t","partition":0}\n'
+        '{"timestamp":5,"name":"shutdown_complete"}\n'
+        '{"timestamp":6,"name":"tool_data","sent":3,"acked":2,"target_throughput":-1,"avg_throughput":1.0}\n'
+        '{"timestamp":7,"name":"startup_complete"}\n'
+        '{"timestamp":8,"name":"partitions_assigned","partitions":[{"topic":"t","partition":0}]}\n'
+        '{"timestamp":9,"name":"record_data","key":"k","value":"10","topic":"t","partition":0,"offset":0}\n'
+        '{"timestamp":10,"name":"record_data","key":null,"value":"11","topic":"t","partition":0,"offset":1}\n'
+        '{"timestamp":12,"name":"records_consumed","count":3,"partitions":[{"topic":"t","partition":0,"count":3,"minOffset":0,"maxOffset":2}]}\n'
+        '{"timestamp":13,"name":"offsets_committed","success":true,"offsets":[{"topic":"t","partition":0,"offset":3}]}\n',
+        (),
+        (3, "in no last read"),
+    ),
+    "a record that became another one": (
+        '{"timestamp":1,"name":"startup_complete"}\n'
+        '{"timestamp":2,"name":"producer_send_success","key":"k","value":"10","offset":0,"topic":"t","partition":0}\n'
+        '{"timestamp":3,"name":"producer_send_error","key":null,"value":"11","topic":"t","exception":"class org.apache.kafka.common.errors.TimeoutException","message":"x"}\n'
+        '{"timestamp":4,"name":"producer_send_success","key":"k","value":"12","offset":2,"topic":"t","partition":0}\n'
+        '{"timestamp":5,"name":"shutdown_complete"}\n'
+        '{"timestamp":6,"name":"tool_data","sent":3,"acked":2,"target_throughput":-1,"avg_throughput":1.0}\n'
+        '{"timestamp":7,"name":"startup_complete"}\n'
+        '{"timestamp":8,"name":"partitions_assigned","partitions":[{"topic":"t","partition":0}]}\n'
+        '{"timestamp":9,"name":"record_data","key":"k","value":"10","topic":"t","partition":0,"offset":0}\n'
+        '{"timestamp":10,"name":"record_data","key":null,"value":"11","topic":"t","partition":0,"offset":1}\n'
+        '{"timestamp":11,"name":"record_data","key":"k","value":"13","topic":"t","partition":0,"offset":2}\n'
+        '{"timestamp":12,"name":"records_consumed","count":3,"partitions":[{"topic":"t","partition":0,"count":3,"minOffset":0,"maxOffset":2}]}\n'
+        '{"timestamp":13,"name":"offsets_committed","success":true,"offsets":[{"topic":"t","partition":0,"offset":3}]}\n',
+        (),
+        (1, "1 lost"),
+    ),
+    "a dump with a path": (
+        "Dumping /var/lib/kafka/data/demo-0/00000000000000000000.log\n"
+        "Log starting offset: 0\n"
+        "baseOffset: 0 lastOffset: 1 count: 2 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: 1 size: 75 magic: 2 compresscodec: none crc: 1 isvalid: true\n",
+        (),
+        (2, "log dump FILE.log"),
+    ),
+    "a dump of an old release": (
+        "offset: 0 position: 0 CreateTime: 1549368000000 isvalid: true keysize: -1 valuesize: 5 magic: 2 compresscodec: NONE producerId: -1 payload: hello\n",
+        (),
+        (2, "log dump FILE.log"),
+    ),
+    "a vector in the order of completion": (
+        "[{:type :invoke, :f :read, :value nil, :process 1, :time 20}\n"
+        " {:type :ok, :f :read, :value nil, :process 1, :time 50}\n"
+        " {:type :invoke, :f :write, :value 1, :process 0, :time 10}\n"
+        " {:type :ok, :f :write, :value 1, :process 0, :time 100}\n"
+        " {:type :invoke, :f :read, :value nil, :process 1, :time 120}\n"
+        " {:type :ok, :f :read, :value nil, :process 1, :time 150}]\n",
+        ("--model", "register"),
+        (1, "two values were current"),
+    ),
+    "tags, ratios, characters and exceptions": (
+        "{:index 0, :time 1, :type :invoke, :process 0, :f :write, :value 1}\n"
+        '{:index 1, :time 2, :type :info, :process 0, :f :write, :value 1, :error [:unknown #error {:cause "x" :via [{:type clojure.lang.ExceptionInfo :message "m" :data {:a #object[java.lang.Object 0x1 "o"]}}] :trace []}]}\n'
+        "{:index 2, :time 3, :type :invoke, :process 1, :f :read, :value nil}\n"
+        '{:index 3, :time 4, :type :ok, :process 1, :f :read, :value nil, :node #jepsen/node "n1", :at #inst "2024-01-01T00:00:00.000-00:00", :ratio 1/3, :big 10N, :ch \\a, :re #"a+b", :s #{1 2}}\n',
+        ("--model", "register"),
+        (0, "ok"),
+    ),
+    "a key-value log of Porcupine with text values": (
+        '{:process 0, :type :invoke, :f :put, :key "0", :value "x 0 0 y"}\n'
+        '{:process 0, :type :ok, :f :put, :key "0", :value "x 0 0 y"}\n'
+        '{:process 1, :type :invoke, :f :get, :key "0", :value nil}\n'
+        '{:process 1, :type :ok, :f :get, :key "0", :value "x 0 0 y"}\n'
+        '{:process 0, :type :invoke, :f :append, :key "0", :value "z"}\n'
+        '{:process 0, :type :ok, :f :append, :key "0", :value "z"}\n'
+        '{:process 1, :type :invoke, :f :get, :key "0", :value nil}\n'
+        '{:process 1, :type :ok, :f :get, :key "0", :value "x 0 0 yz"}\n',
+        ("--model", "key-value"),
+        (0, "ok"),
+    ),
+    "lists of Maelstrom with a time-out that took effect": (
+        "{:index 0, :time 5106, :type :invoke, :process 0, :f :txn, :value [[:r 9 nil] [:append 9 1]]}\n"
+        "{:index 1, :time 6106, :type :invoke, :process 1, :f :txn, :value [[:append 8 1]]}\n"
+        "{:index 2, :time 7106, :type :ok, :process 0, :f :txn, :value [[:r 9 nil] [:append 9 1]]}\n"
+        "{:index 3, :time 8106, :type :info, :process 1, :f :txn, :value [[:append 8 1]], :error :net-timeout}\n"
+        "{:index 4, :time 9106, :type :invoke, :process 0, :f :txn, :value [[:r 9 nil] [:r 8 nil]]}\n"
+        "{:index 5, :time 9206, :type :ok, :process 0, :f :txn, :value [[:r 9 [1]] [:r 8 [1]]]}\n",
+        (),
+        (0, "1 ok"),
+    ),
+    "lists of Maelstrom with a failed append that was read": (
+        "{:index 0, :time 1, :type :invoke, :process 0, :f :txn, :value [[:append 9 1]]}\n"
+        '{:index 1, :time 2, :type :fail, :process 0, :f :txn, :value [[:append 9 1]], :error [:txn-conflict "x"]}\n'
+        "{:index 2, :time 3, :type :invoke, :process 1, :f :txn, :value [[:r 9 nil]]}\n"
+        "{:index 3, :time 4, :type :ok, :process 1, :f :txn, :value [[:r 9 [1]]]}\n",
+        (),
+        (1, "failed_append_visible"),
+    ),
+    "a long fork in two reads": (
+        "{:type :invoke, :f :write, :value [[:w 0 1]], :process 0}\n"
+        "{:type :ok, :f :write, :value [[:w 0 1]], :process 0}\n"
+        "{:type :invoke, :f :write, :value [[:w 1 1]], :process 1}\n"
+        "{:type :ok, :f :write, :value [[:w 1 1]], :process 1}\n"
+        "{:type :invoke, :f :read, :value [[:r 0 nil] [:r 1 nil]], :process 2}\n"
+        "{:type :invoke, :f :read, :value [[:r 1 nil] [:r 0 nil]], :process 3}\n"
+        "{:type :ok, :f :read, :value [[:r 0 1] [:r 1 nil]], :process 2}\n"
+        "{:type :ok, :f :read, :value [[:r 1 1] [:r 0 nil]], :process 3}\n",
+        ("--model", "long-fork"),
+        (1, "the other way round"),
+    ),
+    "lin-kv of Maelstrom with a failed cas": (
+        "{:process 0, :type :invoke, :f :write, :value [4 1], :index 0, :time 1}\n"
+        "{:process 0, :type :ok, :f :write, :value [4 1], :index 1, :time 2}\n"
+        "{:process 1, :type :invoke, :f :cas, :value [4 [1 3]], :index 2, :time 3}\n"
+        '{:process 1, :type :fail, :f :cas, :value [4 [1 3]], :error [:precondition-failed "current value 1 is not 2"], :index 3, :time 4}\n'
+        "{:process 0, :type :invoke, :f :read, :value [4 nil], :index 4, :time 5}\n"
+        "{:process 0, :type :ok, :f :read, :value [4 1], :index 5, :time 6}\n",
+        ("--model", "cas-register"),
+        (0, "jepsen.independent"),
     ),
 }
 
