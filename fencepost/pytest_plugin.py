@@ -168,6 +168,7 @@ def fencepost_campaign(request: pytest.FixtureRequest) -> Any:
     Needs `@pytest.mark.campaign(seeds=...)`. A marked test that does not ask for the fixture asserts that
     nothing is found before its body runs.
     """
+    _refuse_claims(request.node)
     if not hasattr(request, "param"):
         pytest.fail(f"{CAMPAIGN} needs the marker: @pytest.mark.campaign(seeds=100)", pytrace=False)
     return request.param.kept_in(_folder(request.node), _shrink_s(request.config), _name_of(request.node))
@@ -187,6 +188,7 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
     """
     from fencepost.campaign.chunks import cluster_plan
 
+    _refuse_claims(request.node)
     marker = request.node.get_closest_marker(CLUSTER)
     options: dict[str, Any] = {**(marker.kwargs if marker else {}), **getattr(request, "param", {})}
     seed = request.config.getoption("fencepost_seed")
@@ -383,6 +385,16 @@ def _claimed(item: pytest.Item) -> Any:
             pytrace=False,
         ) from None
     return partial(under_claims, outside=outside)
+
+
+def _refuse_claims(item: pytest.Item) -> None:
+    """The judges of a simulated run know from its plan what they may demand."""
+    if any(marker.name == CLAIMS for marker in item.own_markers):
+        pytest.fail(
+            f"{item.nodeid}: expected {CLAIMS} with {HISTORY} or {KAFKA}; what may be demanded of a simulated "
+            "run follows from its plan",
+            pytrace=False,
+        )
 
 
 # ---- around every test

@@ -463,6 +463,9 @@ def test_wrong_argument(fencepost_history): pass
 @pytest.mark.fencepost_claims("nowhere.json")
 def test_no_file(fencepost_history): pass
 
+@pytest.mark.fencepost_claims({"clock_uncertainty_ns": 9})
+def test_of_a_cluster(fencepost_cluster): pass
+
 @pytest.mark.fencepost_claims({"assumption_broken": "the clients were cut off"})
 def test_of_a_kafka(fencepost_kafka):
     assert fencepost_kafka.trace().claims.assumption_broken == "the clients were cut off"
@@ -476,8 +479,9 @@ def test_claims_of_a_marker(suite, pytester):
     pytester.path.joinpath("claims.json").write_text('{"clock_uncertainty_ns": 8}')
     pytester.path.joinpath("server.properties").write_text("offsets.retention.minutes=2\n")
     result = suite(CLAIMING, "--fencepost-repeat", "0")
-    result.assert_outcomes(passed=5, failed=1, errors=4)
+    result.assert_outcomes(passed=5, failed=1, errors=5)
     text = result.stdout.str()
+    assert "expected fencepost_claims with fencepost_history or fencepost_kafka" in text
     assert "assumption_broken: the clients were cut off" in text
     assert "expected claims out of check" in text and "'clock_uncertainty'" in text
     assert text.count("expected fencepost_claims(claims, broker_config=FILE)") == 2
