@@ -391,8 +391,8 @@ def _refuse_claims(item: pytest.Item) -> None:
     """The judges of a simulated run know from its plan what they may demand."""
     if any(marker.name == CLAIMS for marker in item.own_markers):
         pytest.fail(
-            f"{item.nodeid}: expected {CLAIMS} with {HISTORY} or {KAFKA}; what may be demanded of a simulated "
-            "run follows from its plan",
+            f"{item.nodeid}: expected {CLAIMS} with {HISTORY} or {KAFKA}; what may be demanded of a "
+            "simulated run follows from its plan",
             pytrace=False,
         )
 
