@@ -52,7 +52,7 @@ model_options: Decorator = options(
         " queue, unordered-queue, at-least-once-queue, mutex, fenced-lock, semaphore, lease, counter, "
         "log, or"
         " a MODULE:CLASS of your own. Or a workload, which is judged as a whole: total-queue, final-set, "
-        "unique-ids, bank, monotonic, long-fork, rw-register. --models says more.",
+        "unique-ids, bank, monotonic, long-fork, rw-register, list-append. --models says more.",
     ),
     format_option,
     *parameter_options,

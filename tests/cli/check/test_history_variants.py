@@ -248,6 +248,20 @@ VARIANTS = {
         (),
         (1, "failed_append_visible"),
     ),
+    "lists with a write skew": (
+        "{:type :invoke, :process 0, :f :txn, :value [[:r :x nil] [:append :y 1]]}\n"
+        "{:type :invoke, :process 1, :f :txn, :value [[:r :y nil] [:append :x 1]]}\n"
+        "{:type :ok, :process 0, :f :txn, :value [[:r :x []] [:append :y 1]]}\n"
+        "{:type :ok, :process 1, :f :txn, :value [[:r :y nil] [:append :x 1]]}\n",
+        ("--model", "list-append"),
+        (1, "not_serializable"),
+    ),
+    "lists under names, in order": (
+        '{"type":"invoke","process":"a","f":"txn","value":[["append","x",1],["r","x",null]]}\n'
+        '{"type":"ok","process":"a","f":"txn","value":[["append","x",1],["r","x",[1]]]}\n',
+        ("--model", "list-append", "--parameter", "realtime=true"),
+        (0, "ok"),
+    ),
     "a long fork in two reads": (
         "{:type :invoke, :f :write, :value [[:w 0 1]], :process 0}\n"
         "{:type :ok, :f :write, :value [[:w 0 1]], :process 0}\n"

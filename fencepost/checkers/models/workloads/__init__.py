@@ -11,6 +11,7 @@ from fencepost.checkers.models.workloads.base import Workload
 from fencepost.checkers.models.workloads.counters import MonotonicCounter
 from fencepost.checkers.models.workloads.drained_queue import TotalQueue
 from fencepost.checkers.models.workloads.forks import LongFork
+from fencepost.checkers.models.workloads.list_append import ListAppend
 from fencepost.checkers.models.workloads.rw_register import RwRegister
 from fencepost.checkers.models.workloads.sets import FinalSet, UniqueIds
 from fencepost.traces.errors import FencepostError
@@ -19,7 +20,10 @@ __all__ = ["WORKLOADS", "Workload", "workload_named"]
 
 WORKLOADS: dict[str, type[Workload]] = {
     workload.name: workload
-    for workload in (TotalQueue, FinalSet, UniqueIds, Bank, MonotonicCounter, LongFork, RwRegister)
+    for workload in (
+        *(TotalQueue, FinalSet, UniqueIds, Bank, MonotonicCounter),
+        *(LongFork, RwRegister, ListAppend),
+    )
 }
 
 

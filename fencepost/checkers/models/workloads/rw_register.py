@@ -1,10 +1,7 @@
 """Rw-register: transactions of reads and writes of registers, each of which is written its values once.
 
-Owns: what a transaction read from others and left behind, and how a finding is said. Must not know how an
-order is found (serial_order.py).
-
-Asked is that the transactions can have run one after another. In which order is free, unless `sessions` or
-`realtime` say that the order of each process, or of time, has to be kept.
+Owns: what a transaction read from others and left behind. Must not know how an order is found
+(serial_order.py).
 """
 
 from collections.abc import Iterator
@@ -12,15 +9,13 @@ from enum import Enum
 from itertools import islice
 from typing import Any, ClassVar, Final
 
-from attrs import define, evolve, field, frozen
+from attrs import define, frozen
 
 from fencepost.checkers.models.base import frozen_value, shown
 from fencepost.checkers.models.workloads.base import (
     MOST,
-    Workload,
     answer,
     argument,
-    ended,
     happened,
     may_have_happened,
     wrong_value,
@@ -28,13 +23,9 @@ from fencepost.checkers.models.workloads.base import (
 from fencepost.checkers.models.workloads.forks import steps_of
 from fencepost.checkers.models.workloads.serial_order import (
     BEGINNING,
-    OVERWROTE,
-    READ,
-    STEPS,
-    WROTE_EARLIER,
-    SerialOrder,
 )
-from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.checkers.models.workloads.serializable import Serializable
+from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
@@ -60,36 +51,15 @@ class Transaction:
 
 
 @define
-class RwRegister(Workload):
+class RwRegister(Serializable):
     """Elle's rw-register: transactions of reads and writes."""
 
     name: ClassVar[str] = "rw-register"
     says: ClassVar[str] = "transactions can have run one after another; each value of a key is written once"
     functions: ClassVar[dict[str, str]] = {"txn": "a transaction: [[f key value] ...], with f w or r"}
 
-    # Whether the order of time, or of each process, has to be kept.
-    realtime: bool = False
-    sessions: bool = False
     # What each register holds at first; without it, null, and another value from nowhere is no finding.
     initial: Any = UNSET
-    _order: SerialOrder | None = field(default=None, init=False)
-
-    def judge(self, trace: Trace) -> Verdict:
-        """As every workload; unknown where the search for an order is given up."""
-        self._order = None
-        verdict = super().judge(trace)
-        found = self._found() if verdict.decision is Decision.OK else True
-        if found:
-            return verdict
-        if found is None:
-            reason = f"no circle is known, and none of the first {STEPS:,} tries found an order"
-            return evolve(verdict, decision=Decision.UNKNOWN, reason=reason)
-        finding = self.found("not_serializable", ORDER, "every order was tried", *trace.operations)
-        return evolve(verdict, decision=Decision.ILLEGAL, findings=(finding,))
-
-    def _found(self) -> bool | None:
-        """Whether there is an order; None if it was not found out."""
-        return self._order is None or self._order.found()
 
     def findings(self, trace: Trace) -> Iterator[Finding]:
         """Reads that no order explains; if there are none, a circle."""
@@ -108,13 +78,8 @@ class RwRegister(Workload):
                 read[mine, key] = BEGINNING if writer is None else numbers[writer[0].op_id]
             for key in one.left:
                 writers.setdefault(key, []).append(mine)
-        time, nodes = self._time([one.operation for one in chosen], trace.claims.clock_uncertainty_ns)
-        order = SerialOrder(len(chosen) + 1, read, writers, time, nodes)
-        circle = order.circle()
-        if circle:
-            yield self._circle([one.operation for one in chosen], circle)
-        else:
-            self._order = order
+        operations = [one.operation for one in chosen]
+        yield from self.ordered(operations, read, writers, trace.claims.clock_uncertainty_ns)
 
     def _writes(self, trace: Trace) -> dict[Place, tuple[Operation, bool]]:
         """Who wrote each value, and whether the transaction left it there. Raises TraceError for a value that
@@ -199,47 +164,3 @@ class RwRegister(Workload):
                     Transaction(operation, {}, {key: value for kind, key, value in steps if kind == "w"})
                 )
         return sorted(found, key=lambda one: (one.operation.invoke_time, one.operation.op_id))
-
-    def _time(self, operations: list[Operation], uncertain: int) -> tuple[list[tuple[int, int]], int]:
-        """Who ended before whom began, of all or of each process, through moments; and the number after the
-        last moment."""
-        pairs, moment = [], len(operations) + 1
-        groups: dict[Any, list[tuple[int, bool, int]]] = {}
-        if self.realtime or self.sessions:
-            for number, one in enumerate(operations, 1):
-                group = groups.setdefault(None if self.realtime else one.process, [])
-                group.append((one.invoke_time, False, number))
-                if happened(one):  # at equal times beginnings come first: equal times are concurrent
-                    group.append((ended(one) + 2 * uncertain, True, number))
-        for group in groups.values():
-            last = None
-            for _, is_end, number in sorted(group):
-                if is_end:
-                    pairs.append((number, moment))
-                    if last is not None:
-                        pairs.append((last, moment))
-                    last, moment = moment, moment + 1
-                elif last is not None:
-                    pairs.append((last, number))
-        return pairs, moment
-
-    def _circle(self, operations: list[Operation], circle: list[tuple[int, int, tuple[str, Any]]]) -> Finding:
-        words = []
-        for one, other, (kind, key) in circle:
-            first, then = (
-                "the beginning" if node == BEGINNING else f"operation {operations[node - 1].op_id}"
-                for node in (one, other)
-            )
-            in_key = f"key {shown(key)}"
-            words.append(
-                {
-                    READ: f"{then} read what {first} wrote to {in_key}",
-                    OVERWROTE: f"{then} wrote over what {first} read in {in_key}",
-                    WROTE_EARLIER: f"{first} wrote {in_key} before {then} did",
-                }.get(kind, f"{first} ended before {then} began")
-            )
-        proof = [operations[one - 1] for one, _, _ in circle if one != BEGINNING]
-        return self.found("not_serializable", ORDER, "; ".join(words), *proof)
-
-
-ORDER = "an order of whole transactions in which each reads what was written last"
