@@ -60,8 +60,9 @@ test: java lint ## lint, then all tests on all cores; ends with what each test f
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
 .PHONY: selfcheck
-selfcheck: $(READY) ## our own brokers from inside in SEEDS runs (1000): recorder, memory against files, steps
-	FENCEPOST_SELFCHECK_SEEDS=$(SEEDS) $(BIN)/python -m pytest -q -n $(JOBS) tests/selfcheck $(ARGS)
+selfcheck: $(READY) ## our own brokers from inside in SEEDS runs (1000): recorder, memory against files, steps; all random comparisons
+	FENCEPOST_SELFCHECK_SEEDS=$(SEEDS) FENCEPOST_ALL_RUNS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile \
+		tests/selfcheck $$(grep -rl --include='test_*.py' 'selfcheck[.]amounts' tests) $(ARGS)
 
 .PHONY: bench
 bench: $(READY) ## what this costs against a peer: make bench ARGS='mine --quick'; alone it lists the names, ARGS=all runs all

@@ -1,6 +1,6 @@
 """`python -m tools.rules`: writes the table "rule -> home" between the marks of docs/reference/rules.md.
 
-A rule of the protocol stands in three places under one name (fencepost/traces/protections.py), and nowhere
+A rule of the protocol stands in three places under one name (fencepost/traces/protections), and nowhere
 else: a method of the implementation, a guard of the model, and its TLA+ twin. The judges do not repeat it:
 they promise what breaks without it. The table is found in the sources, so that a rule that loses a home loses
 its row.

@@ -2,7 +2,7 @@
 (docs/spec/bugs.md).
 
 Owns the table. A bug is named by the protection that is missing; what it breaks is in
-traces/protections.py under the same name.
+traces/protections under the same name.
 """
 
 from attrs import evolve, frozen

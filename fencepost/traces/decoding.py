@@ -7,13 +7,16 @@ reader expects, at a depth that depends on the caller's own stack. Here it is an
 the same depth everywhere.
 """
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
 MOST_LEVELS = 64
 """Levels of nesting. A plan has 5 and a history's values have few; serde_json allows 128, Jackson 1,000."""
 TOO_DEEP = f"more than {MOST_LEVELS} levels of nesting"
+T = TypeVar("T")
 
 
 def from_json(text: str | bytes, kind: Any = Any) -> Any:
@@ -29,6 +32,12 @@ def from_json(text: str | bytes, kind: Any = Any) -> Any:
     if kind is Any and sum(map(text.count, brackets)) > MOST_LEVELS:  # type: ignore[arg-type]
         check_levels(value)
     return value
+
+
+def rows_of(path: Path, kind: Callable[..., T]) -> tuple[T, ...]:
+    """The rows of a table of our own, a JSON object in each line, in order. path: the file in the package;
+    kind: made from a row's names and values."""
+    return tuple(kind(**from_json(line)) for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def from_msgpack(data: bytes | msgspec.Raw, decoder: msgspec.msgpack.Decoder[Any]) -> Any:

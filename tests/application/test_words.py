@@ -16,7 +16,7 @@ from fencepost.checkers.application.application_judge import (
     judge_events,
 )
 from fencepost.checkers.verdict import Decision
-from fencepost.traces.anomalies.application_anomalies import APPLICATION
+from fencepost.traces.anomalies import APPLICATION
 
 AT = {"topic": "t", "partition": 0}
 DEFAULT = Claims()

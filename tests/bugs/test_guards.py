@@ -25,7 +25,7 @@ OF_THE_MODEL_ONLY = {
     *("undefined_has_no_end", "abort_open_first", "one_at_a_time", "decide_durably", "no_late_end"),
     *("no_late_marker", "deposed_is_silent", "marker_again"),
 }
-"""Protections that no one method of the implementation holds (traces/protections.py)."""
+"""Protections that no one method of the implementation holds (traces/protections)."""
 AROUND = {
     "KIP-101": "does not ask the question to which the guard is the answer",
     "KIP-98": "its log opens with a state of its own",

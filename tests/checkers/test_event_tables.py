@@ -24,6 +24,7 @@ from tests.checkers.control_traces import control_trace
 from tests.checkers.event_tables import JUDGES, answers, bent, bounded, compacted, row_group
 from tests.checkers.test_invariants_differential import events_trace, reads_trace, restarts_trace
 from tests.checkers.traces_by_hand import healthy_start, state, trace
+from tests.selfcheck.amounts import amount
 
 STORIES = stories()
 PLANTED = {
@@ -70,7 +71,7 @@ def test_recorded_runs_have_the_same_verdicts(check: str, coded: bool, recorded:
 def test_bent_runs_and_small_traces_have_the_same_verdicts(check: str, recorded: list[Trace]) -> None:
     """Rule: the same of runs with an event changed, lost, doubled or moved, of seeded random small traces,
     and of stories of the model bent in one place."""
-    seeds = range(150)
+    seeds = range(amount(60, 150))
     traces = [bent(Random(f"{number}"), one) for number, one in enumerate(recorded)]
     traces += [bounded(events_trace(Random(f"screen {seed}"))) for seed in seeds]
     traces += [bent(Random(f"screen {seed}"), STORIES[seed % len(STORIES)]) for seed in seeds]
@@ -83,7 +84,9 @@ def test_reads_that_went_back_are_found_over_columns() -> None:
     """Rule (HW-MONO): the operations are looked at too; seeded reads have the plain verdicts and
     certificates."""
     assert (
-        differences("invariants", [bounded(reads_trace(Random(f"shown {seed}"))) for seed in range(400)])
+        differences(
+            "invariants", [bounded(reads_trace(Random(f"shown {seed}"))) for seed in range(amount(150, 400))]
+        )
         == []
     )
 
@@ -93,7 +96,7 @@ def test_compacted_logs_are_judged_over_columns() -> None:
     verdicts."""
     traces = [
         compacted(Random(f"keys {seed}"), bounded(events_trace(Random(f"keys {seed}"))))
-        for seed in range(400)
+        for seed in range(amount(150, 400))
     ]
     assert differences("invariants", traces) == []
 

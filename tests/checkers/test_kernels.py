@@ -25,6 +25,7 @@ from fencepost.checkers.linearizability.limits import Guard, LimitReached, Searc
 from fencepost.checkers.linearizability.screen import screened
 from fencepost.checkers.log import bounds
 from fencepost.traces.trace import Trace
+from tests.selfcheck.amounts import amount
 
 PROFILES = ("default", "session", "strong", "content")
 TEN = """{:type :invoke, :f :write, :value 1, :process 0, :time 1}
@@ -56,7 +57,7 @@ QUESTIONS = {
     ],
 }
 """Each asks kernels about random input of a seed."""
-SEEDS = {"log": 300, "kafka": 300, "models": 40, "keys": 300}
+SEEDS = {"log": amount(100, 300), "kafka": amount(100, 300), "models": amount(15, 40), "keys": 300}
 
 
 def differing(question: str, seeds: int) -> list[int]:

@@ -1,7 +1,7 @@
 """What each protection's own step looks like in a trace: words of which one must be in a feature, or in the
 parting event.
 
-Owns: the table, written from what each protection says (fencepost/traces/protections.py), and not from what
+Owns: the table, written from what each protection says (fencepost/traces/protections), and not from what
 triage found. It is for measuring only: nothing in fencepost/ reads it. A bug without a row has no step of its
 own in a trace, and cannot be counted as explained. T5, T6 and the phase of KAFKA-5600 were added after the
 runs with seeds from 7,000,000 on had been looked at; R10, T7, T8, T9, T15, T26, KIP-447 and KIP-890 before

@@ -1,6 +1,6 @@
 """The registry of protection names, continued: the guards of a log on its disk (impl/log).
 
-As in traces/protections.py the name is that of the method that protects, and the key the id of the bug that
+As in traces/protections the name is that of the method that protects, and the key the id of the bug that
 its absence brings back. Ids that are not Kafka's begin with LOG.
 """
 

@@ -19,7 +19,7 @@ from fencepost.checkers.application.processing_rules import Violation, of_proces
 from fencepost.checkers.application.record_rules import of_records
 from fencepost.checkers.application.records_known import NO_RECORDS, known_records, sunk
 from fencepost.checkers.verdict import AND, Decision, Finding, Verdict, by_rank
-from fencepost.traces.anomalies.application_anomalies import APPLICATION
+from fencepost.traces.anomalies import APPLICATION
 
 CHECK = "application"
 MOST_PLACES = 100

@@ -14,7 +14,7 @@ import rich_click as click
 from fencepost.cli.replay import exit_code_of
 from fencepost.console.options import Decorator, Named, options
 from fencepost.console.output import Bar, Output
-from fencepost.traces.anomalies.application_anomalies import APPLICATION
+from fencepost.traces.anomalies import APPLICATION
 from fencepost.traces.errors import ExitCode, strongest
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ CONTROL_PLANE = frozenset(
         "resend_until_answered",
     }
 )
-"""The registered protections (traces/protections.py) that this model can drop."""
+"""The registered protections (traces/protections) that this model can drop."""
 
 NONE = -1
 """No broker, no registration, no epoch."""

@@ -24,7 +24,7 @@ OF_GROUPS = frozenset(
         "replace_static_member",
     }
 )
-"""The registered protections (traces/protections.py) that this model can drop."""
+"""The registered protections (traces/protections) that this model can drop."""
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = range(5)
 GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")

@@ -30,7 +30,7 @@ DATA_PATH = frozenset(
         "high_watermark_follows_log_start",
     }
 )
-"""The registered protections (traces/protections.py) that this model can drop."""
+"""The registered protections (traces/protections) that this model can drop."""
 
 DOWN, NOBODY = -2, -1
 """In `Replica.leader`: the process is down; the process runs without a role."""

@@ -39,7 +39,7 @@ OF_TRANSACTIONS = frozenset(
         "marker_again",
     }
 )
-"""The registered protections (traces/protections.py) that this model can drop."""
+"""The registered protections (traces/protections) that this model can drop."""
 
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
 PHASES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")

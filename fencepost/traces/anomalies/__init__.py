@@ -3,32 +3,35 @@
 Judges name their findings by this table only. When several anomalies hold for one trace, the one with the
 lowest `rank` is the trace's name: shrinking keeps *that* anomaly.
 
-Rows are in files by family: cluster_anomalies.py (brokers, controllers, replicas, files),
-control_anomalies.py (ISR, assignments, deletions), liveness_anomalies.py (what must come true),
-log_anomalies.py (one log), client_anomalies.py (consumers, producers, groups, models),
-application_anomalies.py (what an application did with records).
+Rows are data, a line each, in files by family: cluster.jsonl (what brokers and controllers do and keep),
+control.jsonl (who is in the ISR, who is assigned, what is left of a deleted topic), liveness.jsonl (what did
+not come true, happened without a cause, or was said too early), log.jsonl (one log as its clients see it),
+client.jsonl (consumers, producers, transactions, groups, and any history against a sequential model),
+application.jsonl (what an application did with records, by its own lines).
 """
 
-from fencepost.traces.anomalies.anomaly import Anomaly
-from fencepost.traces.anomalies.application_anomalies import APPLICATION
-from fencepost.traces.anomalies.client_anomalies import CLIENTS
-from fencepost.traces.anomalies.cluster_anomalies import CLUSTER
-from fencepost.traces.anomalies.control_anomalies import CONTROL
-from fencepost.traces.anomalies.liveness_anomalies import LIVENESS
-from fencepost.traces.anomalies.log_anomalies import LOGS
+from pathlib import Path
 
-__all__ = ["ANOMALIES", "ASSERTION_FAILED", "BY_NAME", "ONES_OWN", "Anomaly", "first_by_rank"]
+from fencepost.traces.anomalies.anomaly import Anomaly
+from fencepost.traces.decoding import rows_of
+
+__all__ = ["ANOMALIES", "APPLICATION", "ASSERTION_FAILED", "BY_NAME", "ONES_OWN", "Anomaly", "first_by_rank"]
 
 ASSERTION_FAILED = "assertion_failed"
 """The anomaly of every assertion of a test on a service; the check of the finding is the assertion's name."""
 ONES_OWN = "assert_that"
 """The assertion that only its description tells from others."""
 
+_FOLDER = Path(__file__).parent
+APPLICATION: tuple[Anomaly, ...] = rows_of(_FOLDER / "application.jsonl", Anomaly)
+"""Those of what an application did."""
+_OTHERS = [
+    one
+    for name in ("cluster", "control", "liveness", "log", "client")
+    for one in rows_of(_FOLDER / f"{name}.jsonl", Anomaly)
+]
 ANOMALIES: tuple[Anomaly, ...] = tuple(
-    sorted(
-        (*CLUSTER, *CONTROL, *LIVENESS, *LOGS, *CLIENTS, *APPLICATION),
-        key=lambda anomaly: (anomaly.rank, anomaly.name),
-    )
+    sorted((*_OTHERS, *APPLICATION), key=lambda anomaly: (anomaly.rank, anomaly.name))
 )
 
 BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}

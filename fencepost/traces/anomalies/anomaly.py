@@ -1,6 +1,6 @@
 """What a row of the table of anomalies says. Must not know any row."""
 
-from attrs import frozen
+from attrs import field, frozen
 
 
 @frozen(kw_only=True)
@@ -14,7 +14,7 @@ class Anomaly:
     # The invariant that it breaks.
     breaks: str
     # Anomalies of which this one is a consequence.
-    implied_by: tuple[str, ...] = ()
+    implied_by: tuple[str, ...] = field(default=(), converter=tuple)
     # Its name in Jepsen's Kafka workload; None: none.
     jepsen: str | None = None
     # Claims or recorded facts under which it is no finding; "": never allowed. It also says so if the anomaly

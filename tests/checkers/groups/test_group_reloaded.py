@@ -10,6 +10,7 @@ from group_histories import OK, UNKNOWN, commit, fetch, join, told, trace
 from fencepost.checkers.groups import judge_trace
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Trace
+from tests.selfcheck.amounts import amount
 
 NOT_LINEARIZABLE = "committed_offset_not_linearizable"
 TIMED_OUT = (
@@ -191,7 +192,7 @@ def test_reloaded_offsets_are_decided_exactly() -> None:
     """Rule: what the judge convicts is what no order explains, whichever commits were seen at once or loaded
     later."""
     wrong, found = [], 0
-    for seed in range(250):
+    for seed in range(amount(100, 250)):
         history = random_history(seed)
         illegal = bool({each.anomaly for each in judge_trace(history).findings} & OF_OFFSETS)
         found += illegal

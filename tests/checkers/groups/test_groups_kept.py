@@ -14,6 +14,7 @@ from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Claims, LossRange, Trace
 from tests.checkers.kept import differences, plain, words_of
 from tests.checkers.wild_histories import bent, wild
+from tests.selfcheck.amounts import amount
 
 SEEDS, BLOCK = 480, 60
 
@@ -89,7 +90,7 @@ def said(seed: int) -> Any:
     return told
 
 
-@pytest.mark.parametrize("begin", range(0, SEEDS, BLOCK))
+@pytest.mark.parametrize("begin", range(0, amount(2 * BLOCK, SEEDS), BLOCK))
 def test_what_is_said_of_groups_stays(begin: int) -> None:
     """Rule: the same operations are convicted of the same anomaly at the same offset, and the same facts are
     told with the same cause."""

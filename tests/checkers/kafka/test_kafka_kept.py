@@ -16,6 +16,7 @@ from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.trace import Trace
 from tests.checkers.kept import differences, plain, words_of
 from tests.checkers.wild_histories import wild
+from tests.selfcheck.amounts import amount
 
 SEEDS, BLOCK = 560, 70
 
@@ -61,7 +62,7 @@ def said(seed: int) -> Any:
     return together, wanted, _measured(traces), relations
 
 
-@pytest.mark.parametrize("begin", range(0, SEEDS, BLOCK))
+@pytest.mark.parametrize("begin", range(0, amount(2 * BLOCK, SEEDS), BLOCK))
 def test_what_is_said_of_consumers_and_producers_stays(begin: int) -> None:
     """Rule: the same operations are convicted of the same anomaly at the same offset, and the same is
     measured."""

@@ -34,8 +34,9 @@ from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Outcome
 from tests.checkers import lab
 from tests.checkers.models.models_lab import history
+from tests.selfcheck.amounts import amount
 
-HISTORIES = 200
+HISTORIES = amount(100, 200)
 """Of each model; `make measure NAME=exact` compares 200,000."""
 
 

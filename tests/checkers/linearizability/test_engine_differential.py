@@ -17,9 +17,10 @@ from fencepost.checkers.models import IMPOSSIBLE
 from fencepost.checkers.models.containers import Queue
 from fencepost.checkers.models.registers import UNSEEN, KeyValue
 from fencepost.checkers.verdict import Decision
+from tests.selfcheck.amounts import amount
 
-HISTORIES = 700
-"""Of each model; the nightly target runs more."""
+HISTORIES = amount(250, 700)
+"""Of each model; `make measure NAME=exact` runs more."""
 
 
 def mismatches(name: str, seeds: range) -> tuple[int, int]:
@@ -68,7 +69,7 @@ def test_engine_and_exhaustive_search_agree(name: str) -> None:
 def test_the_order_found_is_one(name: str) -> None:
     """Where the engine says linearizable, the order that it found keeps real time and satisfies the model."""
     model, checked = model_of(name), 0
-    for seed in range(150):
+    for seed in range(amount(60, 150)):
         for part in split(model, history(name, Random(f"order {name} {seed}"))).values():
             table = Table(model)
             arrays = arrays_of(part, table)
@@ -84,7 +85,7 @@ def test_the_order_found_is_one(name: str) -> None:
                 known = {op for op, one in enumerate(arrays.asked) if one.known}
                 assert known <= set(order) and len(set(order)) == len(order)
                 checked += 1
-    assert checked > 50
+    assert checked > amount(20, 50)
 
 
 @pytest.mark.parametrize("name", DRAW)
@@ -92,7 +93,7 @@ def test_a_certificate_proves_and_is_minimal(name: str) -> None:
     """With all other operations unknown the convicting ones are still illegal; with any one of them unknown
     too, no longer."""
     model, checked = model_of(name), 0
-    for seed in range(120):
+    for seed in range(amount(60, 120)):
         trace = history(name, Random(f"certificate {name} {seed}"))
         for finding in judge_counted(trace, model, deciders=False).verdict.findings:
             (part,) = (
@@ -110,7 +111,7 @@ def test_a_certificate_proves_and_is_minimal(name: str) -> None:
             assert not legal(everyone - convicting)
             assert all(legal(everyone - convicting | {op}) for op in convicting)
             checked += 1
-    assert checked > 10
+    assert checked > amount(3, 10)
 
 
 def _unknown_never_happens(part, table):

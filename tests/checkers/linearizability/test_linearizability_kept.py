@@ -17,6 +17,7 @@ from fencepost.checkers.linearizability.interned_steps import Table
 from fencepost.checkers.models import Model
 from fencepost.traces.trace import Trace
 from tests.checkers.kept import differences, plain, words_of
+from tests.selfcheck.amounts import amount
 
 SEEDS, BLOCK = 240, 30
 LIMITS = SearchLimits(timeout_s=math.inf)
@@ -62,7 +63,7 @@ def said(seed: int) -> Any:
     return told
 
 
-@pytest.mark.parametrize("begin", range(0, SEEDS, BLOCK))
+@pytest.mark.parametrize("begin", range(0, amount(2 * BLOCK, SEEDS), BLOCK))
 def test_what_is_said_and_tried_stays(begin: int) -> None:
     """Rule: the same operations prove the same, and the search tries and remembers no more and no less for
     it."""

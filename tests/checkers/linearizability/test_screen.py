@@ -18,9 +18,10 @@ from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 from tests.checkers import lab
+from tests.selfcheck.amounts import amount
 
 MODEL = model_named("key-value")
-HISTORIES = 400
+HISTORIES = amount(150, 400)
 """Of several keys each; `make measure NAME=exact` compares 200,000 keys (decider-key-value)."""
 
 

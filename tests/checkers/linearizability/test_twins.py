@@ -16,8 +16,9 @@ from fencepost.checkers.models.queue_models import AtLeastOnceQueue, UnorderedQu
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation
 from tests.checkers import lab
+from tests.selfcheck.amounts import amount
 
-HISTORIES = 250
+HISTORIES = amount(125, 250)
 
 
 def differences(name: str, seeds: range, *, searched: bool = False) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
+from tests.selfcheck.amounts import amount
 
 PROFILES = ("default", "default", "strong", "strong", "content")
 BATCH = 40
@@ -98,7 +99,7 @@ def histories(seed: int, **more: object) -> list[Trace]:
     return made
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=amount(20, 60), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_agrees_with_exhaustive_search(seed: int) -> None:
     """A trace is Ok if and only if some log and some moments of growth explain it: unknown outcomes, holes,
@@ -106,7 +107,7 @@ def test_judge_agrees_with_exhaustive_search(seed: int) -> None:
     assert disagreements(histories(seed)) == []
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=amount(14, 40), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_agrees_with_exhaustive_search_on_special_logs(seed: int) -> None:
     """The same with log starts and retention, keys and compaction, transactions and last stable offsets."""
@@ -129,7 +130,7 @@ def misnamed(made: list[Trace]) -> list[tuple[Trace, Verdict | None]]:
     return wrong
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=amount(20, 60), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_names_each_anomaly_by_its_definition(seed: int) -> None:
     """The anomalies found, and the clock uncertainty that clears each, are exactly those of the definitions,
@@ -137,7 +138,7 @@ def test_judge_names_each_anomaly_by_its_definition(seed: int) -> None:
     assert misnamed([with_claims(Random(seed + t.trace_id), t) for t in histories(seed, clocks=3)]) == []
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=amount(14, 40), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_names_each_anomaly_of_special_logs(seed: int) -> None:
     """The same with log starts, compaction, transactions and last stable offsets."""
@@ -146,7 +147,7 @@ def test_judge_names_each_anomaly_of_special_logs(seed: int) -> None:
     )
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=amount(10, 30), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_a_stack_never_passes_what_a_log_alone_convicts(seed: int) -> None:
     """The rules, asked about many logs at once, may convict too much but never too little."""
@@ -160,7 +161,7 @@ def test_a_stack_never_passes_what_a_log_alone_convicts(seed: int) -> None:
             assert examine(columns, rules, group) == ([], "", "")
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=amount(8, 20), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_stacked_traces_are_judged_as_each_alone(seed: int) -> None:
     """One call over many traces gives exactly the verdicts of one call per trace."""
@@ -170,7 +171,7 @@ def test_stacked_traces_are_judged_as_each_alone(seed: int) -> None:
     assert judge_traces(made) == [pair for pair in alone if pair[1].decision is not Decision.OK]
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=amount(8, 20), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_repeated_values_are_never_blamed_wrongly(seed: int) -> None:
     """Where values repeat, an Illegal verdict still means that no log explains the trace."""
@@ -197,7 +198,7 @@ def with_anomalies(made: list[Trace]) -> Iterator[tuple[Trace, set[str]]]:
         yield one, {finding.anomaly for finding in found.findings} if found else set()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=amount(14, 40), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_streaming_never_adds_a_finding(seed: int) -> None:
     """What streaming finds, the batch form finds (a stale read may turn out to be a lost write); and it is
@@ -227,7 +228,7 @@ def left_to_the_batch_form(made: Trace) -> set[str]:
     return missed
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=amount(14, 40), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_streaming_misses_exactly_this(seed: int) -> None:
     """Without batches, epochs, loss and clocks, streaming misses holes and, where offsets are sparse, skips

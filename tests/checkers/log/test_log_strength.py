@@ -14,6 +14,7 @@ from fencepost.checkers.log.accounts import LogCounts, counts_of
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.trace import Trace
+from tests.selfcheck.amounts import amount
 
 TEN = tuple(append(n, [n], 0, 1, n) for n in range(10))
 HALF = [(n, n) for n in range(5)]
@@ -154,7 +155,7 @@ def differing(made: list[Trace]) -> list[Trace]:
     return wrong
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=amount(12, 30), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_strength_is_its_definition(seed: int) -> None:
     """On random histories the judge calls weak what the definitions do, and nothing else."""
@@ -162,7 +163,7 @@ def test_strength_is_its_definition(seed: int) -> None:
     assert differing(special_histories(seed)) == []
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=amount(12, 30), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_counts_are_their_definitions(seed: int) -> None:
     """And it counts what they count."""

@@ -13,6 +13,7 @@ from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Claims, Trace
 from tests.checkers import lab
+from tests.selfcheck.amounts import amount
 
 STACKED = 50
 """Traces in one call of the check."""
@@ -122,7 +123,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("seed", range(0, 1_000, 200))
+@pytest.mark.parametrize("seed", range(0, amount(400, 1_000), 200))
 def test_the_check_is_its_definitions(seed: int) -> None:
     """On random histories the check finds exactly the cycles that the definitions name."""
     mismatches, illegal, _ = sweep(seed, 200)

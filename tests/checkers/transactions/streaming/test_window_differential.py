@@ -17,6 +17,7 @@ from fencepost.checkers.transactions.streaming import CHECKS, TransactionWindow
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
+from tests.selfcheck.amounts import amount
 
 JUDGES = {"transactions": transactions.judge_trace, "exactly_once": exactly_once.judge_trace}
 AT_THE_END = frozenset({"output_missing", "output_without_commit"})
@@ -83,7 +84,9 @@ def agree(check: str, found: list[str], arrived: Trace, *, given_up: bool, ended
 
 
 @pytest.mark.parametrize("span", [12, None], ids=["of near operations", "of any operations"])
-@pytest.mark.parametrize("seeds", [*(range(start, start + 10) for start in range(0, 60, 10)), ONCE_DIFFERENT])
+@pytest.mark.parametrize(
+    "seeds", [*(range(start, start + 10) for start in range(0, amount(20, 60), 10)), ONCE_DIFFERENT]
+)
 def test_what_is_reported_is_what_the_whole_history_says(seeds: Sequence[int], span: int | None) -> None:
     """Changed histories, with horizons of a few transactions and of many."""
     decided = set()
@@ -97,6 +100,6 @@ def test_what_is_reported_is_what_the_whole_history_says(seeds: Sequence[int], s
 @pytest.mark.parametrize("horizon", [30, 45])
 def test_a_healthy_history_is_ok_whatever_is_forgotten(horizon: int) -> None:
     """Rule: where nothing refers to what is much older, nothing is beyond the horizon."""
-    for seed in range(12):
+    for seed in range(amount(5, 12)):
         decided = compare(application(seed, steady=True), horizon, Random(seed))
         assert set(decided.values()) == {Decision.OK}, seed
