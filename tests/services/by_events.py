@@ -1,0 +1,182 @@
+"""Twelve consumers of the zoo, judged by nothing but the events that they wrote, over kill -9 at random moments.
+
+Owns the table of what each promises and what its mistake is called, and the run. Must not know pytest, nor
+the rules of the judge (fencepost/checkers/application).
+
+A moment is drawn in lines of the service's file, so that it is in the middle of its work however slow the
+machine is, and in milliseconds after them, so that it is also where no line is written.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from attrs import define, field, frozen
+
+from fencepost.application.event_columns import read_events
+from fencepost.application.tap import Tap
+from fencepost.checkers.application.application_judge import Claims, Judged, Ordered, Promise, judge_events
+from tests.services.running import PATIENCE_S, ServiceRun, zoo_cluster
+from tests.services.zoo import BY_NAME, REFUSED, Order, Service, more_orders
+
+LOSS = ("record_never_processed", "committed_before_processed")
+TWICE = ("processed_twice", "twice_in_sink")
+ORDERS = 40
+"""Of a run."""
+LOOK_S = 0.001
+PREFIX = b"invoice for "
+
+
+@frozen(kw_only=True)
+class Consumer:
+    """What a consumer of the zoo promises, and what is to be found where it makes its mistake."""
+
+    # Of its service.
+    name: str
+    claims: Claims
+    # Anomalies, of which one at least is found.
+    shows: tuple[str, ...]
+    # A fault of requests that its mistake needs besides being killed, and that the correct form bears.
+    fault: str = ""
+    # Whether its group joins again at random moments, too.
+    rebalances: bool = False
+    # Whether its results are given to the judge, as rows of a sink.
+    sink: bool = False
+
+    @property
+    def service(self) -> Service:
+        """Of the zoo."""
+        return BY_NAME[self.name]
+
+
+AT_LEAST = Claims()
+IN_ORDER = Claims(ordered=Ordered.KEY)
+EXACTLY = Claims(promise=Promise.EXACTLY_ONCE)
+ONE_ROW = Claims(promise=Promise.EXACTLY_ONCE, allowed=frozenset({"processed_twice"}))
+"""What is done again leaves no second row."""
+SLOW_COMMIT = "delay answer to OffsetCommit of group billing by 20ms"
+SLOW_RESULT = "delay Produce on invoices by 20ms"
+
+CONSUMERS = (
+    Consumer(name="commit_before_work", claims=AT_LEAST, shows=LOSS),
+    Consumer(name="auto_commit_threads", claims=AT_LEAST, shows=LOSS, fault=SLOW_RESULT),
+    Consumer(name="swallowed_exception", claims=AT_LEAST, shows=LOSS, fault=REFUSED),
+    Consumer(name="latest_at_first_start", claims=AT_LEAST, shows=("record_skipped_at_start",)),
+    Consumer(name="buffer_at_revocation", claims=AT_LEAST, shows=LOSS, rebalances=True),
+    Consumer(name="order_lost_in_pool", claims=IN_ORDER, shows=("processed_out_of_order",)),
+    Consumer(name="position_kept", claims=AT_LEAST, shows=LOSS, rebalances=True),
+    Consumer(name="offsets_in_database", claims=EXACTLY, shows=TWICE, sink=True),
+    Consumer(name="dedupe_in_memory", claims=ONE_ROW, shows=TWICE, sink=True, fault=SLOW_COMMIT),
+    Consumer(name="offset_of_the_record", claims=EXACTLY, shows=TWICE, sink=True),
+    Consumer(name="no_transaction", claims=EXACTLY, shows=TWICE, sink=True, fault=SLOW_COMMIT),
+    Consumer(name="offsets_outside_transaction", claims=EXACTLY, shows=TWICE, sink=True, fault=SLOW_COMMIT),
+)
+CONSUMER_OF: Mapping[str, Consumer] = {each.name: each for each in CONSUMERS}
+
+
+@define(eq=False, kw_only=True)
+class EventsRun(ServiceRun):
+    """A service that writes its events; so does the shop that sends its orders."""
+
+    consumer: Consumer
+    # What was done to it, in words.
+    strikes: list[str] = field(factory=list, init=False)
+    _taps: list[Tap] = field(factory=list, init=False)
+
+    @property
+    def events(self) -> Path:
+        """The service's file."""
+        return self.folder / "service.events"
+
+    def _tap(self, name: str) -> Tap:
+        tap = Tap(self.folder / name, ids=False)
+        self._taps.append(tap)
+        return tap
+
+    def _producer(self, **options: str) -> Any:
+        return self._tap("shop.events").producer(super()._producer(**options))
+
+    def _environment(self) -> dict[str, str]:
+        return super()._environment() | {"SERVICE_EVENTS": str(self.events)}
+
+    def work_killed(self, seed: int, kills: int) -> None:
+        """Let it do all its work, and kill it in between.
+
+        Args:
+            seed: of the moments.
+            kills: how often.
+        """
+        random, orders = Random(seed), islice(more_orders(100), ORDERS)
+        if self.consumer.fault:
+            self.kafka.request_fault(self.consumer.fault)
+        for _ in range(kills):
+            with self._start() as process:
+                for _ in self._moments_of(random, orders, process):
+                    break
+                process.kill()
+                self.strikes.append(f"killed after {self._lines()} lines")
+        for _ in range(len(self.service.orders)):
+            with self._start() as process:
+                for _ in self._moments_of(random, orders, process):
+                    if not self.consumer.rebalances:
+                        break
+                    self.kafka.rebalance(self.group)
+                    self.strikes.append(f"rebalanced after {self._lines()} lines")
+                self._send(orders)
+                if self._until(process, self.done):
+                    self._settle()
+                    process.terminate()
+                    break
+        self._rows()
+
+    def _moments_of(self, random: Random, orders: Iterator[Order], process: Any) -> Iterator[None]:
+        """Some moments of a process at work; orders are sent as it goes on."""
+        for _ in range(3):
+            until, later_ms = self._lines() + random.randrange(3, 24), random.randrange(0, 25)
+            self._send(islice(orders, random.randrange(1, 6)))
+            end = time.monotonic() + PATIENCE_S
+            while self._lines() < until and process.poll() is None and time.monotonic() < end:
+                if self.done():
+                    self._send(islice(orders, 1))
+                time.sleep(LOOK_S)
+            time.sleep(later_ms / 1_000)
+            yield
+
+    def _lines(self) -> int:
+        return self.events.read_bytes().count(b"\n") if self.events.exists() else 0
+
+    def _rows(self) -> None:
+        """Write what its store holds, and what the shop's producer still has to say."""
+        if self.consumer.sink:
+            tap = self._tap("store.events")
+            for _, value in self.results():
+                order = (value or b"").removeprefix(PREFIX)
+                tap.write("sink", "store", value=tap.contents(None, order, None)["value"])
+        for tap in self._taps:
+            tap.close()
+
+
+def judged(name: str, seed: int, folder: Path, *, mistake: bool, kills: int = 3) -> tuple[Judged, list[str]]:
+    """Run a consumer, and judge its events alone.
+
+    Args:
+        name: of CONSUMERS.
+        seed: of the cluster and of the moments.
+        folder: for its files.
+        mistake: whether it makes its mistake.
+        kills: how often it is killed.
+
+    Returns:
+        the judge's answer, and what was done to the consumer.
+    """
+    consumer = CONSUMER_OF[name]
+    with zoo_cluster(seed) as kafka:
+        run = EventsRun(
+            kafka=kafka, service=consumer.service, consumer=consumer, mistake=mistake, folder=folder
+        )
+        run.prepare()
+        run.work_killed(seed, kills)
+    return judge_events(read_events(sorted(folder.glob("*.events"))), consumer.claims), run.strikes
