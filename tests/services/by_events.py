@@ -19,14 +19,21 @@ from attrs import define, field, frozen
 from fencepost.application.event_columns import read_events
 from fencepost.application.tap import Tap
 from fencepost.checkers.application.application_judge import Claims, Judged, Ordered, Promise, judge_events
-from tests.services.running import PATIENCE_S, ServiceRun, zoo_cluster
+from fencepost.kafka.services import Service as Process
+from tests.services.running import ServiceRun, zoo_cluster
+from tests.services.strikes import stop
 from tests.services.zoo import BY_NAME, REFUSED, Order, Service, more_orders
 
 LOSS = ("record_never_processed", "committed_before_processed")
 TWICE = ("processed_twice", "twice_in_sink")
-ORDERS = 40
+ORDERS = 60
 """Of a run."""
 LOOK_S = 0.001
+IDLE_S, LONGEST_S = 0.4, 10.0
+"""How long a service writes nothing before it gets another order, and is waited for before it is killed."""
+REBALANCES = 3
+ROUND_MS, MOST_ROUNDS = 3_000, 20
+"""How long it may take for what is left before it gets another order, and how often."""
 PREFIX = b"invoice for "
 
 
@@ -53,26 +60,29 @@ class Consumer:
 
 
 AT_LEAST = Claims()
-IN_ORDER = Claims(ordered=Ordered.KEY)
+ANY_ORDER = Claims(ordered=Ordered.NONE)
 EXACTLY = Claims(promise=Promise.EXACTLY_ONCE)
 ONE_ROW = Claims(promise=Promise.EXACTLY_ONCE, allowed=frozenset({"processed_twice"}))
 """What is done again leaves no second row."""
-SLOW_COMMIT = "delay answer to OffsetCommit of group billing by 20ms"
 SLOW_RESULT = "delay Produce on invoices by 20ms"
+# what a killed process has sent is carried out all the same: only its answers are late
+LATE_RESULT = "delay answer to Produce on invoices by 20ms"
+LATE_END = "delay answer to EndTxn by 20ms"
+BUSY_COMMIT = "answer COORDINATOR_LOAD_IN_PROGRESS to OffsetCommit of group billing, 1 in 2"
 
 CONSUMERS = (
     Consumer(name="commit_before_work", claims=AT_LEAST, shows=LOSS),
-    Consumer(name="auto_commit_threads", claims=AT_LEAST, shows=LOSS, fault=SLOW_RESULT),
+    Consumer(name="auto_commit_threads", claims=ANY_ORDER, shows=LOSS, fault=SLOW_RESULT),
     Consumer(name="swallowed_exception", claims=AT_LEAST, shows=LOSS, fault=REFUSED),
     Consumer(name="latest_at_first_start", claims=AT_LEAST, shows=("record_skipped_at_start",)),
     Consumer(name="buffer_at_revocation", claims=AT_LEAST, shows=LOSS, rebalances=True),
-    Consumer(name="order_lost_in_pool", claims=IN_ORDER, shows=("processed_out_of_order",)),
+    Consumer(name="order_lost_in_pool", claims=AT_LEAST, shows=("processed_out_of_order",)),
     Consumer(name="position_kept", claims=AT_LEAST, shows=LOSS, rebalances=True),
     Consumer(name="offsets_in_database", claims=EXACTLY, shows=TWICE, sink=True),
-    Consumer(name="dedupe_in_memory", claims=ONE_ROW, shows=TWICE, sink=True, fault=SLOW_COMMIT),
+    Consumer(name="dedupe_in_memory", claims=ONE_ROW, shows=TWICE, sink=True, fault=BUSY_COMMIT),
     Consumer(name="offset_of_the_record", claims=EXACTLY, shows=TWICE, sink=True),
-    Consumer(name="no_transaction", claims=EXACTLY, shows=TWICE, sink=True, fault=SLOW_COMMIT),
-    Consumer(name="offsets_outside_transaction", claims=EXACTLY, shows=TWICE, sink=True, fault=SLOW_COMMIT),
+    Consumer(name="no_transaction", claims=EXACTLY, shows=TWICE, sink=True, fault=LATE_RESULT),
+    Consumer(name="offsets_outside_transaction", claims=EXACTLY, shows=TWICE, sink=True, fault=LATE_END),
 )
 CONSUMER_OF: Mapping[str, Consumer] = {each.name: each for each in CONSUMERS}
 
@@ -114,36 +124,45 @@ class EventsRun(ServiceRun):
             self.kafka.request_fault(self.consumer.fault)
         for _ in range(kills):
             with self._start() as process:
-                for _ in self._moments_of(random, orders, process):
-                    break
+                self._moment(random, orders, process)
                 process.kill()
                 self.strikes.append(f"killed after {self._lines()} lines")
-        for _ in range(len(self.service.orders)):
+        self._rest(random, orders)
+        self._rows()
+
+    def _moment(self, random: Random, orders: Iterator[Order], process: Process) -> None:
+        """Wait for a moment of a process at work. It gets orders, and more when it writes nothing."""
+        until, later_ms = self._lines() + random.randrange(3, 24), random.randrange(0, 25)
+        self._send(islice(orders, random.randrange(6, 14)))
+        begun = last = time.monotonic()
+        lines = 0
+        while lines < until and process.poll() is None and time.monotonic() < begun + LONGEST_S:
+            before, lines = lines, self._lines()
+            if lines > before:
+                last = time.monotonic()
+            elif time.monotonic() > last + IDLE_S:
+                self._send(islice(orders, 1))
+                last = time.monotonic()
+            time.sleep(LOOK_S)
+        time.sleep(later_ms / 1_000)
+
+    def _rest(self, random: Random, orders: Iterator[Order]) -> None:
+        """Let it do what is left. One that has dropped an order is not done before it gets another one."""
+        more, rounds = more_orders(1_000), 0
+        while rounds < MOST_ROUNDS and not self.done():
             with self._start() as process:
-                for _ in self._moments_of(random, orders, process):
-                    if not self.consumer.rebalances:
-                        break
+                for _ in range(REBALANCES if self.consumer.rebalances else 0):
+                    self._moment(random, orders, process)
                     self.kafka.rebalance(self.group)
                     self.strikes.append(f"rebalanced after {self._lines()} lines")
                 self._send(orders)
-                if self._until(process, self.done):
+                while rounds < MOST_ROUNDS and process.poll() is None and not self.done():
+                    self._until_at_most(lambda: self.done() or process.poll() is not None, ROUND_MS)
+                    self._send(islice(more, 1))
+                    rounds += 1
+                if process.poll() is None:
                     self._settle()
-                    process.terminate()
-                    break
-        self._rows()
-
-    def _moments_of(self, random: Random, orders: Iterator[Order], process: Any) -> Iterator[None]:
-        """Some moments of a process at work; orders are sent as it goes on."""
-        for _ in range(3):
-            until, later_ms = self._lines() + random.randrange(3, 24), random.randrange(0, 25)
-            self._send(islice(orders, random.randrange(1, 6)))
-            end = time.monotonic() + PATIENCE_S
-            while self._lines() < until and process.poll() is None and time.monotonic() < end:
-                if self.done():
-                    self._send(islice(orders, 1))
-                time.sleep(LOOK_S)
-            time.sleep(later_ms / 1_000)
-            yield
+                    stop(self, process)
 
     def _lines(self) -> int:
         return self.events.read_bytes().count(b"\n") if self.events.exists() else 0
