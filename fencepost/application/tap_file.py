@@ -81,9 +81,9 @@ class TapFile:
                 self._at("committed", process, one.topic, one.partition, one.offset)
 
     def committed_in_transaction(self, topic: str, partition: int, offset: int) -> None:
-        """A transaction has committed an offset. The work of its records is part of it, so that the line comes
-        after theirs, which no application can write before it knows of the commit; or when the partition's
-        owner has reached its end.
+        """A transaction has committed an offset. The work of its records is part of it, so that the line
+        comes after theirs, which no application can write before it knows of the commit; or when the
+        partition's owner has reached its end.
 
         Args:
             topic, partition, offset: what was committed.

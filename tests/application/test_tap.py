@@ -1,4 +1,4 @@
-"""A tap around stand-ins of clients: what it writes, and in which order, whoever calls the client from where."""
+"""A tap around stand-ins of clients: what it writes, and in which order."""
 
 import asyncio
 import json
@@ -136,7 +136,8 @@ def test_callbacks_of_a_rebalance_get_the_tapped_consumer(tap):
     for name in ("on_revoke", "on_lost"):
         client.callbacks[name](client, [spot(-1001)])
     assert said(tap, "assigned", "committed", "revoked", "lost") == [
-        ("assigned", None), ("assigned", 7), ("committed", 0), ("revoked", None), ("committed", 0), ("lost", None),
+        ("assigned", None), ("assigned", 7),
+        ("committed", 0), ("revoked", None), ("committed", 0), ("lost", None),
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Twelve consumers of the zoo, judged by nothing but the events that they wrote, over kill -9 at random moments.
+"""Twelve consumers of the zoo, judged by their events alone, over kill -9 at random moments.
 
 Owns the table of what each promises and what its mistake is called, and the run. Must not know pytest, nor
 the rules of the judge (fencepost/checkers/application).
@@ -21,7 +21,6 @@ from fencepost.application.tap import Tap
 from fencepost.checkers.application.application_judge import Claims, Judged, Ordered, Promise, judge_events
 from fencepost.kafka.services import Service as Process
 from tests.services.running import ServiceRun, zoo_cluster
-from tests.services.strikes import stop
 from tests.services.zoo import BY_NAME, REFUSED, Order, Service, more_orders
 
 LOSS = ("record_never_processed", "committed_before_processed")
@@ -156,13 +155,12 @@ class EventsRun(ServiceRun):
                     self.kafka.rebalance(self.group)
                     self.strikes.append(f"rebalanced after {self._lines()} lines")
                 self._send(orders)
-                while rounds < MOST_ROUNDS and process.poll() is None and not self.done():
+                while rounds < MOST_ROUNDS and process.poll() is None:
                     self._until_at_most(lambda: self.done() or process.poll() is not None, ROUND_MS)
+                    if self.done():
+                        return
                     self._send(islice(more, 1))
                     rounds += 1
-                if process.poll() is None:
-                    self._settle()
-                    stop(self, process)
 
     def _lines(self) -> int:
         return self.events.read_bytes().count(b"\n") if self.events.exists() else 0
