@@ -9,6 +9,7 @@ machine is, and in milliseconds after them, so that it is also where no line is 
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -18,13 +19,16 @@ from attrs import define, field, frozen
 
 from fencepost.application.event_columns import read_events
 from fencepost.application.tap import Tap
-from fencepost.checkers.application.application_judge import Claims, Judged, Ordered, Promise, judge_events
+from fencepost.checkers.application.application_judge import Claims, Ordered, Promise, judge_events
+from fencepost.checkers.verdict import Decision
 from fencepost.kafka.services import Service as Process
-from tests.services.running import ServiceRun, zoo_cluster
+from fencepost.traces.errors import PlanError
+from tests.services.running import MOST_STARTS, ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, REFUSED, Order, Service, more_orders
 
 LOSS = ("record_never_processed", "committed_before_processed")
 TWICE = ("processed_twice", "twice_in_sink")
+KILLS = 3
 ORDERS = 60
 """Of a run."""
 LOOK_S = 0.001
@@ -148,11 +152,12 @@ class EventsRun(ServiceRun):
     def _rest(self, random: Random, orders: Iterator[Order]) -> None:
         """Let it do what is left. One that has dropped an order is not done before it gets another one."""
         more, rounds = more_orders(1_000), 0
-        while rounds < MOST_ROUNDS and not self.done():
+        for _ in range(MOST_STARTS):
             with self._start() as process:
                 for _ in range(REBALANCES if self.consumer.rebalances else 0):
                     self._moment(random, orders, process)
-                    self.kafka.rebalance(self.group)
+                    with suppress(PlanError):  # it has ended, and nobody is in its group
+                        self.kafka.rebalance(self.group)
                     self.strikes.append(f"rebalanced after {self._lines()} lines")
                 self._send(orders)
                 while rounds < MOST_ROUNDS and process.poll() is None:
@@ -176,24 +181,40 @@ class EventsRun(ServiceRun):
             tap.close()
 
 
-def judged(name: str, seed: int, folder: Path, *, mistake: bool, kills: int = 3) -> tuple[Judged, list[str]]:
+@frozen(kw_only=True)
+class Outcome:
+    """Of a run of a consumer."""
+
+    # The judge's sentences that count: of a mistake, those that show it; of a correct form, all.
+    broken: tuple[str, ...]
+    # What was done to it.
+    strikes: tuple[str, ...]
+    events: int
+
+
+def judged(consumer: Consumer, seed: int, folder: Path, *, mistake: bool, kills: int = KILLS) -> Outcome:
     """Run a consumer, and judge its events alone.
 
     Args:
-        name: of CONSUMERS.
+        consumer: of CONSUMERS.
         seed: of the cluster and of the moments.
         folder: for its files.
         mistake: whether it makes its mistake.
         kills: how often it is killed.
-
-    Returns:
-        the judge's answer, and what was done to the consumer.
     """
-    consumer = CONSUMER_OF[name]
     with zoo_cluster(seed) as kafka:
         run = EventsRun(
             kafka=kafka, service=consumer.service, consumer=consumer, mistake=mistake, folder=folder
         )
         run.prepare()
         run.work_killed(seed, kills)
-    return judge_events(read_events(sorted(folder.glob("*.events"))), consumer.claims), run.strikes
+    events = read_events(sorted(folder.glob("*.events")))
+    verdict = judge_events(events, consumer.claims).verdict
+    broken = [
+        f"{found.anomaly}: {found.seen}"
+        for found in verdict.findings
+        if not mistake or found.anomaly in consumer.shows
+    ]
+    if not broken and verdict.decision is Decision.UNKNOWN:
+        broken = [] if mistake else [f"unknown: {verdict.reason}"]
+    return Outcome(broken=tuple(broken), strikes=tuple(run.strikes), events=len(events))
