@@ -1,11 +1,13 @@
 """`python -m tools.services [NAME...] [--seeds 0:10] [--correct 20]`: at which seed chaos finds each mistake
-of the zoo of services, and that it finds nothing in the correct forms.
+of the zoo of services, and that it finds nothing in the correct forms. With --events, twelve consumers are
+killed at random moments in the place of chaos, and judged by the events that they wrote alone.
 
     python -m tools.services unread_report swallowed_exception --seeds 0:3 --correct 2
+    python -m tools.services --events --seeds 0:5 --correct 5
 
 Owns the order of seeds, the rows and the table. Must not know what a service does (tests/services). The
-ledger is out/services/ledger.jsonl, so that a run goes on where it stopped; the table is written next to it.
-The exit code is 1 if a mistake was not found within its seeds, or something was found in a correct form.
+ledger is ledger.jsonl or events.jsonl in out/services, so that a run goes on where it stopped; the table is
+written next to it. The exit code is 1 if a mistake was not found within its seeds, or something was found in a correct form.
 """
 
 import tempfile
@@ -19,6 +21,7 @@ from attrs import define, field, frozen
 
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode, PlanError
+from tests.services.by_events import CONSUMER_OF, CONSUMERS, judged
 from tests.services.running import ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, Service
 from tools import program
@@ -30,6 +33,7 @@ SEEDS, CORRECT = "0:10", 20
 """Of each mistake, and how many of each correct form."""
 MISTAKE, RIGHT = "mistake", "correct"
 SOURCES = ("fencepost/kafka", "fencepost/proxy/faults", "tests/services")
+OF_EVENTS = ("fencepost/application", "fencepost/checkers/application", "tests/services")
 """What an outcome depends on: rows of other sources are not counted."""
 
 
@@ -82,6 +86,27 @@ def one_seed(service: Service, form: str, seed: int) -> Row:
         moments=reached["moments"],
         took_s=took_s,
     )
+
+
+def one_by_events(service: Service, form: str, seed: int) -> Row:
+    """Kill a consumer at moments of a seed, and judge its events.
+
+    Args:
+        service: of CONSUMERS.
+        form: MISTAKE or RIGHT.
+        seed: of the cluster and of the moments.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.monotonic()
+        found = judged(CONSUMER_OF[service.name], seed, Path(folder), mistake=form == MISTAKE)
+        return Row(
+            service=service.name,
+            form=form,
+            seed=seed,
+            broken=found.broken,
+            strikes=found.strikes,
+            took_s=round(time.monotonic() - begun, 1),
+        )
 
 
 @define
@@ -145,40 +170,43 @@ def seeds_of(text: str) -> range:
     return range(int(begin), int(end))
 
 
-def sources() -> str:
-    """The digest of what outcomes depend on."""
-    return digest(path for folder in SOURCES for path in (TOP / folder).rglob("*.py"))
+def sources(folders: tuple[str, ...]) -> str:
+    """The digest of what outcomes depend on. folders: of the program's."""
+    return digest(path for folder in folders for path in (TOP / folder).rglob("*.py"))
 
 
 @click.command("services")
 @click.argument("names", nargs=-1)
 @click.option("--seeds", default=SEEDS, show_default=True, metavar="A:B", help="Of each mistake.")
 @click.option("--correct", default=CORRECT, show_default=True, help="Seeds of each correct form, from A on.")
+@click.option("--events", is_flag=True, help="Twelve consumers, killed, and judged by their events alone.")
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="The folder.")
-def command(names: tuple[str, ...], seeds: str, correct: int, out: Path) -> ExitCode:
+def command(names: tuple[str, ...], seeds: str, correct: int, events: bool, out: Path) -> ExitCode:
     """Hunt the mistakes of NAMES, or of all services, under chaos at applications."""
     ledger = Ledger.open(
-        out / "ledger.jsonl",
+        out / ("events.jsonl" if events else "ledger.jsonl"),
         Row,
         key=lambda row: (row.service, row.form, row.seed),
-        of="services under chaos",
-        asked={"sources": sources()},
+        of="consumers by their events" if events else "services under chaos",
+        asked={"sources": sources(OF_EVENTS if events else SOURCES)},
     )
-    hunt = Hunt(ledger=ledger, seeds=seeds_of(seeds), correct=correct, one=one_seed)
+    one = one_by_events if events else one_seed
+    hunt = Hunt(ledger=ledger, seeds=seeds_of(seeds), correct=correct, one=one)
     cases: dict[str, Callable[[], Done]] = {}
-    for service in BY_NAME.values():
+    services = [each.service for each in CONSUMERS] if events else list(BY_NAME.values())
+    for service in services:
         cases[service.name] = partial(hunt.mistake, service)
         if correct:
             cases[f"{service.name}, {RIGHT}"] = partial(hunt.right, service)
     chosen = [
         name
-        for word in names or BY_NAME
+        for word in names or [each.name for each in services]
         for name in (word, f"{word}, {RIGHT}")
         if name in cases or name == word
     ]
     output = Output()
     code = run_cases(cases, chosen, output)
-    (out / "table.md").write_text(hunt.table(), encoding="utf-8")
+    (out / ("events.md" if events else "table.md")).write_text(hunt.table(), encoding="utf-8")
     output.say(hunt.table())
     return code
 

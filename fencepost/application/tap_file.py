@@ -36,6 +36,9 @@ class TapFile:
     _lines: dict[str, int] = field(factory=dict, init=False)
     # Which consumer was handed a partition's last record.
     _owners: dict[tuple[str, int], str] = field(factory=dict, init=False)
+    # Of each partition, its highest processed offset, and the commit of a transaction that waits for one.
+    _done: dict[tuple[str, int], int] = field(factory=dict, init=False)
+    _due: dict[tuple[str, int], tuple[str, int]] = field(factory=dict, init=False)
     _values: Values | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -57,6 +60,9 @@ class TapFile:
         if not process:
             raise ValueError(f"expected a record that a tapped consumer handed out, saw {place}")
         self._at("processed", process, *place, sink=None if sink else False)
+        done = self._done[place[:2]] = max(place[2], self._done.get(place[:2], -1))
+        if self._due.get(place[:2], ("", done + 2))[1] <= done + 1:
+            self._settle(place[:2])
 
     def on_commit(self, name: str) -> Callable[[Any, Any], None]:
         """A callback for confluent_kafka's setting `on_commit`, by which automatic and asynchronous commits
@@ -73,6 +79,36 @@ class TapFile:
         for one in partitions:
             if one.offset is not None and one.offset >= 0 and not getattr(one, "error", None):
                 self._at("committed", process, one.topic, one.partition, one.offset)
+
+    def committed_in_transaction(self, topic: str, partition: int, offset: int) -> None:
+        """A transaction has committed an offset. The work of its records is part of it, so that the line
+        comes after theirs, which no application can write before it knows of the commit; or when the
+        partition's owner has reached its end.
+
+        Args:
+            topic, partition, offset: what was committed.
+        """
+        place = topic, partition
+        if owner := self.owner(*place):
+            self._due[place] = owner, offset
+            if self._done.get(place, -1) >= offset - 1:
+                self._settle(place)
+
+    def _settle(self, place: tuple[str, int]) -> None:
+        due = self._due.pop(place, None)
+        if due is not None:
+            self._at("committed", due[0], *place, due[1])
+
+    def taken(self, event: str, process: str, topic: str, partition: int) -> None:
+        """A partition was taken from a process. event: `revoked` or `lost`."""
+        self._settle((topic, partition))
+        self.write(event, process, topic=topic, partition=partition)
+
+    def stopped(self, process: str) -> None:
+        """A process has ended in order."""
+        for place in [place for place, due in self._due.items() if due[0] == process]:
+            self._settle(place)
+        self.write("stopped", process)
 
     def owner(self, topic: str, partition: int) -> str:
         """The consumer that was handed the last record of a partition; "" for none."""

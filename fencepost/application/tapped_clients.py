@@ -98,9 +98,7 @@ class _Wrapper:
             else:
                 self._failed(number, "the transaction was aborted")
         for spot in self._offsets if committed else ():
-            owner = self.tap.owner(spot.topic, spot.partition)
-            if owner:
-                self.tap.committed(owner, [spot])
+            self.tap.committed_in_transaction(*spot)
         self._offsets.clear()
 
     def _got(self, message: Any) -> None:
@@ -116,10 +114,10 @@ class _Wrapper:
 
     def _taken(self, event: str, partitions: Iterable[Any]) -> None:
         for one in partitions or ():
-            self._write(event, topic=one.topic, partition=one.partition)
+            self.tap.taken(event, self.process, one.topic, one.partition)
 
     def _stopped(self) -> None:
-        self._write("stopped")
+        self.tap.stopped(self.process)
 
 
 # ---- confluent-kafka
@@ -246,22 +244,22 @@ class ConfluentConsumer(_Wrapper):
         Args:
             topics: the names, as the client takes them.
             options: as the client takes them; the callback of an assignment is called after the tap's own,
-                the others before it.
+                the others before it. They get this consumer, so that what they commit is written, too.
         """
         given = dict(options)
 
-        def on_assign(consumer: Any, partitions: Any) -> Any:
+        def on_assign(_: Any, partitions: Any) -> Any:
             self._assigned(partitions)
-            return given["on_assign"](consumer, partitions) if given.get("on_assign") else None
+            return given["on_assign"](self, partitions) if given.get("on_assign") else None
 
-        def on_revoke(consumer: Any, partitions: Any) -> Any:
-            done = given["on_revoke"](consumer, partitions) if given.get("on_revoke") else None
+        def on_revoke(_: Any, partitions: Any) -> Any:
+            done = given["on_revoke"](self, partitions) if given.get("on_revoke") else None
             self._taken("revoked", partitions)
             return done
 
-        def on_lost(consumer: Any, partitions: Any) -> Any:
+        def on_lost(_: Any, partitions: Any) -> Any:
             called = given.get("on_lost") or given.get("on_revoke")
-            done = called(consumer, partitions) if called else None
+            done = called(self, partitions) if called else None
             self._taken("lost", partitions)
             return done
 
@@ -484,7 +482,23 @@ class KafkaPythonConsumer(_Wrapper):
 # ---- aiokafka
 
 
-class AiokafkaProducer(_Wrapper):
+class _Block(_Wrapper):
+    """A client that `async with` starts and stops."""
+
+    async def __aenter__(self) -> Any:
+        await self.client.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """As the client's."""
+        await self.client.stop()
+        self._stopped()
+
+
+class AiokafkaProducer(_Block):
     """aiokafka.AIOKafkaProducer."""
 
     async def send(
@@ -557,13 +571,8 @@ class AiokafkaProducer(_Wrapper):
             raise
         await self.commit_transaction()
 
-    async def stop(self) -> None:
-        """As the client's."""
-        await self.client.stop()
-        self._stopped()
 
-
-class AiokafkaConsumer(KafkaPythonConsumer):
+class AiokafkaConsumer(_Block, KafkaPythonConsumer):
     """aiokafka.AIOKafkaConsumer."""
 
     def group(self) -> str | None:
@@ -607,11 +616,6 @@ class AiokafkaConsumer(KafkaPythonConsumer):
         done = await self.client.commit(offsets)
         self.tap.committed(self.process, wanted)
         return done
-
-    async def stop(self) -> None:
-        """As the client's."""
-        await self.client.stop()
-        self._stopped()
 
 
 WRAPPERS: dict[str, Any] = {

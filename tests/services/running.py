@@ -229,7 +229,10 @@ class ServiceRun:
 
     def _start(self) -> AbstractContextManager[Process]:
         command = [sys.executable, str(self.service.program), *(["--mistake"] if self.mistake else [])]
-        return self.kafka.service(command, {"SERVICE_FOLDER": str(self.folder), "PYTHONPATH": str(PROGRAMS)})
+        return self.kafka.service(command, self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        return {"SERVICE_FOLDER": str(self.folder), "PYTHONPATH": str(PROGRAMS)}
 
     def _until(self, process: Process, condition: Callable[[], bool]) -> bool:
         """Wait for a condition or for the end of the process; answers whether the condition is true."""

@@ -1,7 +1,8 @@
 """What the programs of the zoo share: where Kafka is, settings under which a restart is quick, and short
 forms of a client's calls. A mistake is never in here.
 
-Each program is run as `python PROGRAM.py`, which is correct, or with --mistake."""
+Each program is run as `python PROGRAM.py`, which is correct, or with --mistake. Where SERVICE_EVENTS names a
+file, its clients write there what they do, and `done` what no client knows."""
 
 import os
 import signal
@@ -15,6 +16,11 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 SERVERS = os.environ["BOOTSTRAP_SERVERS"]
 FOLDER = Path(os.environ.get("SERVICE_FOLDER", "."))
 MISTAKE = "--mistake" in sys.argv
+EVENTS = None
+if "SERVICE_EVENTS" in os.environ:
+    from fencepost.application.tap import Tap
+
+    EVENTS = Tap(os.environ["SERVICE_EVENTS"], ids=False)
 ORDERS, INVOICES, GROUP = "orders", "invoices", "billing"
 SESSION_MS, HEARTBEAT_MS, REQUEST_MS, DELIVERY_MS, BACKOFF_MS = 1_000, 200, 2_000, 2_000, 50
 
@@ -63,6 +69,19 @@ LIBRDKAFKA = {
 }
 
 
+def tapped(client):
+    """The client; it writes its events where they are asked for."""
+    if EVENTS is None:
+        return client
+    return EVENTS.producer(client) if "Producer" in type(client).__name__ else EVENTS.consumer(client)
+
+
+def done(order):
+    """Nothing is left to do for this order."""
+    if EVENTS is not None:
+        EVENTS.processed(order)
+
+
 def consumer_of(group=GROUP, **options):
     """librdkafka's consumer; options with _ in place of the dots."""
     settings = {
@@ -72,7 +91,11 @@ def consumer_of(group=GROUP, **options):
         "session.timeout.ms": SESSION_MS,
         "heartbeat.interval.ms": HEARTBEAT_MS,
     }
-    return Consumer(LIBRDKAFKA | settings | _dotted(options))
+    if EVENTS is None:
+        return Consumer(LIBRDKAFKA | settings | _dotted(options))
+    name = f"consumer-{os.getpid()}"
+    settings["on_commit"] = EVENTS.on_commit(name)
+    return EVENTS.consumer(Consumer(LIBRDKAFKA | settings | _dotted(options)), name, group)
 
 
 def producer_of(**options):
@@ -85,7 +108,7 @@ def producer_of(**options):
         "request.timeout.ms": REQUEST_MS,
         "message.timeout.ms": DELIVERY_MS,
     }
-    return Producer(LIBRDKAFKA | settings | _dotted(options))
+    return tapped(Producer(LIBRDKAFKA | settings | _dotted(options)))
 
 
 def _dotted(options):

@@ -3,18 +3,19 @@
 import asyncio
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from kit import AIO_CONSUMER, AIO_PRODUCER, INVOICES, MISTAKE, ORDERS, invoice
+from kit import AIO_CONSUMER, AIO_PRODUCER, INVOICES, MISTAKE, ORDERS, done, invoice, tapped
 
 
 async def main():
     async with (
-        AIOKafkaProducer(**AIO_PRODUCER) as producer,
-        AIOKafkaConsumer(ORDERS, **AIO_CONSUMER) as consumer,
+        tapped(AIOKafkaProducer(**AIO_PRODUCER)) as producer,
+        tapped(AIOKafkaConsumer(ORDERS, **AIO_CONSUMER)) as consumer,
     ):
         async for order in consumer:
             if MISTAKE:
                 await consumer.commit()
             await producer.send_and_wait(INVOICES, invoice(order.value), order.key)
+            done(order)
             if not MISTAKE:
                 await consumer.commit()
 

@@ -4,7 +4,7 @@ only to this process, and is forgotten when it ends."""
 import asyncio
 
 from aiokafka import AIOKafkaConsumer
-from kit import AIO_CONSUMER, MISTAKE, ORDERS, database
+from kit import AIO_CONSUMER, MISTAKE, ORDERS, database, done, tapped
 
 charged = set()
 rule = "" if MISTAKE else ", UNIQUE (key, value)"
@@ -19,9 +19,10 @@ def charge(key, value):
 
 
 async def main():
-    async with AIOKafkaConsumer(ORDERS, **AIO_CONSUMER) as consumer:
+    async with tapped(AIOKafkaConsumer(ORDERS, **AIO_CONSUMER)) as consumer:
         async for order in consumer:
             charge(order.key, order.value)
+            done(order)
             await consumer.commit()
 
 

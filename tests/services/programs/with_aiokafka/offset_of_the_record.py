@@ -4,13 +4,13 @@ order, not the next one, and each start begins with an order that is done."""
 import asyncio
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from kit import AIO_CONSUMER, AIO_PRODUCER, GROUP, INVOICES, MISTAKE, ORDERS, invoice
+from kit import AIO_CONSUMER, AIO_PRODUCER, GROUP, INVOICES, MISTAKE, ORDERS, done, invoice, tapped
 
 
 async def main():
     async with (
-        AIOKafkaProducer(**AIO_PRODUCER, transactional_id="billing") as producer,
-        AIOKafkaConsumer(**AIO_CONSUMER) as consumer,
+        tapped(AIOKafkaProducer(**AIO_PRODUCER, transactional_id="billing")) as producer,
+        tapped(AIOKafkaConsumer(**AIO_CONSUMER)) as consumer,
     ):
         partition = TopicPartition(ORDERS, 0)
         consumer.assign([partition])
@@ -19,6 +19,7 @@ async def main():
                 await producer.send_and_wait(INVOICES, invoice(order.value), order.key)
                 offset = order.offset if MISTAKE else order.offset + 1
                 await producer.send_offsets_to_transaction({partition: offset}, GROUP)
+            done(order)
 
 
 asyncio.run(main())

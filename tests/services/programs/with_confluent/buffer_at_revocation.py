@@ -1,7 +1,7 @@
 """Writes invoices in batches of five, or when nothing came for two seconds. The mistake: when its
 partitions are taken from it, it commits what it has read, and drops what is in its buffer."""
 
-from kit import MISTAKE, ORDERS, consumer_of, invoice, producer_of, send, take
+from kit import MISTAKE, ORDERS, consumer_of, done, invoice, producer_of, send, take
 
 producer = producer_of()
 consumer = consumer_of()
@@ -11,6 +11,7 @@ buffer = []
 def write():
     for order in buffer:
         send(producer, order.key(), invoice(order.value()))
+        done(order)
     buffer.clear()
 
 

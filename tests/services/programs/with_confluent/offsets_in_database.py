@@ -2,7 +2,7 @@
 when it gets its partitions, it begins at the group's offset and not at the one in the database. Correct, it
 also leaves out what the database has already: a process that was silent may have lost its partitions."""
 
-from kit import MISTAKE, ORDERS, consumer_of, database, invoice, take
+from kit import MISTAKE, ORDERS, consumer_of, database, done, invoice, take
 
 results = database("results (key BLOB, value BLOB)")
 results.execute("CREATE TABLE IF NOT EXISTS next (partition INTEGER PRIMARY KEY, offset INTEGER)")
@@ -23,7 +23,7 @@ def assigned(consumer, partitions):
 
 consumer = consumer_of()
 consumer.subscribe([ORDERS], on_assign=assigned)
-done = 0
+taken = 0
 while True:
     for order in take(consumer):
         results.execute("BEGIN IMMEDIATE")
@@ -32,6 +32,7 @@ while True:
             results.execute("INSERT INTO results VALUES (?, ?)", (order.key(), invoice(order.value())))
             results.execute("INSERT OR REPLACE INTO next VALUES (?, ?)", after)
         results.execute("COMMIT")
-        done += 1
-        if done % 5 == 0:  # so that tools that show a group's lag show something
+        done(order)
+        taken += 1
+        if taken % 5 == 0:  # so that tools that show a group's lag show something
             consumer.commit(asynchronous=False)

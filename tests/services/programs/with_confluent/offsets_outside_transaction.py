@@ -1,7 +1,7 @@
 """Turns each order into exactly one invoice, in transactions. The mistake: the offset of the order is
 committed by the consumer, after the transaction."""
 
-from kit import INVOICES, MISTAKE, ORDERS, after, consumer_of, invoice, producer_of, take
+from kit import INVOICES, MISTAKE, ORDERS, after, consumer_of, done, invoice, producer_of, take
 
 producer = producer_of(transactional_id="billing")
 consumer = consumer_of()
@@ -14,5 +14,6 @@ while True:
         if not MISTAKE:
             producer.send_offsets_to_transaction([after(order)], consumer.consumer_group_metadata())
         producer.commit_transaction()
+        done(order)
         if MISTAKE:
             consumer.commit(offsets=[after(order)], asynchronous=False)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from zlib import crc32
 
 from confluent_kafka import KafkaException
-from kit import MISTAKE, ORDERS, consumer_of, invoice, producer_of, send, take
+from kit import MISTAKE, ORDERS, consumer_of, done, invoice, producer_of, send, take
 
 WORKERS = 4
 producers = [producer_of() for _ in range(WORKERS)]
@@ -22,6 +22,7 @@ def write(producer, order):
         send(producer, order.key(), invoice(order.value()))
     except KafkaException:
         os._exit(1)
+    done(order)
 
 
 while True:

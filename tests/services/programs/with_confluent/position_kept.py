@@ -2,7 +2,7 @@
 partitions are taken from it: whoever gets them begins at the commit. The mistake: if it gets them back,
 it goes on where it had stopped to read."""
 
-from kit import MISTAKE, ORDERS, consumer_of, invoice, producer_of, send, take
+from kit import MISTAKE, ORDERS, consumer_of, done, invoice, producer_of, send, take
 
 producer = producer_of()
 consumer = consumer_of()
@@ -30,5 +30,6 @@ while True:
     if len(buffer) >= 5 or (buffer and not orders):
         for order in buffer:
             send(producer, order.key(), invoice(order.value()))
+            done(order)
         buffer.clear()
         consumer.commit(asynchronous=False)
