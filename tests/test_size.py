@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 220_000
+LIMIT = 227_500
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -52,7 +52,7 @@ EXCEPTIONS = {
     "tests/tools": 25,
     "tests/torture": 18,
     "tests/traces": 18,
-    "tests/wire": 24,
+    "tests/wire": 25,
     "tools": 30,
 }
 """Folders that have more, and how many: no more than that."""
