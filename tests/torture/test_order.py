@@ -1,5 +1,5 @@
-"""Every driver hands the commands of one client to its library in the order of their lines, while none waits for
-an answer (docs/reference/drivers.md); a driver whose tools are missing is skipped by name."""
+"""Every driver hands the commands of one client to its library in the order of their lines, while none waits
+for an answer (docs/reference/drivers.md); a driver whose tools are missing is skipped by name."""
 
 import time
 
@@ -45,7 +45,7 @@ def in_order(commands):
 
 
 def test_what_is_sent_after_begin_is_in_the_transaction(running):
-    """An append on the line after `begin` is in that transaction, and one after its end is in the next one."""
+    """An append on a line after `begin` is in that transaction, and one after its end is in the next one."""
     driver, kafka = running
     if not driver.ready.transactions or "begin" not in driver.ready.commands:
         pytest.skip(f"{driver.name}: no transactions of this shape")
