@@ -24,9 +24,10 @@ from attrs import define, frozen
 
 from fencepost.console.output import Output
 from fencepost.torture.building import build
-from fencepost.torture.campaign import FINDINGS, MOST_SHRINK_RUNS, RUNS, Job, Worker, smaller, torture
+from fencepost.torture.campaign import FINDINGS, MOST_SHRINK_RUNS, RUNS, smaller, torture
 from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.scenario import Scenario, scenario_of
+from fencepost.torture.workers import Job, Worker
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
 from tools.ledger import TOP, Ledger

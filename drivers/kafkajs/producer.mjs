@@ -9,7 +9,8 @@ export class Producer extends Transactional {
     const self = new Producer()
     const [client, made, ignored] = kafka(config, 'producer')
     const compression = oneOf(made.compression, CODECS, 'compression')
-    Object.assign(self, { ignored, options: given({ acks: oneOf(made.acks, ACKS, 'acks'), compression }) })
+    Object.assign(self, { ignored, transactional: made.transactional_id !== undefined,
+      options: given({ acks: oneOf(made.acks, ACKS, 'acks'), compression }) })
     self.client = client.producer(given({ idempotent: made.idempotence, maxInFlightRequests: made.in_flight,
       metadataMaxAge: made.metadata_max_age_ms, transactionalId: made.transactional_id,
         transactionTimeout: made.transaction_timeout_ms,
@@ -26,7 +27,7 @@ export class Producer extends Transactional {
       partition: command.partition ?? undefined,
       timestamp: command.timestamp_ms === undefined ||
         command.timestamp_ms === null ? undefined : String(command.timestamp_ms) })
-    const said = await (this.transaction ?? this.client).send({ topic: command.topic, messages: [message],
+    const said = await this.sender().send({ topic: command.topic, messages: [message],
       ...this.options })
     const one = said?.[0] ?? {}
     return { topic: command.topic, partition: one.partition ?? command.partition,
@@ -37,9 +38,8 @@ export class Producer extends Transactional {
 
   async send_offsets (command) {
     const consumer = Consumer.named.get(command.consumer)
-    if (!consumer || !this.transaction) throw new Refused('a consumer that is open, and a transaction',
-      command.consumer)
-    await this.transaction.sendOffsets({ consumerGroupId: consumer.group, topics: byTopic(command.offsets) })
+    if (!consumer) throw new Refused('a consumer that is open', command.consumer)
+    await this.begun().sendOffsets({ consumerGroupId: consumer.group, topics: byTopic(command.offsets) })
   }
 
   async close () { await this.client.disconnect() }

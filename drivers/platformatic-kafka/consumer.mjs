@@ -5,6 +5,8 @@ import { Refused, encoded, given, happened, oneOf, taken } from './lines.mjs'
 import { ASSIGNORS, ISOLATIONS, RESETS, base, errorOf } from './library.mjs'
 
 export class Consumer {
+  static atOnce = ['commit', 'subscribe'] // a group is joined for long, and can be left meanwhile
+
   static async open (name, config) {
     const [options, made, ignored] = base(config, 'consumer')
     const assigner = oneOf(made.assignor, ASSIGNORS, 'assignor')

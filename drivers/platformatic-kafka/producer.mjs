@@ -11,6 +11,7 @@ export class Producer extends Transactional {
     self.options = given({ acks: oneOf(made.acks, ACKS, 'acks'), compression: oneOf(made.compression, CODECS,
       'compression') })
     self.ignored = ignored
+    self.transactional = made.transactional_id !== undefined
     self.client = new library.Producer(given({ ...options, ...self.options, idempotent: made.idempotence,
       transactionalId: made.transactional_id }))
     return self
@@ -24,7 +25,7 @@ export class Producer extends Transactional {
       value: decoded(command.value) ?? undefined, headers,
       partition: command.partition ?? undefined, timestamp: time === undefined ||
         time === null ? undefined : BigInt(time) })
-    const said = await (this.transaction ?? this.client).send({ messages: [message], ...this.options })
+    const said = await this.sender().send({ messages: [message], ...this.options })
     const one = said.offsets?.[0]
     return { topic: command.topic, partition: one?.partition ?? command.partition,
       offset: Number(one?.offset ?? -1) }

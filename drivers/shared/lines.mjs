@@ -25,6 +25,10 @@ const FIELDS = {
     begin: [],
   commit_transaction: [], abort_transaction: [], send_offsets: ['consumer', 'offsets']
 }
+// Their whole call reaches the library at once: the next command does not wait until they are done. All
+// others may reach it in several steps, so later commands of the client wait. A role may have others in
+// `static atOnce`.
+const AT_ONCE = ['append', 'commit']
 const MOST_LINE = 1 << 20
 const MOST_CLIENTS = 64
 const MOST_UNDER_WAY = 20_000
@@ -76,16 +80,24 @@ export const given = fields => Object.fromEntries(Object.entries(fields).filter(
 export class Transactional {
   async begin () { this.transaction = await this.beginning() }
 
-  async commit_transaction () { await this.finished().commit() }
+  async commit_transaction () { await this.ended(one => one.commit()) }
 
-  async abort_transaction () { await this.finished().abort() }
+  async abort_transaction () { await this.ended(one => one.abort()) }
 
-  finished () {
-    const { transaction } = this
-    if (!transaction) throw new Error('no transaction was begun')
+  /** A commit that failed leaves the transaction, so that it can be aborted. */
+  async ended (end) {
+    await end(this.begun())
     this.transaction = undefined
-    return transaction
   }
+
+  begun () {
+    if (!this.transaction) throw new Error('no transaction was begun')
+    return this.transaction
+  }
+
+  /** What appends go to. With a transactional id nothing is sent outside of a transaction, also after a begin
+   * that failed: these libraries would send it as any other record. */
+  sender () { return this.transactional ? this.begun() : this.client }
 }
 
 const sizeOf = record => [record.key, record.value, ...record.headers.flat()].reduce((sum, one) => sum +
@@ -177,7 +189,7 @@ export async function serve (roles, errorOf, ready) {
       carryOut(command, began => {
         began.ns = now()
         const opening = role.open(client, command.config)
-        clients.set(client, { role, opening })
+        clients.set(client, { role, opening, turn: opening })
         return opening.then(made => ({ ignored: made.ignored }),
           error => { clients.delete(client); throw error })
       })
@@ -187,10 +199,14 @@ export async function serve (roles, errorOf, ready) {
     if (!known) throw new Refused(`a client of ${[...clients.keys()]}`, client)
     if (name !== 'close' &&
       !own(known.role).includes(name)) throw new Refused(`a command of ${own(known.role)}`, name)
-    carryOut(command, began => known.opening.then(made => {
-      began.ns = now()
-      return made[name](command)
-    }).finally(() => { if (name === 'close') clients.delete(client) }))
+    carryOut(command, began => {
+      const called = known.turn.then(() => known.opening).then(made => {
+        began.ns = now()
+        return made[name](command)
+      }).finally(() => { if (name === 'close') clients.delete(client) })
+      if (!(known.role.atOnce ?? AT_ONCE).includes(name)) known.turn = called.catch(() => {})
+      return called
+    })
   }
 
   const end = () => process.stdout.write('', () => process.exit(0))

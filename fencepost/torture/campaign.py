@@ -13,30 +13,24 @@ same anomaly. A scenario is made smaller as long as the rate stays at or above L
 
 import multiprocessing
 import os
-import resource
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from attrs import define, frozen
+from attrs import frozen
 
-import fencepost.kafka
 from fencepost.campaign.driver.ledger import refuse_foreign
-from fencepost.impl.runtime.processes import end_with
-from fencepost.torture.building import Built, build
-from fencepost.torture.drawing import draw
-from fencepost.torture.driver_process import Driver
-from fencepost.torture.judges import as_dict, duplicates, judge
+from fencepost.impl.runtime.processes import uninterrupted
+from fencepost.torture.building import build
 from fencepost.torture.libraries import wanted
-from fencepost.torture.promises import PROMISES, promises_of
-from fencepost.torture.protocol import DisturbedError
+from fencepost.torture.promises import PROMISES
 from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.scenario import Scenario, scenario_of
-from fencepost.torture.scenario_run import Outcome, carry_out
+from fencepost.torture.workers import TRACES, Job, begin, shows
+from fencepost.torture.workers import seed as run_seed
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 REPLAYS = 10
@@ -45,176 +39,52 @@ LEAST_RATE = 0.4
 SHRINK_REPLAYS = 5
 MOST_SHRINK_RUNS = 120
 """Bound of a shrink: five minutes at two seconds a run."""
-RUNS, FINDINGS, TRACES, JOB = "runs.jsonl", "findings", "traces", "job.json"
-MOST_DISTURBED = 3
-"""Runs of one replay that something outside may disturb; after them it shows nothing."""
+RUNS, FINDINGS, JOB = "runs.jsonl", "findings", "job.json"
+CANNOT_START = 3
+"""A campaign whose first seeds, so many, could not start the driver ends: the next ones cannot, either."""
 STUCK = frozenset({"stuck_consumer", "stuck_append"})
 """Found by waiting: runs with it take half a minute, and it is replayed less often."""
-
-
-@frozen(kw_only=True)
-class Job:
-    """What every worker does."""
-
-    # NAME@VERSION.
-    library: str
-    out: str
-    idempotence: bool | None = None
-    faults: bool = True
-
-
-@define(eq=False)
-class Worker:
-    """A driver that is started when it is needed, and again when it was of no use."""
-
-    job: Job
-    built: Built
-    driver: Driver | None = None
-
-    def ready(self) -> Driver:
-        """A driver that runs."""
-        if self.driver is not None and (self.driver.failure or self.driver.under_way):
-            self.driver.kill()
-            self.driver = None
-        if self.driver is None:
-            self.driver = Driver.start(self.built)
-            _check_version(self.driver, self.built)
-        return self.driver
-
-    def seed(self, number: int) -> dict[str, Any]:
-        """A seed's run, as a line of runs.jsonl."""
-        scenario = draw(
-            number,
-            self.ready().ready,
-            idempotence=self.job.idempotence,
-            faults=self.job.faults,
-            own=self.built.wanted.library.draw,
-        )
-        return self.run(scenario, Path(self.job.out) / TRACES / f"{number}.jsonl")
-
-    def run(self, scenario: Scenario, keep: Path | None = None) -> dict[str, Any]:
-        """One run. keep: where the brokers' record goes if there is a finding."""
-        wall, processor = time.monotonic(), _processor_s()
-
-        def judged(outcome: Outcome, kafka: fencepost.kafka.KafkaCluster) -> dict[str, Any]:
-            promises = promises_of(self.built.wanted.library.promises)
-            findings = judge(outcome, promises)
-            weak = _weak(kafka) if findings and scenario.chaos else ""
-            findings = [] if weak else findings
-            brokers = ""
-            if findings and keep is not None:
-                keep.parent.mkdir(parents=True, exist_ok=True)
-                kafka.save_trace(keep)
-                brokers = kafka.verdict(("invariants", "conformance")).decision.value
-            return {
-                "seed": scenario.seed,
-                "records": len(outcome.appends),
-                "acknowledged": sum(command.ok for command in outcome.appends),
-                "duplicates": duplicates(outcome),
-                "transactions": Counter(one.ended or "unknown" for one in outcome.transactions),
-                "hit": list(outcome.hit),
-                "met": dict(outcome.met),
-                "weak": weak,
-                "findings": [as_dict(finding, promises) for finding in findings],
-                "brokers": brokers,
-                "scenario": scenario.as_dict(),
-            }
-
-        driver = self.ready()
-        client = driver.processor_s()
-        line: dict[str, Any] = carry_out(scenario, driver, judged)
-        line["client_seconds"] = round(max(0.0, driver.processor_s() - client), 3)
-        line["seconds"] = round(time.monotonic() - wall, 3)
-        line["processor_seconds"] = round(_processor_s() - processor, 3)
-        return line
-
-    def rate(self, scenario: Scenario, anomaly: str, runs: int) -> int:
-        """How many of so many runs show the anomaly."""
-        return sum(
-            any(finding["anomaly"] == anomaly for finding in self.run(scenario)["findings"])
-            for _ in range(runs)
-        )
-
-
-def _weak(kafka: fencepost.kafka.KafkaCluster) -> str:
-    """Why the swarm's faults of brokers may explain what was seen; empty: they may not."""
-    claims = kafka.trace().claims
-    return claims.loss[0].reason if claims.loss else ""
-
-
-def _check_version(driver: Driver, built: Built) -> None:
-    seen, asked = driver.ready.version, built.wanted.version
-    if seen.split("+")[0] != asked.split("+")[0]:
-        raise EnvironmentError_(
-            expected=f"version {asked}, which was asked for",
-            seen=f"{seen}, which the driver says it has",
-            where=str(built.wanted),
-            hint="does the manifest pin it?",
-        )
-
-
-def _processor_s() -> float:
-    """Processor seconds of this process with its cluster. The driver's are not included."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-WORKER: Worker | None = None
-"""The worker of this process; None outside worker processes."""
-
-
-def _begin(job: Job, parent: int) -> None:
-    global WORKER
-    end_with(parent)
-    WORKER = Worker(job, build(wanted(job.library)))
-
-
-def _seed(number: int) -> dict[str, Any]:
-    assert WORKER is not None
-    try:
-        return WORKER.seed(number)
-    except DisturbedError as error:
-        return {"seed": number, "disturbed": str(error), "findings": []}
-    except FencepostError as error:
-        return {"seed": number, "failed": str(error), "findings": []}
-
-
-def _shows(values: dict[str, Any], anomaly: str) -> bool:
-    """Whether one run shows the anomaly; a run that fails shows nothing. One that is disturbed is run
-    again."""
-    assert WORKER is not None
-    for _ in range(MOST_DISTURBED):
-        try:
-            return WORKER.rate(scenario_of(values), anomaly, 1) == 1
-        except DisturbedError:
-            continue
-        except FencepostError:
-            return False
-    return False
 
 
 Rate = Callable[[Scenario, str, int], int]
 """How many of so many runs of a scenario show an anomaly."""
 
 
-def _rate_in(pool: ProcessPoolExecutor) -> Rate:
-    """Runs at once in all workers: clients mostly wait."""
+@frozen(kw_only=True)
+class _Replays:
+    """Runs of scenarios in all workers at once: clients mostly wait."""
 
-    def rate(scenario: Scenario, anomaly: str, runs: int) -> int:
-        values = scenario.as_dict()
-        return sum(one.result() for one in [pool.submit(_shows, values, anomaly) for _ in range(runs)])
+    pool: ProcessPoolExecutor
+    jobs: int
 
-    return rate
+    def rate(self, scenario: Scenario, anomaly: str, runs: int) -> int:
+        """How many of so many runs show the anomaly."""
+        return sum(one.result() for one in self._begun(scenario, anomaly, runs))
+
+    def within(
+        self, scenario: Scenario, anomaly: str, runs: int, seconds: float, each_s: float
+    ) -> tuple[int, int]:
+        """How many runs show the anomaly, and how many ran: at most `runs`, and none is begun that would not
+        end in time, as far as the length of one, each_s, says. Both in seconds."""
+        until, shown, ran = time.monotonic() + seconds, 0, 0
+        while ran < runs and time.monotonic() + each_s <= until:
+            at_once = min(self.jobs, runs - ran)
+            shown, ran = shown + self.rate(scenario, anomaly, at_once), ran + at_once
+        return shown, ran
+
+    def _begun(self, scenario: Scenario, anomaly: str, runs: int) -> "list[Future[bool]]":
+        return [self.pool.submit(shows, scenario.as_dict(), anomaly) for _ in range(runs)]
 
 
-def _replayed(rate: Rate, anomaly: str, values: dict[str, Any], replays: int, shrink: bool) -> dict[str, Any]:
-    scenario = scenario_of(values)
-    runs = min(replays, SHRINK_REPLAYS) if anomaly in STUCK else replays
-    shown = rate(scenario, anomaly, runs)
-    entry: dict[str, Any] = {"rate": [shown, runs], "scenario": values, "words": scenario.words()}
-    if shrink and shown and shown >= LEAST_RATE * runs and anomaly not in STUCK:
-        small, count = smaller(rate, scenario, anomaly)
-        again = rate(small, anomaly, runs)
+def _replayed(
+    replays: _Replays, anomaly: str, first: dict[str, Any], runs: int, seconds: float, shrink: bool
+) -> dict[str, Any]:
+    scenario = scenario_of(first["scenario"])
+    shown, ran = replays.within(scenario, anomaly, runs, seconds, first.get("seconds", 0.0))
+    entry: dict[str, Any] = _not_replayed(first) | {"rate": [shown, ran]}
+    if shrink and shown and shown >= LEAST_RATE * ran and anomaly not in STUCK:
+        small, count = smaller(replays.rate, scenario, anomaly)
+        again = replays.rate(small, anomaly, runs)
         entry["small"] = {
             "rate": [again, runs],
             "scenario": small.as_dict(),
@@ -223,6 +93,11 @@ def _replayed(rate: Rate, anomaly: str, values: dict[str, Any], replays: int, sh
             "faults": small.faults,
         }
     return entry
+
+
+def _not_replayed(first: dict[str, Any]) -> dict[str, Any]:
+    scenario = scenario_of(first["scenario"])
+    return {"rate": [0, 0], "scenario": first["scenario"], "words": scenario.words()}
 
 
 def smaller(
@@ -265,52 +140,75 @@ def torture(
     *,
     jobs: int = 1,
     resume: bool = False,
-    replays: int = REPLAYS,
+    replays: int | None = None,
     enough: int = 0,
     wanted_anomalies: frozenset[str] = frozenset(),
     shrink: bool = False,
     progress: Callable[[dict[str, Any]], None] = lambda line: None,
+    repeating: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
-    """Run the seeds, replay the first of each anomaly. Answers a summary. enough: seeds with a finding after
-    which no more are begun; 0: all are run. wanted_anomalies: only these are enough, and replayed; empty:
-    all. Raises FencepostError."""
+    """Run the seeds, replay the first of each anomaly. Ctrl-C (KeyboardInterrupt) ends all workers at once;
+    what was found is written, and the summary has `interrupted`.
+
+    Args:
+        job: what every worker does.
+        seeds: to run.
+        jobs: worker processes.
+        resume: go on with the campaign in the folder.
+        replays: runs of each anomaly's first scenario, however long they take; None: at most REPLAYS, and all
+            of them together take no longer than the seeds did.
+        enough: seeds with a finding after which no more are begun; 0: all are run.
+        wanted_anomalies: only these are enough, and replayed; empty: all.
+        shrink: whether to make the scenarios smaller.
+        progress: called with the line of each seed.
+        repeating: called with what is replayed now, in words.
+
+    Returns:
+        a summary.
+
+    Raises: FencepostError, also if the first seeds cannot start the driver.
+    """
     out = Path(job.out)
     lines = list(_before(out, job, seeds, resume))
     build(wanted(job.library))
     done = {line["seed"] for line in lines}
-    began = time.monotonic()
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (job, os.getpid())) as pool:
-        with (out / RUNS).open("ab") as file:
-            found = enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough
-            left = [] if found else [seed for seed in seeds if seed not in done]
-            for line in (results := _results(pool, left, jobs)):
-                file.write(msgspec.json.encode(line) + b"\n")
-                file.flush()
-                lines.append(line)
-                progress(line)
-                if enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough:
-                    results.close()
-                    break
-        seconds = time.monotonic() - began
-        findings, of_all = {}, _by_anomaly(lines)
-        for anomaly, of in of_all.items():
-            first = min(of, key=lambda line: line["seed"])
-            runs = replays if anomaly in (wanted_anomalies or of_all) else 0
-            entry = _replayed(_rate_in(pool), anomaly, first["scenario"], runs, shrink)
-            (finding,) = [one for one in first["findings"] if one["anomaly"] == anomaly]
-            findings[anomaly] = {
-                "library": job.library,
-                **finding,
-                "brokers": first.get("brokers", ""),
-                "seeds": sorted(line["seed"] for line in of),
-                "first": first["seed"],
-                "hit": first.get("hit", []),
-                **entry,
-            }
-            (out / FINDINGS).mkdir(exist_ok=True)
-            (out / FINDINGS / f"{anomaly}.json").write_bytes(
-                msgspec.json.format(msgspec.json.encode(findings[anomaly]), indent=1)
+    began, interrupted = time.monotonic(), False
+    findings: dict[str, Any] = {}
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, begin, (job, os.getpid())) as pool:
+        try:
+            _run_seeds(
+                pool,
+                out,
+                [seed for seed in seeds if seed not in done],
+                lines,
+                jobs,
+                enough,
+                wanted_anomalies,
+                progress,
             )
+            seconds = time.monotonic() - began
+            _repeat(
+                _Replays(pool=pool, jobs=jobs),
+                job,
+                lines,
+                findings,
+                replays,
+                seconds,
+                wanted_anomalies,
+                shrink,
+                repeating,
+            )
+        except KeyboardInterrupt:
+            interrupted, seconds = True, time.monotonic() - began
+            with uninterrupted():
+                for one in set(multiprocessing.active_children()) - others:
+                    one.kill()  # its driver ends with it
+                pool.shutdown(cancel_futures=True)
+                for anomaly, of in _by_anomaly(lines).items():
+                    if anomaly not in findings:
+                        findings[anomaly] = _written(job, anomaly, of, _not_replayed(_first(of)))
     ran = [line for line in lines if "scenario" in line]
     met = met_by(ran)
     return {
@@ -334,12 +232,100 @@ def torture(
         "client_seconds": round(sum(line["client_seconds"] for line in ran), 1),
         "seeds_per_minute": round((len(lines) - len(done)) * 60 / seconds, 1) if seconds else 0.0,
         "findings": findings,
+        "interrupted": interrupted,
     }
 
 
+def _run_seeds(
+    pool: ProcessPoolExecutor,
+    out: Path,
+    left: list[int],
+    lines: list[dict[str, Any]],
+    jobs: int,
+    enough: int,
+    wanted_anomalies: frozenset[str],
+    progress: Callable[[dict[str, Any]], None],
+) -> None:
+    """Run what is left; each is written, and added to the lines."""
+
+    def found() -> bool:
+        return enough > 0 and sum(_has(one, wanted_anomalies) for one in lines) >= enough
+
+    new: list[dict[str, Any]] = []
+    results = _results(pool, [] if found() else left, jobs)
+    with (out / RUNS).open("ab") as file:
+        for line in results:
+            file.write(msgspec.json.encode(line) + b"\n")
+            file.flush()
+            lines.append(line)
+            new.append(line)
+            progress(line)
+            if len(new) == CANNOT_START and all(one.get("started") is False for one in new):
+                results.close()
+                raise EnvironmentError_(
+                    expected="a driver that starts",
+                    seen=f"that the first {CANNOT_START} seeds could not start it: {line['failed']}",
+                    where="the campaign",
+                )
+            if found():
+                results.close()
+                break
+
+
+def _repeat(
+    replays: _Replays,
+    job: Job,
+    lines: list[dict[str, Any]],
+    findings: dict[str, Any],
+    asked: int | None,
+    seconds: float,
+    wanted_anomalies: frozenset[str],
+    shrink: bool,
+    repeating: Callable[[str], None],
+) -> None:
+    """Replay the first seed of each anomaly, and write it. seconds: that the seeds took; where no number of
+    replays was asked for, all replays share as many."""
+    of_all = _by_anomaly(lines)
+    until = time.monotonic() + seconds
+    for place, (anomaly, of) in enumerate(of_all.items()):
+        first = _first(of)
+        most = REPLAYS if asked is None else asked
+        runs = min(most, SHRINK_REPLAYS) if anomaly in STUCK else most
+        runs = runs if anomaly in (wanted_anomalies or of_all) else 0
+        share = max(0.0, until - time.monotonic()) / (len(of_all) - place) if asked is None else float("inf")
+        bound = "" if asked is not None else f", {share:.0f} s at most"
+        repeating(
+            f"repeating {anomaly} ({place + 1} of {len(of_all)}): seed {first['seed']}, {runs} runs{bound}"
+        )
+        entry = _replayed(replays, anomaly, first, runs, share, shrink)
+        findings[anomaly] = _written(job, anomaly, of, entry)
+
+
+def _first(of: list[dict[str, Any]]) -> dict[str, Any]:
+    return min(of, key=lambda line: int(line["seed"]))
+
+
+def _written(job: Job, anomaly: str, of: list[dict[str, Any]], entry: dict[str, Any]) -> dict[str, Any]:
+    """What is known of an anomaly, after it was written into its file. of: the lines of its seeds."""
+    first, folder = _first(of), Path(job.out) / FINDINGS
+    (finding,) = [one for one in first["findings"] if one["anomaly"] == anomaly]
+    known = {
+        "library": job.library,
+        **finding,
+        "brokers": first.get("brokers", ""),
+        "seeds": sorted(line["seed"] for line in of),
+        "first": first["seed"],
+        "hit": first.get("hit", []),
+        **entry,
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / f"{anomaly}.json").write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1))
+    return known
+
+
 def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[str, Any]]:
-    """The runs that exist already, if the campaign is resumed. Those that were disturbed are left out: they
-    are run again. Raises FencepostError."""
+    """The runs that exist already, if the campaign is resumed. Those that were disturbed, or could not
+    start the driver, are left out: they are run again. Raises FencepostError."""
     path, said = out / RUNS, out / JOB
     refuse_foreign(out, (RUNS, FINDINGS, TRACES, JOB), "a campaign of client libraries")
     words = msgspec.json.encode(
@@ -363,7 +349,7 @@ def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[st
                 row = msgspec.json.decode(line)
             except msgspec.DecodeError:
                 continue  # the last line of a campaign that was killed
-            if row["seed"] in seeds and "disturbed" not in row:
+            if row["seed"] in seeds and "disturbed" not in row and row.get("started") is not False:
                 yield row
     said.write_bytes(words)
 
@@ -374,7 +360,7 @@ def _results(pool: ProcessPoolExecutor, seeds: list[int], jobs: int) -> Generato
     try:
         while True:
             for seed in left:
-                waiting.add(pool.submit(_seed, seed))
+                waiting.add(pool.submit(run_seed, seed))
                 if len(waiting) >= 2 * jobs:
                     break
             if not waiting:

@@ -57,6 +57,8 @@ class Library:
     newest: str
     # Files of the driver, relative to its folder.
     sources: tuple[str, ...]
+    # The first version that this driver builds with; empty: not known. An older one is refused.
+    oldest: str = ""
     # The command; empty: the toolchain's own.
     run: tuple[str, ...] = ()
     # Files that pin exact versions, by name; {version} in them is replaced.
@@ -158,6 +160,12 @@ def wanted(text: str) -> Wanted:
         raise FencepostError(
             expected="an exact version such as 1.43.2",
             seen=repr(version),
+            where=f"the version of {name}",
+        )
+    if at and library.oldest and is_below(version, library.oldest):
+        raise FencepostError(
+            expected=f"{library.name}@{library.oldest} or newer, which its driver builds with",
+            seen=version,
             where=f"the version of {name}",
         )
     return Wanted(library, version or library.newest)

@@ -6,9 +6,12 @@ from fencepost.torture.building import OFFLINE, Built, build, missing
 from fencepost.torture.libraries import wanted
 from fencepost.traces.errors import EnvironmentError_
 
+REFUSED = "403 forbidden"
+"""What a registry says that does not hand out this library here."""
+
 
 def built_or_skipped(name: str) -> Built:
-    """The built driver of a library. Skips where its tools, or the network that it comes through, are not
+    """The built driver of a library. Skips where its tools, or the registry that it comes through, are not
     there."""
     library = wanted(name)
     if why := missing(library):
@@ -16,6 +19,6 @@ def built_or_skipped(name: str) -> Built:
     try:
         return build(library)
     except EnvironmentError_ as error:
-        if any(word in str(error).lower() for word in OFFLINE):
+        if any(word in str(error).lower() for word in (*OFFLINE, REFUSED)):
             pytest.skip(f"{name}: {error}")
         raise

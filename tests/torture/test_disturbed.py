@@ -11,10 +11,11 @@ import pytest
 from torture_lab import CONFLUENT, library_here
 
 from fencepost.cli import run
-from fencepost.torture.campaign import Job, Worker, torture
+from fencepost.torture.campaign import torture
 from fencepost.torture.driver_process import Driver, ended_from_outside
 from fencepost.torture.protocol import DisturbedError
 from fencepost.torture.scenario import Scenario
+from fencepost.torture.workers import Job, Worker
 
 SCENARIO = Scenario(seed=1, producer={"acks": -1}, consumer={}, producers=1, bursts=2, burst=3, members=0)
 OUTSIDE = ("SIGHUP", "SIGINT", "SIGTERM", "SIGKILL")

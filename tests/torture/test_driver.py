@@ -10,12 +10,13 @@ import fencepost.kafka
 from fencepost.impl.log.batch.record_batch import encode_batch, read_headers, read_records
 from fencepost.proxy.faults import parse
 from fencepost.torture.abilities.ability_table import ABILITIES, try_all
-from fencepost.torture.campaign import Job, torture
+from fencepost.torture.campaign import torture
 from fencepost.torture.driver_process import Driver
 from fencepost.torture.judges import duplicates, judge
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.scenario import Scenario
 from fencepost.torture.scenario_run import Torture, carry_out
+from fencepost.torture.workers import Job
 from fencepost.traces.errors import FencepostError
 from fencepost.wire.hook import PASS, Replace
 

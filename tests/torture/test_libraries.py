@@ -152,3 +152,10 @@ def test_drivers_in_python_are_installed_from_wheels(monkeypatch, tmp_path):
     monkeypatch.setenv("FENCEPOST_SOURCE_DISTRIBUTIONS", "1")
     with pytest.raises(FencepostError, match=r"--prefer-binary(?s:.)*does this version exist"):
         build(wanted("kafka-python@1.0.0"))
+
+
+def test_a_version_that_its_driver_does_not_build_with_is_refused_by_name():
+    """The sentence names the oldest one that does, and nothing is built."""
+    with pytest.raises(FencepostError, match=r"kafka-go@0\.4\.38 or newer.*0\.4\.37"):
+        wanted("kafka-go@0.4.37")
+    assert wanted("kafka-go@0.4.38").version == "0.4.38"

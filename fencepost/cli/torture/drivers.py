@@ -62,7 +62,7 @@ def list_drivers(output: Output) -> ExitCode:
 @json_option
 def build_drivers(libraries: tuple[str, ...], output: Output) -> ExitCode:
     """Build drivers, each in one exact version, in your cache: $FENCEPOST_DRIVERS, or fencepost/drivers in
-    the user's cache folder.
+    the user's cache folder. Each is started once.
 
     \b
     Examples
@@ -72,11 +72,15 @@ def build_drivers(libraries: tuple[str, ...], output: Output) -> ExitCode:
       fencepost torture drivers build sarama@1.43.2 sarama@1.61.1
     """
     from fencepost.torture.building import build
+    from fencepost.torture.driver_process import Driver
     from fencepost.torture.libraries import wanted
+    from fencepost.torture.workers import check_version
 
     folders = {}
     for text in libraries:
         done = build(wanted(text))
+        with Driver.start(done) as driver:
+            check_version(driver, done)
         folders[str(done.wanted)] = str(done.folder)
         output.say(f"{done.wanted}: {done.folder}")
     return output.end(ExitCode.NOTHING_FOUND, {"built": folders})

@@ -18,11 +18,11 @@ from fencepost.traces.errors import ExitCode
 @jobs_option
 @out_option("out/torture", "Folder for runs, findings and the brokers' traces.")
 @click.option("--resume", is_flag=True, help="Continue the campaign in --out.")
-@default_option(
+@click.option(
     "--replays",
     type=click.IntRange(0, 1_000),
-    default=10,
-    help="How often to replay the first scenario of each anomaly.",
+    help="How often to replay the first scenario of each anomaly. [default: at most 10, all together for no "
+    "longer than the seeds took]",
 )
 @click.option("--shrink", is_flag=True, help="Then shrink the first scenario of each anomaly.")
 @click.option(
@@ -38,7 +38,7 @@ def command(
     jobs: int,
     out: Path,
     resume: bool,
-    replays: int,
+    replays: int | None,
     shrink: bool,
     idempotence: bool | None,
     faults: bool,
@@ -59,21 +59,44 @@ def command(
       # the control: without idempotence a lost answer makes duplicates
       fencepost torture confluent-kafka --no-idempotence --seeds 0:50 --out out/control
     """
-    from fencepost.torture.campaign import Job, torture
+    from fencepost.torture.campaign import torture
     from fencepost.torture.libraries import wanted
+    from fencepost.torture.workers import Job
 
     asked = wanted(library)
     name = str(asked) if "/" not in library else f"{asked.library.folder}@{asked.version}"
     job = Job(library=name, out=str(out), idempotence=idempotence, faults=faults)
 
-    def progress(line: dict[str, Any]) -> None:
-        found = ", ".join(finding["anomaly"] for finding in line["findings"])
-        if found or "scenario" not in line:
-            output.note(f"seed {line['seed']}: {found or line.get('failed') or line['disturbed']}")
+    with output.progress("torture", total=len(seeds)) as bar:
+        done = 0
 
-    summary = torture(job, seeds, jobs=jobs, resume=resume, replays=replays, shrink=shrink, progress=progress)
+        def progress(line: dict[str, Any]) -> None:
+            nonlocal done
+            done += 1
+            bar.to(done)
+            found = ", ".join(finding["anomaly"] for finding in line["findings"])
+            if found or "scenario" not in line:
+                output.note(f"seed {line['seed']}: {found or line.get('failed') or line['disturbed']}")
+
+        def repeating(words: str) -> None:
+            bar.to(done, words)
+            output.note(words)
+
+        summary = torture(
+            job,
+            seeds,
+            jobs=jobs,
+            resume=resume,
+            replays=replays,
+            shrink=shrink,
+            progress=progress,
+            repeating=repeating,
+        )
     show(summary, output)
     output.emit({**summary, "out": str(out)})
+    if summary["interrupted"]:
+        output.note(f"interrupted; --resume continues in {out}")
+        return ExitCode.INTERRUPTED
     if summary["findings"]:
         return ExitCode.FINDINGS
     not_run = len(summary["failed"]) + len(summary["disturbed"])
