@@ -134,7 +134,7 @@ def measured(
     folder = out / row.name
     job = Job(library=row.name, out=str(folder))
     if not row.anomaly:
-        summary = torture(job, range(seeds), jobs=jobs, resume=True, shrink=True)
+        summary = torture(job, range(seeds), jobs=jobs, resume=True, replays=REPLAYS, shrink=True)
         found = {name: {key: one.get(key) for key in ("first", "rate", "small")}
                  for name, one in summary["findings"].items()}  # fmt: skip
         return {**record, "seeds": summary["seeds"], "findings": found}

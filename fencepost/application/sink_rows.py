@@ -86,7 +86,7 @@ def _rows(source: str, query: str | None) -> Iterator[dict[str, Any]]:
             expected="a query with a database, and none with a file",
             seen="a query" if query else "no query",
             where=source,
-            hint="--query 'SELECT topic, partition, \"offset\" FROM ...'" if scheme else "",
+            hint='SELECT topic, partition, "offset" FROM ... is one' if scheme else "",
         )
     if scheme:
         return _of_database(source, scheme, query or "")
@@ -96,7 +96,7 @@ def _rows(source: str, query: str | None) -> Iterator[dict[str, Any]]:
         raise TraceError(
             expected=f"a file {', '.join(f'*{name}' for name in readers)}, or sqlite:/// or postgresql://",
             seen=source,
-            where="--sink",
+            where="the source of a sink",
         )
     return reader(Path(source))
 
@@ -140,7 +140,7 @@ def _of_database(source: str, scheme: str, query: str) -> Iterator[dict[str, Any
         connection, errors = _postgresql(source)
     else:
         raise TraceError(
-            expected="sqlite:/// or postgresql://", seen=f"{scheme}://", where="--sink",
+            expected="sqlite:/// or postgresql://", seen=f"{scheme}://", where="the source of a sink",
             hint="any other store: write its rows into a CSV file",
         )  # fmt: skip
     with closing(connection):

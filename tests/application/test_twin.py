@@ -1,7 +1,6 @@
 """The judge of columns answers as the naive one, record by record, on random runs."""
 
 import json
-import os
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -12,6 +11,7 @@ from fencepost.checkers.application.application_events import Events
 from fencepost.checkers.application.application_judge import Claims, Ordered, Promise, judge_events
 from tests.application.histories import random_run
 from tests.application.naive_judge import naive
+from tests.selfcheck.amounts import amount
 
 PROMISES = tuple(Promise)
 ORDERS = tuple(Ordered)
@@ -39,7 +39,7 @@ def found_by_judge(events: Events, claims: Claims) -> dict[str, set[tuple[Any, .
     return dict(found)
 
 
-RUNS = int(os.environ.get("FENCEPOST_EVENT_RUNS") or 800)
+RUNS = amount(800, 20_000)
 """Random runs in all."""
 PARTS = 4
 

@@ -26,7 +26,7 @@ USAGE = [
     (
         ["campaign", "--checks", "lgo"],
         "the list of checks: expected checks out of log, kafka, transactions, groups, exactly_once, "
-        "invariants, conformance, liveness, saw 'lgo'",
+        "invariants, conformance, liveness, application, saw 'lgo'",
     ),
     (["campaign", "--profile", "wild"], "swarm profile: expected one of"),
     (

@@ -255,7 +255,7 @@ def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:
     with pytest.raises(
         FencepostError,
         match="expected checks out of log, kafka, transactions, groups, exactly_once, invariants, "
-        "conformance, liveness, "
+        "conformance, liveness, application, "
         "saw 'lgo'",
     ):
         judge_here(campaign, tmp_path, checks=("lgo",))

@@ -1,6 +1,5 @@
 """List-append against its definition: every order of small histories tried by hand."""
 
-import os
 from itertools import chain, combinations, permutations
 from random import Random
 from typing import Any
@@ -11,8 +10,9 @@ from fencepost.checkers.models.workloads import workload_named
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.importers import import_text
 from fencepost.traces.trace import Trace
+from tests.selfcheck.amounts import amount
 
-HISTORIES = int(os.environ.get("FENCEPOST_LIST_HISTORIES") or 500)
+HISTORIES = amount(500, 15_000)
 KEYS = (1, 2)
 
 
