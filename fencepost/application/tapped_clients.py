@@ -120,10 +120,35 @@ class _Wrapper:
         self.tap.stopped(self.process)
 
 
+class _Transactional(_Wrapper):
+    """A producer of which transactions are calls that wait."""
+
+    def begin_transaction(self) -> None:
+        """As the client's."""
+        self.client.begin_transaction()
+        self._begun()
+
+    def send_offsets_to_transaction(self, offsets: Any, *arguments: Any, **options: Any) -> Any:
+        """As the client's. offsets: are committed with the transaction."""
+        done = self.client.send_offsets_to_transaction(offsets, *arguments, **options)
+        self._offsets += _spots(offsets)
+        return done
+
+    def commit_transaction(self, *arguments: Any) -> None:
+        """As the client's; then its sends are acknowledged."""
+        self.client.commit_transaction(*arguments)
+        self._ended(committed=True)
+
+    def abort_transaction(self, *arguments: Any) -> None:
+        """As the client's; then its sends have failed."""
+        self.client.abort_transaction(*arguments)
+        self._ended(committed=False)
+
+
 # ---- confluent-kafka
 
 
-class ConfluentProducer(_Wrapper):
+class ConfluentProducer(_Transactional):
     """confluent_kafka.Producer."""
 
     def produce(
@@ -167,27 +192,6 @@ class ConfluentProducer(_Wrapper):
         if not left and self._held is None:
             self._stopped()
         return left
-
-    def begin_transaction(self) -> None:
-        """As the client's."""
-        self.client.begin_transaction()
-        self._begun()
-
-    def send_offsets_to_transaction(self, positions: Any, *arguments: Any) -> Any:
-        """As the client's. positions: are committed with the transaction."""
-        done = self.client.send_offsets_to_transaction(positions, *arguments)
-        self._offsets += _spots(positions)
-        return done
-
-    def commit_transaction(self, *arguments: Any) -> None:
-        """As the client's; then its sends are acknowledged."""
-        self.client.commit_transaction(*arguments)
-        self._ended(committed=True)
-
-    def abort_transaction(self, *arguments: Any) -> None:
-        """As the client's; then its sends have failed."""
-        self.client.abort_transaction(*arguments)
-        self._ended(committed=False)
 
     def __len__(self) -> int:
         return len(self.client)
@@ -288,7 +292,7 @@ class ConfluentConsumer(_Wrapper):
 # ---- kafka-python
 
 
-class KafkaPythonProducer(_Wrapper):
+class KafkaPythonProducer(_Transactional):
     """kafka.KafkaProducer."""
 
     def send(
@@ -313,27 +317,6 @@ class KafkaPythonProducer(_Wrapper):
         future.add_callback(lambda sent: self._acknowledged(number, sent.topic, sent.partition, sent.offset))
         future.add_errback(lambda error: self._failed(number, error))
         return future
-
-    def begin_transaction(self) -> None:
-        """As the client's."""
-        self.client.begin_transaction()
-        self._begun()
-
-    def send_offsets_to_transaction(self, offsets: Any, *arguments: Any) -> Any:
-        """As the client's. offsets: are committed with the transaction."""
-        done = self.client.send_offsets_to_transaction(offsets, *arguments)
-        self._offsets += _spots(offsets)
-        return done
-
-    def commit_transaction(self) -> None:
-        """As the client's; then its sends are acknowledged."""
-        self.client.commit_transaction()
-        self._ended(committed=True)
-
-    def abort_transaction(self) -> None:
-        """As the client's; then its sends have failed."""
-        self.client.abort_transaction()
-        self._ended(committed=False)
 
     def close(self, *arguments: Any, **options: Any) -> Any:
         """As the client's; every callback has been called afterwards.
