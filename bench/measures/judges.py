@@ -1,8 +1,7 @@
 """Our judges against Porcupine, in one run, on the same histories, each on one core in a process of its own.
 
-Logs: their own judge, one history after the other, and the general search for comparison (not with --quick or
---linear-only). A strong read ends each. Many short ones go through the judge's batch form, in Arrow columns
-as traces are stored, or in columns that are ready.
+Logs: their own judge, one history after the other. A strong read ends each. Many short ones go through the
+judge's batch form, in Arrow columns as traces are stored, or in columns that are ready.
 cas-register: 5 values, 15 processes, 80 operations, 10 % unknown. key-value, and registers with unique
 values, which a decider judges. Half of the histories that are no logs have one answer changed.
 
@@ -183,7 +182,6 @@ def theirs(of: Histories, binary: Path, limit: float) -> Answers:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Of this measure."""
-    parser.add_argument("--linear-only", action="store_true", help="leave the general search out for logs")
     parser.add_argument("--limit", type=float, help="CPU seconds for each history [default: 10; quick: 1]")
 
 
@@ -198,7 +196,7 @@ def measure(asked: argparse.Namespace) -> Iterator[Case]:
             calls: dict[str, Callable[[], Answers]] = {}
             if of.model == "log":
                 calls[LINEAR] = partial(fresh, ours, of, LINEAR, limit)
-            if of.model != "log" or not (asked.linear_only or asked.quick):
+            else:
                 calls[GENERAL] = partial(fresh, ours, of, GENERAL, limit)
             if binary is not None:
                 calls[PORCUPINE] = partial(theirs, of, binary, limit)
