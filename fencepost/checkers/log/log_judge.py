@@ -15,6 +15,7 @@ from fencepost.checkers.log.accounts import weaknesses
 from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns
 from fencepost.checkers.log.chain import chain_findings
 from fencepost.checkers.log.content import content_findings
+from fencepost.checkers.log.evident import evidently_legal
 from fencepost.checkers.log.holes import hole_finding
 from fencepost.checkers.log.log_rules import PROFILES, Rules, rules_of
 from fencepost.checkers.log.one_log import CHECK, group_of, value_sent_twice
@@ -38,6 +39,8 @@ def judge_trace(trace: Trace, *, profile: str | None = None, weak_is_ok: bool = 
     Returns:
         the verdict.
     """
+    if profile is None and evidently_legal(trace):
+        return Verdict(decision=Decision.OK, check=CHECK)
     verdicts = judge_columns(log_columns(columns_of_traces((trace,))), profile=profile, weak_is_ok=weak_is_ok)
     return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
 

@@ -18,7 +18,8 @@ from log_histories import append, random_trace, read, trace
 from test_log_stacked import columns_of, histories, small
 
 from fencepost.checkers.compiled import PLAIN, engine
-from fencepost.checkers.log import log_columns, witness
+from fencepost.checkers.log import evident, judge_columns, log_columns, witness
+from fencepost.checkers.log.evident import evidently_legal
 from fencepost.checkers.log.log_judge import examine
 from fencepost.checkers.log.log_rules import PROFILES, rules_of
 from fencepost.checkers.log.witness import explained
@@ -276,3 +277,75 @@ def test_most_legal_logs_of_each_kind_have_one() -> None:
                     legal_ones[kind] += 1
                     found_ones[kind] += bool(found[g])
     assert len(legal_ones) == 4 and all(found_ones[kind] > 0.6 * legal_ones[kind] for kind in legal_ones)
+
+
+PLAIN_FAULTS = {
+    "values sent twice": ("        return False  # a value was sent twice", "        pass"),
+    "batches side by side": ("if offset in value:\n            return", "if False:\n            return"),
+    "epochs along the log": ("or epochs != sorted(epochs)", ""),
+    "epochs of one record": ("and epochs.setdefault(offset, epoch) != epoch", "and False"),
+    "holes": ("or (dense and len(log.value) < known)", ""),
+    "records passed over": ("or any(offset in log.value for offset in range(first, stop))", ""),
+    "the order of records": ("            if offset < at:\n                return None", "            pass"),
+    "values": ("if value[offset] != record.value:", "if False:"),
+    "acknowledgements in time": ("if (operation.completion_time or 0) < grown", "if 0 and 0 < grown"),
+    "trusted ends in time": ("(done is not None and done < grown[end - 1 - low])", "False"),
+    "ends inside batches": ("if inside or", "if"),
+    "records at the end": ("if 0 <= end < stop or", "if"),
+    "reads in time": ("(done is not None and done < grown[last[stop - 1] - low])", "False"),
+    "records that no read tells of": ("if not all(shown.issuperset", "if 0 and not all(shown.issuperset"),
+    "few acknowledgements": ("acknowledged * OF_APPENDS >= appends", "True"),
+    "the claims": ("claims.assumption_broken or claims.retention or claims.compacted", "False"),
+    "op ids": ("op_id <= before or", ""),
+    "completions": ("(ok if done is None else done < operation.invoke_time)", "False"),
+    "acks": ("or operation.acks not in _ALL", ""),
+}  # fmt: skip
+"""The same of the witness that is made of operations."""
+FEW = trace(*(append(n, [n], 2 * n, None) for n in range(1, 30)), append(30, [30], 60, 61, 0),
+            read(31, 0, [(0, 30)], 62, 63, end=1, strong=True))  # fmt: skip
+WEAK = (
+    FEW,
+    trace(append(1, [10], 0, 1, 0), append(2, [11], 2, 3, 1), read(3, 0, [(0, 10)], 0, 1)),
+    trace(append(1, [10], 0, 1, 0), append(2, [11], 2, 3, 1, acks=1), read(3, 0, [(0, 10)], 4, 5)),
+    trace(append(5, [10], 0, 1, 0), append(5, [11], 2, 3, 1), read(6, 0, [(0, 10), (1, 11)], 4, 5)),
+    trace(append(5, [10], 3, 2, 0), append(6, [11], 2, 3, 1), read(7, 0, [(0, 10), (1, 11)], 4, 5)),
+    trace(append(1, [10], 0, 1, 0), append(2, [11], 2, 3, 1, acks=1), read(3, 0, [(0, 10)], 4, 5, end=2)),
+    trace(append(1, [10], 0, 1, 0), append(2, [10], 2, 3, 1), read(3, 0, [(0, 10), (1, 10)], 4, 5)),
+    trace(append(1, [10, 11], 0, 5, 0), append(2, [12], 0, 5, 1), read(3, 0, [(0, 10), (1, 12)], 6, 7)),
+    trace(append(1, [10], 0, 1, 0), read(3, 0, [(0, 10)], 4, 5),
+          lab.operation(4, Function.POLL, 9, 8, outcome=Outcome.FAIL)),
+)  # fmt: skip
+WRONG = (*WEAK, *STORIES.values(), *(evolve(one, plan="{}") for one in STORIES.values()))
+
+
+def is_ok(one: Trace) -> bool:
+    """By the columns."""
+    return not judge_columns(log_columns(columns_of_traces((one,))))
+
+
+def without_plan(seed: int) -> list[Trace]:
+    """Histories of all kinds that have to be strong enough."""
+    return [evolve(one, plan="", target="foreign") for one in histories(seed)]
+
+
+def test_a_history_that_is_evidently_legal_is_ok() -> None:
+    """Rule: what operations alone prove, the columns say; and they prove it of many."""
+    met = Counter[tuple[bool, bool]]()
+    for seed in SEEDS:
+        for one in (*histories(seed), *without_plan(seed)):
+            met[evidently_legal(one), is_ok(one)] += 1
+    assert met[True, False] == 0 and min(met[True, True], met[False, False]) > 80, met
+    assert [evidently_legal(one) for one in small()] == [is_ok(one) for one in small()]
+    assert not any(map(evidently_legal, WRONG))
+
+
+@pytest.mark.parametrize("comparison", PLAIN_FAULTS)
+def test_an_evident_witness_that_skips_a_comparison_is_noticed(comparison: str) -> None:
+    """Rule: each comparison is needed there, too."""
+    old, new = PLAIN_FAULTS[comparison]
+    text = Path(evident.__file__).read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{text.count(old)} of {old}"
+    module = ModuleType(f"evident without {comparison}")
+    exec(compile(text.replace(old, new), evident.__file__, "exec"), module.__dict__)
+    many = (one for seed in range(MANY_SEEDS) for one in (*histories(seed), *without_plan(seed)))
+    assert any(module.evidently_legal(one) and not is_ok(one) for one in (*WRONG, *small(), *many))
