@@ -5,7 +5,6 @@ that is used again are cut as values (model/lives), all others stay columns.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +14,15 @@ from fencepost.checkers.arrow_arrays import Arrow, arrow, string_codes, table_co
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.model.lives import ENDING, Lived, with_lives
 from fencepost.traces.canonical_rows import rows_of
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Operation
 from fencepost.traces.schema import EVENT_COLUMNS
-from fencepost.traces.tables import Tables, events_of_table, tables_of
+from fencepost.traces.tables import Tables, events_of_table, operations_of_table, tables_of
 from fencepost.traces.trace import Trace
 
 
 def operations_of(
     table: pa.Table, ids: Collection[int], columns: Sequence[str]
-) -> dict[int, list[Operation]]:
+) -> dict[int, tuple[Operation, ...]]:
     """The operations of some traces.
 
     Args:
@@ -35,20 +34,10 @@ def operations_of(
         the operations by trace id, in the order of the rows; a trace without a row has no entry.
 
     Raises:
-        TraceError: if a column is missing.
+        TraceError: if a column is missing, or for an outcome that cannot be.
     """
     wanted = arrow.is_in(table_column(table, "trace_id"), value_set=pa.array(sorted(ids), pa.int64()))
-    found: dict[int, list[Operation]] = {}
-    for row in table.select(list(columns)).filter(wanted).to_pylist():
-        found.setdefault(row.pop("trace_id"), []).append(_operation(row))
-    return found
-
-
-def _operation(row: dict[str, Any]) -> Operation:
-    row["function"], row["outcome"] = Function(row["function"]), Outcome(row["outcome"])
-    row["records"] = tuple(Record(**record) for record in row["records"] or ())
-    row["positions"] = tuple(Position(**position) for position in row["positions"] or ())
-    return Operation(**row)
+    return operations_of_table(table.select(list(columns)).filter(wanted), columns, where="operations")
 
 
 def judge_decoded(
@@ -78,7 +67,7 @@ def judge_decoded(
     verdicts = {}
     for trace in traces:
         if trace.trace_id in ids or trace.claims.assumption_broken:
-            verdict = judge(evolve(trace, operations=tuple(operations.get(trace.trace_id, ()))))
+            verdict = judge(evolve(trace, operations=operations.get(trace.trace_id, ())))
             if verdict.decision is not Decision.OK:
                 verdicts[trace.trace_id] = verdict
     return verdicts
@@ -143,7 +132,7 @@ def _lived(tables: Tables, headers: Sequence[Trace]) -> list[Lived]:
             evolve(
                 header,
                 events=found[header.trace_id],
-                operations=tuple(operations.get(header.trace_id, ())),
+                operations=operations.get(header.trace_id, ()),
             )
         )
         for header in headers

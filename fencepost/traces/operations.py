@@ -113,7 +113,7 @@ BY_TIME = "by_time"
 """The argument of such a list_offsets."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, weakref_slot=False)
 class Position:
     """Where one partition of a multi-partition poll started, and what its reply claimed."""
 

@@ -8,8 +8,9 @@ Python values; columns hold the rest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, pairwise
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import accumulate, chain, pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fencepost.traces.canonical_rows import NESTED, ROWS_MAX, Row, Rows, check_r
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.making import maker_of
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.schema import EVENT_COLUMNS, OPERATION_COLUMNS, SCHEMAS, TABLES, TRACE_COLUMNS, Table
 from fencepost.traces.trace import Trace
 
@@ -105,8 +107,13 @@ def values_of(column: Any) -> list[Any]:
     values: list[Any]
     if pa.types.is_list(column.type):
         values = list(chain.from_iterable(map(_lists, column.chunks)))
-    elif pa.types.is_int64(column.type) and not column.null_count:
-        values = column.to_numpy().tolist()
+    elif column.null_count == len(column):
+        values = [None] * len(column)
+    elif pa.types.is_int64(column.type):
+        missing = column.null_count
+        values = (column.fill_null(0) if missing else column).to_numpy().tolist()
+        for row in np.flatnonzero(column.is_null().to_numpy()).tolist() if missing else ():
+            values[row] = None
     elif pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
         values = []
         for array in column.chunks:
@@ -118,12 +125,14 @@ def values_of(column: Any) -> list[Any]:
     return values
 
 
-def _lists(array: Any) -> list[tuple[Any, ...]]:
-    """The values of a list column, cut by its offsets; as tuples, because an empty one then costs nothing."""
+def _lists(array: Any, make: Callable[..., Any] | None = None) -> list[tuple[Any, ...]]:
+    """The values of a list column, cut by its offsets; as tuples, because an empty one then costs nothing.
+    make: what is made of the fields of a struct; None: a tuple."""
     inner: tuple[Any, ...]
     flat, offsets = array.flatten(), array.offsets.to_numpy()
     if pa.types.is_struct(flat.type):
-        inner = tuple(zip(*(values_of(pa.chunked_array([child])) for child in flat.flatten()), strict=True))
+        children = [values_of(pa.chunked_array([child])) for child in flat.flatten()]
+        inner = tuple(zip(*children, strict=True) if make is None else map(make, *children))
     else:
         inner = tuple(values_of(pa.chunked_array([flat])))
     places = (offsets - offsets[0]).tolist()
@@ -243,6 +252,61 @@ def events_of_table(
             expected="a row in traces for every trace", seen=f"none for {orphans[0]}", where=where
         )
     return found
+
+
+_NESTED_OF = {
+    name: (maker_of(made, keywords=False), tuple(each.name for each in fields(made)))
+    for name, made in {"records": Record, "positions": Position}.items()
+}
+_OPERATION_FIELDS = fields(Operation)
+_operation_of = maker_of(Operation, keywords=False)
+
+
+def operations_of_table(
+    operations: pa.Table, columns: Collection[str], *, where: str = "tables"
+) -> dict[int, tuple[Operation, ...]]:
+    """The operations of each trace that has some, in the order of the rows, made column by column.
+
+    Args:
+        operations: rows of the table, those of one trace not necessarily together.
+        columns: of the fields to decode; the others keep their defaults.
+        where: for errors.
+
+    Raises:
+        TraceError: for a function or an outcome that cannot be.
+    """
+    if not len(operations):
+        return {}
+    made = list(
+        map(_operation_of, *(_field_of(operations, columns, each, where) for each in _OPERATION_FIELDS))
+    )
+    ids = operations.column("trace_id").to_numpy()
+    begins = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 1)).tolist()
+    found: dict[int, tuple[Operation, ...]] = {}
+    for start, stop in pairwise([*begins, len(made)]):
+        trace_id = int(ids[start])
+        found[trace_id] = found.get(trace_id, ()) + tuple(made[start:stop])
+    return found
+
+
+def _field_of(operations: pa.Table, columns: Collection[str], each: Any, where: str) -> Iterable[Any]:
+    """The values of a field of operations."""
+    if each.name not in columns:
+        return repeat(each.default, len(operations))
+    column: Any = operations.column(each.name)
+    if each.name in _NESTED_OF:
+        make, names = _NESTED_OF[each.name]
+        assert tuple(inner.name for inner in column.type.value_type) == names
+        return chain.from_iterable(_lists(chunk, make) for chunk in column.chunks)
+    values = values_of(column)
+    kinds: dict[str, type[StrEnum]] = {"function": Function, "outcome": Outcome}
+    if each.name not in kinds:
+        return values
+    try:
+        known = {word: kinds[each.name](word) for word in set(values)}
+    except ValueError as error:
+        raise TraceError(expected=f"a known {each.name}", seen=str(error), where=where) from None
+    return map(known.__getitem__, values)
 
 
 def _names(words: list[str], where: str) -> list[Name]:

@@ -54,7 +54,7 @@ class EventTables:
         """The same traces with what a check reads of their operations."""
         ids = [trace.trace_id for trace in traces]
         found = operations_of(self.tables.operations, ids, columns) if ids else {}
-        return [evolve(trace, operations=tuple(found.get(trace.trace_id, ()))) for trace in traces]
+        return [evolve(trace, operations=found.get(trace.trace_id, ())) for trace in traces]
 
 
 def judge_invariants(of: EventTables) -> dict[int, Verdict]:
