@@ -137,7 +137,7 @@ def command(
       fencepost campaign --seeds 0:500 --out out/steered --profile chaos --steer
       # one plan of yours, 50 seeds
       fencepost campaign --seeds 0:50 --out out/mine --plan mine.json
-      # a hundred thousand seeds on a cluster (docs/how-to/mining.md)
+      # a hundred thousand seeds on a cluster (docs/how-to/spark-cluster.md)
       fencepost campaign --seeds 0:100000 --out /shared/out/wide --engine spark --master spark://host:7077
       # the result as a page
       fencepost campaign --seeds 0:500 --out out/healthy --resume --html out/healthy.html

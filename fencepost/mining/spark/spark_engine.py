@@ -21,7 +21,7 @@ MOST_TASKS = 10_000
 
 QUICK_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 """The JVM only distributes tasks and reads nothing itself, so its second compiler costs more than it saves
-(docs/how-to/mining.md, Settings). The caller's `spark.driver.extraJavaOptions` come after it."""
+(docs/explanation/mining.md). The caller's `spark.driver.extraJavaOptions` come after it."""
 
 TaskProgress = Callable[[int, int], None]
 """progress(tasks finished, tasks in all), from the driver."""

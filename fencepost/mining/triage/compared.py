@@ -22,7 +22,7 @@ from attrs import field, frozen
 
 MOST_COMPARED = 4_096
 """Healthy traces of all profiles together that are compared. About so many: healthy and bad ones are drawn
-alike, and files of histories are not counted before. The groups of docs/how-to/triage.md were found with
+alike, and files of histories are not counted before. The groups of docs/explanation/triage.md were found with
 220."""
 _SALT = 0x7F4A7C159E3779B9
 

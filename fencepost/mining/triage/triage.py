@@ -37,7 +37,7 @@ OVER_REPRESENTED = pa.schema(
     ]
 )
 COVERAGE = pa.schema([("profile", _TEXT), ("feature", _TEXT), ("traces", _INT), ("of_traces", _INT)])
-"""The tables that triage adds to those of mining (docs/how-to/triage.md)."""
+"""The tables that triage adds to those of mining (docs/reference/mining-tables.md)."""
 
 
 def triage(out: Path, *, tables: bool = False, judged: int = 0) -> Bugs:

@@ -1,4 +1,4 @@
-"""Mining on clusters: executors are processes of their own, reach Fencepost as docs/how-to/mining.md says,
+"""Mining on clusters: executors are processes of their own, reach Fencepost as docs/how-to/spark-cluster.md says,
 and answer what a local master answers."""
 
 import json

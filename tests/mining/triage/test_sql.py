@@ -1,4 +1,4 @@
-"""docs/how-to/triage.md answers ten questions in SQL, and its tables are as it says."""
+"""docs/reference/mining-tables.md answers ten questions in SQL, and its tables are as it says."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from fencepost.mining.triage.triage import COVERAGE, GROUPS, OVER_REPRESENTED
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
 
-TEXT = (Path(__file__).parents[3] / "docs" / "how-to" / "triage.md").read_text()
+TEXT = (Path(__file__).parents[3] / "docs" / "reference" / "mining-tables.md").read_text()
 SECTION = TEXT.split("## Tables, and ten questions in SQL")[1].split("\n## ")[0]
 VIEWS, *QUERIES = re.findall(r"```sql\n(.*?)```", SECTION, re.DOTALL)
 TABLES = ("findings", "verdicts", "groups", "over_represented", "coverage", "spectra")
