@@ -1,7 +1,7 @@
 """`python -m tools.client_record [NAME...]`: which known bugs of client libraries the general swarm finds.
 
 Owns the rows (library, affected and mended version, the library's own issue) and the table of
-docs/how-to/torture.md between two marks. Must not aim: every row of a library is the same campaign over the
+docs/results/client-record.md between two marks. Must not aim: every row of a library is the same campaign over the
 same seeds, and the rows of one version share its runs. Resumable: --out keeps runs, rates, and scenarios.
 
 A seed with the row's symptom (an anomaly, and words that its finding must have) is a find only if replays
@@ -35,7 +35,7 @@ from tools.page import Place
 from tools.program import SKIPPED, Done, run_cases
 
 PLACE = Place(
-    page=TOP / "docs" / "how-to" / "torture.md", mark="<!-- measured by make measure NAME=client-record -->"
+    page=TOP / "docs" / "results" / "client-record.md", mark="<!-- measured by make measure NAME=client-record -->"
 )
 REPLAYS = 10
 RUNS_MENDED = 5
@@ -272,7 +272,7 @@ def table(records: list[dict[str, Any]]) -> list[str]:
 @click.option("--out", default="out/client-record", show_default=True, type=click.Path(path_type=Path))
 @click.option("--fresh/--no-fresh", default=True, show_default=True, help="Run seeds that have not run.")
 @click.option(
-    "--docs/--no-docs", default=True, show_default=True, help="Write the table into docs/how-to/torture.md."
+    "--docs/--no-docs", default=True, show_default=True, help="Write the table into docs/results/client-record.md."
 )
 def main(
     names: tuple[str, ...],

@@ -138,7 +138,7 @@ class External(System):
                     expected=f"a script that prints its verbs, with {', '.join(sorted(NEEDED))} among them",
                     seen=f"exit code {done.returncode}" if done.returncode else f"no {min(missing)}",
                     where=f"{self.script} verbs",
-                    hint="docs/how-to/real-systems.md has the verbs, docs/examples/external a script",
+                    hint="docs/reference/real-runs.md has the verbs, docs/examples/external a script",
                 )
             self._can = known & (PROCESS_VERBS | {"cut", "power_off"})
         return self._can

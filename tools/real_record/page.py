@@ -1,4 +1,4 @@
-"""The table of docs/how-to/real-systems.md: what the campaigns of the record came to, and what every finding
+"""The table of docs/results/real-systems.md: what the campaigns of the record came to, and what every finding
 of them was.
 
 Owns the table, between two marks of the page, and the explanations: of single runs (explained.toml), and of
@@ -25,7 +25,7 @@ from tools.real_record.known import said_of
 from tools.real_record.rows import Row
 
 PLACE = Place(
-    page=TOP / "docs" / "how-to" / "real-systems.md",
+    page=TOP / "docs" / "results" / "real-systems.md",
     mark="<!-- measured by make measure NAME=real-record -->",
 )
 EXPLAINED = Path(__file__).parent / "explained.toml"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Breaks a cluster of docker compose for `fencepost campaign --system external --script ./docker-compose.sh`.
-# docs/how-to/real-systems.md describes the verbs. Run it in the folder of the compose file, or set
+# docs/reference/real-runs.md describes the verbs. Run it in the folder of the compose file, or set
 # COMPOSE_FILE and COMPOSE_PROJECT_NAME, which docker reads itself.
 #
 #   FENCEPOST_SERVICE   what comes before the broker id in the name of its service   (kafka-)
@@ -102,7 +102,7 @@ heal)
     rm "$file"
     ;;
 *)
-    echo "unknown verb '$verb'; docs/how-to/real-systems.md has them" >&2
+    echo "unknown verb '$verb'; docs/reference/real-runs.md has them" >&2
     exit 2
     ;;
 esac

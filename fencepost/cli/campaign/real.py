@@ -61,7 +61,7 @@ real_options: Decorator = options(
         "--script",
         type=WHOLE_FILE_THAT_IS,
         metavar="FILE",
-        help="With external: the program that breaks it. docs/how-to/real-systems.md has its verbs, "
+        help="With external: the program that breaks it. docs/reference/real-runs.md has its verbs, "
         "docs/examples/external one for docker compose.",
     ),
     click.option(
