@@ -1,8 +1,8 @@
 """`python -m tools.client_record [NAME...]`: which known bugs of client libraries the general swarm finds.
 
 Owns the rows (library, affected and mended version, the library's own issue) and the table of
-docs/results/client-record.md between two marks. Must not aim: every row of a library is the same campaign over the
-same seeds, and the rows of one version share its runs. Resumable: --out keeps runs, rates, and scenarios.
+docs/results/client-record.md between two marks. Must not aim: every row of a library is the same campaign
+over the same seeds, and the rows of one version share its runs. Resumable: --out keeps runs, rates, and scenarios.
 
 A seed with the row's symptom (an anomaly, and words that its finding must have) is a find only if replays
 show it again and the mended version never shows it in the same scenario: another bug may have the same
@@ -35,7 +35,8 @@ from tools.page import Place
 from tools.program import SKIPPED, Done, run_cases
 
 PLACE = Place(
-    page=TOP / "docs" / "results" / "client-record.md", mark="<!-- measured by make measure NAME=client-record -->"
+    page=TOP / "docs" / "results" / "client-record.md",
+    mark="<!-- measured by make measure NAME=client-record -->",
 )
 REPLAYS = 10
 RUNS_MENDED = 5
@@ -272,7 +273,10 @@ def table(records: list[dict[str, Any]]) -> list[str]:
 @click.option("--out", default="out/client-record", show_default=True, type=click.Path(path_type=Path))
 @click.option("--fresh/--no-fresh", default=True, show_default=True, help="Run seeds that have not run.")
 @click.option(
-    "--docs/--no-docs", default=True, show_default=True, help="Write the table into docs/results/client-record.md."
+    "--docs/--no-docs",
+    default=True,
+    show_default=True,
+    help="Write the table into docs/results/client-record.md.",
 )
 def main(
     names: tuple[str, ...],

@@ -52,7 +52,8 @@ def assert_linearizable(
 
     Args:
         history: what was recorded.
-        model: a name of docs/how-to/models.md, `module:Class`, a class, or an instance with its parameters.
+        model: a name of docs/reference/models.md, `module:Class`, a class, or an instance with its
+            parameters.
         timeout_s: seconds after which the search is given up.
         folder: where the trace is saved before it is judged; None: the history's own folder.
         minimum_overlap: with fewer overlapping pairs of operations the history proves nothing; 0: it only

@@ -200,7 +200,7 @@ class History:
         """An operation to record: the block of a `with` or `async with` is the call.
 
         Args:
-            function: what it is called in the model (docs/how-to/models.md).
+            function: what it is called in the model (docs/reference/models.md).
             key: which of several independent objects it concerns; None: there is only one.
             argument: what JSON can hold.
             fail: kinds of exceptions that mean that the operation had no effect.

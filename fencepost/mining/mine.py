@@ -4,8 +4,8 @@ Owns the driver's side: splits to tasks without a shuffle, progress, interruptio
 how a trace is read or judged (spark_judge.py).
 
 Why not a DataFrame: passing rows from the JVM to Python one by one is ten times slower than letting the task
-read columns itself (docs/explanation/mining.md). Each task attempt writes files under a name that contains the
-attempt, and returns that name. Only files named by the attempts that Spark accepted are kept, so a
+read columns itself (docs/explanation/mining.md). Each task attempt writes files under a name that contains
+the attempt, and returns that name. Only files named by the attempts that Spark accepted are kept, so a
 retried or a speculative task doubles nothing. The results of ended tasks are kept (results/checkpoint.py), so
 an interrupted mining can continue.
 """

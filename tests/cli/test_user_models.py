@@ -1,4 +1,4 @@
-"""Models of the user's own, as docs/how-to/models.md shows them: what stands there runs, and says what it is
+"""Models of the user's own, as the pages on models show them: what stands there runs, and says what it is
 said to say."""
 
 import os
@@ -12,7 +12,8 @@ import pytest
 from fencepost.history import History, judged
 from tests.cli.conftest import COMMAND
 
-TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "models.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = "".join((DOCS / folder / "models.md").read_text() for folder in ("reference", "how-to"))
 BLOCKS = re.findall(r"```(python|clojure)\n(.*?)```", TEXT, flags=re.S)
 BANK, SEMAPHORES, FENCED_STORE = (
     code for language, code in BLOCKS if language == "python" and "(Model):" in code
@@ -52,7 +53,7 @@ def test_the_page_shows_what_the_command_says(models: Path) -> None:
         [*COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=models, env=os.environ
     )
     assert (done.returncode, done.stderr) == (1, "")
-    shown = TEXT.split("    $ fencepost " + " ".join(arguments) + "\n")[1].split("\n\n- `init()`")[0]
+    shown = TEXT.split("    $ fencepost " + " ".join(arguments) + "\n")[1].split("\n\n`init()`")[0]
     told = done.stdout.split("\nhistory ")[0].rstrip()
     assert [line.strip() for line in shown.split("\n")] == [line.strip() for line in told.split("\n")]
 

@@ -11,7 +11,8 @@ TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "mining-tables.md").r
 
 @pytest.mark.parametrize("result", RESULTS)
 def test_every_result_column_is_documented(result: str) -> None:
-    """The tables of docs/reference/mining-tables.md list exactly the columns of the results, with type and null."""
+    """The tables of docs/reference/mining-tables.md list exactly the columns of the results, with type
+    and null."""
     section = TEXT.split(f"\n### Table `{result}`\n")[1].split("\n#")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
     told = {name.strip().strip("`"): kind.strip() for name, kind, _ in rows}

@@ -6,7 +6,7 @@ The clock is read between slices of compiled work and between steps. A step that
 interrupted: a watchdog thread raises `LimitReached` in the working thread, repeatedly until that thread
 leaves. One case cannot be interrupted from inside the process: a single call into C that does not return (a
 huge power, a regular expression), and the memory that it allocates. A model must limit such calls itself
-(docs/how-to/models.md).
+(docs/explanation/linearizability.md).
 """
 
 import ctypes

@@ -1,5 +1,5 @@
 """Sequential models by name. A model says what a system does when one client at a time uses it
-(docs/how-to/models.md)."""
+(docs/reference/models.md)."""
 
 from collections.abc import Mapping
 from importlib import import_module

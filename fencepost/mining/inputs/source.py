@@ -5,8 +5,8 @@ Owns: the data source's options, the partitions, and the column `source` in fron
 know: judges, formats (traces.py reads).
 
 A row group of a folder of traces, or a file of another format, is one partition, and crosses to the JVM as
-Arrow batches. That road is ten times slower than the one of `mine` (docs/explanation/mining.md): it is for looking
-at traces in SQL, not for judging them.
+Arrow batches. That road is ten times slower than the one of `mine` (docs/explanation/mining.md): it is for
+looking at traces in SQL, not for judging them.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """What mining answers: rows of findings, verdicts and quarantine, and counts that add up over tasks.
 
-Owns: the schemas of the result tables (docs/reference/mining-tables.md), one task's files, the sums. Must not know:
-Spark, judges.
+Owns: the schemas of the result tables (docs/reference/mining-tables.md), one task's files, the sums. Must
+not know: Spark, judges.
 """
 
 from collections import Counter

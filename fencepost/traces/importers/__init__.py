@@ -1,4 +1,4 @@
-"""Importers: other people's histories as traces of ours (docs/how-to/models.md).
+"""Importers: other people's histories as traces of ours (docs/reference/models.md).
 
 `import_text` and `import_file` answer one `Trace`; what they do not understand is a TraceError with file,
 line and reason.

@@ -12,7 +12,7 @@ from fencepost.checkers.models.workloads import WORKLOADS
 from fencepost.mining.inputs.traces import FORMATS
 
 HISTORIES = Path(__file__).parents[2] / "checkers" / "linearizability" / "histories"
-MODELS_TEXT = (Path(__file__).parents[3] / "docs" / "how-to" / "models.md").read_text()
+MODELS_TEXT = (Path(__file__).parents[3] / "docs" / "reference" / "models.md").read_text()
 
 
 def test_a_folder_with_one_verdict_per_history(fencepost, tmp_path) -> None:
@@ -133,14 +133,14 @@ def test_a_workload_is_judged_as_a_whole(fencepost, tmp_path) -> None:
 
 
 def test_formats_and_models_are_documented() -> None:
-    """docs/how-to/models.md lists each model and each format, in order; a later table may name a model
+    """docs/reference/models.md lists each model and each format, in order; a later table may name a model
     again."""
     listed = re.findall(r"^\| `([a-z-]+)` \|", MODELS_TEXT, flags=re.M)
     assert list(dict.fromkeys(listed)) == [*MODELS, *WORKLOADS, *FORMATS[1:]]
 
 
 def test_the_worked_example_works(fencepost, tmp_path, monkeypatch) -> None:
-    """The bank of docs/how-to/models.md judges a transfer that was read, and one that was not."""
+    """The bank of docs/reference/models.md judges a transfer that was read, and one that was not."""
     (tmp_path / "bank_of_the_docs.py").write_text(MODELS_TEXT.split("```python\n")[1].split("```")[0])
     monkeypatch.syspath_prepend(str(tmp_path))
     history = """{"process":0,"type":"invoke","f":"cas","value":[0,1,4]}

@@ -1,5 +1,5 @@
-"""Mining on clusters: executors are processes of their own, reach Fencepost as docs/how-to/spark-cluster.md says,
-and answer what a local master answers."""
+"""Mining on clusters: executors are processes of their own, reach Fencepost as
+docs/how-to/spark-cluster.md says, and answer what a local master answers."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 """Workloads by name: what a whole history of client operations must show, whatever order explains it
-(docs/how-to/models.md). A model is a promise about each moment; a workload is one about the end, or about
+(docs/reference/models.md). A model is a promise about each moment; a workload is one about the end, or about
 what two answers may say together. Each is decided in one pass."""
 
 from collections.abc import Mapping
