@@ -2,7 +2,8 @@
 
 Owns the rows (library, affected and mended version, the library's own issue) and the table of
 docs/results/client-record.md between two marks. Must not aim: every row of a library is the same campaign
-over the same seeds, and the rows of one version share its runs. Resumable: --out keeps runs, rates, and scenarios.
+over the same seeds, and the rows of one version share its runs. Resumable: --out keeps runs, rates and
+scenarios.
 
 A seed with the row's symptom (an anomaly, and words that its finding must have) is a find only if replays
 show it again and the mended version never shows it in the same scenario: another bug may have the same
