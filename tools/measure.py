@@ -126,7 +126,7 @@ MEASURES: Mapping[str, Measure] = {
         says="applications of others through the proxy against Apache Kafka, every record compared",
         takes="an hour, resumable",
         needs=f"{MAVEN}, {CLIENTS}",
-        programs=(module("proxy_apps", "--docs", "docs/how-to/proxy.md"),),
+        programs=(module("proxy_apps", "--docs", "docs/results/proxy-apps.md"),),
     ),
     "real-record": Measure(
         says="campaigns against Apache Kafka's versions and others, and controls that must be found",

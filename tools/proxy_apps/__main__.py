@@ -1,7 +1,7 @@
 """Each application through the proxy against Apache Kafka; what the log holds is compared with what was
 recorded.
 
-    python -m tools.proxy_apps [CASE ...] [--out out/proxy-apps] [--docs docs/how-to/proxy.md]
+    python -m tools.proxy_apps [CASE ...] [--out out/proxy-apps] [--docs docs/results/proxy-apps.md]
 
 A case is an application and a version of the broker (3.9.2 with ZooKeeper, 4.4.0), with a cluster and a proxy
 of its own. Each writes a line into OUT/results.jsonl, and one that stands there is not run again. What the

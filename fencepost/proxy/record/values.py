@@ -23,7 +23,7 @@ from fencepost.impl.log.values import FOREIGN
 
 KEY_BYTES = 32
 TAP_HEADER = "fencepost-id"
-"""The header of a record in which a tap says which send it was (docs/how-to/proxy.md)."""
+"""The header of a record in which a tap says which send it was (docs/how-to/blame.md)."""
 LONGEST_TAP_ID = 200
 _TAP_BYTES = TAP_HEADER.encode()
 CONTENT_SHIFT, LOW, _LEFT_OUT = 32, (1 << 32) - 1, 2
