@@ -163,7 +163,7 @@ MEASURES: Mapping[str, Measure] = {
         ),
     ),
     "track-record": Measure(
-        says="seeds needed for every planted bug, into docs/explanation/track-record.md",
+        says="seeds needed for every planted bug, into docs/results/track-record.md",
         takes="an hour, resumable",
         programs=(
             (FENCEPOST, "campaign", "bugs", "hunt", "--seeds", "1000", "--ranges", "5", "--no-shrink",

@@ -1,5 +1,5 @@
 """`python -m tools.track_record FOLDER`: what `campaign bugs hunt --out FOLDER` measured, as the table of
-docs/explanation/track-record.md.
+docs/results/track-record.md.
 
 Owns the table between the two marks of that page; writes nothing else. Must not measure: a bug that is not in
 the record keeps the row that the page has, so that one bug can be measured anew by itself; one that is in
@@ -18,7 +18,7 @@ from tools import program
 from tools.ledger import TOP
 from tools.page import Place
 
-PAGE = TOP / "docs" / "explanation" / "track-record.md"
+PAGE = TOP / "docs" / "results" / "track-record.md"
 PLACE = Place(page=PAGE, mark="<!-- measured by make measure NAME=track-record -->")
 RANGES = 5
 """Ranges of seeds of `make measure NAME=track-record`: a row of fewer has no median."""

@@ -54,7 +54,7 @@ def test_every_extra_has_its_row() -> None:
 def test_its_figures_are_those_of_the_track_record() -> None:
     """Rule: how many planted bugs are found, with which profile and by how many seeds is what the measured
     table says, with those that are missed."""
-    table = (TOP / "docs" / "explanation" / "track-record.md").read_text().split("## By the swarm")[1]
+    table = (TOP / "docs" / "results" / "track-record.md").read_text().split("## By the swarm")[1]
     lines = [line for line in table.split("\n## ")[0].split("\n") if line.startswith("| ")][1:]
     everything = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     rows = [row for row in everything if row[6] != "transactions"]

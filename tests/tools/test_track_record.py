@@ -1,4 +1,4 @@
-"""The table of docs/explanation/track-record.md: what is measured anew takes the place of its row, and of no
+"""The table of docs/results/track-record.md: what is measured anew takes the place of its row, and of no
 other."""
 
 from pathlib import Path

@@ -7,5 +7,5 @@
     checkers/                         faults of the judges' rules, noticed by their tests
     model/                            faults of the models' rules, compared with what TLC answered
 
-docs/explanation/mutants.md and exactness.md have what came out. No part of the package.
+docs/results/mutants.md and exactness.md have what came out. No part of the package.
 """

@@ -169,7 +169,7 @@ def hunt(
     examples of the log machine.
 
     Seeds are those of any campaign with the profile of the bug. Four profiles are schedules of faults that
-    were made to reach one bug each (docs/explanation/track-record.md). With --out the record survives a
+    were made to reach one bug each (docs/results/track-record.md). With --out the record survives a
     Ctrl-C.
 
     \b

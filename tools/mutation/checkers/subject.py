@@ -1,7 +1,7 @@
 """The judges' rules as a subject: each fault is given to the tests that reach it.
 
 Owns: the choice of tests, their limits, what an answer means, and the reasons that
-docs/explanation/exactness.md gives for survivors. Must not know processes.
+survivors.md gives for survivors. Must not know processes.
 """
 
 import re
@@ -9,24 +9,24 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import ClassVar
 
 from attrs import define, field
 
 from fencepost.console.output import Output
-from tools.ledger import TOP
 from tools.mutation.checkers.choice import Reached, preload, reach_of, tested, tests_digest
 from tools.mutation.checkers.table import Checker
 from tools.mutation.engine import Result, Subject
 from tools.mutation.fault import Fault
 from tools.mutation.workers import Call, Ended
 
-REASONS = TOP / "docs" / "explanation" / "exactness.md"
+REASONS = Path(__file__).with_name("survivors.md")
 ROW = re.compile(
     r"^\| `(?P<file>fencepost/[^`]+)` \| (?P<scope>[^|]+) \| `` (?P<change>.+?) `` \| (?P<reason>[^|]+) \|$",
     re.M,
 )
-"""A survivor in docs/explanation/exactness.md: file, function, replacement, reason."""
+"""A survivor in survivors.md: file, function, replacement, reason."""
 START_S = 15
 """Processor time allowed for importing and collecting."""
 TIMES, LEAST_S = 2, 3.0
@@ -36,7 +36,7 @@ NOTICED, SURVIVED, UNREACHED = "noticed", "survived", "unreached"
 
 
 def change(fault: Fault) -> str:
-    """The replacement, as docs/explanation/exactness.md writes it."""
+    """The replacement, as survivors.md writes it."""
     again = f" ({fault.occurrence + 1})" if fault.occurrence else ""
     return f"{fault.before} -> {fault.after}{again}".replace("|", "¦")
 

@@ -5,6 +5,7 @@ Must not know processes. This module imports nothing of impl/: mutants replace i
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from attrs import define, field
@@ -18,7 +19,7 @@ from tools.mutation.impl.subjects import AREAS, files_of
 from tools.mutation.impl.trial import Outcome, places
 from tools.mutation.workers import Call, Ended
 
-PAGE = TOP / "docs" / "explanation" / "mutants.md"
+PAGE = Path(__file__).with_name("equivalent.md")
 LOG = "log"
 """The area that the log machine judges, too."""
 NEVER_ANOTHER = "it never gives another value"
@@ -28,7 +29,7 @@ WARM = 3
 
 def equivalents(page: str) -> dict[str, str]:
     """Mutants that no run can tell from the original, with the reason, from the table of
-    docs/explanation/mutants.md."""
+    equivalent.md."""
     found = {}
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.split(" | ")]
