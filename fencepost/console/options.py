@@ -159,7 +159,7 @@ jobs_option: Decorator = click.option(
     help="Worker processes.",
 )
 profile_option: Decorator = default_option(
-    "--profile", default="default", help="Swarm profile: how wild the plans are (docs/reference/plans.md)."
+    "--profile", default="default", help="Swarm profile: how wild the plans are (docs/reference/swarm.md)."
 )
 bug_option: Decorator = click.option(
     "--bug",

@@ -20,8 +20,9 @@ from fencepost.traces.trace import Claims
 
 TOP = Path(__file__).parents[2]
 DOCUMENTS = sorted([*TOP.glob("*.md"), *(TOP / "docs").rglob("*.md")])
-PLANS, CLAIMS, VERDICTS = (
-    (TOP / "docs" / "reference" / f"{name}.md").read_text() for name in ("plans", "claims", "verdicts")
+PLANS, SWARM, CLAIMS, VERDICTS = (
+    (TOP / "docs" / "reference" / f"{name}.md").read_text()
+    for name in ("plans", "swarm", "claims", "verdicts")
 )
 
 
@@ -95,8 +96,8 @@ def test_every_kind_of_fault_is_documented() -> None:
 
 
 def test_every_swarm_profile_is_documented() -> None:
-    """docs/reference/plans.md has each profile of the swarm with its bounds."""
-    documented = {row[0].strip("`"): row[1:] for row in _table(PLANS, "profile")}
+    """docs/reference/swarm.md has each profile of the swarm with its bounds."""
+    documented = {row[0].strip("`"): row[1:] for row in _table(SWARM, "profile")}
     for name, profile in PROFILES.items():
         bounds = (profile.operations, profile.faults, profile.partitions, profile.clients)
         assert documented[name] == [profile.says, *(f"{low} to {high}" for low, high in bounds)]

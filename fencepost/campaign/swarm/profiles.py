@@ -271,7 +271,7 @@ def profile_named(name: str, faults: tuple[str, ...] = ()) -> Profile:
             expected=f"one of {', '.join(sorted(PROFILES))}",
             seen=unknown_name(base, PROFILES),
             where="swarm profile",
-            hint="docs/reference/plans.md describes them",
+            hint="docs/reference/swarm.md describes them",
         )
     for mark in marks:
         if mark not in NAMES:

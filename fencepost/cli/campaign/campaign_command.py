@@ -75,7 +75,7 @@ SIMULATION = "simulation"
 @click.option(
     "--steer",
     is_flag=True,
-    help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md), every 10 "
+    help="Steer every 50 seeds toward marks not reached so far (docs/reference/swarm.md), every 10 "
     "against a real system; --resume continues it.",
 )
 @default_option(

@@ -201,8 +201,8 @@ def test_a_calm_run_reaches_no_mark():
 
 
 def test_every_mark_is_documented():
-    """docs/reference/plans.md has the table of marks, in its own words."""
-    text = (Path(__file__).parents[3] / "docs" / "reference" / "plans.md").read_text()
+    """docs/reference/swarm.md has the table of marks, in its own words."""
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "swarm.md").read_text()
     rows = [f"| `{mark.name}` | {mark.says} | {', '.join(mark.needs)} |" for mark in MARKS]
     assert "| mark | says | asked of profiles with |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" in text
 
