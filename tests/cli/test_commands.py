@@ -92,7 +92,7 @@ def test_a_planted_campaign_names_its_first_seed(fencepost, planted) -> None:
     """Findings exit 1, and the summary ends with the command that shows the first one; that command works."""
     told = fencepost("campaign --seeds 0:10 --jobs 1 --bug KAFKA-532 --out", planted, "--resume")
     assert told.code == 1
-    replay = told.out.split("See the first one: fencepost ")[1].split("\n")[0]
+    replay = told.out.split("See the worst one: fencepost ")[1].split("\n")[0]
     shown = fencepost(*replay.split())
     assert shown.code == 1
     assert "the same as stored" in shown.out

@@ -301,7 +301,7 @@ def test_commands_of_a_campaign(fencepost, tmp_path: Path) -> None:
     ]
     told = fencepost(*asked).out
     (failing,) = fencepost(*asked, "--resume", "--json").json["failing"]
-    replay = re.search(r"See the first one: (.*)", told)[1]
+    replay = re.search(r"See the worst one: (.*)", told)[1]
     assert replay.endswith(" --checks log") and named(fencepost, replay) == failing["anomaly"]
     shrink = shlex.split(re.search(r"Shrink it: (.*)", told)[1])
     more = ["--out", tmp_path / "small.json", "--seconds", "1", "--jobs", 1, "--json"]

@@ -12,6 +12,7 @@ import attrs
 
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_stored, show_stored, shrink_stored
+from fencepost.traces.anomalies import first_by_rank
 
 if TYPE_CHECKING:
     from fencepost.campaign.driver.campaign_driver import Campaign, CampaignProgress
@@ -101,10 +102,11 @@ def show(
         )
     output.say(sums)
     if result.failing and out is not None:
-        first = result.failing[0][0]
+        worst = first_by_rank({name for _, name in result.failing})
+        first = next(seed for seed, name in result.failing if name == worst)
         again = replay_stored(out, first, checks=checks)
         output.say(
-            f"\nSee the first one: {show_stored(out, first) if real else again}",
+            f"\nSee the worst one: {show_stored(out, first) if real else again}",
             *([f"How often it shows: {again} --times 10"] if real else []),
             f"Shrink it: {shrink_stored(out, first)}",
         )

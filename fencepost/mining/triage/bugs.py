@@ -64,11 +64,11 @@ class Example:
 class Bug:
     """One group."""
 
-    # Counts from 1; the bug with the most traces is the first.
+    # Counts from 1; the bug with the worst anomaly is the first, among equals the one with the most traces.
     number: int
     # The same in each mining of the same traces.
     name: str
-    # The most frequent of `anomalies`.
+    # The worst of `anomalies`.
     anomaly: str
     traces: int
     # The anomalies that name its traces, with counts.
@@ -77,7 +77,7 @@ class Bug:
     profiles: dict[str, int]
     # The first trace in the order of source and trace id.
     first: Example
-    # The trace with the fewest operations.
+    # The trace with the fewest operations of those that the worst anomaly names.
     smallest: Example
     # The evidence that most of its traces have, with weights; minings are compared by it.
     items: dict[str, float]

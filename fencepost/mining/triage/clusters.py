@@ -21,6 +21,7 @@ from fencepost.mining.triage.weights import (
     vectors,
     weight_of,
 )
+from fencepost.traces.anomalies import BY_NAME, first_by_rank
 
 MOST_ITEMS = 4_000
 """Coordinates of a vector; 1,500 vectors of them are 48 MB. Items are canonical, so that their number hardly
@@ -152,7 +153,7 @@ def clusters_of(top: Sequence[Signature], space: Space, healthy: int) -> Cluster
     grouped_items = Items(present=rows > 0, names=tuple(places), common=np.array(space.common, float))
     labels = split(_alone(cluster(rows, counts), rows, signatures), grouped_items, counts)
     labels = by_cause(labels, grouped_items, counts, healthy)
-    labels = _by_size(labels, counts, signatures)
+    labels = _worst_first(labels, counts, signatures)
     groups = sorted(set(labels))
     centres = [
         np.average(
@@ -163,7 +164,7 @@ def clusters_of(top: Sequence[Signature], space: Space, healthy: int) -> Cluster
         for label in groups
     ]
     items = {label: _own(label, labels, rows, counts, places) for label in groups}
-    anomalies = {label: _anomaly(label, labels, counts, signatures) for label in items}
+    anomalies = {label: _anomaly(label, labels, signatures) for label in items}
     return Clusters(
         known=dict(zip([one.text for one in top], labels, strict=True)),
         groups=groups,
@@ -185,13 +186,18 @@ def _alone(labels: list[int], rows: Matrix, signatures: list[tuple[str, Sequence
     ]
 
 
-def _by_size(labels: list[int], counts: list[int], signatures: list[tuple[str, Sequence[str]]]) -> list[int]:
-    """Labels from 1 on, the group with the most traces first; among equals by anomaly and items."""
+def _worst_first(
+    labels: list[int], counts: list[int], signatures: list[tuple[str, Sequence[str]]]
+) -> list[int]:
+    """Labels from 1 on, the group with the worst anomaly first, among equals the one with the most traces."""
     sizes: dict[int, int] = {}
     for label, count in zip(labels, counts, strict=True):
         sizes[label] = sizes.get(label, 0) + count
+    rank = {label: BY_NAME[_anomaly(label, labels, signatures)].rank for label in sizes}
     first = {label: signatures[labels.index(label)] for label in sizes}
-    order = sorted(sizes, key=lambda label: (-sizes[label], first[label][0], list(first[label][1])))
+    order = sorted(
+        sizes, key=lambda label: (rank[label], -sizes[label], first[label][0], list(first[label][1]))
+    )
     number = {label: place + 1 for place, label in enumerate(order)}
     return [number[label] for label in labels]
 
@@ -217,14 +223,11 @@ def _own(
     return {places[place]: round(float(mean[place]), 4) for place in kept[:MOST_OWN]}
 
 
-def _anomaly(
-    label: int, labels: list[int], counts: list[int], signatures: list[tuple[str, Sequence[str]]]
-) -> str:
-    """The anomaly that names most of a group's traces."""
-    by: dict[str, int] = {}
-    for row in _members(label, labels):
-        by[signatures[row][0]] = by.get(signatures[row][0], 0) + counts[row]
-    return min(by, key=lambda name: (-by[name], name))
+def _anomaly(label: int, labels: list[int], signatures: list[tuple[str, Sequence[str]]]) -> str:
+    """The worst of the anomalies that name a group's traces."""
+    worst = first_by_rank({signatures[row][0] for row in _members(label, labels)})
+    assert worst is not None
+    return worst
 
 
 def _name(anomaly: str, items: dict[str, float]) -> str:

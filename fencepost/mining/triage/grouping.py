@@ -35,6 +35,7 @@ from fencepost.mining.triage.overrepresented import candidates, passing
 from fencepost.mining.triage.tables import Healthy, Row, parts_of, rows_of, size_of
 from fencepost.mining.triage.triage_rows import ALL
 from fencepost.mining.triage.weights import healthy_name
+from fencepost.traces.anomalies import BY_NAME, first_by_rank
 
 NO_EVENTS = "these histories have no protocol events: only their operations were compared"
 NO_HEALTHY = "there is no healthy trace to hold them against: every step counts as strange"
@@ -48,8 +49,10 @@ class _Tally:
     anomalies: Counter[str] = field(factory=Counter)
     profiles: Counter[str] = field(factory=Counter)
     features: Counter[str] = field(factory=Counter)
-    # The examples that come first by operations, source and trace id, and by source and trace id.
+    # The example with the worst anomaly, among equals the one with the fewest operations; and its key.
     smallest: Example | None = None
+    size: tuple[int, int, str, int] | None = None
+    # The example that comes first by source and trace id.
     first: Example | None = None
 
     def add(self, row: Row) -> None:
@@ -58,12 +61,14 @@ class _Tally:
         self.anomalies[row["anomaly"]] += 1
         self.profiles[row["profile"]] += 1
         self.features.update(row["features"])
-        self.smallest = min(self.smallest or one, one, key=lambda it: (it.operations, it.source, it.trace_id))
+        size = (BY_NAME[row["anomaly"]].rank, one.operations, one.source, one.trace_id)
+        if self.size is None or size < self.size:
+            self.size, self.smallest = size, one
         self.first = min(self.first or one, one, key=lambda it: (it.source, it.trace_id))
 
 
 def group(evidence: Path, healthy: Healthy, write: Callable[[list[dict[str, Any]]], Any]) -> Bugs:
-    """The bugs, the one with the most traces first.
+    """The bugs, the one with the worst anomaly first.
 
     Args:
         evidence: the folder of the table with a row for each bad trace.
@@ -151,7 +156,7 @@ def _bug(label: int, tally: _Tally, clusters: Clusters) -> Bug:
     """What is known of a bug without the other ones."""
     assert tally.smallest is not None and tally.first is not None
     anomalies = _most_first(tally.anomalies)
-    anomaly = next(iter(anomalies))
+    anomaly = first_by_rank(set(anomalies)) or ""
     return Bug(
         number=label,
         name=clusters.names.get(label, f"{anomaly}-rest"),

@@ -177,9 +177,19 @@ def test_one_bug_stays_one(rows: list[str], seen: str) -> None:
     assert len(parts(rows, seen)) == 1
 
 
-def test_groups_that_were_cut_are_numbered_by_their_traces() -> None:
-    """Rule: the largest group is the first, also where the cut gave it a label above the number of
-    signatures."""
+@pytest.mark.parametrize(
+    ("of_x", "of_y", "numbers"),
+    [
+        ("lost_write", "lost_write", {"x": 2, "y": 1}),
+        ("lost_write", "conformance", {"x": 1, "y": 2}),
+        ("conformance", "lost_write", {"x": 2, "y": 1}),
+    ],
+)
+def test_groups_that_were_cut_are_numbered_by_what_is_worst(
+    of_x: str, of_y: str, numbers: dict[str, int]
+) -> None:
+    """Rule: the group with the worst anomaly is the first, among equals the largest one, also where the cut
+    gave it a label above the number of signatures."""
     names = ["clause: a: c", "step: x", "step: y"]
     space = Space(
         places={name: place for place, name in enumerate(names)},
@@ -187,10 +197,10 @@ def test_groups_that_were_cut_are_numbered_by_their_traces() -> None:
         common=(0.0, 0.0, 0.0),
     )
     top = [
-        Signature(text=text, anomaly="a", kept=["clause: a: c", f"step: {text}"], traces=traces)
-        for text, traces in (("x", 5), ("y", 6))
+        Signature(text=text, anomaly=anomaly, kept=["clause: a: c", f"step: {text}"], traces=traces)
+        for text, anomaly, traces in (("x", of_x, 5), ("y", of_y, 6))
     ]
-    assert clusters_of(top, space, healthy=0).known == {"x": 2, "y": 1}
+    assert clusters_of(top, space, healthy=0).known == numbers
 
 
 @pytest.mark.parametrize(("whole", "one", "other", "both"), [(20, 8, 7, 0), (30, 12, 11, 2), (9, 5, 6, 2)])
