@@ -83,15 +83,16 @@ async def _watch(order: Watch, watched: Watched, after_round: Callable[[], None]
     begun, today = time.monotonic_ns(), time.time_ns()
     end = None if order.seconds is None else begun + int(order.seconds * 1e9)
     links = Links(dict(addresses), order.access)
+    lasted = 0.0
     asker = WireAsker(
         links=links,
         now=lambda: today + time.monotonic_ns() - begun,
         record=watched.events.append,
-        room=lambda: end is None or time.monotonic_ns() < end,
+        # one that was to fit may take longer than the last one
+        room=lambda: end is None or time.monotonic_ns() < end + 2e9 * lasted,
         pause_s=1 / order.per_second,
     )
     try:
-        lasted = 0.0
         while end is None or time.monotonic_ns() + lasted * 1e9 < end:  # none that would be cut
             first = time.monotonic()
             await asker.ask(await _scope(order, watched, asker))

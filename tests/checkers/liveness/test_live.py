@@ -217,14 +217,14 @@ def test_what_was_not_judged_is_said():
     refused = {"error": "TOPIC_AUTHORIZATION_FAILED", "filtered": True}
     out_of_time = {"error": "NO_ROOM", "left_out": ["log_ends"]}
     events = [
-        *rounds(range(8), view),
-        asked(8, "settings", detail=refused),
-        asked(9, "log", detail=out_of_time),
+        *rounds(range(7), view),
+        asked(7, "settings", detail=refused),
+        asked(7.5, "log", detail=out_of_time),
     ]
     lines = list(not_judged(events))
     assert lines[0].startswith("min.insync.replicas") and "TOPIC_AUTHORIZATION_FAILED of broker 1" in lines[0]
     assert "time was over" in lines[1]
-    assert [line.split("needs ")[1].split(" s")[0] for line in lines[2:]] == ["10", "35", "60", "330"]
+    assert [line.split("needs ")[1].split(" s")[0] for line in lines[2:]] == ["8", "35", "60", "330"]
 
 
 def test_a_trace_of_answers_is_judged():

@@ -265,7 +265,7 @@ ROWS = (
     LiveRow(
         name="metadata_disagrees",
         sights=_lists,
-        bound_s=10,
+        bound_s=8,
         least=3,
         reason="as above; brokers come and go, and an answer names no version",
     ),
