@@ -420,5 +420,9 @@ def test_doctor_comes_in_with_the_file_of_kafkas_own_tools(secured, certificate,
         line = ("--bootstrap", secured.bootstrap, "--command-config", str(config), "--seconds", "1")
         assert run(["doctor", *line]) == code
         told = capsys.readouterr()
-        assert "0 findings, 0 notes; 1 brokers" in told.out if code == 0 else "lets alice in by SASL/PLAIN" in told.err
+        assert (
+            "0 findings, 0 notes; 1 brokers" in told.out
+            if code == 0
+            else "lets alice in by SASL/PLAIN" in told.err
+        )
         assert "Traceback" not in told.err

@@ -111,7 +111,7 @@ def _leaderless(seen: Seen) -> Iterator[Sight]:
             expected="a leader",
             seen=f"broker {one.event.node} names none; ISR {list(one.event.isr)}, replicas "
             f"{list(one.event.replicas)}, not live: {away}",
-            command=f"start a broker of the ISR; then {DESCRIBE}{one.key[0]}",
+            command=f"start one of its replicas; then {DESCRIBE}{one.key[0]}",
         )
 
 
