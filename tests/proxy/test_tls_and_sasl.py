@@ -176,8 +176,8 @@ def test_tokens_after_an_old_handshake_pass_unread(mechanism, tokens):
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_scram_over_tls_passes_to_apache_kafka(files, tmp_path, mechanism):
-    """Rule: SCRAM over TLS on both sides with Apache Kafka; nothing of the exchange is on disk. Our own client
-    comes in, too."""
+    """Rule: SCRAM over TLS on both sides with Apache Kafka; nothing of the exchange is on disk. Our own
+    client comes in, too."""
     from confluent_kafka.admin import (
         AdminClient,
         NewTopic,

@@ -249,6 +249,7 @@ class Report:
 
 def _keep(folder: Path, watched: "Watched", output: Output) -> None:
     """Add what was answered to a folder of traces."""
+    from fencepost.report.commands import check_traces
     from fencepost.traces.sealing import seal
     from fencepost.traces.store import TraceStore
     from fencepost.traces.trace import Trace
@@ -267,4 +268,4 @@ def _keep(folder: Path, watched: "Watched", output: Output) -> None:
     with store.writer("doctor") as writer:
         writer.append(trace)
     seal(store)
-    output.note(f"kept as trace {number}: fencepost check {folder}")
+    output.note(f"kept as trace {number}: {check_traces(folder)}")
