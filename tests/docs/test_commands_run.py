@@ -20,6 +20,7 @@ NOT_RUN = {
     "tlc": "needs Java",
     "out/kafka": "is of a campaign on a real system",
     "out/live": "is a record of the proxy",
+    "out/day": "is a record of doctor",
     **dict.fromkeys(("stale.edn", "holders.edn"), "is run by tests/cli/test_user_models.py"),
     "sums.edn": "is run by tests/checkers/linearizability/test_undecided.py",
 }
