@@ -118,6 +118,12 @@ def test_of_each_log_the_leader_is_asked_and_who_is_out_of_sync(kafka):
     assert times == sorted(times) and watched.questions / 100 <= (times[-1] - times[0]) / 1e9 + 2
 
 
+def test_a_topic_that_there_is_not_is_said(kafka, doctor):
+    """Exit code 3: a misspelt pattern is no healthy cluster."""
+    code, told = doctor(kafka, "--seconds", 1, "--topic", "wel")
+    assert (code, told["topics"]) == (3, []) and told["not_judged"][0] == "no topic is like wel"
+
+
 def test_nothing_that_answers_is_one_sentence(capsys):
     """Exit code 2."""
     with socket.socket() as taken:

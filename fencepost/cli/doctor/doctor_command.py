@@ -106,7 +106,7 @@ def command(
         topics=topics,
     )
     watched = Watched()
-    report = Report(watched, ",".join(f"{host}:{port}" for host, port in bootstrap), output)
+    report = Report(watched, ",".join(f"{host}:{port}" for host, port in bootstrap), output, topics)
     with output.progress("asking") as bar:
 
         def after_round() -> None:
@@ -131,6 +131,8 @@ class Report:
     watched: "Watched"
     bootstrap: str
     output: Output
+    # Patterns of topics; none: all.
+    topics: tuple[str, ...] = ()
     # Findings that were printed already: name and subject.
     printed: set[Any] = field(factory=set)
 
@@ -153,8 +155,9 @@ class Report:
 
         events = tuple(self.watched.events)
         found = self.say_new()
-        notes = [one for one in self._shown() if one.row.note and one.is_due]
-        begun = [one for one in self._shown() if not one.row.note and not one.is_due and self._goes_on(one)]
+        shown = self._shown()
+        notes = [one for one in shown if one.row.note and one.is_due]
+        begun = [one for one in shown if not one.row.note and not one.is_due and self._goes_on(one)]
         for one in notes[:MOST_LISTED]:
             self._say("note", one)
         if len(notes) > MOST_LISTED:
@@ -165,6 +168,8 @@ class Report:
             *(f"lists are not whole: {one}" for one in sorted(self.watched.unlisted)),
             *not_judged(events),
         ]
+        if self.topics and not self.watched.topics:
+            lines.insert(0, f"no topic is like {', '.join(self.topics)}")
         for line in lines:
             self.output.say(f"not judged: {line}")
         self.output.say(f"{self._summary(len(found), len(notes))}; {per_second:g} questions a second at most")
@@ -200,9 +205,11 @@ class Report:
         return one.count > 1 and bool(recent) and one.last.end >= recent[0].time
 
     def _judged(self) -> bool:
-        """Whether any broker said anything of a partition, or there is none."""
+        """Whether any broker said anything of a partition, or there is none in the whole cluster."""
         answered = {event.cause for event in self.watched.events if '"error"' not in (event.detail or "")}
-        return "partition" in answered or ("brokers" in answered and not self.watched.topics)
+        return "partition" in answered or (
+            "brokers" in answered and not self.watched.topics and not self.topics
+        )
 
     def _summary(self, found: int, notes: int) -> str:
         seen = self.watched

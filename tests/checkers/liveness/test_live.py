@@ -171,6 +171,10 @@ def test_broker_lists_disagree_by_majority():
         # access rules hide whose it is
         rounds(range(9), *OPEN),
         rounds(range(9), transaction, *OPEN),
+        # by the clock of its coordinator it is old
+        rounds(range(9), lambda s: transaction(s, started_ms=0, timeout_ms=1_000), *OPEN),
+        # who is no leader any more may lack records
+        rounds(range(9), lambda s: committed(s, 10), lambda s: log(s, high_watermark=-1)),
         # a marker is committed only with those in sync that its partition demands
         rounds(range(70), settings, lambda s: view(s, isr=()), PREPARED),
         rounds(range(70), PREPARED),

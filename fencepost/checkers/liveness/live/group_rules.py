@@ -40,7 +40,7 @@ def _offsets(seen: Seen) -> Iterator[tuple[Answer, Answer, str, Key, int]]:
         if one.event.cause == Question.COMMITTED:
             for topic, partition, offset, _epoch in one.detail.offsets:
                 waiting.setdefault((topic, partition), {})[one.detail.group] = one, offset
-        elif one.event.node == one.event.leader and one.event.end_offset >= 0:
+        elif one.event.node == one.event.leader and min(one.event.end_offset, one.event.high_watermark) >= 0:
             for group, (commit, offset) in sorted(waiting.pop(one.key, {}).items()):
                 if offset >= 0:
                     yield commit, one, group, one.key, offset
@@ -119,8 +119,9 @@ ROWS = (
         name="group_rebalances",
         sights=_rebalancing,
         bound_s=330,
-        least=5,
-        reason="a member may work for max.poll.interval.ms, 300 s, before it joins again",
+        least=20,
+        reason="a member may work for max.poll.interval.ms, 300 s, before it joins again; few answers may "
+        "each show another rebalance",
     ),
     LiveRow(
         name="commit_beyond_end",

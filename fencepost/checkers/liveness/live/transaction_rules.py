@@ -46,8 +46,14 @@ class Open:
         return said.state not in UNDER_WAY or self.answer.key not in said.partitions
 
     @property
+    def watched_ms(self) -> int:
+        """For how long it has been seen, by one clock."""
+        return (self.answer.event.time - self.since) // 1_000_000
+
+    @property
     def age_ms(self) -> int:
-        """Since it began, by the coordinator; -1: not known, or the trace's time is no time of the day."""
+        """Since it began, by the clocks of both sides, so that nothing follows from it; -1: not known, or the
+        trace's time is no time of the day."""
         started = self.owner.detail.started_ms if self.owner else -1
         age = self.answer.event.time // 1_000_000 - started
         return age if started >= 0 and self.answer.event.time >= started * 1_000_000 else -1
@@ -105,7 +111,7 @@ def _hanging(seen: Seen) -> Iterator[Sight]:
 def _overdue(seen: Seen) -> Iterator[Sight]:
     for one in _open(seen):
         of = one.owner.detail if one.owner else None
-        late = of is not None and of.state == "Ongoing" and one.age_ms > of.timeout_ms + OVERDUE_MS
+        late = of is not None and of.state == "Ongoing" and one.watched_ms > of.timeout_ms + OVERDUE_MS
         yield _sight(
             one,
             late and not one.disowned,
@@ -175,7 +181,7 @@ ROWS = (
     LiveRow(
         name="transaction_outlives_timeout",
         sights=_overdue,
-        reason="a minute beyond the time-out, by the coordinator's own start of it",
+        reason="it was watched for its time-out and a minute, as two clocks may differ by any time",
     ),
     LiveRow(
         name="decision_stands",
