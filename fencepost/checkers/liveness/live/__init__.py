@@ -95,8 +95,8 @@ def not_judged(events: Sequence[Event]) -> Iterator[str]:
             {f"{one.detail.error} of broker {one.event.node}" for one in seen.all if _failed(one, question)}
         )
         if errors:
-            part = "in part" if question in answered else "at all"
-            yield f"{what}: not {part}, for {question} was answered with {', '.join(errors[:3])}"
+            part = "in part only" if question in answered else "not at all"
+            yield f"{what}: {part}, for {question} was answered with {', '.join(errors[:3])}"
     for name in sorted({name for one in seen.all for name in one.detail.left_out}):
         what = NEEDED_FOR[PARTS[name]] if name in PARTS else name
         yield f"{what}: not in every round, for time was over"
