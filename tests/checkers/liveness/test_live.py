@@ -88,7 +88,13 @@ def noted(events: list[Event]) -> list[str]:
     return [one.row.name for one in shown_by(events) if one.row.note and one.is_due]
 
 
+def other_moves(second: float) -> Event:
+    """The log of another partition at broker 3 grows."""
+    return log(second, 3, partition=1, end_offset=int(second))
+
+
 HELD = (brokers, settings, lambda s: view(s, isr=(1, 2)))
+MOVE = {"reassignments": [["t", 0, [1, 2, 3], [3], [4]]]}
 PREPARED = partial(transaction, state="PrepareAbort")
 OPEN = (lambda s: log(s, offset=6), lambda s: producers(s, 6))
 WRONG = {
@@ -171,6 +177,9 @@ def test_broker_lists_disagree_by_majority():
         # access rules hide whose it is
         rounds(range(9), *OPEN),
         rounds(range(9), transaction, *OPEN),
+        # a throttle lets one partition after the other move
+        rounds(range(40), *HELD, log, lambda s: log(s, 3, end_offset=7), other_moves),
+        rounds(range(70), lambda s: asked(s, "reassignments", detail=MOVE), other_moves),
         # by the clock of its coordinator it is old
         rounds(range(9), lambda s: transaction(s, started_ms=0, timeout_ms=1_000), *OPEN),
         # who is no leader any more may lack records

@@ -28,6 +28,12 @@ class Known:
     live: tuple[int, ...] = ()
     settings: dict[tuple[str, str], str] = field(factory=dict)
 
+    def others(self, key: Key, replica: int) -> int:
+        """What a replica has of other partitions that it is not in sync with: a throttle lets one after the
+        other move."""
+        ends = self.ends.items()
+        return sum(one.event.end_offset for (of, who), one in ends if who == replica and of != key)
+
     def min_isr(self, topic: str) -> int:
         """min.insync.replicas; 0: not known."""
         value = self.settings.get((topic, MIN_ISR), "")
@@ -142,19 +148,20 @@ def _not_filled(seen: Seen) -> Iterator[Sight]:
             for replica in (set(view.event.replicas) - set(view.event.isr)) & set(known.live):
                 end = known.ends.get((one.key, replica))
                 if end and end.event.end_offset >= one.event.high_watermark >= 0:
-                    yield _outside(one, view, replica, "all", end.event.end_offset)
+                    yield _outside(one, known, replica, "all", end.event.end_offset)
         elif view is not None and leader is not None:
             lacks = 0 <= one.event.end_offset < leader.event.high_watermark
             if lacks and one.event.node in {*known.live} - {*view.event.isr}:
-                yield _outside(one, view, one.event.node, "some", one.event.end_offset)
+                yield _outside(one, known, one.event.node, "some", one.event.end_offset)
 
 
-def _outside(one: Answer, view: Answer, replica: int, has: str, end: int) -> Sight:
+def _outside(one: Answer, known: Known, replica: int, has: str, end: int) -> Sight:
+    view = known.views[one.key]
     state = "it has all that is committed" if has == "all" else "its log does not grow, and lacks records"
     return sight(
         one,
         (one.key, replica),
-        (view.event.leader_epoch, has, end if has == "some" else -1),
+        (view.event.leader_epoch, has, *((end, known.others(one.key, replica)) if has == "some" else ())),
         expected=f"broker {replica}, which lives, to return into the ISR",
         seen=f"ISR {list(view.event.isr)}; the log of broker {replica} ends at {end}: {state}",
         offset=end,
@@ -193,7 +200,7 @@ def _unmoved(seen: Seen) -> Iterator[Sight]:
             yield sight(
                 one,
                 key,
-                (tuple(adding), tuple(removing), tuple(missing)),
+                (tuple(adding), tuple(removing), *missing, *(known.others(key, each) for each in adding)),
                 topic=key[0],
                 partition=key[1],
                 expected=f"the reassignment to {list(replicas)} to move",
@@ -291,7 +298,8 @@ ROWS = (
         sights=_unmoved,
         bound_s=60,
         least=3,
-        reason="a throttled copy moves each second; one that fails is tried again after a second",
+        reason="a throttled copy moves each second, in one of the broker's partitions; one that fails is "
+        "tried again after a second",
     ),
     LiveRow(name="a broker is away", sights=_away, note=True),
     LiveRow(name="not the preferred leader", sights=_not_preferred, note=True),
