@@ -53,8 +53,8 @@ MOST_LISTED = 20
     "topics",
     multiple=True,
     metavar="PATTERN",
-    help="Ask about these topics only: `orders*`. May be repeated. Under a replication throttle name all that "
-    "are copied: one moves after the other.",
+    help="Ask about these topics only: `orders*`. May be repeated. Under a replication throttle name "
+    "all that are copied: one moves after the other.",
 )
 @default_option(
     "--requests-per-second",
