@@ -1,6 +1,6 @@
 """`python -m tools.liveness_rows [FOLDER | PROFILE A:B]...`: the rows of the check of liveness.
 
-Without arguments it writes the two generated tables of docs/reference/liveness.md. With folders of traces, or
+Without arguments it writes the generated tables of docs/reference/liveness.md. With folders of traces, or
 a profile of the swarm and a range of seeds, it prints how often each row was judged there, and how often a
 disturbance excused it: a row that is judged in fewer than 50 of 1,000 seeds, or excused in over half, is
 blind.
@@ -16,6 +16,7 @@ from pathlib import Path
 from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.liveness import ROWS, counts_of, judge
+from fencepost.checkers.liveness.live import LIVE_ROWS
 from fencepost.record import bounds
 from fencepost.run.simulated.run import run
 from fencepost.traces.anomalies import BY_NAME
@@ -25,7 +26,9 @@ from tools.ledger import TOP
 from tools.page import Place
 
 PAGE = TOP / "docs" / "reference" / "liveness.md"
-ROWS_AT, BOUNDS_AT = Place(page=PAGE, mark="<!-- rows -->"), Place(page=PAGE, mark="<!-- bounds -->")
+ROWS_AT, BOUNDS_AT, LIVE_AT = (
+    Place(page=PAGE, mark=f"<!-- {name} -->") for name in ("rows", "bounds", "live clusters")
+)
 LEAST_PER_THOUSAND = 50
 
 
@@ -52,6 +55,16 @@ def bounds_table() -> str:
         ):
             says = " ".join((function.__doc__ or "").split())
             lines.append(f"| `{name}` | {says} |")
+    return "\n".join(lines) + "\n"
+
+
+def live_table() -> str:
+    """The rows for live clusters as the page has them."""
+    lines = ["| anomaly, or note | what is found | how long | because |", "|---|---|---|---|"]
+    for row in LIVE_ROWS:
+        name = row.name if row.note else f"`{row.name}`"
+        says = "a note" if row.note else BY_NAME[row.name].definition
+        lines.append(f"| {name} | {says} | {row.least} answers, {row.bound_s} s | {row.reason} |")
     return "\n".join(lines) + "\n"
 
 
@@ -99,6 +112,7 @@ def main() -> None:
     else:
         ROWS_AT.write(rows_table())
         BOUNDS_AT.write(bounds_table())
+        LIVE_AT.write(live_table())
 
 
 if __name__ == "__main__":

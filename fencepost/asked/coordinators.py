@@ -10,7 +10,12 @@ from typing import Any
 from fencepost.asked.step import NOBODY, Part, Scope, Step, error_of, put, seen
 from fencepost.asked.survey import Survey
 from fencepost.asked.wire_only import ConsumerGroupDescribeRequest
-from fencepost.impl.messages.admin_api import ListPartitionReassignmentsRequest
+from fencepost.impl.messages.admin_api import (
+    DescribeConfigsRequest,
+    DescribedResource,
+    ListPartitionReassignmentsRequest,
+    ResourceKind,
+)
 from fencepost.impl.messages.consumer_protocol import decode_assignment
 from fencepost.impl.messages.group_api import DescribeGroupRequest, OffsetFetchRequest
 from fencepost.impl.messages.transaction_api import DescribeTransactionRequest, ListTransactionsRequest
@@ -118,6 +123,36 @@ def _reassigned(scope: Scope, answer: Any) -> dict[str, Any]:
             if one.partition.topic in scope.topics
         ]
     }
+
+
+SETTING_NAMES = ("min.insync.replicas", "unclean.leader.election.enable")
+"""Those that decide whether an acknowledged record may be lost."""
+
+
+def settings(scope: Scope, survey: Survey) -> Part:
+    """The settings of topics, of the first broker that answers: each answers for all.
+
+    Args:
+        scope: of the round.
+        survey: which topics there are.
+    """
+    topics = sorted({key.topic for key in survey.partitions})
+    for broker in scope.brokers if topics else ():
+        request = DescribeConfigsRequest(
+            correlation_id=0,
+            resources=tuple(
+                DescribedResource(kind=ResourceKind.TOPIC, name=topic, keys=SETTING_NAMES) for topic in topics
+            ),
+        )
+        step = Step(broker=broker, question=Question.SETTINGS, request=request)
+        reply = yield from put(scope, step)
+        if reply is None:
+            continue
+        found = reply.message.resources
+        said = [[scope.name(one.name), each.name, each.value] for one in found for each in one.entries]
+        refused = next((str(one.error) for one in found if one.error is not ErrorCode.NONE), "")
+        yield seen(scope, step, reply, error="" if said else refused, detail={"settings": said})
+        return
 
 
 # ---- what coordinators say

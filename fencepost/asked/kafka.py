@@ -44,7 +44,11 @@ class WireAsker:
     record: Callable[[Event], None]
     # Whether another row may be added to the trace.
     room: Callable[[], bool] = lambda: True
+    # Seconds between two questions at least.
+    pause_s: float = 0.0
     agenda: Agenda = field(factory=Agenda, init=False)
+    # How many questions were sent.
+    questions: int = field(default=0, init=False)
     _busy: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def ask(self, scope: Scope) -> None:
@@ -57,7 +61,7 @@ class WireAsker:
             )
             step = conversation.begin(self.now())
             while step is not None:
-                step = conversation.heard(await self._answer(step), self.now())
+                step = conversation.heard(await self.answer(step), self.now())
 
     def _speaks(self, broker: int, request: type) -> bool:
         versions = self.links.versions(broker)
@@ -65,8 +69,10 @@ class WireAsker:
             versions is not None and KAFKA_ONLY[request].key in versions.ranges
         )
 
-    async def _answer(self, step: Step) -> Any:
-        """None: none came."""
+    async def answer(self, step: Step) -> Any:
+        """Put one question. None: no answer came. step: it."""
+        await asyncio.sleep(self.pause_s)
+        self.questions += 1
         try:
             async with asyncio.timeout(PATIENCE_S):
                 link = await self.links.link(step.broker)

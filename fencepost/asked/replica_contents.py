@@ -54,6 +54,8 @@ def _ends(scope: Scope, survey: Survey, key: TopicPartition, replica: int) -> Pa
             offsets[column], epochs[column] = reply.message.offset, reply.message.leader_epoch
     if LOG_START in offsets:
         survey.log_starts[key, replica] = offsets[LOG_START]
+    if offsets.get("offset", -1) >= offsets.get("high_watermark", 0):
+        survey.stable.add(key)
     if replies:
         whole = evolve(replies[0], answered=replies[-1].answered)
         detail: dict[str, Any] = {"errors": errors} if errors and offsets else {}
@@ -89,7 +91,9 @@ def producers(scope: Scope, survey: Survey) -> Part:
     """
     answers = []
     for key in survey.of_interest():
-        for replica in survey.replicas(key) if key.topic not in INTERNAL else ():
+        if key.topic in INTERNAL or (scope.spare and key in survey.stable):
+            continue
+        for replica in survey.replicas(key):
             step = Step(
                 broker=replica,
                 question=Question.PRODUCERS,

@@ -13,7 +13,7 @@ import msgspec
 from attrs import define, field
 
 from fencepost.asked.contents import contents
-from fencepost.asked.coordinators import groups, reassignments, transactions
+from fencepost.asked.coordinators import groups, reassignments, settings, transactions
 from fencepost.asked.epoch_ends import epoch_ends
 from fencepost.asked.kraft import of_kraft
 from fencepost.asked.replica_contents import log_directories, log_ends, producers
@@ -23,8 +23,9 @@ from fencepost.asked.survey import Survey
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Event, Name
 
-SURVEY, CONTENTS = "survey", "contents"
+SURVEY, CONTENTS, SETTINGS = "survey", "contents", "settings"
 PARTS: dict[str, Callable[[Scope, Survey], Part]] = {
+    SETTINGS: settings,
     "groups": groups,
     "transactions": transactions,
     "log_ends": log_ends,
@@ -37,6 +38,8 @@ PARTS: dict[str, Callable[[Scope, Survey], Part]] = {
     CONTENTS: contents,
 }
 """After the survey, in this order: what is a few rows comes first."""
+OF_A_RUN = frozenset(PARTS) - {SETTINGS}
+"""A run knows the settings of its topics."""
 
 
 @define(eq=False)
@@ -61,7 +64,8 @@ def round_of(scope: Scope, agenda: Agenda) -> Round:
         The round: it yields steps and events, and takes replies.
     """
     survey = Survey(scope, log_starts=agenda.log_starts)
-    left = deque(name for name in agenda.order if scope.last or name != CONTENTS)
+    parts = OF_A_RUN if scope.parts is None else scope.parts
+    left = deque(name for name in agenda.order if name in parts and (scope.last or name != CONTENTS))
     left.appendleft(SURVEY)
     try:
         yield from survey.ask()

@@ -78,6 +78,11 @@ class Scope:
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     transactional_ids: tuple[str, ...] = ()
+    # Names of the parts of the round; None: all that a run asks.
+    parts: frozenset[str] | None = None
+    # Whether of each log only the leader is asked, and the replicas that are not in sync: what a cluster in
+    # use can bear.
+    spare: bool = False
     # Whether the content of replicas is read, which is expensive.
     last: bool = False
     # The trace's name of a topic, by the cluster's; others keep theirs.

@@ -29,6 +29,8 @@ class Survey:
     partitions: dict[TopicPartition, PartitionMetadata] = field(factory=dict)
     # Where the log of a replica begins, as it said in this round.
     log_starts: dict[tuple[TopicPartition, int], int] = field(factory=dict)
+    # Where readers of committed records get as far as others, as the leader said in this round.
+    stable: set[TopicPartition] = field(factory=set)
 
     def ask(self) -> Part:
         """Ask every broker."""
@@ -98,5 +100,12 @@ class Survey:
         return known.leader if known is not None and known.leader in self.scope.brokers else NOBODY
 
     def replicas(self, key: TopicPartition) -> tuple[int, ...]:
-        """The brokers that are assigned a partition, ascending."""
-        return tuple(each for each in sorted(self.partitions[key].replicas) if each in self.scope.brokers)
+        """The brokers that are asked about a partition, ascending: those that it is assigned to, or a part of
+        them where the scope is to be spared."""
+        known = self.partitions[key]
+        return tuple(
+            each
+            for each in sorted(known.replicas)
+            if each in self.scope.brokers
+            and not (self.scope.spare and each in known.isr and each != known.leader)
+        )

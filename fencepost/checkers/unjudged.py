@@ -39,6 +39,8 @@ class Data(IntFlag):
     """Operations of a sequential model, such as read, write and cas."""
     APPLICATION = 512
     """What an application wrote of itself."""
+    ANSWERS = 1024
+    """What brokers answered to a client that asks for their state."""
 
 
 _LOG = {Function.APPEND: Data.APPENDS, Function.POLL: Data.READS, Function.LIST_OFFSETS: Data.READS}
@@ -51,13 +53,14 @@ OF_FUNCTION: Mapping[Function, Data] = {
     for function in Function
 }
 _OF_THE_RUN = (
-    *(Name.REQUEST, Name.CONNECTION, Name.PHASE, Name.MARK, Name.SETTINGS, Name.BUSY, Name.ASKED),
+    *(Name.REQUEST, Name.CONNECTION, Name.PHASE, Name.MARK, Name.SETTINGS, Name.BUSY),
     Name.RECORD_TEXTS,
     *(Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED),
     *(Name.TOPIC_DELETION, Name.GROUP_REMOVED, Name.GROUP_OFFSET_EXPIRED, Name.GROUP_PHASE),
 )
 OF_EVENT: Mapping[Name, Data] = {name: Data(0) if name in _OF_THE_RUN else Data.BROKERS for name in Name} | {
-    Name.APPLICATION: Data.APPLICATION
+    Name.APPLICATION: Data.APPLICATION,
+    Name.ASKED: Data.ANSWERS,
 }
 
 
@@ -87,7 +90,7 @@ _PROMISES: Mapping[str, tuple[_Promise, ...]] = {
         _BROKERS,
     ),
     "conformance": (_BROKERS,),
-    "liveness": (_BROKERS,),
+    "liveness": (_Promise("what brokers did", Data.BROKERS | Data.ANSWERS, "no events of brokers"),),
     "application": (),  # a trace of a system does not lack what an application wrote; its judge has own words
 }
 NOTHING = "nothing was judged: the trace has no client operation and no event of a broker"

@@ -40,6 +40,7 @@ GROUPS = {
         "proxy": "Run between an application and any Kafka: record and break requests (and blame).",
     },
     "Look": {
+        "doctor": "Ask a live Kafka cluster what is wrong with it; nothing is changed.",
         "replay": "Run one seed again, and read it as a timeline.",
         "show": "Write a trace as a page that you step through.",
         "shrink": "Make a failing plan small: the same anomaly, fewer operations and faults.",
@@ -72,7 +73,7 @@ LINES_OF_THEIR_OWN = ("cluster", "consume")
 WAITING = frozenset({"cluster"})
 """Sub-commands that wait for others while they run: no progress line every half minute."""
 
-FOLDERS = frozenset({"campaign", "check", "cluster", "log", "mine", "model", "proxy", "torture"})
+FOLDERS = frozenset({"campaign", "check", "cluster", "doctor", "log", "mine", "model", "proxy", "torture"})
 """Sub-commands with several files: the command itself is in FOLDER/FOLDER_command.py."""
 
 EXIT_CODES = """\

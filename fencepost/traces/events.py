@@ -119,6 +119,8 @@ class Question(StrEnum):
     """DescribeQuorum, of a cluster with KRaft. leader, leader_epoch, high_watermark: of the metadata log;
     replicas: the voters; detail.replicas: [id, log end, ms of its last fetch, ms when it was last caught
     up]."""
+    SETTINGS = "settings"
+    """DescribeConfigs of topics, which `fencepost doctor` asks. detail.settings: [topic, name, value]."""
     ELIGIBLE = "eligible"
     """DescribeTopicPartitions, of a broker that has it (KIP-966). topic, partition, leader, leader_epoch,
     isr, replicas; detail: {eligible, last_known}: replicas that may lead although they are not in the ISR."""

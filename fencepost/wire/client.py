@@ -9,6 +9,7 @@ The sender has a time-out, and tries again.
 import asyncio
 import contextlib
 import logging
+import secrets
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -21,7 +22,7 @@ from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.dialogue import CLIENT_ID, Dialogue
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.outward import TRANSLATIONS, is_answered
-from fencepost.wire.sasl import PLAIN
+from fencepost.wire.sasl import PLAIN, login
 from fencepost.wire.translation import Translation
 from fencepost.wire.versions import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
@@ -30,6 +31,7 @@ CONNECT_S = 5.0
 """Longest wait for a TCP connection, and for each of its first requests."""
 READ_BYTES = 256 * 1024
 RETRY_S = 0.1
+NONCE_BYTES = 16
 MOST_QUEUED = 10_000
 """Requests that wait for one connection; further ones are lost, as on every network of ours."""
 Address = tuple[str, int]
@@ -41,8 +43,10 @@ class Access:
 
     # None for plain TCP.
     tls: ssl.SSLContext | None = None
-    # Of SASL/PLAIN; no user, no SASL.
+    # Of SASL; no user, no SASL.
     user: str = ""
+    # PLAIN, or one of SCRAM.
+    mechanism: str = PLAIN
     password: str = field(default="", repr=False)
 
 
@@ -83,16 +87,21 @@ class Link:
 
     async def _authenticate(self) -> None:
         make, access = self.dialogue.make, self.access
-        chosen = await self.ask(make(SASL_HANDSHAKE, mechanism=PLAIN))
-        if chosen.error_code is WireError.none:
-            token = f"\0{access.user}\0{access.password}".encode()
+        chosen = await self.ask(make(SASL_HANDSHAKE, mechanism=access.mechanism))
+        tokens = login(access.mechanism, access.user, access.password, secrets.token_hex(NONCE_BYTES))
+        token = next(tokens)
+        while chosen.error_code is WireError.none:
             chosen = await self.ask(make(SASL_AUTHENTICATE, auth_bytes=token))
-        if chosen.error_code is not WireError.none:
-            raise EnvironmentError_(
-                expected=f"a broker that lets {access.user} in by SASL/PLAIN",
-                seen=chosen.error_code.name.upper(),
-                where=f"{self.address[0]}:{self.address[1]}",
-            )
+            if chosen.error_code is WireError.none:
+                try:
+                    token = tokens.send(chosen.auth_bytes)
+                except StopIteration:
+                    return
+        raise EnvironmentError_(
+            expected=f"a broker that lets {access.user} in by SASL/{access.mechanism}",
+            seen=chosen.error_code.name.upper(),
+            where=f"{self.address[0]}:{self.address[1]}",
+        )
 
     async def ask(self, body: Any, *, answered: bool = True) -> Any:
         """Send a request and return its answer.

@@ -10,6 +10,7 @@ from typing import Any
 
 from fencepost.impl.messages import admin_api, broker_api, group_api
 from fencepost.impl.messages import transaction_api as core
+from fencepost.wire.admin.config_admin import RESOURCES
 from fencepost.wire.plain import MILLISECOND, keyed, keys_of
 from fencepost.wire.translation import Translation, error_of, first_error, translation
 
@@ -94,7 +95,54 @@ def _tell_epochs(request: broker_api.OffsetsForLeaderEpochRequest, response: Any
     }
 
 
+# ---- settings
+
+
+def _ask_configs(request: admin_api.DescribeConfigsRequest) -> Mapping[str, Any]:
+    numbers = {kind: number for number, kind in RESOURCES.items()}
+    rows = [
+        {
+            "resource_type": numbers[one.kind],
+            "resource_name": one.name,
+            "configuration_keys": one.keys,
+        }
+        for one in request.resources
+    ]
+    return {"resources": rows}
+
+
+def _tell_configs(request: admin_api.DescribeConfigsRequest, response: Any) -> Mapping[str, Any]:
+    """Where a value comes from is not told: nobody asks for it."""
+    return {
+        "resources": tuple(
+            admin_api.DescribedConfig(
+                kind=RESOURCES[one.resource_type],
+                name=one.resource_name,
+                error=error_of(one.error_code),
+                entries=tuple(
+                    admin_api.ConfigEntry(
+                        name=entry.name,
+                        value=entry.value or "",
+                        source=admin_api.ConfigSource.DEFAULT_CONFIG,
+                        kind="",
+                    )
+                    for entry in one.configs
+                ),
+            )
+            for one in response.results
+        )
+    }
+
+
 # ---- groups
+
+
+def _tell_groups(request: group_api.ListGroupsRequest, response: Any) -> Mapping[str, Any]:
+    return {
+        "groups": tuple(
+            (one.group_id, one.protocol_type, getattr(one, "group_state", "")) for one in response.groups
+        )
+    }
 
 
 def _tell_group(request: group_api.DescribeGroupRequest, group: Any) -> Mapping[str, Any]:
@@ -172,6 +220,10 @@ def _only(rows: Sequence[Any]) -> Any:
 
 
 TRANSLATIONS: dict[type, Translation] = {
+    admin_api.DescribeConfigsRequest: translation(
+        32, admin_api.DescribeConfigsResponse, _ask_configs, _tell_configs
+    ),
+    group_api.ListGroupsRequest: translation(16, group_api.ListGroupsResponse, tell=_tell_groups),
     admin_api.DescribeLogDirsRequest: translation(
         35, admin_api.DescribeLogDirsResponse, _everything, _tell_log_dirs
     ),

@@ -15,12 +15,13 @@ from tests.docs.commands import USED, Shown, commands_of
 NOT_RUN = {
     **dict.fromkeys(("mine", "watch", "demo", "package", "explain"), "Spark takes seconds to start"),
     **dict.fromkeys(("cluster",), "needs a cluster"),
-    **dict.fromkeys(("proxy", "blame", "conformance"), "needs another Kafka"),
+    **dict.fromkeys(("proxy", "blame", "conformance", "doctor"), "needs another Kafka"),
     **dict.fromkeys(("torture", "kafka", "--system"), "needs a toolchain"),
     "tlc": "needs Java",
     "out/kafka": "is of a campaign on a real system",
     "out/live": "is a record of the proxy",
-    **dict.fromkeys(("stale.edn",), "is run by tests/cli/test_user_models.py"),
+    "out/day": "is a record of doctor",
+    "stale.edn": "is run by tests/cli/test_user_models.py",
     "sums.edn": "is run by tests/checkers/linearizability/test_undecided.py",
 }
 """Why a command with this word is not run here. Its words are checked all the same."""

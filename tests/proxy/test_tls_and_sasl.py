@@ -1,5 +1,6 @@
 """TLS on either side, and SASL of whatever mechanism: it passes, and nothing of it is on disk."""
 
+import asyncio
 import base64
 import struct
 
@@ -20,6 +21,7 @@ from fencepost.proxy.server.upstreams import Sides
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan import TopicOptions
+from fencepost.wire.client import Access, look_around
 from fencepost.wire.server import Security
 
 PASSWORD = "correct horse battery"
@@ -174,7 +176,8 @@ def test_tokens_after_an_old_handshake_pass_unread(mechanism, tokens):
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_scram_over_tls_passes_to_apache_kafka(files, tmp_path, mechanism):
-    """Rule: SCRAM over TLS on both sides with Apache Kafka; nothing of the exchange is on disk."""
+    """Rule: SCRAM over TLS on both sides with Apache Kafka; nothing of the exchange is on disk. Our own
+    client comes in, too."""
     from confluent_kafka.admin import (
         AdminClient,
         NewTopic,
@@ -205,13 +208,16 @@ org.apache.kafka.common.security.scram.ScramLoginModule required;
         how = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], 8192)
         alice = UserScramCredentialUpsertion("alice", how, PASSWORD.encode())
         admin.alter_user_scram_credentials([alice])["alice"].result(60)
+        host, port = kafka.bootstrap.rsplit(":", 1)
+        login = Access(tls=client_side(files), user="alice", password=PASSWORD, mechanism=mechanism)
+        brokers, _ = asyncio.run(look_around(((host, int(port)),), login))
         sides = Sides(listener=server_side(files), upstream=client_side(files))
         with proxy_lab(kafka.bootstrap, tmp_path / "live", sides=sides) as proxy:
             given = settings(proxy, files, tls=True, mechanism=mechanism)
             told, got = said_to_a_client(given)
     finally:
         kafka.stop()
-    assert told == [None] * COUNT and got == COUNT
+    assert told == [None] * COUNT and got == COUNT and list(brokers) == [1]
     assert nothing_secret(tmp_path / "live")
     disk = b"".join(path.read_bytes() for path in (tmp_path / "live").rglob("*.jsonl"))
     assert b"n=alice" not in disk and b"i=8192" not in disk

@@ -15,6 +15,8 @@ from fencepost.impl.messages.broker_api import FetchRequest, MetadataRequest
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import TopicOptions
 from fencepost.wire.client import Access, KafkaNetwork, Link, look_around
+from fencepost.wire.frames import ProtocolError
+from fencepost.wire.sasl import login
 from fencepost.wire.server import Security, Server
 
 BOUND_S = 600
@@ -240,3 +242,41 @@ ALL_TOPICS = {
     "include_cluster_authorized_operations": False,
     "include_topic_authorized_operations": False,
 }
+
+
+SALTED = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+
+
+def scram(challenge=SALTED, end="v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="):
+    """The tokens of the example of RFC 7677."""
+    tokens = login("SCRAM-SHA-256", "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
+    said = [next(tokens), tokens.send(challenge.encode())]
+    with pytest.raises(StopIteration):
+        tokens.send(end.encode())
+    return said
+
+
+def test_a_login_by_scram_is_that_of_the_standard():
+    """RFC 7677, section 3."""
+    first, final = scram()
+    assert first == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    assert final.endswith(b",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
+    assert next(login("SCRAM-SHA-512", "a,b=c", "x", "n")) == b"n,,n=a=2Cb=3Dc,r=n"
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"end": "v=AAAA"},
+        {"end": "e=other-error"},
+        {"challenge": SALTED.replace("rOpr", "xxxx")},
+        {"challenge": "r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"},
+        {"challenge": SALTED.replace("4096", "99999999999")},
+        {"challenge": SALTED.replace("W22Z", "?")},
+        {"challenge": "\xff"},
+    ],
+)
+def test_a_broker_that_does_not_know_the_password_is_refused(answers):
+    """And one that would keep the client hashing, or reuses its nonce."""
+    with pytest.raises(ProtocolError, match="SCRAM-SHA-256"):
+        scram(**answers)

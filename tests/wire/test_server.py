@@ -21,6 +21,7 @@ from kio.schema.produce.v7 import request as produce_v7
 from wire_core import VIEW, answer, request_bytes
 from wire_lab import HOST, wire_lab
 
+from fencepost.cli import run
 from fencepost.impl.log.values import batch_of
 from fencepost.traces.plan import TopicOptions
 from fencepost.wire.frames import framed
@@ -405,3 +406,23 @@ def test_a_client_without_tls_is_not_served_by_tls(secured):
     with connected(secured) as peer:
         peer.sendall(METADATA)
         assert b"\0\0\0\1" not in (peer.recv(100) or b"")
+
+
+def test_doctor_comes_in_with_the_file_of_kafkas_own_tools(secured, certificate, tmp_path, capsys):
+    """SASL_SSL by --command-config; a wrong password is one sentence and exit code 2."""
+    config = tmp_path / "client.properties"
+    for password, code in (("secret", 0), ("wrong", 2)):
+        config.write_text(
+            "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nssl.truststore.type=PEM\n"
+            f"ssl.truststore.location={certificate[0]}\nsasl.jaas.config=org.apache.kafka.common.security."
+            f'plain.PlainLoginModule required \\\n  username="alice" password="{password}";\n'
+        )
+        line = ("--bootstrap", secured.bootstrap, "--command-config", str(config), "--seconds", "1")
+        assert run(["doctor", *line]) == code
+        told = capsys.readouterr()
+        assert (
+            "0 findings, 0 notes; 1 brokers" in told.out
+            if code == 0
+            else "lets alice in by SASL/PLAIN" in told.err
+        )
+        assert "Traceback" not in told.err

@@ -14,6 +14,7 @@ from attrs import evolve
 
 from fencepost.checkers.liveness.anytime import judge_anytime
 from fencepost.checkers.liveness.forms import CHECK, Count, Judging, Row
+from fencepost.checkers.liveness.live import answers_only, live_findings
 from fencepost.checkers.liveness.progress import progress_findings
 from fencepost.checkers.liveness.rows import ROWS
 from fencepost.checkers.verdict import Decision, Verdict
@@ -27,8 +28,8 @@ __all__ = ["CHECK", "ROWS", "counts_of", "judge"]
 
 
 def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
-    """Ask a trace all rows. One whose settings nobody recorded has no bounds: it is asked for progress only,
-    within what its claims say.
+    """Ask a trace all rows. One whose settings nobody recorded has no bounds: it is asked for progress,
+    within what its claims say, and if it has nothing but answers of brokers, for what a live cluster owes.
 
     Args:
         trace: the trace.
@@ -42,6 +43,8 @@ def judge(trace: Trace, rows: Iterable[Row] = ROWS) -> Verdict:
     judging = _judged(trace, rows)
     if judging is None:
         found = () if trace.plan else progress_findings(trace)
+        if answers_only(trace.events) and not trace.plan:
+            found = (*found, *live_findings(trace.events))
     else:
         if trace.plan:
             judge_anytime(judging.findings, trace, judging.facts)

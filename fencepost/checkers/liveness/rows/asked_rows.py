@@ -47,6 +47,11 @@ class Detail(msgspec.Struct, frozen=True):
     producer_id: int = -1
     producer_epoch: int = -1
     started_ms: int = -1
+    timeout_ms: int = -1
+    partitions: tuple[tuple[str, int], ...] = ()
+    settings: tuple[tuple[str, str, str], ...] = ()
+    reassignments: tuple[tuple[Any, ...], ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def answers(facts: Facts, *questions: Question) -> Iterator[tuple[int, Event, Detail]]:

@@ -1,0 +1,1 @@
+"""`fencepost doctor`: a live cluster, asked and judged."""
