@@ -26,7 +26,7 @@ def test_the_answers_are_those_of_the_documentation() -> None:
     assert len(answers("group", 20_000)) > len(answers("group", 1_000)) > 2
     for model in PAGES:
         assert all(one.distinct > 0 and one.depth > 0 for one in answers(model, 20_000))
-    with pytest.raises(ValueError, match=r"model-group.md has no answer of TLC with at most 1 states"):
+    with pytest.raises(ValueError, match=r"group.md has no answer of TLC with at most 1 states"):
         answers("group", 1)
 
 

@@ -1,4 +1,4 @@
-"""TLC's answers, as the tables of the documentation record them.
+"""TLC's answers, as the tables in answers/ record them.
 
 Owns the reading of these tables. Must not know mutants, nor import a model's rules.
 """
@@ -10,12 +10,11 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.model.tla.variants import Row, dropped, of_controller, of_group, of_replication
-from tools.ledger import TOP
 
 PAGES = {
-    "group": (of_group, "docs/explanation/model-group.md"),
-    "controller": (of_controller, "docs/explanation/model-controller.md"),
-    "replication": (of_replication, "docs/explanation/model.md"),
+    "group": (of_group, "group.md"),
+    "controller": (of_controller, "controller.md"),
+    "replication": (of_replication, "replication.md"),
 }
 """By model: its variants, and the page with its table."""
 SIZES = ("small", "medium")
@@ -41,7 +40,7 @@ def answers(model: str, most_states: int) -> list[Answer]:
     """The answers for this model with at most so many states, smallest first. Raises ValueError if the tables
     have none of the variants."""
     variants, page = PAGES[model]
-    recorded = list(_recorded(TOP / page))
+    recorded = list(_recorded(Path(__file__).parent / "answers" / page))
     found: dict[tuple[Any, ...], Answer] = {}
     for size in SIZES:
         for row in variants(size):
