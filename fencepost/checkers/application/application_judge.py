@@ -88,8 +88,6 @@ class Judged:
     verdict: Verdict
     # For people and programs: events, processes, groups, records, and what was still under way.
     counts: dict[str, int]
-    # Lines that show each finding of the verdict, as file:line.
-    lines: tuple[tuple[str, ...], ...]
 
 
 DEFAULT = Claims()
@@ -104,7 +102,8 @@ def judge_events(events: Events, claims: Claims = DEFAULT) -> Judged:
 
     Returns:
         the verdict: Illegal with findings; Unknown where lines are missing without which no record can be
-        called lost; Ok. What was still under way at the end is counted, and never a finding.
+        called lost; Ok. What was still under way at the end is counted, and never a finding. The events of
+        a finding are rows of the columns.
     """
     sinks = sunk(events)
     known = known_records(events, sinks)
@@ -124,9 +123,7 @@ def judge_events(events: Events, claims: Claims = DEFAULT) -> Judged:
     violations += of_records(events, sinks, once=not repeats)
     allowed = claims.allowed | (OF_LOSS if claims.promise is Promise.AT_MOST_ONCE else frozenset())
     shown = [one for one in violations if one.anomaly not in allowed]
-    pairs = [(_finding(events, one, claims), tuple(map(events.where, one.rows))) for one in shown]
-    ranked = by_rank(finding for finding, _ in pairs)
-    lines = {id(finding): where for finding, where in pairs}
+    ranked = by_rank(_finding(events, one, claims) for one in shown)
     verdict = Verdict(
         decision=_decision(events, ranked),
         check=CHECK,
@@ -135,7 +132,7 @@ def judge_events(events: Events, claims: Claims = DEFAULT) -> Judged:
         unjudged=AND.join(_unjudged(events, all_owners, claims)),
     )
     counts = _counts(events, all_owners) | {"records": sum(len(one.offsets) for one in known.values())}
-    return Judged(verdict=verdict, counts=counts, lines=tuple(lines[id(each)] for each in ranked))
+    return Judged(verdict=verdict, counts=counts)
 
 
 def _decision(events: Events, findings: list[Finding]) -> Decision:
@@ -205,6 +202,7 @@ def _finding(events: Events, violation: Violation, claims: Claims) -> Finding:
         partition=partition,
         offset=offsets[0] if offsets else -1,
         places=tuple((topic or "", partition, offset) for offset in offsets[:MOST_PLACES]),
+        events=violation.rows,
     )
 
 

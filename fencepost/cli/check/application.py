@@ -146,8 +146,8 @@ def _say(events: "Events", judged: "Judged", promise: str, output: Output) -> No
 
 def _as_dict(events: "Events", judged: "Judged", promise: str, files: int) -> dict[str, Any]:
     findings = [
-        attrs.asdict(finding) | {"lines": where}
-        for finding, where in zip(judged.verdict.findings, judged.lines, strict=True)
+        attrs.asdict(finding) | {"lines": tuple(map(events.where, finding.events))}
+        for finding in judged.verdict.findings
     ]
     return {
         "files": files,
