@@ -216,5 +216,5 @@ def judged(consumer: Consumer, seed: int, folder: Path, *, mistake: bool, kills:
         if not mistake or found.anomaly in consumer.shows
     ]
     if not broken and verdict.decision is Decision.UNKNOWN:
-        broken = [] if mistake else [f"unknown: {verdict.reason}"]
+        broken = [] if mistake else [f"unknown: {verdict.reason} ({'; '.join(events.left_out[:3])})"]
     return Outcome(broken=tuple(broken), strikes=tuple(run.strikes), events=len(events))

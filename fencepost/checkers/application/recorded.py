@@ -165,9 +165,7 @@ def _read(trace: Trace) -> _Read:
         raise _refused(trace, "a detail of an event of an application", str(error)) from None
     if any(not 0 <= line.life < len(lives) for line in lines.values()):
         raise _refused(trace, "the life of each event", "none")
-    return _Read(
-        run=run, lives=tuple(lives), torn=frozenset(torn), unanswered=tuple(unanswered), lines=lines
-    )
+    return _Read(run=run, lives=tuple(lives), torn=frozenset(torn), unanswered=tuple(unanswered), lines=lines)
 
 
 def _refused(trace: Trace, expected: str, seen: str) -> TraceError:
