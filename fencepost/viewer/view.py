@@ -20,15 +20,15 @@ from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
-from fencepost.viewer.client_knowledge import HOWS, ClientLogs, Groups, Known
 from fencepost.viewer.cluster_tracks import Cluster
 from fencepost.viewer.columns import Texts, columns, values_as_run, visible
 from fencepost.viewer.faults import faults_of
 from fencepost.viewer.finding_rows import FindingRows
+from fencepost.viewer.known.application_processes import Processes
+from fencepost.viewer.known.client_knowledge import HOWS, ClientLogs, Groups, Known
 from fencepost.viewer.messages import Message, messages_of
 from fencepost.viewer.moments import Kind, Moments, moments_of
 from fencepost.viewer.operations import OperationRows, asked_in_words
-from fencepost.viewer.processes import Processes
 from fencepost.viewer.replica_logs import Partition, ReplicaLogs
 from fencepost.viewer.tracks import Window, windows
 from fencepost.viewer.transaction_fates import TransactionRows, found_transactions

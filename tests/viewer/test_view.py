@@ -8,7 +8,7 @@ from attrs import evolve
 
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome, Record
-from fencepost.viewer.client_knowledge import HOWS, READ
+from fencepost.viewer.known.client_knowledge import HOWS, READ
 from fencepost.viewer.replica_logs import BlockLog, Gone
 from fencepost.viewer.tracks import windows
 from fencepost.viewer.view import MOST_BYTES, Shown, view_of

@@ -20,6 +20,7 @@ from fencepost.checkers.application.record_rules import of_records
 from fencepost.checkers.application.records_known import NO_RECORDS, known_records, sunk
 from fencepost.checkers.verdict import AND, Decision, Finding, Verdict, by_rank
 from fencepost.traces.anomalies import APPLICATION
+from fencepost.traces.errors import PlanError
 
 CHECK = "application"
 MOST_PLACES = 100
@@ -79,6 +80,32 @@ class Claims:
     ordered: Ordered = Ordered.KEY
     # Anomalies that are legal here.
     allowed: frozenset[str] = frozenset()
+
+
+def claims_of(promise: str | None, ordered_by: str | None, allowed: Iterable[str] = ()) -> Claims:
+    """Claims from words.
+
+    Args:
+        promise: one of Promise; None: at-least-once.
+        ordered_by: one of Ordered; None: by key.
+        allowed: anomalies that are legal.
+
+    Raises:
+        PlanError: a word that there is not.
+    """
+    names = frozenset(allowed)
+    for word, known, where in (
+        (promise, tuple(Promise), "the promise"),
+        (ordered_by, tuple(Ordered), "the order"),
+        *((name, NAMES, "what is allowed") for name in sorted(names)),
+    ):
+        if word is not None and word not in known:
+            raise PlanError(expected=f"one of {', '.join(known)}", seen=repr(word), where=where)
+    return Claims(
+        promise=Promise(promise or Promise.AT_LEAST_ONCE),
+        ordered=Ordered(ordered_by or Ordered.KEY),
+        allowed=names,
+    )
 
 
 @frozen(kw_only=True)

@@ -8,7 +8,7 @@ committed came after that commit. What is left open is drawn in turn, a line of 
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 
 import attrs
 from attrs import field, frozen
@@ -18,8 +18,9 @@ from fencepost.checkers.application.recorded import Written, written
 from fencepost.report.event_words import partition_name
 from fencepost.report.spoken import LONGEST_CLIENT, cut, shown
 from fencepost.traces.events import Event
+from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
-from fencepost.viewer.client_knowledge import ACKNOWLEDGED, PROCESSED, READ, ClientLogs, Groups, Known
+from fencepost.viewer.known.client_knowledge import ACKNOWLEDGED, PROCESSED, READ, ClientLogs, Groups, Known
 
 RECEIVED, COMMITTED, ASSIGNED, TAKEN = "received", "committed", "assigned", ("revoked", "lost")
 """Causes of events, next to those that are called as what is known by them."""
@@ -75,22 +76,32 @@ class Processes:
             groups.stands(step, who, line.group, name, event.offset + 1)
 
     def in_turn(self) -> Trace:
-        """The trace, with times of its lines by which they can be drawn; every event keeps its position."""
+        """The trace, with times of its lines by which they can be drawn; every event keeps its position.
+        Next to operations of clients, a line is not before the answer that it speaks of."""
         if not self.lines:
             return self.trace
-        times = {position: time for time, position in enumerate(self._order())}
+        needs, answered = self._needs(), _answered(self.trace)
+        times: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for turn, position in enumerate(self._order(needs)):
+            event, line = self.trace.events[position], self.lines[position]
+            earliest = (
+                turn if not answered else answered.get(_fact(event.cause, event, line), 0),
+                last.get(line.life, 0),
+                *(times[need] + 1 for need in needs[position] if need in times),
+            )
+            times[position] = last[line.life] = max(earliest)
         events = tuple(
             attrs.evolve(event, time=times.get(position, event.time))
             for position, event in enumerate(self.trace.events)
         )
         return attrs.evolve(self.trace, events=events)
 
-    def _order(self) -> Iterator[int]:
+    def _order(self, needs: Mapping[int, set[int]]) -> Iterator[int]:
         """Positions of lines, as they are drawn."""
         by_life: dict[int, deque[int]] = {}
         for position, line in self.lines.items():
             by_life.setdefault(line.life, deque()).append(position)
-        needs = self._needs()
         waited = {each for some in needs.values() for each in some}
         while by_life:
             ready = [life for life, rest in by_life.items() if not needs.get(rest[0], set()) & waited]
@@ -132,3 +143,21 @@ def _fact(cause: str, event: Event, line: Written) -> Hashable:
     """What an event says of an offset; of a commit, for its group."""
     group = line.group if cause == COMMITTED else ""
     return cause, group, event.topic, event.partition, event.offset
+
+
+def _answered(trace: Trace) -> dict[Hashable, int]:
+    """When a client was first answered what a line may speak of; in the trace's time."""
+    found: dict[Hashable, int] = {}
+    causes = {Function.APPEND: ACKNOWLEDGED, Function.POLL: RECEIVED}
+    for one in trace.operations:
+        if one.completion_time is None or one.outcome is not Outcome.OK:
+            continue
+        if one.function in causes:
+            for record in one.records:
+                place = record.topic, record.partition, record.offset
+                found.setdefault((causes[one.function], "", *place), one.completion_time)
+        elif one.function is Function.COMMIT and one.group is not None:
+            spots = [(spot.topic, spot.partition, spot.offset) for spot in one.positions]
+            for spot in [*spots, (one.topic, one.partition, one.offset)]:
+                found.setdefault((COMMITTED, one.group, *spot), one.completion_time)
+    return found
