@@ -7,8 +7,8 @@ killed at random moments in the place of chaos, and judged by the events that th
     python -m tools.services --events --language java
 
 Owns the order of seeds, the rows and the table. Must not know what a service does (tests/services). The
-ledger is ledger.jsonl, events.jsonl or events-java.jsonl in out/services, so that a run goes on where it stopped; the table is
-written next to it. The exit code is 1 if a mistake was not found within its seeds, or something was found in
+ledger is ledger.jsonl, events.jsonl or events-java.jsonl in out/services, so that a run goes on where it
+stopped; the table is written next to it. The exit code is 1 if a mistake was not found within its seeds, or something was found in
 a correct form.
 """
 
@@ -102,7 +102,9 @@ def one_by_events(service: Service, form: str, seed: int, language: str = PYTHON
     """
     with tempfile.TemporaryDirectory() as folder:
         begun = time.monotonic()
-        found = judged(CONSUMER_OF[service.name], seed, Path(folder), mistake=form == MISTAKE, language=language)
+        found = judged(
+            CONSUMER_OF[service.name], seed, Path(folder), mistake=form == MISTAKE, language=language
+        )
         return Row(
             service=service.name,
             form=form,
@@ -176,7 +178,8 @@ def seeds_of(text: str) -> range:
 
 def sources(folders: tuple[str, ...]) -> str:
     """The digest of what outcomes depend on. folders: of the program's."""
-    return digest(path for folder in folders for path in (TOP / folder).rglob("*.py"))
+    found = (path for folder in folders for path in (TOP / folder).rglob("*"))
+    return digest(path for path in found if path.suffix in (".py", ".java"))
 
 
 @click.command("services")
@@ -184,7 +187,9 @@ def sources(folders: tuple[str, ...]) -> str:
 @click.option("--seeds", default=SEEDS, show_default=True, metavar="A:B", help="Of each mistake.")
 @click.option("--correct", default=CORRECT, show_default=True, help="Seeds of each correct form, from A on.")
 @click.option("--events", is_flag=True, help="Twelve consumers, killed, and judged by their events alone.")
-@click.option("--language", type=click.Choice(LANGUAGES), default=PYTHON, help="With --events: of their programs.")
+@click.option(
+    "--language", type=click.Choice(LANGUAGES), default=PYTHON, help="With --events: of their programs."
+)
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="The folder.")
 def command(
     names: tuple[str, ...], seeds: str, correct: int, events: bool, language: str, out: Path

@@ -1,6 +1,7 @@
 """The twelve consumers again, in Java: their build, and where their results are.
 
-Owns the compiler's call and the file that stands for a database. Must not know what a service does, or pytest.
+Owns the compiler's call and the file that stands for a database. Must not know pytest, nor what a service
+does.
 """
 
 import shutil
@@ -50,9 +51,9 @@ def _class_path() -> str:
 def command(name: str, *, mistake: bool) -> list[str]:
     """The command of a consumer. name: of the zoo; mistake: whether it makes it."""
     main = "".join(part.capitalize() for part in name.split("_"))
-    form = [f"-Dmistake={str(mistake).lower()}"]
-    return ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",
-            f"{_class_path()}:{_built().name}", *form, main]  # fmt: skip
+    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    form = f"-Dmistake={str(mistake).lower()}"
+    return ["java", *quick, form, "-cp", f"{_class_path()}:{_built().name}", main]
 
 
 def stored(folder: Path) -> list[Result]:

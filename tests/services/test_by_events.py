@@ -1,6 +1,6 @@
 """Consumers of the zoo, judged by their events alone: mistakes are found, correct forms never convicted.
 
-Three of them run with the other tests, one of each library, over one kill -9 each. The rest runs where the
+Three of them run with the other tests, one of each library, and one in Java, over one kill -9 each. The rest runs where the
 variable FENCEPOST_EVERY_SERVICE is set, and with more seeds by `python -m tools.services --events`.
 """
 
@@ -42,6 +42,7 @@ def test_the_mistake_is_found(consumer, tmp_path):
     assert any(found(consumer, seed, folders[seed], mistake=True) for seed in SEEDS)
 
 
+@pytest.mark.java
 @pytest.mark.parametrize("mistake", [False, True])
 def test_a_consumer_in_java_is_judged_by_the_same_lines(mistake, tmp_path):
     """Rule: no habit of Python's clients decides what is found."""

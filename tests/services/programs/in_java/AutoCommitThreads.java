@@ -8,7 +8,7 @@ class AutoCommitThreads {
     record Waiting(ConsumerRecord<byte[], byte[]> order, Future<?> work) { }
 
     public static void main(String[] arguments) {
-        Consumer<byte[], byte[]> consumer = Kit.consumer("enable.auto.commit", Kit.MISTAKE, "auto.commit.interval.ms", 100, "max.poll.records", 1);
+        Consumer<byte[], byte[]> consumer = Kit.consumer("enable.auto.commit", Kit.MISTAKE, "auto.commit.interval.ms", 100);
         Producer<byte[], byte[]> producer = Kit.producer();
         ExecutorService pool = Executors.newFixedThreadPool(4);
         Deque<Waiting> waiting = new ArrayDeque<>();

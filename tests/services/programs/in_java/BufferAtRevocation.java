@@ -5,7 +5,7 @@ import org.apache.kafka.clients.producer.*;
 /** Writes invoices in batches of five, or when nothing came for two seconds. The mistake: when its partitions are taken from it, it commits what it has read,
  * and drops what is in its buffer. */
 class BufferAtRevocation {
-    static final Consumer<byte[], byte[]> CONSUMER = Kit.consumer("max.poll.records", 1);
+    static final Consumer<byte[], byte[]> CONSUMER = Kit.consumer();
     static final Producer<byte[], byte[]> PRODUCER = Kit.producer();
     static final List<ConsumerRecord<byte[], byte[]>> BUFFER = new ArrayList<>();
 

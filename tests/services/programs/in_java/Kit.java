@@ -26,7 +26,7 @@ public final class Kit implements ConsumerInterceptor<byte[], byte[]> {
     }
     static KafkaConsumer<byte[], byte[]> consumer(Object... more) {
         return new KafkaConsumer<>(settings(more, "group.id", GROUP, "auto.offset.reset", "earliest", "enable.auto.commit", false,
-            "session.timeout.ms", 1000, "heartbeat.interval.ms", 200, "interceptor.classes", Kit.class.getName()),
+            "session.timeout.ms", 1000, "heartbeat.interval.ms", 200, "max.poll.records", 1, "interceptor.classes", Kit.class.getName()),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
     static KafkaProducer<byte[], byte[]> producer(Object... more) {

@@ -6,7 +6,7 @@ import org.apache.kafka.clients.producer.*;
  * at the commit. The mistake: if it gets them back, it goes on where it had stopped to read. */
 class PositionKept {
     public static void main(String[] arguments) {
-        Consumer<byte[], byte[]> consumer = Kit.consumer("max.poll.records", 1);
+        Consumer<byte[], byte[]> consumer = Kit.consumer();
         Producer<byte[], byte[]> producer = Kit.producer();
         List<ConsumerRecord<byte[], byte[]>> buffer = new ArrayList<>();
         Map<Integer, Long> read = new HashMap<>();
