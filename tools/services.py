@@ -8,8 +8,8 @@ killed at random moments in the place of chaos, and judged by the events that th
 
 Owns the order of seeds, the rows and the table. Must not know what a service does (tests/services). The
 ledger is ledger.jsonl, events.jsonl or events-java.jsonl in out/services, so that a run goes on where it
-stopped; the table is written next to it. The exit code is 1 if a mistake was not found within its seeds, or something was found in
-a correct form.
+stopped; the table is written next to it. The exit code is 1 if a mistake was not found within its seeds, or
+something was found in a correct form.
 """
 
 import tempfile

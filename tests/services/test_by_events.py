@@ -1,7 +1,8 @@
 """Consumers of the zoo, judged by their events alone: mistakes are found, correct forms never convicted.
 
-Three of them run with the other tests, one of each library, and one in Java, over one kill -9 each. The rest runs where the
-variable FENCEPOST_EVERY_SERVICE is set, and with more seeds by `python -m tools.services --events`.
+Three of them run with the other tests, one of each library, and one in Java, over one kill -9 each. The rest
+runs where the variable FENCEPOST_EVERY_SERVICE is set, and with more seeds by `python -m tools.services
+--events`.
 """
 
 import os
