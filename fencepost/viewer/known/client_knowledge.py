@@ -165,12 +165,18 @@ class Groups:
                 self.facts.set((process, f"position {name}"), step, offset)
 
     def given(self, step: int, who: str, group: str, partition: str, *, taken: bool) -> None:
-        """An application says that a partition was assigned to a process of a group, or was taken from it."""
+        """An application says that a partition was assigned to a process of a group, or was taken from it.
+        One that was killed does not say the latter; the next assignment does."""
         self._meet(group, who, who)
-        before = self.facts.last((who, "member"))
-        rest = [name for name in (before["partitions"] if before else []) if name != partition]
-        partitions = rest if taken else [*rest, partition]
-        self.facts.set((who, "member"), step, {"group": group, "generation": None, "partitions": partitions})
+        for one, (of, _) in self.consumers.items():
+            before = (self.facts.last((one, "member")) or {}).get("partitions", [])
+            after = [name for name in before if name != partition]
+            if one == who and not taken:
+                after.append(partition)
+            if of == group and (one == who or not taken) and after != before:
+                self.facts.set(
+                    (one, "member"), step, {"group": group, "generation": None, "partitions": after}
+                )
 
     def stands(self, step: int, who: str, group: str, partition: str, offset: int) -> None:
         """A process of a group stands at an offset of a partition."""
