@@ -85,6 +85,8 @@ def test_what_a_service_lost_is_in_the_same_verdict_and_page(kafka, tmp_path):
     assert next(iter(mine)) == "started" and "processed orders-0 offset 3" not in mine
     sent = next(time for time, text in zip(times, texts, strict=True) if text.startswith("append"))
     assert sent < mine["received orders-0 offset 0"] <= mine["committed orders-0 offset 6"]
+    (known,) = [one["known"] for one in view["clients"] if view["partitions"][one["partition"]] == "orders-0"]
+    assert not any(known["rival"]), "a hash and the wire's id of one record are no two values"
     shown = {texts[step] for step in view["findings"][0]["steps"]}
     assert "received orders-0 offset 3" in shown
 

@@ -64,7 +64,11 @@ class Processes:
         if line is None or event.topic is None or event.partition < 0:
             return
         if event.cause in SHOWS and event.offset >= 0:
-            value = line.value if line.value >= 0 else event.offset
+            # the record's id on the wire, where it was seen there: a hash next to it would be another value
+            wire = (
+                logs.first_at((event.topic, event.partition), event.offset) if self.trace.operations else None
+            )
+            value = wire if wire is not None else line.value if line.value >= 0 else event.offset
             known = Known(offset=event.offset, value=value, step=step, how=SHOWS[event.cause])
             logs.learned((event.topic, event.partition), known)
         name, who = partition_name(event.topic, event.partition), self._label(line.life)

@@ -77,6 +77,10 @@ class ClientLogs:
                 )
                 self.learned((one.topic, one.partition), known)
 
+    def first_at(self, where: Partition, offset: int) -> int | None:
+        """The value that was known first at an offset; None if none was. where: of which partition."""
+        return self._first.get((where, offset))
+
     def learned(self, where: Partition, one: Known) -> None:
         """Something is known about an offset; the first time counts. where: of which partition."""
         known = self.known.setdefault(where, {})
