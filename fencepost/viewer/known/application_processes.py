@@ -102,20 +102,32 @@ class Processes:
         return attrs.evolve(self.trace, events=events)
 
     def _order(self, needs: Mapping[int, set[int]]) -> Iterator[int]:
-        """Positions of lines, as they are drawn."""
-        by_life: dict[int, deque[int]] = {}
+        """Positions of lines, as they are drawn: of each life one in turn, unless it waits."""
+        rest: dict[int, deque[int]] = {}
         for position, line in self.lines.items():
-            by_life.setdefault(line.life, deque()).append(position)
-        waited = {each for some in needs.values() for each in some}
-        while by_life:
-            ready = [life for life, rest in by_life.items() if not needs.get(rest[0], set()) & waited]
+            rest.setdefault(line.life, deque()).append(position)
+        ready, waiting = deque(rest), dict[int, None]()
+        wakes: dict[int, list[int]] = {}
+        done = set[int]()
+        while ready or waiting:
             # lines that contradict each other wait for one another for ever: the first of them goes on
-            for life in ready or [next(iter(by_life))]:
-                position = by_life[life].popleft()
-                waited.discard(position)
-                yield position
-                if not by_life[life]:
-                    del by_life[life]
+            stuck = not ready
+            life = next(iter(waiting)) if stuck else ready.popleft()
+            waiting.pop(life, None)
+            position = rest[life][0]
+            missing = min(needs[position] - done, default=-1)
+            if missing >= 0 and not stuck:
+                wakes.setdefault(missing, []).append(life)
+                waiting[life] = None
+                continue
+            done.add(rest[life].popleft())
+            yield position
+            if rest[life]:
+                ready.append(life)
+            for other in wakes.pop(position, ()):
+                if other in waiting:
+                    del waiting[other]
+                    ready.append(other)
 
     def _needs(self) -> dict[int, set[int]]:
         """The lines of other lives that a line follows from; all as positions."""
