@@ -39,7 +39,8 @@ LAYERS["bugs"] = {"traces", "impl"}
 LAYERS["run"] = {"traces", "record", "impl", "bugs", "sim", "wire", "proxy", "systems", "asked", "audit"}
 LAYERS["campaign"] = LAYERS["run"] | {"forking", "model", "checkers", "report", "viewer", "run"}
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign", "application"}
-LAYERS["machines"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
+LAYERS["machines"] = LAYERS["campaign"] | {"campaign"}
+LAYERS["kafka"] = LAYERS["campaign"] | {"campaign", "application"}
 LAYERS["torture"] = LAYERS["kafka"] | {"kafka"}
 LAYERS["cli"] = LAYERS["mining"] | {
     *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "application"),

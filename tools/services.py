@@ -4,11 +4,12 @@ killed at random moments in the place of chaos, and judged by the events that th
 
     python -m tools.services unread_report swallowed_exception --seeds 0:3 --correct 2
     python -m tools.services --events --seeds 0:5 --correct 5
+    python -m tools.services --events --language java
 
 Owns the order of seeds, the rows and the table. Must not know what a service does (tests/services). The
-ledger is ledger.jsonl or events.jsonl in out/services, so that a run goes on where it stopped; the table is
-written next to it. The exit code is 1 if a mistake was not found within its seeds, or something was found in
-a correct form.
+ledger is ledger.jsonl, events.jsonl or events-java.jsonl in out/services, so that a run goes on where it
+stopped; the table is written next to it. The exit code is 1 if a mistake was not found within its seeds, or
+something was found in a correct form.
 """
 
 import tempfile
@@ -22,7 +23,8 @@ from attrs import define, field, frozen
 
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode, PlanError
-from tests.services.by_events import CONSUMER_OF, CONSUMERS, judged
+from tests.services import in_java
+from tests.services.by_events import CONSUMER_OF, CONSUMERS, JAVA, LANGUAGES, PYTHON, judged
 from tests.services.running import ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, Service
 from tools import program
@@ -89,17 +91,20 @@ def one_seed(service: Service, form: str, seed: int) -> Row:
     )
 
 
-def one_by_events(service: Service, form: str, seed: int) -> Row:
+def one_by_events(service: Service, form: str, seed: int, language: str = PYTHON) -> Row:
     """Kill a consumer at moments of a seed, and judge its events.
 
     Args:
         service: of CONSUMERS.
         form: MISTAKE or RIGHT.
         seed: of the cluster and of the moments.
+        language: of its program.
     """
     with tempfile.TemporaryDirectory() as folder:
         begun = time.monotonic()
-        found = judged(CONSUMER_OF[service.name], seed, Path(folder), mistake=form == MISTAKE)
+        found = judged(
+            CONSUMER_OF[service.name], seed, Path(folder), mistake=form == MISTAKE, language=language
+        )
         return Row(
             service=service.name,
             form=form,
@@ -173,7 +178,8 @@ def seeds_of(text: str) -> range:
 
 def sources(folders: tuple[str, ...]) -> str:
     """The digest of what outcomes depend on. folders: of the program's."""
-    return digest(path for folder in folders for path in (TOP / folder).rglob("*.py"))
+    found = (path for folder in folders for path in (TOP / folder).rglob("*"))
+    return digest(path for path in found if path.suffix in (".py", ".java"))
 
 
 @click.command("services")
@@ -181,17 +187,25 @@ def sources(folders: tuple[str, ...]) -> str:
 @click.option("--seeds", default=SEEDS, show_default=True, metavar="A:B", help="Of each mistake.")
 @click.option("--correct", default=CORRECT, show_default=True, help="Seeds of each correct form, from A on.")
 @click.option("--events", is_flag=True, help="Twelve consumers, killed, and judged by their events alone.")
+@click.option(
+    "--language", type=click.Choice(LANGUAGES), default=PYTHON, help="With --events: of their programs."
+)
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="The folder.")
-def command(names: tuple[str, ...], seeds: str, correct: int, events: bool, out: Path) -> ExitCode:
+def command(
+    names: tuple[str, ...], seeds: str, correct: int, events: bool, language: str, out: Path
+) -> ExitCode:
     """Hunt the mistakes of NAMES, or of all services, under chaos at applications."""
+    if language == JAVA and (lacking := in_java.missing()):
+        raise EnvironmentError_(expected="a toolchain of Java", seen=f"no {lacking}", where="--language")
+    name = "ledger" if not events else "events" if language == PYTHON else f"events-{language}"
     ledger = Ledger.open(
-        out / ("events.jsonl" if events else "ledger.jsonl"),
+        out / f"{name}.jsonl",
         Row,
         key=lambda row: (row.service, row.form, row.seed),
         of="consumers by their events" if events else "services under chaos",
         asked={"sources": sources(OF_EVENTS if events else SOURCES)},
     )
-    one = one_by_events if events else one_seed
+    one = partial(one_by_events, language=language) if events else one_seed
     hunt = Hunt(ledger=ledger, seeds=seeds_of(seeds), correct=correct, one=one)
     cases: dict[str, Callable[[], Done]] = {}
     services = [each.service for each in CONSUMERS] if events else list(BY_NAME.values())
@@ -207,7 +221,7 @@ def command(names: tuple[str, ...], seeds: str, correct: int, events: bool, out:
     ]
     output = Output()
     code = run_cases(cases, chosen, output)
-    (out / ("events.md" if events else "table.md")).write_text(hunt.table(), encoding="utf-8")
+    (out / (f"{name}.md" if events else "table.md")).write_text(hunt.table(), encoding="utf-8")
     output.say(hunt.table())
     return code
 

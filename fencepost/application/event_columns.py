@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from attrs import define, field
 
-from fencepost.application.event_lines import LONGEST_LINE, Line, decode, hash_of
+from fencepost.application.event_lines import LONGEST_LINE, Line, after_half, decode, hash_of
 from fencepost.checkers.application.application_events import NO_HASH, NOWHERE, Events, Kind, Life
 from fencepost.traces.errors import TraceError
 
@@ -115,19 +115,26 @@ class Reading:
             name: for messages, and to keep its processes apart from those of other files.
             lines: with their line feeds.
         """
-        self._here, self._file, unread = {}, name, False
+        self._here, self._file, unread, uncounted = {}, name, False, False
         for number, text in enumerate(lines, start=1):
             if text.isspace():
                 continue
             said = decode(text) if len(text) <= LONGEST_LINE else _TOO_LONG
-            if isinstance(said, str) and not text.endswith(b"\n") and said != _TOO_LONG:
-                self._halves.append(f"{name}:{number}")
-                continue
+            if isinstance(said, str) and said != _TOO_LONG:
+                rest = after_half(text)
+                if rest is not None or not text.endswith(b"\n"):
+                    self._halves.append(f"{name}:{number}")
+                if rest is not None:
+                    said, uncounted = rest, True
+                elif not text.endswith(b"\n"):
+                    continue
             reason = said if isinstance(said, str) else self._take(*said, number)
             if reason:
                 unread |= self._leave_out(number, reason)
-        if unread:
-            self._torn.update(known.number for known in self._here.values())
+        # half a line of a process that went on: the count of its lines shows it, where it counts them
+        self._torn.update(
+            known.number for known in self._here.values() if unread or (uncounted and known.n < 0)
+        )
 
     def _leave_out(self, number: int, reason: str) -> bool:
         """Take down a line that is left out; whether it may have said what is missed elsewhere."""

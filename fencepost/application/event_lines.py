@@ -72,6 +72,8 @@ class Line(msgspec.Struct, kw_only=True, frozen=True, gc=False):
 
 
 _decode = msgspec.json.Decoder(Line).decode
+_BEGIN = b'{"event"'
+"""Of a line as every emitter writes it."""
 _HASH = re.compile(r"[0-9a-f]{16,64}")
 
 
@@ -103,6 +105,17 @@ def decode(text: bytes) -> tuple[Line, Kind] | str:
     if kind in (Kind.RECEIVED, Kind.PROCESSED, Kind.COMMITTED) and line.offset == -1:
         return f"expected an offset from 0 in a line `{line.event}`, saw -1"
     return line, kind
+
+
+def after_half(text: bytes) -> tuple[Line, Kind] | None:
+    """The line that follows half a line, which a killed process left without an end; None if there is none.
+
+    Args:
+        text: what was read as one line, and is none.
+    """
+    begin = text.rfind(_BEGIN)
+    found = decode(text[begin:]) if begin > 0 and text.startswith(_BEGIN) else ""
+    return None if isinstance(found, str) else found
 
 
 def hash_of(text: str | None) -> int:

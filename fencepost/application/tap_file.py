@@ -17,6 +17,8 @@ from fencepost.impl.log.batch.varint import encode_varint
 from fencepost.proxy.record.values import Values
 
 _encode = msgspec.json.Encoder().encode
+VARIABLE = "FENCEPOST_EVENTS"
+"""Of the environment: the file, where a program names none."""
 HASH_DIGITS = 16
 """Of a key or value: 64 bits, so that among a million of them no two are equal by chance."""
 
@@ -25,7 +27,8 @@ HASH_DIGITS = 16
 class TapFile:
     """A file of events."""
 
-    path: str | Path
+    # None: where the environment says, as that of a service under test does.
+    path: str | Path | None = None
     # The key file of a proxy's record, to compare contents with it, too; None: only among lines.
     key: str | Path | None = None
     # Whether sends carry a header with their id, so that `proxy blame` finds them.
@@ -42,7 +45,10 @@ class TapFile:
     _values: Values | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        path = Path(self.path)
+        given = self.path or os.environ.get(VARIABLE)
+        if given is None:
+            raise ValueError(f"expected a path, or the variable {VARIABLE}, saw none")
+        path = Path(given)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         if self.key is not None:

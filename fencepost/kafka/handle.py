@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, evolve, field
 
+from fencepost.application.service_files import ServiceFiles
+from fencepost.checkers.application.application_judge import claims_of
 from fencepost.checkers.verdict import Verdict
 from fencepost.kafka.assertions.asserting import Assertions
 from fencepost.kafka.hosted import FOR_GOOD_MS
@@ -24,7 +26,7 @@ from fencepost.kafka.waiting import Waiting
 from fencepost.run.faults.kind import MICROSECONDS
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import EnvironmentError_, PlanError
-from fencepost.traces.jsonlines import read_traces
+from fencepost.traces.jsonlines import read_traces, write_traces
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class KafkaCluster(Assertions, Waiting, ABC):
     """Whether it was at applications."""
     _ended: Trace | None = field(default=None, init=False)
     _services: Services = field(factory=Services, init=False)
+    _files: ServiceFiles = field(factory=ServiceFiles, init=False)
 
     @abstractmethod
     def _ask(self, verb: str, **arguments: Any) -> Any:
@@ -92,6 +95,7 @@ class KafkaCluster(Assertions, Waiting, ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        self._files.close()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.brokers)} brokers at {self.bootstrap_servers}>"
@@ -404,12 +408,26 @@ class KafkaCluster(Assertions, Waiting, ABC):
         """The service under test, as a context manager: a process that runs for the block.
 
         Parameters:
-          command: the program and its arguments. It finds the cluster in BOOTSTRAP_SERVERS.
+          command: the program and its arguments. It finds the cluster in BOOTSTRAP_SERVERS, and in
+            FENCEPOST_EVENTS a file of its own for events (docs/reference/events.md); what it writes there is
+            part of the trace, and judged with it.
           environment: variables in addition to those of this process.
         Returns: a context manager; at its end the process is killed (kill -9). Under chaos at applications a
           service that is killed, or that ends with an exit code above 0, is started again.
         """
-        return self._services.service(command, self.bootstrap_servers, environment)
+        variables = {**self._files.next_variables(), **(environment or {})}
+        return self._services.service(command, self.bootstrap_servers, variables)
+
+    def promise(self, promise: str, *, ordered_by: str = "key", allow: Sequence[str] = ()) -> None:
+        """State what the services under test promise; at-least-once if nothing is stated.
+
+        Parameters:
+          promise: "at-least-once", "at-most-once" or "exactly-once".
+          ordered_by: "key", "partition" or "none".
+          allow: anomalies of applications that are legal here (docs/reference/events.md).
+        Raises: PlanError for other words.
+        """
+        self._files.claims = claims_of(promise, ordered_by, allow)
 
     def until(self, condition: Callable[[], Any], timeout_s: float = PATIENCE_S) -> None:
         """Wait until a condition is true. timeout_s: how long it may stay false while nothing new is
@@ -493,7 +511,7 @@ class KafkaCluster(Assertions, Waiting, ABC):
 
     def save_trace(self, path: Path) -> None:
         """Write `trace()` as JSON lines, for `fencepost check`."""
-        self._ask("save_trace", path=str(Path(path).absolute()))
+        write_traces(Path(path), [self.trace()])
 
     def _read_trace(self, *, end: bool) -> Trace:
         with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
@@ -502,7 +520,8 @@ class KafkaCluster(Assertions, Waiting, ABC):
             return next(iter(read_traces(path)))
 
     def _known(self, trace: Trace) -> Trace:
-        """The trace with the claims of the caller."""
+        """The trace with what services wrote, and the claims of the caller."""
+        trace = self._files.joined(trace)
         if self.claimed is None:
             return trace
         trace = self.claimed(trace)

@@ -2,7 +2,7 @@
 
 moments     events, invocations and answers of a trace in one order: the steps of the page's slider
 tracks      a fact that changes from step to step, and where a page is cut if its data are too large
-replica_logs, cluster, messages, clients, faults, operations, transactions
+replica_logs, cluster, messages, faults, operations, transactions, known/
             what the page shows, as rows or tracks
 sequential  the picture of a history that is not linearizable
 view        all of it as one value that can be written as JSON

@@ -1,7 +1,8 @@
 """The moments of a trace: protocol events, invocations and answers in one order. A step of the viewer's
 slider is one moment.
 
-Owns the order. Must not know what is drawn. What says only how people call records is no moment.
+Owns the order. Must not know what is drawn. What says only how people call records, or is about an
+application's whole run, is no moment.
 
 Intervals are closed, so that of equal times an invocation comes first and an answer last; events keep the
 order of the trace.
@@ -11,6 +12,7 @@ from enum import IntEnum
 
 from attrs import frozen
 
+from fencepost.checkers.application.recorded import HEADERS
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
 
@@ -52,6 +54,7 @@ def moments_of(trace: Trace) -> Moments:
         Moment(event.time, Kind.EVENT, index)
         for index, event in enumerate(trace.events)
         if event.name is not Name.RECORD_TEXTS
+        and not (event.name is Name.APPLICATION and event.cause in HEADERS)
     ]
     for index, operation in enumerate(trace.operations):
         found.append(Moment(operation.invoke_time, Kind.INVOKE, index))

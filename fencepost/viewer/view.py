@@ -20,11 +20,12 @@ from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
-from fencepost.viewer.client_knowledge import ClientLogs, Groups, Known
 from fencepost.viewer.cluster_tracks import Cluster
 from fencepost.viewer.columns import Texts, columns, values_as_run, visible
 from fencepost.viewer.faults import faults_of
 from fencepost.viewer.finding_rows import FindingRows
+from fencepost.viewer.known.application_processes import Processes
+from fencepost.viewer.known.client_knowledge import HOWS, ClientLogs, Groups, Known
 from fencepost.viewer.messages import Message, messages_of
 from fencepost.viewer.moments import Kind, Moments, moments_of
 from fencepost.viewer.operations import OperationRows, asked_in_words
@@ -113,6 +114,8 @@ class _Whole:
 
     shown: Shown
     trace: Trace = field(init=False)
+    # What an application wrote of itself.
+    processes: Processes = field(init=False)
     moments: Moments = field(init=False)
     # Position of each partition on the page.
     partitions: dict[Partition, int] = field(init=False)
@@ -129,7 +132,8 @@ class _Whole:
     spoken: Spoken = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.trace = trace = self.shown.trace
+        self.processes = Processes(trace=self.shown.trace)
+        self.trace = trace = self.processes.in_turn()
         self.moments = moments_of(trace)
         self.partitions = {
             key: number for number, key in enumerate(partitions_of(trace, self.shown.findings))
@@ -144,18 +148,21 @@ class _Whole:
                 self.logs.apply(step, event)
                 self.cluster.apply(step, event)
                 self.groups.event(step, event)
+                self.processes.apply(step, moment.index, event, self.clients, self.groups)
             elif moment.kind is Kind.ANSWER:
                 one = trace.operations[moment.index]
                 self.clients.answered(step, moment.index, one, in_transaction=moment.index in parts)
                 self.groups.answered(step, one)
         self.messages = messages_of(trace, self.moments)
         processes = sorted({operation.process for operation in trace.operations})
-        self.lanes = [{"id": "zk", "kind": "zookeeper", "label": "ZooKeeper"}] if trace.events else []
+        cluster = any(event.name is not Name.APPLICATION for event in trace.events)
+        self.lanes = [{"id": "zk", "kind": "zookeeper", "label": "ZooKeeper"}] if cluster else []
         self.lanes += [{"id": f"b{node}", "kind": "broker", "label": f"broker {node}"} for node in brokers]
         self.spoken = Spoken(trace)
         self.lanes += [
             {"id": f"c{one}", "kind": "client", "label": self.spoken.client(one)} for one in processes
         ]
+        self.lanes += self.processes.lanes()
         self.lane_numbers = {lane["id"]: number for number, lane in enumerate(self.lanes)}
         self.transactions = TransactionRows(
             transactions=transactions,
@@ -198,6 +205,7 @@ class _Whole:
             "replicas": self._replicas(window),
             "facts": self._facts(window),
             "clients": self._clients(window, numbers),
+            "hows": HOWS,
             "groups": self._groups(window),
             "operations": self._operations(origin).within(window, kept, texts),
             "transactions": self.transactions.within(window, numbers),
@@ -266,6 +274,7 @@ class _Whole:
             if moment.kind is Kind.EVENT:
                 event = self.trace.events[moment.index]
                 lane = "zk" if event.name in ZOOKEEPER_FACTS else f"b{event.node}"
+                lane = self.processes.lane(moment.index) or lane
                 text = event_in_words(event)
                 row = (order[event.name], self.lane_numbers.get(lane, -1), event.node, self._partition(event))
                 ref = moment.index
@@ -346,14 +355,14 @@ class _Whole:
                         run[0].epoch,
                         window.inside(run[0].step),
                         numbers.get(run[0].operation, -1),
-                        int(run[0].acknowledged),
+                        HOWS.index(run[0].how),
                         int(run[0].rival),
                         values_as_run([one.value for one in run]),
                     )
                     for run in _runs(known.values())
                     if run[0].step < window.end
                 ]
-                columns_of = ("base", "epoch", "step", "operation", "acknowledged", "rival", "values")
+                columns_of = ("base", "epoch", "step", "operation", "how", "rival", "values")
                 found.append({"partition": number, "known": columns(columns_of, rows), "facts": facts})
         return found
 
@@ -362,7 +371,7 @@ class _Whole:
         for (subject, name), track in self.groups.facts.by_key.items():
             if cut := track.within(window):
                 facts.setdefault(subject, {})[name] = cut
-        consumers = [[process, name] for process, name in sorted(self.groups.consumers.items())]
+        consumers = [[who, *of] for who, of in sorted(self.groups.consumers.items(), key=_by_number)]
         return {"names": self.groups.names, "consumers": consumers, "facts": facts}
 
     def _operations(self, origin: int) -> OperationRows:
@@ -414,6 +423,11 @@ class _Whole:
         return found
 
 
+def _by_number(consumer: tuple[str, Any]) -> tuple[int, str]:
+    who = consumer[0]
+    return int(who) if who.isdecimal() else -1, who
+
+
 def _runs(known: Any) -> Iterator[list[Known]]:
     """Neighbouring offsets that were learned together."""
     run: list[Known] = []
@@ -421,8 +435,8 @@ def _runs(known: Any) -> Iterator[list[Known]]:
         last = run[-1] if run else None
         together = last is not None and (
             one.offset == last.offset + 1
-            and (one.epoch, one.operation, one.acknowledged, one.rival)
-            == (last.epoch, last.operation, last.acknowledged, last.rival)
+            and (one.epoch, one.operation, one.how, one.rival)
+            == (last.epoch, last.operation, last.how, last.rival)
         )
         if run and not together:
             yield run

@@ -81,6 +81,26 @@ def test_half_a_line_at_the_end_is_said_and_costs_nothing(tmp_path: Path) -> Non
     assert judge_events(events).verdict.decision is Decision.ILLEGAL
 
 
+def test_half_a_line_before_that_of_another_process_is_said_and_costs_nothing(tmp_path: Path) -> None:
+    """A process that was killed within a line left half of it; the next one writes behind it."""
+    other = consumer(("received", 5), ("processed", 5), name="d")
+    path = written(tmp_path / "a.events", *WORK, b'{"event":"proc', *other)
+    events = read_events([path])
+    assert events.halves == (f"{path}:7",)
+    assert [life.process for life in events.lives] == ["c", "d"] and len(events) == len(WORK) + len(other)
+    assert not events.torn and not events.left_out_in_all
+    assert judge_events(events).verdict.decision is Decision.ILLEGAL
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_half_a_line_of_a_process_that_goes_on_is_missed(tmp_path: Path, counted: bool) -> None:
+    """Its number is missing later; where lines have no numbers, any process may lack one."""
+    rows = [row if counted else {name: row[name] for name in row if name != "n"} for row in WORK]
+    events = read_events([written(tmp_path / "a.events", *rows[:3], b'{"event":"comm', *rows[4:])])
+    assert events.halves and events.torn
+    assert judge_events(events).verdict.decision is Decision.UNKNOWN
+
+
 def test_a_doubled_line_counts_once(tmp_path: Path) -> None:
     rows = consumer(("received", 0), ("processed", 0), ("committed", 1))
     path = written(tmp_path / "a.events", *rows[:3], rows[2], *rows[3:])

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.application.application_judge import Claims, Ordered, Promise, judge_events
 from fencepost.checkers.application.recorded import events_of_trace, judge, trace_of_events
@@ -36,8 +37,26 @@ def test_a_trace_has_the_verdict_of_the_run(part: int) -> None:
         trace = trace_of_events(events, claims)
         again, kept = events_of_trace(trace)
         assert kept == claims
-        assert judge_events(again, kept).verdict == judge_events(events, claims).verdict
-        assert judge(trace) == judge_events(events, claims).verdict
+        verdict = judge_events(events, claims).verdict
+        assert judge_events(again, kept).verdict == verdict
+        assert [each.seen for each in judge(trace).findings] == [each.seen for each in verdict.findings]
+
+
+def test_a_finding_names_the_events_of_the_trace_that_show_it() -> None:
+    """Rule: a page opens at the lines that convict; what was in the trace before them does not move them."""
+    events = events_of(random_run(3))
+    trace = trace_of_events(events, Claims())
+    strange = tuple(Event(time=0, name=Name.PHASE, node=-1, cause="steady") for _ in range(4))
+    mixed = evolve(trace, events=(*strange, *trace.events))
+    shown = 0
+    for finding, moved in zip(judge(trace).findings, judge(mixed).findings, strict=True):
+        assert moved.events == tuple(position + 4 for position in finding.events)
+        for position in finding.events:
+            shown += 1
+            one = trace.events[position]
+            line = json.loads(one.detail)["line"]
+            assert f":{line}" in finding.seen
+    assert shown
 
 
 def test_a_row_group_is_judged_as_its_traces() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from fencepost.application.event_columns import Reading
+from fencepost.checkers.application.application_events import Events
 from fencepost.checkers.application.application_judge import (
     CHECK,
     EXPECTED,
     ONLY_ONCE,
     Claims,
+    Judged,
     Ordered,
     Promise,
     judge_events,
@@ -22,13 +24,18 @@ AT = {"topic": "t", "partition": 0}
 DEFAULT = Claims()
 
 
-def judged(files: dict[str, list[dict[str, Any]]], claims: Claims = DEFAULT) -> Any:
-    """The judgement of a run. files: rows by the name of a file, which is that of their process, too."""
+def run_of(files: dict[str, list[dict[str, Any]]]) -> Events:
+    """A run. files: rows by the name of a file, which is that of their process, too."""
     reading = Reading()
     for name, rows in files.items():
         lines = [json.dumps({"process": name, **row}).encode() + b"\n" for row in rows]
         reading.file(name, lines)
-    return judge_events(reading.events(), claims)
+    return reading.events()
+
+
+def judged(files: dict[str, list[dict[str, Any]]], claims: Claims = DEFAULT) -> Judged:
+    """The judgement of a run. files: as of run_of."""
+    return judge_events(run_of(files), claims)
 
 
 def of(event: str, *offsets: int, **more: Any) -> list[dict[str, Any]]:
@@ -137,11 +144,12 @@ def test_a_finding_says_what_and_where(anomaly: str) -> None:
     (finding,) = found.verdict.findings
     assert (finding.anomaly, finding.check, found.verdict.decision) == (anomaly, CHECK, Decision.ILLEGAL)
     assert finding.expected == EXPECTED[anomaly] + " for each key" * (anomaly == "processed_out_of_order")
+    shown = list(map(run_of(files).where, finding.events))
     if seen:
-        assert (finding.seen, list(found.lines[0])) == (seen, lines)
+        assert (finding.seen, shown) == (seen, lines)
     else:
         assert finding.seen.startswith("2 keys of t in two or more, the first in t-")
-        assert set(found.lines[0]) in ({"p:2", "p:6"}, {"p:4", "p:8"})
+        assert set(shown) in ({"p:2", "p:6"}, {"p:4", "p:8"})
     topic, *_ = [place[0] for place in finding.places] or ["t"]
     assert (finding.topic, topic) == ("t", "t")
     assert finding.offset == (finding.places[0][2] if finding.places else -1)

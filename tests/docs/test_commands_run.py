@@ -64,6 +64,10 @@ EDN = """{:process 1 :type :invoke :f :write :value 1} {:process 1 :type :ok :f 
 LOG = """INFO  jepsen.util - 1\t:invoke\t:write\t1
 INFO  jepsen.util - 1\t:ok\t:write\t1
 """
+EVENTS = """{"event":"started","process":"billing","n":0,"group":"billing"}
+{"event":"received","process":"billing","n":1,"topic":"orders","partition":0,"offset":0}
+{"event":"committed","process":"billing","n":2,"topic":"orders","partition":0,"offset":1}
+"""
 PUTS = """{:process 1 :type :invoke :f :put :key "a" :value "1"}
 {:process 1 :type :ok :f :put :key "a" :value "1"}
 """
@@ -84,6 +88,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "etcd.log").write_text(LOG)
     (folder / "histories").mkdir()
     (folder / "histories" / "puts.edn").write_text(PUTS)
+    (folder / "app").mkdir()
+    (folder / "app" / "billing.events").write_text(EVENTS)
     with embedded_kafka(directory=folder / "cluster") as kafka:
         kafka.create_topic("orders", partitions=1)
     return folder
@@ -96,6 +102,7 @@ READER_HAS = {
     **dict.fromkeys(("history.edn", "register.edn"), "history.edn"),
     "etcd.log": "etcd.log",
     "histories/": "histories",
+    "app/": "app",
     **{f"copies/broker-{number}": f"cluster/broker-{number}" for number in (1, 2, 3)},
     "DIRECTORY": "cluster/broker-1",
 }

@@ -9,7 +9,7 @@ machine is, and in milliseconds after them, so that it is also where no line is 
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -23,11 +23,14 @@ from fencepost.checkers.application.application_judge import Claims, Ordered, Pr
 from fencepost.checkers.verdict import Decision
 from fencepost.kafka.services import Service as Process
 from fencepost.traces.errors import PlanError
+from tests.services import in_java
+from tests.services.promises import Result
 from tests.services.running import MOST_STARTS, ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, REFUSED, Order, Service, more_orders
 
 LOSS = ("record_never_processed", "committed_before_processed")
 TWICE = ("processed_twice", "twice_in_sink")
+PYTHON, JAVA = LANGUAGES = ("python", "java")
 KILLS = 3
 ORDERS = 60
 """Of a run."""
@@ -95,6 +98,8 @@ class EventsRun(ServiceRun):
     """A service that writes its events; so does the shop that sends its orders."""
 
     consumer: Consumer
+    # Of its program: one of LANGUAGES.
+    language: str = PYTHON
     # What was done to it, in words.
     strikes: list[str] = field(factory=list, init=False)
     _taps: list[Tap] = field(factory=list, init=False)
@@ -111,6 +116,18 @@ class EventsRun(ServiceRun):
 
     def _producer(self, **options: str) -> Any:
         return self._tap("shop.events").producer(super()._producer(**options))
+
+    def results(self) -> list[Result]:
+        """What it has written so far."""
+        if self.language == JAVA and self.service.in_database:
+            return in_java.stored(self.folder)
+        return super().results()
+
+    def _start(self) -> AbstractContextManager[Process]:
+        if self.language == JAVA:
+            command = in_java.command(self.service.name, mistake=self.mistake)
+            return self.kafka.service(command, self._environment())
+        return super()._start()
 
     def _environment(self) -> dict[str, str]:
         return super()._environment() | {"SERVICE_EVENTS": str(self.events)}
@@ -192,7 +209,9 @@ class Outcome:
     events: int
 
 
-def judged(consumer: Consumer, seed: int, folder: Path, *, mistake: bool, kills: int = KILLS) -> Outcome:
+def judged(
+    consumer: Consumer, seed: int, folder: Path, *, mistake: bool, kills: int = KILLS, language: str = PYTHON
+) -> Outcome:
     """Run a consumer, and judge its events alone.
 
     Args:
@@ -201,10 +220,16 @@ def judged(consumer: Consumer, seed: int, folder: Path, *, mistake: bool, kills:
         folder: for its files.
         mistake: whether it makes its mistake.
         kills: how often it is killed.
+        language: of its program.
     """
     with zoo_cluster(seed) as kafka:
         run = EventsRun(
-            kafka=kafka, service=consumer.service, consumer=consumer, mistake=mistake, folder=folder
+            kafka=kafka,
+            service=consumer.service,
+            consumer=consumer,
+            mistake=mistake,
+            folder=folder,
+            language=language,
         )
         run.prepare()
         run.work_killed(seed, kills)
@@ -216,5 +241,5 @@ def judged(consumer: Consumer, seed: int, folder: Path, *, mistake: bool, kills:
         if not mistake or found.anomaly in consumer.shows
     ]
     if not broken and verdict.decision is Decision.UNKNOWN:
-        broken = [] if mistake else [f"unknown: {verdict.reason}"]
+        broken = [] if mistake else [f"unknown: {verdict.reason} ({'; '.join(events.left_out[:3])})"]
     return Outcome(broken=tuple(broken), strikes=tuple(run.strikes), events=len(events))

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from fencepost.checkers.log import log_transactions as judge
 from fencepost.traces.operations import Function, Outcome, Record
+from fencepost.viewer.known.client_knowledge import ACKNOWLEDGED, HOWS
 from fencepost.viewer.moments import moments_of
 from fencepost.viewer.transaction_fates import Fate, found_transactions
 from fencepost.viewer.view import Shown, view_of
@@ -92,8 +93,8 @@ def test_records_that_an_aborted_transaction_was_told_of_are_on_the_page(trace):
     rows = tuple(evolve(one, outcome=Outcome.FAIL) if one.op_id == 4 else one for one in trace.operations)
     view = view_of(Shown(trace=evolve(trace, operations=rows, events=())))
     known = view["clients"][0]["known"]
-    assert [3, [20, 2], 1] in [
-        list(row) for row in zip(known["base"], known["values"], known["acknowledged"], strict=True)
+    assert [3, [20, 2], HOWS.index(ACKNOWLEDGED)] in [
+        list(row) for row in zip(known["base"], known["values"], known["how"], strict=True)
     ]
 
 

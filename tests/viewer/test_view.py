@@ -8,6 +8,7 @@ from attrs import evolve
 
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome, Record
+from fencepost.viewer.known.client_knowledge import HOWS, READ
 from fencepost.viewer.replica_logs import BlockLog, Gone
 from fencepost.viewer.tracks import windows
 from fencepost.viewer.view import MOST_BYTES, Shown, view_of
@@ -281,13 +282,13 @@ def test_a_foreign_history_shows_what_clients_know(shown):
     """Acknowledged and read offsets are there from the answer on; a second value at an offset is marked."""
     view = view_of(shown("foreign"))
     known = view["clients"][0]["known"]
-    rows = list(zip(*(known[name] for name in ("base", "values", "acknowledged", "rival")), strict=True))
+    rows = list(zip(*(known[name] for name in ("base", "values", "how", "rival")), strict=True))
     assert view["replicas"] == [] and view["facts"] == {} and view["messages"]["kind"] == []
-    assert (2, [12, 1], 1, 0) in rows and (2, [99, 1], 1, 1) in rows
+    assert (2, [12, 1], 0, 0) in rows and (2, [99, 1], 0, 1) in rows
     read = {
         offset: value
-        for base, run, acked, _ in rows
-        if not acked
+        for base, run, how, _ in rows
+        if HOWS[how] == READ
         for offset, value in enumerate(values_of(run), base)
     }
     assert read == {0: 10, 1: 11, 2: 99, 3: 13}

@@ -20,6 +20,7 @@ from fencepost.checkers.application.record_rules import of_records
 from fencepost.checkers.application.records_known import NO_RECORDS, known_records, sunk
 from fencepost.checkers.verdict import AND, Decision, Finding, Verdict, by_rank
 from fencepost.traces.anomalies import APPLICATION
+from fencepost.traces.errors import PlanError
 
 CHECK = "application"
 MOST_PLACES = 100
@@ -81,6 +82,32 @@ class Claims:
     allowed: frozenset[str] = frozenset()
 
 
+def claims_of(promise: str | None, ordered_by: str | None, allowed: Iterable[str] = ()) -> Claims:
+    """Claims from words.
+
+    Args:
+        promise: one of Promise; None: at-least-once.
+        ordered_by: one of Ordered; None: by key.
+        allowed: anomalies that are legal.
+
+    Raises:
+        PlanError: a word that there is not.
+    """
+    names = frozenset(allowed)
+    for word, known, where in (
+        (promise, tuple(Promise), "the promise"),
+        (ordered_by, tuple(Ordered), "the order"),
+        *((name, NAMES, "what is allowed") for name in sorted(names)),
+    ):
+        if word is not None and word not in known:
+            raise PlanError(expected=f"one of {', '.join(known)}", seen=repr(word), where=where)
+    return Claims(
+        promise=Promise(promise or Promise.AT_LEAST_ONCE),
+        ordered=Ordered(ordered_by or Ordered.KEY),
+        allowed=names,
+    )
+
+
 @frozen(kw_only=True)
 class Judged:
     """A verdict, and what was counted on the way."""
@@ -88,8 +115,6 @@ class Judged:
     verdict: Verdict
     # For people and programs: events, processes, groups, records, and what was still under way.
     counts: dict[str, int]
-    # Lines that show each finding of the verdict, as file:line.
-    lines: tuple[tuple[str, ...], ...]
 
 
 DEFAULT = Claims()
@@ -104,7 +129,8 @@ def judge_events(events: Events, claims: Claims = DEFAULT) -> Judged:
 
     Returns:
         the verdict: Illegal with findings; Unknown where lines are missing without which no record can be
-        called lost; Ok. What was still under way at the end is counted, and never a finding.
+        called lost; Ok. What was still under way at the end is counted, and never a finding. The events of
+        a finding are rows of the columns.
     """
     sinks = sunk(events)
     known = known_records(events, sinks)
@@ -124,9 +150,7 @@ def judge_events(events: Events, claims: Claims = DEFAULT) -> Judged:
     violations += of_records(events, sinks, once=not repeats)
     allowed = claims.allowed | (OF_LOSS if claims.promise is Promise.AT_MOST_ONCE else frozenset())
     shown = [one for one in violations if one.anomaly not in allowed]
-    pairs = [(_finding(events, one, claims), tuple(map(events.where, one.rows))) for one in shown]
-    ranked = by_rank(finding for finding, _ in pairs)
-    lines = {id(finding): where for finding, where in pairs}
+    ranked = by_rank(_finding(events, one, claims) for one in shown)
     verdict = Verdict(
         decision=_decision(events, ranked),
         check=CHECK,
@@ -135,7 +159,7 @@ def judge_events(events: Events, claims: Claims = DEFAULT) -> Judged:
         unjudged=AND.join(_unjudged(events, all_owners, claims)),
     )
     counts = _counts(events, all_owners) | {"records": sum(len(one.offsets) for one in known.values())}
-    return Judged(verdict=verdict, counts=counts, lines=tuple(lines[id(each)] for each in ranked))
+    return Judged(verdict=verdict, counts=counts)
 
 
 def _decision(events: Events, findings: list[Finding]) -> Decision:
@@ -205,6 +229,7 @@ def _finding(events: Events, violation: Violation, claims: Claims) -> Finding:
         partition=partition,
         offset=offsets[0] if offsets else -1,
         places=tuple((topic or "", partition, offset) for offset in offsets[:MOST_PLACES]),
+        events=violation.rows,
     )
 
 

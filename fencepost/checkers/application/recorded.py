@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from attrs import evolve, frozen
 
-from fencepost.checkers.application.application_events import NOWHERE, Events, Kind, Life
+from fencepost.checkers.application.application_events import BY_NAME, NOWHERE, Events, Kind, Life
 from fencepost.checkers.application.application_judge import (
     CHECK,
     Claims,
@@ -29,10 +30,12 @@ MOST_EVENTS = 2_000_000
 RUN, LIFE, UNANSWERED = "run", "life", "unanswered"
 """Causes of the first events. RUN: detail {promise, ordered, allowed, under_way}; LIFE: {process, number,
 file, torn}; UNANSWERED: {life, topic, line}."""
+HEADERS = frozenset({RUN, LIFE, UNANSWERED})
+"""They are about the whole run, and no moment of it."""
 
 
-class _Detail(msgspec.Struct, omit_defaults=True):
-    """Of an event; its kind is its cause, its record its topic, partition and offset."""
+class Written(msgspec.Struct, omit_defaults=True):
+    """The detail of an event; its kind is its cause, its record its topic, partition and offset."""
 
     life: int
     line: int
@@ -116,34 +119,36 @@ def _details(events: Events, claims: Claims) -> Iterator[tuple[str, Any, tuple[s
         yield UNANSWERED, _Unanswered(number, topic, line), nowhere, -1
     columns = (getattr(events, name).tolist() for name in _NUMBERS)
     for kind, number, group, place, offset, key, value, line, sink in zip(*columns, strict=True):
-        detail = _Detail(number, line, events.groups[group], key, value, bool(sink))
+        detail = Written(number, line, events.groups[group], key, value, bool(sink))
         where = events.places[place] if place != NOWHERE else nowhere
         yield Kind(kind).name.lower(), detail, where, offset
 
 
 _NUMBERS = ("kind", "life", "group", "place", "offset", "key", "value", "line", "sink")
-_KINDS = {kind.name.lower(): kind for kind in Kind}
 
 
-def events_of_trace(trace: Trace) -> tuple[Events, Claims]:
-    """The run of a trace, and what its application promises.
+@frozen(kw_only=True)
+class _Read:
+    """The events APPLICATION of a trace, decoded."""
 
-    Args:
-        trace: with events APPLICATION.
+    run: _Run
+    lives: tuple[Life, ...]
+    torn: frozenset[int]
+    unanswered: tuple[tuple[int, str, int], ...]
+    # By position in the trace.
+    lines: dict[int, Written]
 
-    Raises:
-        TraceError: their details are none.
-    """
-    found = [event for event in trace.events if event.name is Name.APPLICATION]
+
+def _read(trace: Trace) -> _Read:
     run = _Run(Promise.AT_LEAST_ONCE, Ordered.KEY)
     lives: list[Life] = []
     torn: set[int] = set()
     unanswered: list[tuple[int, str, int]] = []
-    groups: dict[str, int] = {"": 0}
-    places: dict[tuple[str, int], int] = {}
-    rows: list[tuple[int, ...]] = []
+    lines: dict[int, Written] = {}
     try:
-        for event in found:
+        for position, event in enumerate(trace.events):
+            if event.name is not Name.APPLICATION:
+                continue
             if event.cause == RUN:
                 run = msgspec.json.decode(event.detail, type=_Run)
             elif event.cause == LIFE:
@@ -155,37 +160,73 @@ def events_of_trace(trace: Trace) -> tuple[Events, Claims]:
                 one = msgspec.json.decode(event.detail, type=_Unanswered)
                 unanswered.append((one.life, one.topic, one.line))
             else:
-                rows.append(_row(event, groups, places))
-    except (msgspec.DecodeError, KeyError) as error:
-        raise TraceError(
-            expected="a detail of an event of an application",
-            seen=str(error),
-            where=f"trace {trace.trace_id}",
-        ) from None
-    if any(not 0 <= row[1] < len(lives) for row in rows):
-        raise TraceError(expected="the life of each event", seen="none", where=f"trace {trace.trace_id}")
-    columns = _columns(rows)
+                lines[position] = msgspec.json.decode(event.detail, type=Written)
+    except msgspec.DecodeError as error:
+        raise _refused(trace, "a detail of an event of an application", str(error)) from None
+    if any(not 0 <= line.life < len(lives) for line in lines.values()):
+        raise _refused(trace, "the life of each event", "none")
+    return _Read(run=run, lives=tuple(lives), torn=frozenset(torn), unanswered=tuple(unanswered), lines=lines)
+
+
+def _refused(trace: Trace, expected: str, seen: str) -> TraceError:
+    return TraceError(expected=expected, seen=seen, where=f"trace {trace.trace_id}")
+
+
+def written(trace: Trace) -> tuple[tuple[Life, ...], dict[int, Written]]:
+    """The lives of an application's processes, and their lines by position in the trace.
+
+    Args:
+        trace: any.
+
+    Raises:
+        TraceError: the details of its events APPLICATION are none.
+    """
+    found = _read(trace)
+    return found.lives, found.lines
+
+
+def events_of_trace(trace: Trace) -> tuple[Events, Claims]:
+    """The run of a trace, and what its application promises.
+
+    Args:
+        trace: with events APPLICATION.
+
+    Raises:
+        TraceError: their details are none.
+    """
+    return _run_of(trace, _read(trace))
+
+
+def _run_of(trace: Trace, found: _Read) -> tuple[Events, Claims]:
+    groups: dict[str, int] = {"": 0}
+    places: dict[tuple[str, int], int] = {}
+    rows = [_row(trace, *line, groups, places) for line in found.lines.items()]
     events = Events(
-        **columns,
-        lives=tuple(lives),
+        **_columns(rows),
+        lives=found.lives,
         groups=tuple(groups),
         places=tuple(places),
-        torn=frozenset(torn),
-        unanswered=tuple(unanswered),
-        under_way=run.under_way,
+        torn=found.torn,
+        unanswered=found.unanswered,
+        under_way=found.run.under_way,
     )
+    run = found.run
     return events, Claims(promise=run.promise, ordered=run.ordered, allowed=frozenset(run.allowed))
 
 
-def _row(event: Event, groups: dict[str, int], places: dict[tuple[str, int], int]) -> tuple[int, ...]:
-    detail = msgspec.json.decode(event.detail, type=_Detail)
+def _row(
+    trace: Trace, position: int, line: Written, groups: dict[str, int], places: dict[tuple[str, int], int]
+) -> tuple[int, ...]:
+    event = trace.events[position]
+    if event.cause not in BY_NAME:
+        raise _refused(trace, "a kind of an event of an application", event.cause)
     place = NOWHERE
     if event.topic is not None and event.partition >= 0:
         place = places.setdefault((event.topic, event.partition), len(places))
-    group = groups.setdefault(detail.group, len(groups))
+    group = groups.setdefault(line.group, len(groups))
     return (
-        *(_KINDS[event.cause], detail.life, group, place, event.offset),
-        *(detail.key, detail.value, detail.line, detail.sink),
+        *(BY_NAME[event.cause], line.life, group, place, event.offset),
+        *(line.key, line.value, line.line, line.sink),
     )
 
 
@@ -198,4 +239,13 @@ def judge(trace: Trace) -> Verdict:
     """The verdict of the check on one trace: Ok for one without an application's events."""
     if not any(event.name is Name.APPLICATION for event in trace.events):
         return Verdict(decision=Decision.OK, check=CHECK)
-    return judge_events(*events_of_trace(trace)).verdict
+    found = _read(trace)
+    verdict = judge_events(*_run_of(trace, found)).verdict
+    positions = list(found.lines)
+    return evolve(
+        verdict,
+        findings=tuple(
+            evolve(finding, events=tuple(positions[row] for row in finding.events))
+            for finding in verdict.findings
+        ),
+    )

@@ -90,19 +90,9 @@ def check_application(
         FINDINGS, UNDECIDED, QUARANTINED where lines were left out, or NOTHING_FOUND.
     """
     from fencepost.application.event_columns import read_events
-    from fencepost.checkers.application.application_judge import (
-        DEFAULT,
-        Claims,
-        Ordered,
-        Promise,
-        judge_events,
-    )
+    from fencepost.checkers.application.application_judge import claims_of, judge_events
 
-    claims = Claims(
-        promise=DEFAULT.promise if promise is None else Promise(promise),
-        ordered=DEFAULT.ordered if ordered_by is None else Ordered(ordered_by),
-        allowed=frozenset(allowed),
-    )
+    claims = claims_of(promise, ordered_by, allowed)
     with output.progress("files", len(paths)) as bar:
         events = read_events(_shown(paths, bar))
         judged = judge_events(events, claims)
@@ -146,8 +136,8 @@ def _say(events: "Events", judged: "Judged", promise: str, output: Output) -> No
 
 def _as_dict(events: "Events", judged: "Judged", promise: str, files: int) -> dict[str, Any]:
     findings = [
-        attrs.asdict(finding) | {"lines": where}
-        for finding, where in zip(judged.verdict.findings, judged.lines, strict=True)
+        attrs.asdict(finding) | {"lines": tuple(map(events.where, finding.events))}
+        for finding in judged.verdict.findings
     ]
     return {
         "files": files,

@@ -150,7 +150,7 @@ function tellRecord(view, { partition, offset }) {
   }));
   const one = view.clients.find((entry) => entry.partition === partition);
   const seen = one ? one.known.filter((row) => row.base <= offset && offset < row.base + runLength(row.values)).slice(0, 12).map((row) => html("li", null,
-    `${row.acknowledged ? "acknowledged" : "read"} as ${contentOf(view, runValue(row.values, offset - row.base))} `, row.operation >= 0 ? operationButton(view, row.operation) : "", row.step >= 0 ? stepButton(view, row.step) : "")) : [];
+    `${view.hows[row.how]} as ${contentOf(view, runValue(row.values, offset - row.base))} `, row.operation >= 0 ? operationButton(view, row.operation) : "", row.step >= 0 ? stepButton(view, row.step) : "")) : [];
   const owners = new Set(replicasOf(view, partition).flatMap((replica) => replica.blocks).concat(one ? one.known : []).filter((row) => row.base <= offset && offset < row.base + runLength(row.values))
     .map((row) => transactionOf(view, partition, runValue(row.values, offset - row.base))).filter(Boolean));
   return [html("h3", null, `${view.partitions[partition]}, offset ${offset}`),

@@ -22,13 +22,13 @@ export function drawGroups(root) {
 
 function group(view, name, step, width) {
   const phase = fact(view, name, "phase", step);
-  const consumers = view.groups.consumers.filter(([, of]) => of === name).map(([process]) => process);
+  const consumers = view.groups.consumers.filter(([, of]) => of === name).map(([process, , label]) => ({ process, label }));
   const said = phase ? `${phase.state}, generation ${phase.generation}, ${phase.members} member${phase.members === 1 ? "" : "s"}, coordinator broker ${phase.coordinator} in epoch ${phase.epoch} (${phase.why})` : "not known yet";
-  const members = consumers.map((process) => {
-    const member = fact(view, String(process), "member", step);
-    return html("li", null, html("b", null, `client ${process}`), member ? `: generation ${member.generation}, has ${member.partitions.join(", ") || "no partitions"}` : ": not joined");
+  const members = consumers.map(({ process, label }) => {
+    const member = fact(view, process, "member", step);
+    return html("li", null, html("b", null, label), member ? `: ${member.generation === null ? "" : `generation ${member.generation}, `}has ${member.partitions.join(", ") || "no partitions"}` : ": not joined");
   });
-  const rows = view.partitions.filter((partition) => view.groups.facts[name] && view.groups.facts[name][`committed ${partition}`] || consumers.some((process) => view.groups.facts[process] && view.groups.facts[process][`position ${partition}`]));
+  const rows = view.partitions.filter((partition) => view.groups.facts[name] && view.groups.facts[name][`committed ${partition}`] || consumers.some(({ process }) => view.groups.facts[process] && view.groups.facts[process][`position ${partition}`]));
   return html("section", { class: "group", "data-group": name }, html("h3", null, `Group ${name}`), html("p", null, said), html("ul", { class: "plainlist" }, members), rows.length ? picture(view, name, consumers, rows, step, width) : null);
 }
 
@@ -44,10 +44,10 @@ function picture(view, name, consumers, rows, step, width) {
     const found = [words(4, y + 8, partition, "rowname"), svg("rect", { x: left, y, width: Math.max(1, x(ends[index]) - left), height: 10, rx: 3, class: "groupbar" }), words(x(ends[index]) + 5, y + 9, String(ends[index]), "dim")];
     if (disputed && disputed[0] === partition) found.push(svg("line", { x1: x(disputed[1]), x2: x(disputed[1]), y1: y - 10, y2: y + 22, class: "convictline" }));
     if (committed !== null && committed >= 0) found.push(svg("g", { "data-committed": committed, "data-partition": partition }, svg("title", null, `committed ${committed}`), svg("line", { x1: x(committed), x2: x(committed), y1: y - 2, y2: y + 13, class: "committed" }), words(x(committed), y + 23, `◆ ${committed}`, "committed")));
-    for (const process of consumers) {
-      const position = fact(view, String(process), `position ${partition}`, step), back = fact(view, String(process), `read back ${partition}`, step);
-      if (position !== null) found.push(svg("g", { "data-position": position }, svg("title", null, `client ${process} stands at ${position}`), words(x(position), y - 3, `▼${process}`, "position")));
-      if (back !== null && back >= 0) found.push(svg("g", null, svg("title", null, `client ${process} read back ${back}`), words(x(back), y + 9, "◇", "readback")));
+    for (const { process, label } of consumers) {
+      const position = fact(view, process, `position ${partition}`, step), back = fact(view, process, `read back ${partition}`, step);
+      if (position !== null) found.push(svg("g", { "data-position": position }, svg("title", null, `${label} stands at ${position}`), words(x(position), y - 3, `▼${process}`, "position")));
+      if (back !== null && back >= 0) found.push(svg("g", null, svg("title", null, `${label} read back ${back}`), words(x(back), y + 9, "◇", "readback")));
     }
     return found;
   });

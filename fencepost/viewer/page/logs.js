@@ -143,7 +143,7 @@ function drawTabs(view) {
 function picture(view, partition, step, shape, active) {
   const replicas = replicasOf(view, partition);
   const known = knownAt(view, partition, step);
-  const clientRows = [["acknowledged", known.filter((row) => row.acknowledged)], ["read", known.filter((row) => !row.acknowledged)]].filter(([, rows]) => rows.length);
+  const clientRows = view.hows.map((name, how) => [name, known.filter((row) => row.how === how)]).filter(([, rows]) => rows.length);
   // replicas that ever lose records need room for those that fall; rows must not jump from moment to moment
   const row = replicas.some((replica) => replica.blocks.some((block) => block.died >= 0 && block.gone !== 4)) ? ROW_WITH_GONE : ROW;
   const stable = clientFactAt(view, partition, "last_stable_offset", step), known_ = view.clients.find((one) => one.partition === partition);
@@ -343,7 +343,7 @@ function marker(offset, label, kind, shape, y, top) {
 }
 
 function clientRow(view, name, rows, truth, step, shape, y, partition) {
-  const shapes = [words(8, y + 15, shape.label < 100 && name === "acknowledged" ? "acked" : name, "rowname"), words(8, y + 27, name === "read" ? "by clients" : "to clients", "rowrole")];
+  const shapes = [words(8, y + 15, shape.label < 100 && name === "acknowledged" ? "acked" : name, "rowname"), words(8, y + 27, name === "acknowledged" ? "to clients" : "by clients", "rowrole")];
   const latest = new Map();
   for (const row of rows) {
     for (let i = 0; i < runLength(row.values); i++) {
@@ -363,7 +363,7 @@ function clientRow(view, name, rows, truth, step, shape, y, partition) {
     const other = several ? entries.map((entry) => contentOf(view, entry.value)).join(", then ") : contentOf(view, value);
     shapes.push(svg("g", { class: `record known${fate ? ` txn-${fate}` : ""}${wrong ? " wrong" : ""}${shape.twins.has(value) && shape.twins.get(value) !== offset ? " twin" : ""}`, "data-offset": offset, "data-value": value, "data-transaction": owner ? owner.id : null, "data-fate": fate || null,
       onclick: (event) => { event.preventDefault(); update({ selection: { kind: "record", partition, offset } }); } },
-      svg("title", null, `offset ${offset}: ${other}${inTransaction(owner, fate)} (${name}, operation ${row.operation >= 0 ? view.operations[row.operation].id : "before the window"})${wrong ? several ? "; two values at one offset" : "; the leader's log has not got it" : ""}`),
+      svg("title", null, `offset ${offset}: ${other}${inTransaction(owner, fate)} (${name}${row.operation >= 0 ? `, operation ${view.operations[row.operation].id}` : row.step < 0 ? ", before the window" : ""})${wrong ? several ? "; two values at one offset" : "; the leader's log has not got it" : ""}`),
       svg("rect", { x: x + 1.5, y: y + 4, width: shape.cell - 3, height: 22, rx: 3, class: `block ${row.epoch >= 0 ? epochClass(row.epoch) : "plainblock"} clientblock` }),
       transactionMark(`txn-${fate}`, x + 1.5, y + 4, shape.cell - 3, 22),
       words(x + shape.cell / 2, y + 19, shorten(view, value, shape), "value known"),

@@ -1,4 +1,4 @@
-// The space-time diagram: lanes of ZooKeeper, brokers and clients; messages as arrows, operations as bars, faults where they hit.
+// The space-time diagram: lanes of ZooKeeper, brokers, clients and an application's processes; messages as arrows, operations as bars, faults where they hit.
 // Owns: its window and its geometry. Must not know how messages were derived.
 
 import { NEVER, lastAtMost, nameOf, operationAt, textOf } from "./data.js";
@@ -23,7 +23,7 @@ export function makeSpacetime(root) {
 
 function legend() {
   return html("details", { class: "legend" }, html("summary", null, "How messages are known"),
-    html("p", null, "A trace records what was done, not what was sent. A solid arrow has both ends in the trace. A dashed arrow has one: it left not earlier than drawn. A dashed arrow without length says who sent it, not when. ✕ is lost: no later event shows it. “late” took more than a second. Heartbeats, fetches that brought nothing and metadata requests are in no trace, so they are not drawn."));
+    html("p", null, "A trace records what was done, not what was sent. A solid arrow has both ends in the trace. A dashed arrow has one: it left not earlier than drawn. A dashed arrow without length says who sent it, not when. ✕ is lost: no later event shows it. “late” took more than a second. Heartbeats, fetches that brought nothing and metadata requests are in no trace, so they are not drawn. On the lane of an application's process are its own lines: ⇑ started, → sent, ✓ acknowledged, ✕ failed, ＋ assigned, ↓ received, ● processed, ◆ committed, － revoked or lost, ■ stopped. Between processes only what follows from offsets is in order."));
 }
 
 /** Show more or fewer moments. */
@@ -121,7 +121,7 @@ function rows(view, window_, last) {
     if (lane.kind === "broker" && state.brokers && !state.brokers.has(Number(lane.id.slice(1)))) { y.push(null); return; }
     if (lane.kind === "client" && !byLane.has(number)) { y.push(null); return; }
     if (lane.kind !== "client") {
-      const height = lane.kind === "zookeeper" ? ZK : BROKER;
+      const height = { zookeeper: ZK, broker: BROKER }[lane.kind] || CLIENT;
       y.push({ top: at, height, middle: at + height / 2 });
       at += height;
       return;
@@ -276,12 +276,15 @@ const EVENT_SIGNS = {
   session_expired: "⊘", isr_refused: "✕", control_request_refused: "✕", controller_write_refused: "✕", fetch_refused: "✕", follower_failed: "✕", log_directory_failed: "✕", implementation_error: "✕", liveness_failed: "✕",
 };
 
+// What a process wrote of itself, by the first word of its line.
+const LINE_SIGNS = { started: "⇑", sent: "→", acknowledged: "✓", failed: "✕", assigned: "＋", received: "↓", processed: "●", committed: "◆", revoked: "－", lost: "－", stopped: "■", sink: "▪" };
+
 function eventShapes(view, geometry, marked) {
   const shapes = [];
   for (let step = geometry.first; step <= geometry.last; step++) {
     const row = geometry.y[view.moments.lane[step]];
     if (!row || operationAt(view, step) >= 0) continue;
-    const name = nameOf(view, step).name, sign = EVENT_SIGNS[name];
+    const name = nameOf(view, step).name, sign = name === "application" ? LINE_SIGNS[textOf(view, view.moments.text[step]).split(" ")[0]] : EVENT_SIGNS[name];
     const convicts = view.convictingSteps.includes(step), chosen = marked.steps.has(step);
     const { who, what } = momentInWords(view, step);
     const kinds = `event ${name}${convicts ? " convicts" : ""}${chosen ? " chosen" : ""}${step > state.step ? " future" : ""}`;

@@ -29,7 +29,7 @@ final class TapFile {
 
     static TapFile of(Map<String, ?> configs) {
         Object given = configs.get("fencepost.tap.file");
-        return OPEN.computeIfAbsent(given == null ? "fencepost.tap" : given.toString(), TapFile::new);
+        return OPEN.computeIfAbsent(given == null ? System.getenv().getOrDefault("FENCEPOST_EVENTS", "fencepost.tap") : given.toString(), TapFile::new);
     }
 
     void write(String event, String process, String rest) {
