@@ -22,7 +22,8 @@ from fencepost.traces.plan_json import plan_from_json
 from tests.suites import LOADED, run_suite
 
 pytest_plugins = ["pytester"]
-DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "how-to" / "pytest.md").read_text()
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
+DOCUMENTATION = "".join((HOW_TO / name).read_text() for name in ("pytest-history.md", "pytest.md"))
 EXAMPLES = re.findall(r"```python\n(.*?)```", DOCUMENTATION, flags=re.S)
 STORE = """
 import threading, time
@@ -131,7 +132,7 @@ def test_the_example_of_fifteen_lines(suite, pytester, read, outcome):
 
 
 def test_the_other_examples_of_the_documentation(suite, pytester):
-    """Rule: the asynchronous client, the cluster and the campaign of docs/how-to/pytest.md run as they stand;
+    """Rule: the asynchronous client, the cluster and the campaign of the pages on pytest run as they stand;
     the campaign is four tests."""
     collected = suite(EXAMPLES[-1], "--collect-only", "-q")
     assert names(collected) == ["seeds 0:5", "seeds 5:10", "seeds 10:15", "seeds 15:20"]
