@@ -297,7 +297,7 @@ class KafkaCluster(Assertions, Waiting, ABC):
           seed: of what is drawn. `pytest --fencepost-chaos` puts another one in its place.
           for_ms: over how long faults of the cluster begin.
           level: "application": a few strikes at the clients under test, at moments that their requests show
-            (docs/how-to/embedded.md). Their processes are those of `service`; without one, every client is
+            (docs/reference/embedded.md). Their processes are those of `service`; without one, every client is
             under test. "cluster": faults of brokers, links, disks and requests, as a campaign draws them,
             within the budget that keeps what was acknowledged (docs/reference/plans.md).
           profile: from which faults of the cluster are drawn.

@@ -19,8 +19,8 @@ class ClusterHere(KafkaCluster):
     """Its loop has a thread of its own."""
 
     run: HostedRun
-    """The run that hosts it, for tests that must look inside (docs/how-to/embedded.md). Use it only through
-    `run.cluster.system.do`."""
+    """The run that hosts it, for tests that must look inside (docs/reference/embedded.md). Use it only
+    through `run.cluster.system.do`."""
     _verbs: Verbs = field(init=False)
 
     def __attrs_post_init__(self) -> None:

@@ -70,7 +70,7 @@ SAYS: Mapping[str, str] = {
 
 @frozen(kw_only=True)
 class BrokerFault:
-    """What happens to a broker, in the verbs of an embedded cluster (docs/how-to/embedded.md)."""
+    """What happens to a broker, in the verbs of an embedded cluster (docs/reference/embedded.md)."""
 
     verb: str
     at_ms: int

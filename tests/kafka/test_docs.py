@@ -1,5 +1,5 @@
-"""docs/how-to/embedded.md is what the program does: its examples run, its tables name every call and
-parameter."""
+"""The pages on the embedded cluster are what the program does: their examples run, their tables name every
+call and parameter."""
 
 import inspect
 import re
@@ -14,7 +14,8 @@ from fencepost.kafka.assertions.asserting import Assertions
 from fencepost.run.faults.table import EMBEDDED_FAULTS, FAULTS
 from tests.kafka.clients import producer
 
-TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "embedded.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = "".join((DOCS / folder / "embedded.md").read_text() for folder in ("how-to", "reference"))
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
 
 
@@ -25,6 +26,15 @@ def test_the_first_example_runs_as_it_stands(capsys):
     assert re.match(r"\d+ appends \(2 acknowledged\) and 0 reads by clients; 1 crash; [1-9]", printed), (
         printed
     )
+
+
+def test_the_faults_of_the_page_are_what_they_say():
+    """Rule: each call of the example is one that can be made, and the cluster recovers."""
+    example = next(one for one in EXAMPLES if "power_off" in one)
+    with fencepost.kafka.cluster() as kafka:
+        kafka.create_topic("orders", partitions=2)
+        exec(compile(example, "docs/how-to/embedded.md", "exec"), {"kafka": kafka})
+        kafka.assert_ok()
 
 
 def test_every_call_is_documented():
@@ -63,7 +73,7 @@ def test_every_parameter_and_fault_is_documented():
 def test_the_assertions_of_ones_own_run_as_they_stand():
     """Rule: whoever types them has assertions that hold of a right service, and fail with the words of the
     page when an invoice is missing."""
-    example = next(one for one in EXAMPLES if "assert_output" in one)
+    example = next(one for one in EXAMPLES if "assert_that" in one)
     outputs = re.findall(r"```text\n(.*?)```", TEXT, flags=re.S)
     shown = next(one for one in outputs if "assert_output" in one)
     for missing in (None, 3):
