@@ -1,10 +1,11 @@
-"""What can be said of a trace under way: the prefix that is certain, and the findings that stand whatever comes later.
+"""What can be said of a trace under way: the prefix that is certain, and the findings that stand whatever
+comes later.
 
 Owns the cut at a moment, and which findings wait for the end. Must not know rules of judges, files, Spark.
 
 The prefix at a moment has the operations that began before it. Those that had not completed by then have the
-outcome unknown: they may have happened. A prefix of a legal history is legal, so a finding in it stands, except those
-of traces/anomalies/until_end.py.
+outcome unknown: they may have happened. A prefix of a legal history is legal, so a finding in it stands,
+except those of traces/anomalies/until_end.py.
 """
 
 from collections.abc import Iterable
@@ -113,4 +114,6 @@ def subject_of(check: str, anomaly: str, topic: str | None, partition: int) -> S
     Returns:
         the same; without the place where a check names one place of several, which may be another one later.
     """
-    return (check, anomaly, None, -1) if check in _ONE_PLACE_OF_SEVERAL else (check, anomaly, topic, partition)
+    return (
+        (check, anomaly, None, -1) if check in _ONE_PLACE_OF_SEVERAL else (check, anomaly, topic, partition)
+    )

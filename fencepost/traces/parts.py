@@ -16,7 +16,7 @@ sent in the recording after all.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from attrs import evolve
@@ -79,25 +79,45 @@ def is_long(path: Path) -> bool:
 
 def read_recording(path: Path) -> Trace:
     """The trace of a recording. Raises TraceError for what is none, or for a part that cannot be read."""
-    operations: dict[int, Operation] = {}
-    events: list[Event] = []
-    first: Trace | None = None
     if is_long(path):
         raise TraceError(
             expected=f"at most {ROWS_MAX:,} operations and events, and {RECORDS_MAX:,} records in its lines",
             seen="more",
             where=str(path),
-            hint=f"`fencepost mine convert {path} --out DIR`, then `fencepost mine DIR` judges all of it;"
-            f" `fencepost watch {path}` judges it by windows",
+            hint=in_parts(path),
         )
-    for part in _traces(path):
+    whole = joined(_traces(path))
+    if whole is None:
+        raise TraceError(expected="a part of a recording", seen="none", where=str(path))
+    return whole
+
+
+def in_parts(path: Path | str) -> str:
+    """How a recording is judged that is too long to be read whole. path: its folder."""
+    return f"`fencepost mine convert {path} --out DIR`, then `fencepost mine DIR` judges all of it"
+
+
+def joined(parts: Iterable[Trace]) -> Trace | None:
+    """The trace of which these are parts.
+
+    Args:
+        parts: in the order of their files, each with the trace's own line; the first one's claims hold.
+
+    Returns:
+        the trace, with a digest; None without a part. Of an operation that is in several parts the answer
+        counts, or else the last row.
+    """
+    operations: dict[int, Operation] = {}
+    events: list[Event] = []
+    first: Trace | None = None
+    for part in parts:
         first = first or part
         events += part.events
         for row in part.operations:
-            operations[row.op_id] = row  # an invocation comes before the complete row
-    if first is None:
-        raise TraceError(expected="a part of a recording", seen="none", where=str(path))
-    return _joined(first, list(operations.values()), events)
+            known = operations.get(row.op_id)
+            if known is None or known.outcome is Outcome.UNKNOWN or row.outcome is not Outcome.UNKNOWN:
+                operations[row.op_id] = row
+    return None if first is None else _joined(first, list(operations.values()), events)
 
 
 def _traces(path: Path) -> Iterator[Trace]:

@@ -15,7 +15,16 @@ from pathlib import Path
 from fencepost.traces.anomalies.anomaly import Anomaly
 from fencepost.traces.decoding import rows_of
 
-__all__ = ["ANOMALIES", "APPLICATION", "ASSERTION_FAILED", "BY_FAMILY", "BY_NAME", "ONES_OWN", "Anomaly", "first_by_rank"]
+__all__ = [
+    "ANOMALIES",
+    "APPLICATION",
+    "ASSERTION_FAILED",
+    "BY_FAMILY",
+    "BY_NAME",
+    "ONES_OWN",
+    "Anomaly",
+    "first_by_rank",
+]
 
 ASSERTION_FAILED = "assertion_failed"
 """The anomaly of every assertion of a test on a service; the check of the finding is the assertion's name."""

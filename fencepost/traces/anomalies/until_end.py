@@ -1,8 +1,8 @@
 """Which anomalies of a trace under way wait for its end, and why: later rows may excuse them, or give them
 another name.
 
-All others stand as soon as they are found in the certain prefix of a trace (checkers/early.py). That prefix of a
-legal history is legal, so nothing that is found in it is withdrawn.
+All others stand as soon as they are found in the certain prefix of a trace (checkers/early.py). That prefix
+of a legal history is legal, so nothing that is found in it is withdrawn.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,15 @@ from fencepost.traces.anomalies import BY_FAMILY
 _BROKERS = "what excuses it is in events of brokers, which are written in no order with those of others"
 _ABSENT = "what is missing may still come"
 _REASONS: Mapping[str, tuple[str, ...]] = {
-    "the append may still be written, or the record turns out to be from before the recording": ("phantom_record",),
+    "the append may still be written, or the record turns out to be from before the recording": (
+        "phantom_record",
+    ),
     "an append that failed may be part of a transaction that fails later, and others may read it": (
         "failed_append_visible",
     ),
     "a later read may show the record: it is a stale_read then": ("lost_write",),
     "a later log start, or a later record of the key, may explain it": ("skipped_offset", "poll_skip"),
-    "what fills the hole may be an append, a marker of a transaction, or a log start that comes to light later": (
+    "an append, a marker of a transaction or a log start that comes to light later may explain it": (
         "unaccounted_offset",
     ),
     "a later read may show its record at another offset: it is a duplicate or inconsistent_offsets then": (

@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
+from fencepost.mining.watch.read import logs_of
+from fencepost.mining.watch.shard import ShardLimits
 
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers import exactly_once
 from fencepost.checkers.log import stream_trace
 from fencepost.mining.results.result_rows import SCHEMAS
 from fencepost.mining.watch.out import LOGS, WatchOut
-from fencepost.mining.watch.read import logs_of
-from fencepost.mining.watch.shard import ShardLimits
 from fencepost.mining.watch.watch import watch
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import ExitCode, FencepostError

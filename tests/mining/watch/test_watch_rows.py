@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from attrs import evolve
-
 from fencepost.mining.watch.read import logs_of
+
 from fencepost.mining.watch_rows import OperationRow, form_of_row, packed, read_quickly, rows_form, unpacked
 from fencepost.traces.canonical_rows import operation_row
 from fencepost.traces.jsonlines import lines_of, read_traces, write_traces
