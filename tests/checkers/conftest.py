@@ -4,5 +4,5 @@ judges."""
 import sys
 from pathlib import Path
 
-for folder in ("kafka", "linearizability", "log"):
+for folder in ("exactly_once", "groups", "kafka", "linearizability", "log", "transactions"):
     sys.path.insert(0, str(Path(__file__).parent / folder))

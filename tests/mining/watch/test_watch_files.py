@@ -12,6 +12,8 @@ from damaged_stores import IDS, as_before, healthy, rewrite
 from fencepost.mining.mine import mine
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import ExitCode
+from fencepost.traces.sealing import seal
+from fencepost.traces.store import TraceStore
 from tests.mining.watch.watch_by_hand import END, Watch, append, read, trace
 
 FOREIGN = {
@@ -85,7 +87,11 @@ def test_damaged_rows_of_a_part_are_quarantined_and_convict_nobody(
 def test_a_part_is_judged_as_mine_judges_it(tmp_path: Path, make, spark) -> None:
     """Rule: the same findings and verdicts, row by row."""
     watch = Watch(tmp_path)
-    healthy(watch.folder / "campaign", make)
+    store = TraceStore.create(watch.folder / "campaign")
+    with store.writer() as writer:
+        for number, kind in enumerate(("legal", "lost_write", "inconsistent_offsets", "too_weak")):
+            writer.append(make(number, kind))
+    seal(store)
     watch.sit()
     mine([watch.folder / "campaign"], tmp_path / "mined", spark=spark, triage=False)
     for table in ("findings", "verdicts"):
@@ -112,9 +118,9 @@ def test_files_of_events_are_one_run_that_grows(tmp_path: Path) -> None:
     path = watch.folder / "billing" / "a.events"
     consumer(
         path,
-        *(("started", 0), ("assigned", 0), ("received", 0), ("received", 1), ("processed", 1), ("processed", 0)),
-        ("committed", 2), ("committed", 3),
-    )  # fmt: skip
+        *(("started", 0), ("assigned", 0), ("received", 0), ("received", 1), ("processed", 1)),
+        *(("processed", 0), ("committed", 2), ("committed", 3)),
+    )
     with path.open("a") as file:
         file.write('{"event":"proc')
     assert watch.sit().exit_code is ExitCode.NOTHING_FOUND and watch.sit().files == 0

@@ -1,4 +1,5 @@
-"""However a trace arrives, a watch reports what `check` finds in the whole, each once, and early what stands."""
+"""However a trace arrives, a watch reports what `check` finds in the whole, each once, and early what
+stands."""
 
 from pathlib import Path
 from random import Random
@@ -110,8 +111,8 @@ def test_a_numbered_mark_waits_for_the_files_before_it(tmp_path: Path) -> None:
     early = watch.sit()
     assert (early.findings, early.incomplete, early.exit_code) == (0, 1, ExitCode.UNDECIDED)
     watch.write(parts[0])
-    assert watch.sit().findings == 2, watch.found()
-    assert {row[1:3] for row in watch.found()} == {("log", "lost_write"), ("kafka", "lost_write")}
+    assert watch.sit().findings == 1
+    assert [row[1:3] for row in watch.found()] == [("log", "lost_write")]
 
 
 def test_without_low_watermarks_rows_may_come_as_late_as_the_limit_says(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_what_was_reported_and_is_not_in_the_whole_is_named(tmp_path: Path) -> N
     watch.write(evolve(trace(evolve(append(1, [7], 0, 10, 0), outcome=Outcome.OK)), events=(END,)))
     watch.sit()
     decision, reason = watch.decided()[1]
-    assert decision == "unknown" and "inconsistent_offsets; rows came later than announced" in reason
+    assert decision != "ok" and "inconsistent_offsets; rows came later than announced" in reason
 
 
 def test_an_ended_trace_takes_nothing_in(tmp_path: Path) -> None:
@@ -227,11 +228,11 @@ def test_a_mistake_of_ours_costs_one_trace(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(judging, "judge", failing)
     watch = Watch(tmp_path)
-    made = [evolve(trace(append(1, [1], 0, 10, 0), trace_id=n), events=(END,)) for n in (1, 2)]
-    watch.write(*made)
+    rows = append(1, [1], 0, 10, 0), read(2, 0, [(0, 1)], 20, 30)
+    watch.write(*(evolve(trace(*rows, trace_id=number), events=(END,)) for number in (1, 2)))
     watch.sit()
     decided = watch.decided()
-    assert decided[1][0] != decided[2][0] == "assumption_broken"
+    assert (decided[1][0], decided[2][0]) == ("ok", "assumption_broken")
     assert "a mistake in fencepost" in decided[2][1] and "planted" in decided[2][1]
 
 
