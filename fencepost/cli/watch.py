@@ -136,12 +136,11 @@ def _finding(row: "Row", output: Output) -> None:
 
     found = dict(zip(SCHEMAS["findings"].names, row, strict=True))
     where = f", {found['topic']}-{found['partition']}, offset {found['offset']}" if found["topic"] else ""
-    proof = ", ".join(map(str, found["operations"]))
+    proof = f"; operations {', '.join(map(str, found['operations']))}" if found["operations"] else ""
     output.say(
         printable(
             f"{found['anomaly']} in trace {found['trace_id']} of {found['source']}{where}: expected "
-            f"{found['expected']}, saw {found['seen']};"
-            f" operations {proof}",
+            f"{found['expected']}, saw {found['seen']}{proof}",
             LONGEST,
         )
     )

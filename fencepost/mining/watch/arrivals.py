@@ -98,13 +98,13 @@ class Folder:
             else str(path)
         )
 
+    def relative(self, name: str) -> str:
+        """A name as seen from the folder, however the caller wrote it. name: as `name` makes it."""
+        return str(Path(name).relative_to(self.named)) if Path(name).is_relative_to(self.named) else name
+
     def path(self, name: str) -> Path:
         """The path of a name. name: as `name` makes it."""
-        return (
-            self.root / Path(name).relative_to(self.named)
-            if Path(name).is_relative_to(self.named)
-            else Path(name)
-        )
+        return self.root / self.relative(name)
 
 
 def _above(runs: list[Path], folder: Path) -> list[Path]:

@@ -357,7 +357,10 @@ def _judge_run(source: str, one: Due, answer: Answer) -> None:
             answer.refuse(source, source, words.replace(str(folder), source))
     if ended:
         answer.tables["verdicts"].append(verdict_row(source, trace, verdict))
-    found = verdict.findings if ended else standing((verdict,), trace)
+    found = tuple(
+        evolve(finding, seen=finding.seen.replace(str(folder), source))
+        for finding in (verdict.findings if ended else standing((verdict,), trace))
+    )
     _report(source, trace, evolve(one, moment=None if ended else 0), found, answer, tuple(said))
 
 

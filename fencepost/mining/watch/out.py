@@ -15,7 +15,7 @@ written is removed by the next watch, which takes the same files again.
 """
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -38,12 +38,21 @@ Row = tuple[Any, ...]
 
 
 class Done(msgspec.Struct, array_like=True, frozen=True):
-    """What a round did."""
+    """What a round did. Names are relative to the watched folder where they are written."""
 
     # Files that were taken: name and version.
     files: tuple[tuple[str, int], ...]
     news: tuple[PartNews, ...] = ()
     judged: tuple[SoFar, ...] = ()
+
+    def renamed(self, new: Callable[[str], str]) -> "Done":
+        """The same with other names of files and folders. new: of a name."""
+        replace = msgspec.structs.replace
+        return Done(
+            tuple((new(name), version) for name, version in self.files),
+            tuple(replace(one, source=new(one.source), place=new(one.place)) for one in self.news),
+            tuple(replace(one, source=new(one.source)) for one in self.judged),
+        )
 
 
 _DECODER = msgspec.json.Decoder(Done)

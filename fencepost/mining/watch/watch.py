@@ -73,11 +73,12 @@ class _Watching:
 
     def remember(self) -> None:
         """Take up what earlier watches did."""
-        for done in self.out.begin():
+        for one in self.out.begin():
+            done = one.renamed(lambda name: self.folder.name(self.folder.root / name))
             self.seen.update(done.files)
             taken_up(self.known, done.news)
-            for one in done.judged:
-                self.known[one.source, one.trace_id].note(one)
+            for so_far in done.judged:
+                self.known[so_far.source, so_far.trace_id].note(so_far)
             self.rounds += 1
         self.watched.findings_in_all = self.out.count("findings")
         self.watched.quarantined_in_all = self.out.count("quarantine")
@@ -159,7 +160,8 @@ class _Watching:
         if self.tell is not None:
             self.tell(one, self.watched)
         taken = tuple((file.place, file.version) for file in piece)
-        self.out.commit(self.rounds, Done(taken, tuple(answer.news), tuple(answer.judged)))
+        done = Done(taken, tuple(answer.news), tuple(answer.judged))
+        self.out.commit(self.rounds, done.renamed(self.folder.relative))
         self.seen.update(taken)
         self.rounds += 1
 

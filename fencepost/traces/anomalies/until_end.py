@@ -38,6 +38,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "committed_offset_not_linearizable",
         "output_without_commit",
     ),
+    "another process may turn out to have processed the record": ("committed_before_processed",),
     _ABSENT: (
         *("output_missing", "unseen", "processing_gap", "element_lost"),
         *("record_never_processed", "record_never_received", "record_skipped_at_start", "missing_in_sink"),

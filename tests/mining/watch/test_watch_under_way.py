@@ -278,3 +278,16 @@ def test_what_is_remembered_is_plain_and_checked(tmp_path: Path) -> None:
         path.write_bytes(bad)
         with pytest.raises(FencepostError, match="expected what a watch remembers of a round"):
             WatchOut(path=watch.out).begin()
+
+
+def test_a_folder_by_another_name_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: a watch that goes on where the folder is called otherwise takes no file again."""
+    watch = Watch(tmp_path)
+    parts = files_of(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30)), [15], in_pairs=False)
+    watch.write(parts[0])
+    watch.sit()
+    monkeypatch.chdir(tmp_path)
+    watch.folder = Path("in")
+    watch.write(parts[1])
+    assert (watch.sit().files, watch.sit().files) == (1, 0)
+    assert {row["source"] for row in watch.rows("findings")} == {"in"} and watch.decided()[1][0] == "illegal"
