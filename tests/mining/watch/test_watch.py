@@ -31,9 +31,7 @@ PLANTED = {"KIP-101": 20}
 def plain(made: Trace) -> list[tuple]:
     """Trace, check, anomaly, log and certificate of what the judges find in a trace."""
     found = [finding for verdict in judge(evolve(made, events=())) for finding in verdict.findings]
-    return [
-        (made.trace_id, f.check, f.anomaly, f.topic or "", f.partition or "", f.operations) for f in found
-    ]
+    return [(made.trace_id, f.check, f.anomaly, f.topic, f.partition, f.operations) for f in found]
 
 
 def found_in(out: Path) -> list[tuple]:
