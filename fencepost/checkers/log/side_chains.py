@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fencepost.checkers.durations import moment
 from fencepost.checkers.log.bounds import Bounds, Pair, worst_pair
 from fencepost.checkers.log.extras import Fate
 from fencepost.checkers.log.log_rules import Profile
@@ -19,6 +18,7 @@ from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.log.parts import gather
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
+from fencepost.record.durations import moment
 
 
 def side_findings(group: PartitionLog) -> Iterator[Finding]:

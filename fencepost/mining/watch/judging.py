@@ -72,7 +72,13 @@ class Answer:
         self.judged += other.judged
 
     def refuse(self, source: str, place: str, reason: str, trace_id: int = -1) -> None:
-        """A piece of input goes to quarantine."""
+        """A piece of input goes to quarantine.
+
+        Args:
+            source, place: its folder, and the piece.
+            reason: in one sentence.
+            trace_id: of the trace; -1: a whole file is meant.
+        """
         one = Unreadable(source=source, place=place, reason=reason, trace_id=trace_id)
         self.tables["quarantine"].append(quarantine_row(one))
 

@@ -142,7 +142,8 @@ def test_a_driver_killed_in_the_middle_loses_and_doubles_nothing(tmp_path: Path,
     assert [path.name for path in (out / "rounds").iterdir()] == ["round-00000000.json"]
     ended = watch(folder, out, checks=("log",), once=True, spark=spark)
     wanted = sorted(row for trace in live for row in plain(trace) if row[1] == "log")
-    assert found_in(out) == wanted == written and ended.findings_in_all == len(wanted)
+    assert found_in(out) == written and ended.findings_in_all == len(wanted)
+    assert [row[:-1] for row in written] == [row[:-1] for row in wanted]  # early, others may convict
 
 
 def test_a_folder_that_does_not_fit_is_refused(tmp_path: Path) -> None:

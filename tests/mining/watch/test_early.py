@@ -1,18 +1,13 @@
 """What is said of a trace under way stands: whatever comes later, the judges of the whole say it, too."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
-import exactly_once_naive
-import kafka_random
 import pytest
-import test_groups_kept
-import test_transactions_differential
-from applications import changed
 from attrs import evolve
-from log_histories import append, random_trace, read, trace
-from log_special_histories import special_trace
 
 from fencepost.checkers import early
 from fencepost.checkers.application.application_judge import Claims, Ordered, judge_events
@@ -28,6 +23,18 @@ from tests.application.histories import random_run
 from tests.application.test_twin import PROMISES, events_of
 from tests.checkers.wild_histories import wild
 from tests.selfcheck.amounts import amount
+
+sys.path += [
+    str(Path(__file__).parents[2] / "checkers" / room)
+    for room in ("log", "exactly_once", "transactions", "groups", "kafka")
+]
+import exactly_once_naive
+import kafka_random
+import test_groups_kept
+import test_transactions_differential
+from applications import changed
+from log_histories import append, random_trace, read, trace
+from log_special_histories import special_trace
 
 PROFILES = ("default", "session", "strong", "content")
 NOTHING = Trace(trace_id=0, plan="", seed=0, software_version="")
