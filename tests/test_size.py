@@ -25,7 +25,7 @@ EXCEPTIONS = {
     "fencepost/campaign/swarm": 23,
     "fencepost/checkers": 24,
     "fencepost/checkers/invariants": 20,
-    "fencepost/checkers/log": 22,
+    "fencepost/checkers/log": 21,
     "fencepost/conformance/cases": 17,
     "fencepost/impl/controller": 19,
     "fencepost/impl/log": 18,

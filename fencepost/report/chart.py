@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
+from fencepost.checkers.durations import NANOSECONDS, duration
 from fencepost.checkers.kafka import Measurements
-from fencepost.record.durations import NANOSECONDS, duration
 from fencepost.report.event_words import partition_name
 from fencepost.report.figure import Values, text_of
 

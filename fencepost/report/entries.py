@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from attrs import frozen
 
-from fencepost.record.durations import duration
+from fencepost.checkers.durations import duration
 from fencepost.report.event_words import answer_in_words, event_in_words, partition_name, request_in_words
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation, Outcome

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from fencepost.checkers.durations import NANOSECONDS
 from fencepost.checkers.invariants.no_crash import error_in_words
-from fencepost.record.durations import NANOSECONDS
 from fencepost.report.group_words import GROUP_EVENT_WORDS, group_answer_in_words, group_request_in_words
 from fencepost.report.spoken import shown
 from fencepost.traces.decoding import from_json

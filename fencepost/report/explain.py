@@ -7,9 +7,9 @@ Owns the order of the parts of a finding. Must not know how it was found, or whe
 from attrs import frozen
 from rich.text import Text
 
+from fencepost.checkers.durations import duration
 from fencepost.checkers.invariants.stuck import reasons, state_lines
 from fencepost.checkers.verdict import Finding
-from fencepost.record.durations import duration
 from fencepost.report.event_words import (
     answer_in_words,
     event_in_words,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import Factory, define, evolve, frozen
 
+from fencepost.checkers.durations import NANOSECONDS, duration
 from fencepost.checkers.kafka import measure_trace
 from fencepost.checkers.verdict import Finding
-from fencepost.record.durations import NANOSECONDS, duration
 from fencepost.report.chart import Panel, lag, unseen
 from fencepost.report.entries import Partition
 from fencepost.report.event_words import (

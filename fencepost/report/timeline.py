@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 from rich.text import Text
 
-from fencepost.record.durations import duration
+from fencepost.checkers.durations import duration
 from fencepost.report.entries import Level, Partition, TimelineEntry, entries_of
 from fencepost.report.event_words import printable, seconds
 from fencepost.report.lanes import LEGEND, Lanes, lanes_of

@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 from attrs import define, field
 
+from fencepost.checkers.durations import duration
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.loss import end_of_loss
 from fencepost.checkers.invariants.replicas import Key
-from fencepost.record.durations import duration
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Claims

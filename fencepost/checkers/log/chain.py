@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fencepost.checkers.durations import moment
 from fencepost.checkers.log.bounds import (
     Bounds,
     Pair,
@@ -25,7 +26,6 @@ from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.log.skips import replaceable
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
-from fencepost.record.durations import moment
 
 
 def chain_findings(group: PartitionLog) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fencepost.checkers.durations import moment
 from fencepost.checkers.log.bounds import Bounds, Pair, worst_pair
 from fencepost.checkers.log.extras import Fate
 from fencepost.checkers.log.log_rules import Profile
@@ -18,7 +19,6 @@ from fencepost.checkers.log.one_log import PartitionLog
 from fencepost.checkers.log.parts import gather
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
-from fencepost.record.durations import moment
 
 
 def side_findings(group: PartitionLog) -> Iterator[Finding]:

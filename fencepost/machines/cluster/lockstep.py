@@ -8,7 +8,7 @@ conformance    the executable model of replication: each protocol event must be 
                (model/refinement)
 invariants     leader epochs grow, controller epochs fence, ISRs are held, nothing exposed is lost, ...
                (checkers/invariants, event by event)
-log            what clients got in answers so far (checkers/log; of it what stands, checkers/early)
+log            what clients got in answers so far (checkers/log; of it what stands)
 
 None of them finds what the judges of the whole trace do not find: those see more (final logs, progress), and
 are asked in the end. Where facts begin to allow a loss, or a log gives up its first records, what depends on
@@ -19,7 +19,6 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from fencepost.checkers.early import Subject, standing, subject_of
 from fencepost.checkers.invariants.assign import Assign
 from fencepost.checkers.invariants.commit_safe import CommitSafe
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
@@ -32,7 +31,7 @@ from fencepost.checkers.invariants.incarnation import Incarnation
 from fencepost.checkers.invariants.log_match import LogMatch
 from fencepost.checkers.invariants.replicas import Replicas
 from fencepost.checkers.log import judge_trace
-from fencepost.checkers.verdict import Finding
+from fencepost.checkers.verdict import Finding, Subject, standing, subject_of
 from fencepost.model.refinement import Refinement
 from fencepost.run.record import unfinished
 from fencepost.run.simulated.recorder import Recorder

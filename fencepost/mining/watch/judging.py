@@ -3,7 +3,7 @@
 Owns the way from files to rows of results. Must not know Spark, rounds, which traces are due.
 
 The judges are those of `fencepost check` and `mine`. A trace under way is judged as the prefix that is
-certain (checkers/early.py), and as the whole once it has ended.
+certain (`traces/parts.py`), and as the whole once it has ended.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,9 +18,8 @@ from fencepost.application.event_files import event_files
 from fencepost.checkers.application.application_events import all_stopped
 from fencepost.checkers.application.application_judge import CHECK as APPLICATION
 from fencepost.checkers.application.application_judge import Claims, judge_events
-from fencepost.checkers.early import Subject, certain_prefix, standing, subject_of
 from fencepost.checkers.judges import checks_by_name, judge, under_profile
-from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.checkers.verdict import Decision, Finding, Subject, Verdict, standing, subject_of
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.history_files import HistoryFile
 from fencepost.mining.inputs.splits import Split, Unreadable
@@ -40,7 +39,7 @@ from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import TraceError
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.parquet.row_groups import groups_of
-from fencepost.traces.parts import joined
+from fencepost.traces.parts import certain_prefix, joined
 from fencepost.traces.store import part_of_file
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import msgspec
 from attrs import define, field
 
-from fencepost.checkers.early import Subject
+from fencepost.checkers.verdict import Subject
 from fencepost.traces.canonical_rows import ROWS_MAX
 from fencepost.traces.events import Name
 from fencepost.traces.parts import in_parts

@@ -1,8 +1,8 @@
 """Which anomalies of a trace under way wait for its end, and why: later rows may excuse them, or give them
 another name.
 
-All others stand as soon as they are found in the certain prefix of a trace (checkers/early.py). That prefix
-of a legal history is legal, so nothing that is found in it is withdrawn.
+All others stand as soon as they are found in the certain prefix of a trace (traces/parts.py). That prefix of
+a legal history is legal, so nothing that is found in it is withdrawn.
 """
 
 from collections.abc import Mapping

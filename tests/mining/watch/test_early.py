@@ -9,15 +9,15 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from fencepost.checkers import early
+from fencepost.checkers import verdict
 from fencepost.checkers.application.application_judge import Claims, Ordered, judge_events
-from fencepost.checkers.early import certain_prefix, standing, subject_of
 from fencepost.checkers.judges import judge
-from fencepost.checkers.verdict import Decision
+from fencepost.checkers.verdict import Decision, standing, subject_of
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.anomalies.until_end import UNTIL_END
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Outcome
+from fencepost.traces.parts import certain_prefix
 from fencepost.traces.trace import Trace
 from tests.application.histories import random_run
 from tests.application.test_twin import PROMISES, events_of
@@ -131,7 +131,9 @@ def test_an_anomaly_that_does_not_wait_is_withdrawn(
 ) -> None:
     """Rule: each of these is in the list for a reason: without it something is reported early that the judges
     of the whole do not say."""
-    monkeypatch.setattr(early, "UNTIL_END", {name: why for name, why in UNTIL_END.items() if name != anomaly})
+    monkeypatch.setattr(
+        verdict, "UNTIL_END", {name: why for name, why in UNTIL_END.items() if name != anomaly}
+    )
     assert anomaly in withdrawn(_answered(KINDS[kind](seed)), Random(seed), moments=12)[0]
 
 

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.early import subject_of
 from fencepost.checkers.judges import judge
+from fencepost.checkers.verdict import subject_of
 from fencepost.mining.watch import under_way
 from fencepost.mining.watch.out import WatchOut
 from fencepost.traces.errors import ExitCode, FencepostError
