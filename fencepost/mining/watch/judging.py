@@ -6,7 +6,7 @@ The judges are those of `fencepost check` and `mine`. A trace under way is judge
 certain (`traces/parts.py`), and as the whole once it has ended.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -259,27 +259,31 @@ class JudgeSoFar:
         return answer
 
     def _judge(self, source: str, one: Due, parts: list[Trace], answer: Answer) -> None:
-        trace, gap = Trace(trace_id=one.trace_id, plan="", seed=0, software_version=""), one.gap
+        trace, broken = Trace(trace_id=one.trace_id, plan="", seed=0, software_version=""), ""
         verdicts: tuple[Verdict, ...] = ()
-        if not gap:
+        if not one.gap:
             whole = joined(parts)
             assert whole is not None, "a trace under way has a part"
             trace = under_profile(evolve(whole, plan="", digest=""), self.profile)
             trace = trace if one.moment is None else certain_prefix(trace, one.moment)
-            gap = _contradiction(trace)
-        if not gap:
+            broken = _contradiction(trace)
+        if not one.gap and not broken:
             try:
                 verdicts = judge(trace, self.names)
             except _OURS as error:
-                gap = mistake(error)
-        if gap and one.moment is not None:
-            return  # it is said when the trace has ended, unless a later row mends it
-        verdicts = verdicts or _given_up(self.names, gap, one.reported)
-        found = standing(verdicts, trace) if one.moment is not None else tuple(_all_of(verdicts))
-        if one.moment is None:
-            verdicts = tuple(_with_withdrawn(verdict, one.reported) for verdict in verdicts)
-            answer.tables["verdicts"] += [verdict_row(source, trace, verdict) for verdict in verdicts]
-        _report(source, trace, one, found, answer)
+                broken = mistake(error)
+        if one.moment is not None:  # why it could not be judged is said when it has ended
+            _report(source, trace, one, standing(verdicts, trace), answer)
+            return
+        if not verdicts:
+            decision = Decision.ASSUMPTION_BROKEN if broken else Decision.UNKNOWN
+            verdicts = tuple(
+                Verdict(decision=decision, check=check.name, reason=broken or one.gap)
+                for check in checks_by_name(self.names)
+            )
+        verdicts = tuple(_with_withdrawn(verdict, one.reported) for verdict in verdicts)
+        answer.tables["verdicts"] += [verdict_row(source, trace, verdict) for verdict in verdicts]
+        _report(source, trace, one, tuple(_all_of(verdicts)), answer)
 
 
 def _contradiction(trace: Trace) -> str:
@@ -315,16 +319,6 @@ def _report(
     )  # fmt: skip
 
 
-def _given_up(names: tuple[str, ...], reason: str, reported: frozenset[Subject]) -> tuple[Verdict, ...]:
-    """The verdicts on a trace that cannot be judged."""
-    decision = (
-        Decision.ASSUMPTION_BROKEN if "contradicts" in reason or "mistake" in reason else Decision.UNKNOWN
-    )
-    return tuple(
-        Verdict(decision=decision, check=check.name, reason=reason) for check in checks_by_name(names)
-    )
-
-
 def _with_withdrawn(verdict: Verdict, reported: frozenset[Subject]) -> Verdict:
     """The verdict, with what was reported early and is not found in the whole: rows came too late, or cannot
     be read."""
@@ -332,7 +326,7 @@ def _with_withdrawn(verdict: Verdict, reported: frozenset[Subject]) -> Verdict:
     early = sorted(subject[1] for subject in reported if subject[0] == verdict.check and subject not in said)
     if not early:
         return verdict
-    words = f"reported before and not found in the whole: {', '.join(early)}; rows came later than announced"
+    words = f"reported before and not found in the whole: {', '.join(early)}"
     reason = f"{verdict.reason}; {words}" if verdict.reason else words
     decision = Decision.UNKNOWN if verdict.decision is Decision.OK else verdict.decision
     return evolve(verdict, decision=decision, reason=reason)
@@ -367,6 +361,3 @@ def _judge_run(source: str, one: Due, answer: Answer) -> None:
         for finding in (verdict.findings if ended else standing((verdict,), trace))
     )
     _report(source, trace, evolve(one, moment=None if ended else 0), found, answer, tuple(said))
-
-
-Task = Callable[[NewFile], Answer] | Callable[[DueOfFolder], Answer]
