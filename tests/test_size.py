@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 229_000
+LIMIT = 226_500
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -25,7 +25,7 @@ EXCEPTIONS = {
     "fencepost/campaign/swarm": 23,
     "fencepost/checkers": 24,
     "fencepost/checkers/invariants": 20,
-    "fencepost/checkers/log": 23,
+    "fencepost/checkers/log": 22,
     "fencepost/conformance/cases": 17,
     "fencepost/impl/controller": 19,
     "fencepost/impl/log": 18,

@@ -2,7 +2,7 @@
 
 Histories of one partition (inputs/giant_histories.py): half appends, half strong reads of 5 records, 2 %
 unknown appends, dense offsets. `judge` is all rules on columns in memory; making the check's columns from
-decoded ones is a case of its own. The streaming form gets Operation objects that exist already.
+decoded ones is a case of its own.
 """
 
 import argparse
@@ -13,12 +13,8 @@ from attrs import evolve
 
 from bench.harness import Case, wanted
 from bench.inputs import giant_histories
-from fencepost.checkers.log import LogColumns, StreamingLogCheck, judge_columns, log_columns
+from fencepost.checkers.log import LogColumns, judge_columns, log_columns
 from fencepost.checkers.operation_columns import OperationColumns, columns_of_table
-from fencepost.checkers.verdict import Decision
-from fencepost.traces.operations import Operation
-from fencepost.traces.tables import traces_of_tables
-from fencepost.traces.trace import Claims
 
 CLIENTS = (5, 10, 50, 100, 1000)
 
@@ -37,18 +33,6 @@ def read(columns: LogColumns) -> None:
             int(np.sum(array))
 
 
-def stream(operations: tuple[Operation, ...], claims: Claims) -> None:
-    """Feed all operations, in time order, to the streaming form."""
-    moments = [(one.invoke_time, 0, n) for n, one in enumerate(operations)]
-    moments += [
-        (one.completion_time, 1, n) for n, one in enumerate(operations) if one.completion_time is not None
-    ]
-    check = StreamingLogCheck(topic="t", partition=0, claims=claims)
-    for _, completes, n in sorted(moments):
-        (check.complete if completes else check.invoke)(operations[n])
-    assert check.verdict().decision is Decision.OK, check.verdict()
-
-
 def columns_of(size: int, clients: int) -> OperationColumns:
     """The columns of a history, decoded."""
     rows = giant_histories.in_memory(size, clients=clients).operations
@@ -64,7 +48,7 @@ def shuffled(columns: OperationColumns) -> OperationColumns:
 
 
 def measure(asked: argparse.Namespace) -> Iterator[Case]:
-    """By number of clients, by order of values, ten times as many operations, and streaming."""
+    """By number of clients, by order of values, and ten times as many operations."""
     size = 20_000 if asked.quick else 1_000_000
     shapes = [(f"{clients} clients", size, clients, False) for clients in CLIENTS]
     shapes += [
@@ -88,11 +72,3 @@ def measure(asked: argparse.Namespace) -> Iterator[Case]:
             "reading": lambda columns=columns: read(columns),
         }
         yield Case(name=making_name, sides=making, per=operations, unit="operation")
-    size = 2_000 if asked.quick else 50_000
-    trace = next(traces_of_tables(giant_histories.in_memory(size)))
-    columns = log_columns(columns_of(size, 10))
-    sides = {
-        "streaming form": lambda: stream(trace.operations, trace.claims),
-        "judge from columns": lambda: judge(columns),
-    }
-    yield Case(name="streaming, 10 clients", sides=sides, per=size, unit="operation")

@@ -98,7 +98,8 @@ class Watch:
 
     process: "subprocess.Popen[str]"
     operations: int = 0
-    batches: int = 0
+    waiting: int = 0
+    rounds: int = 0
     findings: int = 0
     lag_s: float = 0.0
 
@@ -107,7 +108,7 @@ class Watch:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             said = json.loads(line)
-            for name in ("operations", "batches", "findings", "lag_s"):
+            for name in ("operations", "waiting", "rounds", "findings", "lag_s"):
                 setattr(self, name, said.get(name, getattr(self, name)))
 
     def look(self) -> None:
@@ -129,7 +130,7 @@ def followed(watch: Watch, folder: Path, asked: argparse.Namespace) -> tuple[Cos
     before, lags, most = sum(used.values()), [0.0], {"Python MiB": 0.0, "JVM MiB": 0.0}
     writer.start()
     try:
-        while writer.is_alive() or watch.operations - 1 < done[0]:
+        while writer.is_alive() or watch.operations - 1 < done[0] or watch.waiting:
             watch.look()
             seen = tree(watch.process.pid)
             used.update((process, one.cpu_s) for process, one in seen.items())  # some end meanwhile
@@ -145,7 +146,7 @@ def followed(watch: Watch, folder: Path, asked: argparse.Namespace) -> tuple[Cos
     assert watch.findings == 0, f"a history without a flaw has {watch.findings} findings"
     assert done[0] == operations(asked), f"{done[0]:.0f} of {operations(asked)} operations were written"
     halves = {"most lag s, first half": max(lags[: half + 1]), "second half": max(lags[half:])}
-    more = {"micro-batches": watch.batches, **most, **halves}
+    more = {"rounds": watch.rounds, **most, **halves}
     cost = Cost(wall_s=wall_s, cpu_s=sum(used.values()) - before, mib=sum(most.values()), more=more)
     return cost, Cost(wall_s=done[2], cpu_s=done[1])
 
@@ -156,7 +157,7 @@ def watched(asked: argparse.Namespace) -> tuple[Cost, Cost]:
         folder = Path(temporary) / "in"
         folder.mkdir()
         (folder / "warm.jsonl").write_text(FIRST + next(rows(1))[0])
-        words = ["watch", str(folder), "--out", f"{temporary}/out", "--json", "--horizon", str(asked.horizon)]
+        words = ["watch", str(folder), "--out", f"{temporary}/out", "--json"]
         with subprocess.Popen(
             [*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as process:
@@ -170,11 +171,10 @@ def watched(asked: argparse.Namespace) -> tuple[Cost, Cost]:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Of this measure."""
-    parser.add_argument("--rate", type=int, default=50_000, help="operations a second [quick: 500]")
+    parser.add_argument("--rate", type=int, default=10_000, help="operations a second [quick: 500]")
     parser.add_argument("--seconds", type=float, default=60, help="[quick: 2]")
     parser.add_argument("--every", type=float, default=1.0, help="seconds between files")
     parser.add_argument("--partitions", type=int, default=8)
-    parser.add_argument("--horizon", type=int, default=10_000)
 
 
 def measure(asked: argparse.Namespace) -> Iterator[Case]:

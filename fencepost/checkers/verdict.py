@@ -10,6 +10,10 @@ from enum import StrEnum
 from attrs import frozen
 
 from fencepost.traces.anomalies import BY_NAME, first_by_rank
+from fencepost.traces.anomalies.until_end import UNTIL_END
+from fencepost.traces.events import Name
+from fencepost.traces.operations import Outcome
+from fencepost.traces.trace import Trace
 
 AND = "; "
 """Between what was not judged and what was not judged either."""
@@ -120,3 +124,51 @@ def combine(verdicts: "tuple[Verdict, ...]") -> Verdict:
 def nothing_succeeded(operations: int) -> str:
     """Why a history without one successful operation is not ok. operations: how many it has."""
     return f"none of the {operations} recorded operations succeeded: the history proves nothing"
+
+
+_ONE_PLACE_OF_SEVERAL = frozenset({"transactions", "exactly_once"})
+"""Checks that report each anomaly once for a trace."""
+
+
+def standing(verdicts: Iterable[Verdict], prefix: Trace) -> tuple[Finding, ...]:
+    """The findings of a prefix that no later row can withdraw.
+
+    Args:
+        verdicts: of the checks on the prefix.
+        prefix: what they judged. Of a topic that was deleted in it nothing stands: what follows may be of
+            another topic of the name.
+
+    Returns:
+        the findings, in the order of the verdicts. Each is proven by operations of known outcome.
+    """
+    deleted = {event.topic for event in prefix.events if event.name is Name.TOPIC_DELETION}
+    open_ids = {row.op_id for row in prefix.operations if row.outcome is Outcome.UNKNOWN}
+    return tuple(
+        finding
+        for verdict in verdicts
+        for finding in verdict.findings
+        if finding.anomaly not in UNTIL_END
+        and open_ids.isdisjoint(finding.operations)
+        and not (deleted and (finding.topic is None or finding.topic in deleted))
+    )
+
+
+Subject = tuple[str, str, str | None, int]
+"""Check, anomaly, topic, partition."""
+
+
+def subject_of(check: str, anomaly: str, topic: str | None, partition: int) -> Subject:
+    """What is reported once of a trace under way.
+
+    Args:
+        check: that found it.
+        anomaly: its name.
+        topic: of the finding.
+        partition: of the finding.
+
+    Returns:
+        the same; without the place where a check names one place of several, which may be another one later.
+    """
+    return (
+        (check, anomaly, None, -1) if check in _ONE_PLACE_OF_SEVERAL else (check, anomaly, topic, partition)
+    )

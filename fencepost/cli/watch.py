@@ -8,18 +8,20 @@ import rich_click as click
 from fencepost.console.options import (
     ANY_PATH,
     NumberRange,
+    checks_option,
     default_option,
     demanded_profile_option,
     json_lines_option,
     master_option,
     out_option,
+    split_names,
 )
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.event_words import printable
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
-    from fencepost.mining.watch.counts import MicroBatch, Watched
+    from fencepost.mining.watch.counts import Round, Watched
     from fencepost.mining.watch.out import Row
 
 LONGEST = 400
@@ -30,17 +32,10 @@ LONGEST = 400
 @click.argument("folder", type=ANY_PATH, metavar="FOLDER")
 @out_option(
     "out/watched",
-    "Folder for findings, logs and quarantine (Parquet) and the checkpoint; continues an earlier watch.",
+    "Folder for findings, verdicts and quarantine (Parquet); continues an earlier watch.",
 )
 @click.option("--once", is_flag=True, help="Judge what is there, then end; the next call continues.")
-@default_option(
-    "--horizon",
-    type=click.IntRange(1),
-    default=10_000,
-    metavar="RECORDS",
-    help="Records and operations to remember of each log under way. Older ones are not "
-    "judged: such a log is undecided.",
-)
+@checks_option
 @default_option(
     "--lateness",
     type=NumberRange(0, 1e9),
@@ -57,11 +52,6 @@ LONGEST = 400
     help="Time between looks at the folder.",
 )
 @demanded_profile_option
-@click.option(
-    "--transactions",
-    is_flag=True,
-    help="Ask the checks transactions and exactly_once, too. Each operation then goes to one more group.",
-)
 @master_option
 @json_lines_option(
     "JSON lines on standard output: findings, quarantine, progress, a summary; the rest on standard error."
@@ -70,22 +60,21 @@ def command(
     folder: Path,
     out: Path,
     once: bool,
-    horizon: int,
+    checks: str | None,
     lateness: float,
     interval: float,
     profile: str | None,
-    transactions: bool,
     master: str | None,
     output: Output,
 ) -> ExitCode:
-    """Judge operations as they arrive, with the streaming form of the log check, and report findings within
-    seconds.
+    """Judge traces as they arrive, by the same checks as `fencepost check` and `mine`, and report findings as
+    soon as they are certain.
 
-    Reads FOLDER and all folders below it: parts of campaigns (Parquet), and JSON lines with whole traces or
-    parts of traces under way (docs/how-to/watch.md). Files must arrive whole: write them elsewhere, or under
-    a name that begins with a dot, and rename. After Ctrl-C or a kill it continues from its checkpoint in
-    --out: no finding is lost or doubled. The exit code is about what arrived since it was started. Needs the
-    spark extra and Java 17 or later.
+    Reads FOLDER and all folders below it: parts of campaigns (Parquet), JSON lines with whole traces or parts
+    of traces under way, and the files *.events that an application appends to (docs/how-to/watch.md). Other
+    files must arrive whole: write them elsewhere, or under a name that begins with a dot, and rename. After
+    Ctrl-C or a kill the same command continues: no finding is lost or doubled. The exit code is about what
+    arrived since it was started. Needs the spark extra and Java 17 or later.
 
     \b
     Examples
@@ -95,26 +84,23 @@ def command(
       # into another program
       fencepost watch incoming --json | jq 'select(.type == "finding")'
     """
-    from fencepost.mining.watch.shard import ShardLimits
+    from fencepost.checkers.judges import DEFAULT_CHECKS
     from fencepost.mining.watch.watch import watch
 
     with output.progress(f"watching {folder}") as bar:
         bar.to(0, "Spark starts")
 
-        def tell(batch: "MicroBatch", watched: "Watched") -> None:
-            _tell(batch, output)
+        def tell(one: "Round", watched: "Watched") -> None:
+            _tell(one, output)
             bar.to(0, _progress(watched))
             output.emit({"type": "progress", **watched.to_row()})
 
         watched = watch(
             folder,
             out,
-            limits=ShardLimits(
-                horizon=horizon,
-                lateness_ns=int(lateness * 1e9),
-                profile=profile,
-                transactions=transactions,
-            ),
+            checks=split_names(checks) or DEFAULT_CHECKS,
+            profile=profile,
+            lateness_s=lateness,
             once=once,
             interval_s=interval,
             master=master,
@@ -122,15 +108,15 @@ def command(
         )
     _show(watched, output)
     if watched.interrupted:
-        output.note(f"interrupted; the same command continues from the checkpoint in {out}")
+        output.note("interrupted; the same command continues")
     return output.end(watched.exit_code, {"type": "summary", **watched.to_row()})
 
 
-def _tell(batch: "MicroBatch", output: Output) -> None:
-    """Report the findings of a micro-batch and what it could not read."""
-    for row in batch.findings:
+def _tell(one: "Round", output: Output) -> None:
+    """Report the findings of a round and what it could not read."""
+    for row in one.tables["findings"]:
         _finding(row, output)
-    for row in batch.quarantine:
+    for row in one.tables["quarantine"]:
         output.note(f"unreadable, left out: {printable(row[3], LONGEST)}")
         named = dict(zip(("source", "place", "trace_id", "reason"), row, strict=True))
         output.emit({"type": "quarantine", **named})
@@ -138,9 +124,9 @@ def _tell(batch: "MicroBatch", output: Output) -> None:
 
 def _progress(watched: "Watched") -> str:
     return (
-        f"{watched.operations} operations, {watched.logs_under_way} partitions under way, "
-        f"{watched.logs_ended} ended,"
-        f" {watched.findings} findings, {watched.held} waiting, lag {watched.lag_s:.1f} s"
+        f"{watched.operations} operations, {watched.traces_under_way} traces under way, "
+        f"{watched.traces_ended} ended,"
+        f" {watched.findings} findings, {watched.waiting} waiting, lag {watched.lag_s:.1f} s"
     )
 
 
@@ -149,13 +135,12 @@ def _finding(row: "Row", output: Output) -> None:
     from fencepost.mining.results.result_rows import SCHEMAS
 
     found = dict(zip(SCHEMAS["findings"].names, row, strict=True))
-    where = f"{found['topic']}-{found['partition']}, offset {found['offset']}"
-    proof = ", ".join(map(str, found["operations"]))
+    where = f", {found['topic']}-{found['partition']}, offset {found['offset']}" if found["topic"] else ""
+    proof = f"; operations {', '.join(map(str, found['operations']))}" if found["operations"] else ""
     output.say(
         printable(
-            f"{found['anomaly']} in trace {found['trace_id']} of {found['source']}, {where}: expected "
-            f"{found['expected']}, saw {found['seen']};"
-            f" operations {proof}",
+            f"{found['anomaly']} in trace {found['trace_id']} of {found['source']}{where}: expected "
+            f"{found['expected']}, saw {found['seen']}{proof}",
             LONGEST,
         )
     )
@@ -175,14 +160,13 @@ def _show(watched: "Watched", output: Output) -> None:
         f", {count} {name.replace('_', ' ')}" for name, count in sorted(watched.decisions.items())
     )
     output.say(
-        f"{watched.operations} operations in {watched.files} files; partitions: {watched.logs_under_way} "
-        f"under way, {watched.logs_ended} ended{decided}"
+        f"{watched.operations} operations in {watched.files} files; traces: {watched.traces_under_way} "
+        f"under way, {watched.traces_ended} ended{decided}"
     )
     if watched.undecided:
-        output.say(
-            f"{watched.undecided} partitions or checks undecided: beyond the horizon, late, or at odds with "
-            "themselves"
-        )
+        output.say(f"{watched.undecided} verdicts undecided; their reasons are in {watched.out}/verdicts")
+    if watched.incomplete:
+        output.say(f"{watched.incomplete} traces under way lack a file, or are too long to be judged so far")
     output.say(
         f"{watched.findings} findings ({watched.findings_in_all} with those before), {watched.quarantined} "
         f"unreadable; results in {watched.out}"

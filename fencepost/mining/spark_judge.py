@@ -439,7 +439,6 @@ def _judge_split(
             writer.rows["lost"].extend(
                 lost_row(split.source, item.trace.trace_id, lost) for lost in item.records.lost_values
             )
-    writer.flush(unless_below=ROWS_HELD)
 
 
 def judge_splits(splits: Iterable[Split | HistoryFile], settings: Settings, *, attempt: str) -> TaskResult:
@@ -451,6 +450,7 @@ def judge_splits(splits: Iterable[Split | HistoryFile], settings: Settings, *, a
     with ResultWriter(settings.folder / "files", f"part-{key}-{attempt}") as writer:
         for split in mine:
             judge_split(split, settings, writer, counts, triage)
+            writer.flush(unless_below=ROWS_HELD)
         if triage is not None:
             writer.rows["contrast"].extend(triage.contrast())
     result = TaskResult(counts=counts, files=tuple(writer.files()))

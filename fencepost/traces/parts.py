@@ -12,11 +12,11 @@ killed, its last line may be cut, and only that line is lost.
 
 Facts about the whole are computed here: whether every record has a unique value, whether a record was
 sent twice by a producer without idempotence, and which of the records that seemed to be there before were
-sent in the recording after all.
+sent in the recording after all. So is what was certain of a trace at a moment, while it was under way.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from attrs import evolve
@@ -39,6 +39,8 @@ _EVERY_OFFSET = -1
 RECORDS_MAX = 4_000_000
 """Records in the lines of a recording that is read whole; an append has two lines. Each becomes a Python
 value: judging 11 million took more than ten minutes and 1.1 GB on a busy machine."""
+_ANSWERS = frozenset({Function.POLL, Function.LIST_OFFSETS, Function.FETCH_COMMITTED, Function.JOIN})
+"""What these have besides their names is in the answer."""
 RETRIED = "retried_without_idempotence"
 """The cause of a mark: a plain producer sent records again after an attempt of unknown fate."""
 
@@ -79,25 +81,45 @@ def is_long(path: Path) -> bool:
 
 def read_recording(path: Path) -> Trace:
     """The trace of a recording. Raises TraceError for what is none, or for a part that cannot be read."""
-    operations: dict[int, Operation] = {}
-    events: list[Event] = []
-    first: Trace | None = None
     if is_long(path):
         raise TraceError(
             expected=f"at most {ROWS_MAX:,} operations and events, and {RECORDS_MAX:,} records in its lines",
             seen="more",
             where=str(path),
-            hint=f"`fencepost mine convert {path} --out DIR`, then `fencepost mine DIR` judges all of it;"
-            f" `fencepost watch {path}` judges it by windows",
+            hint=in_parts(path),
         )
-    for part in _traces(path):
+    whole = joined(_traces(path))
+    if whole is None:
+        raise TraceError(expected="a part of a recording", seen="none", where=str(path))
+    return whole
+
+
+def in_parts(path: Path | str) -> str:
+    """How a recording is judged that is too long to be read whole. path: its folder."""
+    return f"`fencepost mine convert {path} --out DIR`, then `fencepost mine DIR` judges all of it"
+
+
+def joined(parts: Iterable[Trace]) -> Trace | None:
+    """The trace of which these are parts.
+
+    Args:
+        parts: in the order of their files, each with the trace's own line; the first one's claims hold.
+
+    Returns:
+        the trace, with a digest; None without a part. Of an operation that is in several parts the answer
+        counts, or else the last row.
+    """
+    operations: dict[int, Operation] = {}
+    events: list[Event] = []
+    first: Trace | None = None
+    for part in parts:
         first = first or part
         events += part.events
         for row in part.operations:
-            operations[row.op_id] = row  # an invocation comes before the complete row
-    if first is None:
-        raise TraceError(expected="a part of a recording", seen="none", where=str(path))
-    return _joined(first, list(operations.values()), events)
+            known = operations.get(row.op_id)
+            if known is None or known.outcome is Outcome.UNKNOWN or row.outcome is not Outcome.UNKNOWN:
+                operations[row.op_id] = row
+    return None if first is None else _joined(first, list(operations.values()), events)
 
 
 def _traces(path: Path) -> Iterator[Trace]:
@@ -173,3 +195,56 @@ def _joined(first: Trace, rows: list[Operation], events: list[Event]) -> Trace:
         digest="",
     )
     return evolve(trace, digest=digest_of(trace))
+
+
+def certain_prefix(trace: Trace, moment: int) -> Trace:
+    """The trace as it was known at a moment.
+
+    Args:
+        trace: a trace of which every row before the moment is there.
+        moment: nanoseconds, of the trace's own clock.
+
+    Returns:
+        the operations that began before the moment, and the events before it, without a digest. Operations
+        that had not completed by then have the outcome unknown: they may have happened. The prefix of a legal
+        history is legal.
+    """
+    rows = (row for row in trace.operations if row.invoke_time < moment)
+    return evolve(
+        trace,
+        digest="",
+        operations=tuple(row if _answered(row, moment) else unanswered(row) for row in rows),
+        events=tuple(event for event in trace.events if event.time < moment),
+    )
+
+
+def _answered(row: Operation, moment: int) -> bool:
+    return row.completion_time is not None and row.completion_time < moment
+
+
+def unanswered(row: Operation) -> Operation:
+    """An operation as it was known when it began.
+
+    Args:
+        row: the operation, complete or not.
+
+    Returns:
+        the same without what an answer says.
+    """
+    row = evolve(
+        row,
+        outcome=Outcome.UNKNOWN,
+        completion_time=None,
+        error=None,
+        end_offset=None,
+        last_stable_offset=None,
+        log_start_offset=None,
+        leader_epoch=None,
+        node=-1,
+    )
+    if row.function is Function.APPEND:
+        records = tuple(evolve(record, offset=-1) for record in row.records)
+        return evolve(row, offset=None, records=records)
+    if row.function in _ANSWERS:
+        return evolve(row, offset=None, result=None, records=(), positions=(), generation=None)
+    return row

@@ -147,8 +147,8 @@ def test_a_measure_that_is_gone_is_found() -> None:
     """The test above can fail: a measure that is not there, and an option of another one."""
     with pytest.raises(LookupError, match="no measure reference_run"):
         _source(("-m", "bench", "reference_run"))
-    assert '"--horizon"' in _source(("-m", "bench", "watch"))
-    assert '"--horizon"' not in _source(("-m", "bench", "mine"))
+    assert '"--every"' in _source(("-m", "bench", "watch"))
+    assert '"--every"' not in _source(("-m", "bench", "mine"))
 
 
 @pytest.mark.parametrize("document", _pages("pytest"), ids=name_of)

@@ -98,3 +98,18 @@ class Events:
     def where(self, row: int) -> str:
         """File and line of an event."""
         return f"{self.lives[self.life[row]].file}:{self.line[row]}"
+
+
+def all_stopped(events: Events) -> bool:
+    """Whether each process has ended in order: the last line of its last life is `stopped`.
+
+    Args:
+        events: of a run. What only holds rows of a sink is no process.
+
+    Returns:
+        False, too, where there is no process.
+    """
+    last = {int(life): int(kind) for life, kind in zip(events.life, events.kind, strict=True)}
+    latest = {events.lives[life].process: kind for life, kind in sorted(last.items())}
+    kinds = set(latest.values()) - {Kind.SINK}
+    return kinds == {Kind.STOPPED}

@@ -113,8 +113,9 @@ def _judge(operations: OperationColumns, details: Callable[[], Details]) -> list
     findings: dict[int, list[Finding]] = defaultdict(list)
     if (asked & concerned).any():
         relations = relations_of(operations, details(), asked & concerned)
-        for of, finding in (*found_meanwhile(relations), *found_at_the_end(relations)):
-            findings[of].append(finding)
+        for rule in (_torn, _zombies, _twice, _without_commit, _missing):
+            for of, finding in rule(relations):
+                findings[of].append(finding)
     verdicts = []
     for index, trace in enumerate(operations.traces):
         verdict = _broken(trace)
@@ -126,32 +127,6 @@ def _judge(operations: OperationColumns, details: Callable[[], Details]) -> list
 
 
 # ---- the rules
-
-
-def found_meanwhile(relations: Relations) -> Iterator[Found]:
-    """What later rows do not excuse, unless readers disagree about a record (which the log check names).
-
-    Args:
-        relations: of a whole trace, or of what has arrived of one.
-
-    Yields:
-        the index of a trace, and a finding.
-    """
-    for rule in (_torn, _zombies, _twice):
-        yield from rule(relations)
-
-
-def found_at_the_end(relations: Relations) -> Iterator[Found]:
-    """What later rows may excuse: a commit or an output that is still to come.
-
-    Args:
-        relations: of whole traces.
-
-    Yields:
-        the index of a trace, and a finding.
-    """
-    for rule in (_without_commit, _missing):
-        yield from rule(relations)
 
 
 def _found(

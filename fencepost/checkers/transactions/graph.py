@@ -123,25 +123,6 @@ def write_edges(graph: Graph) -> tuple[Edges, Edges]:
     return _written_next(node, writers), _not_read(columns, node, writers)
 
 
-def awaiting(graph: Graph, undecided: Array) -> Array:
-    """Readers of records with a writer that may yet become known: it is not among the rows, or not decided.
-
-    Args:
-        graph: the graph of some traces.
-        undecided: of each row, whether it is a transaction of which the outcome may yet become known.
-
-    Returns:
-        indices of `columns.shown`.
-    """
-    columns, sender, believed = graph.columns, _sender_of(graph.columns), _believed(graph.columns)
-    known = sender >= 0
-    writer = graph.node[columns.sent.row[sender[known]]]
-    waits = ~known
-    waits[known] = undecided[writer]
-    found: Array = np.flatnonzero(waits & believed & _unique(columns, columns.shown.log))
-    return found
-
-
 @frozen(kw_only=True, eq=False)
 class _Writers:
     """Records with a known offset that may count, in the order of log and offset."""

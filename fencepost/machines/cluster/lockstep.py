@@ -8,7 +8,7 @@ conformance    the executable model of replication: each protocol event must be 
                (model/refinement)
 invariants     leader epochs grow, controller epochs fence, ISRs are held, nothing exposed is lost, ...
                (checkers/invariants, event by event)
-log            what clients got in answers of each partition (checkers/log, the streaming form)
+log            what clients got in answers so far (checkers/log; of it what stands)
 
 None of them finds what the judges of the whole trace do not find: those see more (final logs, progress), and
 are asked in the end. Where facts begin to allow a loss, or a log gives up its first records, what depends on
@@ -16,7 +16,6 @@ them is left to the end.
 """
 
 from collections.abc import Callable
-from operator import itemgetter
 
 from attrs import define, field
 
@@ -31,16 +30,16 @@ from fencepost.checkers.invariants.in_sync import InSync
 from fencepost.checkers.invariants.incarnation import Incarnation
 from fencepost.checkers.invariants.log_match import LogMatch
 from fencepost.checkers.invariants.replicas import Replicas
-from fencepost.checkers.log import StreamingLogCheck
-from fencepost.checkers.verdict import Finding
+from fencepost.checkers.log import judge_trace
+from fencepost.checkers.verdict import Finding, Subject, standing, subject_of
 from fencepost.model.refinement import Refinement
 from fencepost.run.record import unfinished
 from fencepost.run.simulated.recorder import Recorder
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan import Plan
+from fencepost.traces.trace import Trace
 
-Partition = tuple[str, int]
 Handler = Callable[[int, Event], None]
 READS = (Function.APPEND, Function.POLL, Function.LIST_OFFSETS)
 
@@ -58,10 +57,8 @@ class Lockstep:
     taken: int = 0
     # Number of completed operations seen.
     answered: int = 0
-    # Op ids of the operations that were seen to begin.
-    asked: dict[int, None] = field(factory=dict)
-    # A streaming judge of each partition.
-    logs: dict[Partition, StreamingLogCheck] = field(factory=dict)
+    # What was found in answers so far.
+    known: dict[Subject, None] = field(factory=dict)
     findings: Findings = field(factory=Findings)
     handlers: dict[Name, list[Handler]] = field(factory=dict)
     refinement: Refinement = field(init=False)
@@ -132,31 +129,21 @@ class Lockstep:
     # ---- clients
 
     def _operations(self) -> None:
-        """Invocations and completions since the last step, in the order of their times."""
-        done = self.record.operations[self.answered :]
-        self.answered = len(self.record.operations)
+        """Judge what clients have got so far, if anything was answered since the last step."""
+        done = self.record.operations
+        if len(done) == self.answered:
+            return
+        self.answered = len(done)
         under_way = [
             unfinished(planned, invoke_time, Outcome.UNKNOWN)
             for planned, invoke_time in self.record.invoked.values()
-            if planned.function in READS
         ]
-        moments: list[tuple[int, int, Operation]] = []
-        for operation in (*done, *under_way):
-            if operation.op_id not in self.asked:
-                self.asked[operation.op_id] = None
-                moments.append((operation.invoke_time, 0, operation))
-        moments += [(row.completion_time, 1, row) for row in done if row.completion_time is not None]
-        for _, completes, operation in sorted(moments, key=itemgetter(0, 1)):
-            self._operation(operation, completes=bool(completes))
-
-    def _operation(self, operation: Operation, *, completes: bool) -> None:
-        if operation.topic is None or operation.partition is None or operation.function not in READS:
-            return
-        key = operation.topic, operation.partition
-        log = self.logs.get(key)
-        if log is None:
-            log = self.logs[key] = StreamingLogCheck(topic=key[0], partition=key[1])
-        known = len(log.findings.found)
-        (log.complete if completes else log.invoke)(operation)
-        if self.firm and not self.plan.client.retry_unknown:
-            self.found += list(log.findings.found.values())[known:]
+        rows = tuple(row for row in (*done, *under_way) if row.topic is not None and row.function in READS)
+        so_far = Trace(trace_id=0, plan="", seed=0, software_version="", operations=rows)
+        allowed = self.firm and not self.plan.client.retry_unknown
+        for finding in standing((judge_trace(so_far),), so_far):
+            subject = subject_of(finding.check, finding.anomaly, finding.topic, finding.partition)
+            if subject not in self.known:
+                self.known[subject] = None
+                if allowed:
+                    self.found.append(finding)

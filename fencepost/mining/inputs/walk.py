@@ -10,7 +10,6 @@ every circle of links.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from attrs import define, field
@@ -93,36 +92,3 @@ class Walk:
                     yield entry
                 else:
                     yield from self._folder(entry, wanted, levels - 1, links)
-
-
-def has_links(top: Path, path: Path) -> bool:
-    """Whether a file may have another name in a folder: a link leads to it, or it has two names. top: the
-    folder; path: the file. Raises OSError."""
-    inner = [path, *path.parents]
-    inner = inner[: inner.index(top)] if top in inner else [path]
-    return any(one.is_symlink() for one in inner) or path.stat().st_nlink > 1
-
-
-def circles(top: Path) -> list[Path]:
-    """The links below a folder that lead back to a folder which they are in. Spark's listing follows them:
-    one costs it some forty rounds, and two have no end. top: the folder. What cannot be read is passed
-    over."""
-    found: list[Path] = []
-    met: set[Identity] = set()
-
-    def search(folder: Path, above: tuple[Identity, ...]) -> None:
-        entries: list[Path] = []
-        with suppress(OSError):
-            entries = sorted(folder.iterdir())
-        for path in entries:
-            if not path.is_dir():
-                continue
-            inner = identity(path)
-            if inner in above:
-                found.append(path)
-            elif inner not in met:
-                met.add(inner)
-                search(path, (*above, inner))
-
-    search(top, (identity(top),))
-    return found

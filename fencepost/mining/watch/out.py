@@ -1,18 +1,21 @@
-"""What a watch writes: one file per table and micro-batch, each complete or absent, and the same again
-if the micro-batch runs again.
+"""What a watch writes: one file per table and round, each complete or absent, and what the next watch has to
+know.
 
-Owns the output folder, its tables, and the lock on it. Must not know Spark, judges.
+Owns the output folder, its tables, the rounds that were done, and the lock on it. Must not know Spark,
+judges.
 
-    OUT/findings/part-00000007.parquet     of micro-batch 7; the columns of mining's findings
-    OUT/logs/part-00000007.parquet         one row per log of a trace that ended
-    OUT/verdicts/part-00000007.parquet     one row per check of transactions of a trace that ended
+    OUT/findings/part-00000007.parquet     of round 7; the columns of mining's findings
+    OUT/verdicts/part-00000007.parquet     one row per check of a trace that ended; as mining's
     OUT/quarantine/part-00000007.parquet   as mining's
-    OUT/checkpoint/                        Spark's: what has arrived, and the memory of traces under way
+    OUT/rounds/round-00000007.json         which files were taken, and what was made of traces under way
     OUT/watch.json                         the options: a watch with other options cannot continue here
+
+A round is done when its file in `rounds` is there, which is written last. What a round that was not done has
+written is removed by the next watch, which takes the same files again.
 """
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -22,28 +25,37 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from fencepost.mining.results.result_rows import RESULTS_VERSION, SCHEMAS
+from fencepost.mining.results.result_rows import SCHEMAS
+from fencepost.mining.watch.under_way import PartNews, SoFar
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.whole_file import whole, write_whole
 
-Table = Literal["findings", "logs", "quarantine", "verdicts"]
-TABLES: tuple[Table, ...] = ("findings", "logs", "quarantine", "verdicts")
-_COLUMNS: tuple[tuple[str, Any], ...] = (
-    ("source", pa.string()), ("trace_id", pa.int64()), ("topic", pa.string()), ("partition", pa.int64()),
-    ("decision", pa.string()), ("operations", pa.int64()), ("findings", pa.int64()), ("reason", pa.string()),
-)  # fmt: skip
-LOGS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _COLUMNS]).with_metadata(
-    {"fencepost.results_version": str(RESULTS_VERSION), "fencepost.result": "logs"}
-)
-_SCHEMAS: dict[Table, pa.Schema] = {
-    "findings": SCHEMAS["findings"],
-    "logs": LOGS,
-    "quarantine": SCHEMAS["quarantine"],
-    "verdicts": SCHEMAS["verdicts"],
-}
-CHECKPOINT, QUESTION, LOCK = "checkpoint", "watch.json", ".lock"
+Table = Literal["findings", "verdicts", "quarantine"]
+TABLES: tuple[Table, ...] = ("findings", "verdicts", "quarantine")
+ROUNDS, QUESTION, LOCK = "rounds", "watch.json", ".lock"
 
 Row = tuple[Any, ...]
+
+
+class Done(msgspec.Struct, array_like=True, frozen=True):
+    """What a round did. Names are relative to the watched folder where they are written."""
+
+    # Files that were taken: name and version.
+    files: tuple[tuple[str, int], ...]
+    news: tuple[PartNews, ...] = ()
+    judged: tuple[SoFar, ...] = ()
+
+    def renamed(self, new: Callable[[str], str]) -> "Done":
+        """The same with other names of files and folders. new: of a name."""
+        replace = msgspec.structs.replace
+        return Done(
+            tuple((new(name), version) for name, version in self.files),
+            tuple(replace(one, source=new(one.source), place=new(one.place)) for one in self.news),
+            tuple(replace(one, source=new(one.source)) for one in self.judged),
+        )
+
+
+_DECODER = msgspec.json.Decoder(Done)
 
 
 @frozen(kw_only=True)
@@ -51,11 +63,6 @@ class WatchOut:
     """The output folder."""
 
     path: Path
-
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's."""
-        return self.path.absolute() / CHECKPOINT
 
     @contextmanager
     def held(self, asked: dict[str, Any]) -> Iterator[None]:
@@ -86,13 +93,6 @@ class WatchOut:
             self.path.mkdir(parents=True, exist_ok=True)
             write_whole(question, msgspec.json.encode(asked))
             return
-        if not self.checkpoint.exists() and any((self.path / table).exists() for table in TABLES):
-            raise FencepostError(
-                expected=f"the folder {CHECKPOINT} next to the tables of a watch",
-                seen="tables alone, which cannot be continued",
-                where=str(self.path),
-                hint="watch into another folder (--out)",
-            )
         try:
             before: Any = msgspec.json.decode(question.read_bytes())
         except msgspec.MsgspecError as error:
@@ -109,14 +109,36 @@ class WatchOut:
                 hint="ask the same, or watch into another folder (--out)",
             )
 
-    def write(self, batch: int, rows: dict[Table, list[Row]]) -> None:
-        """Write the tables of a micro-batch; they replace those of an earlier attempt. batch: its number;
-        rows: by table."""
+    def begin(self) -> list[Done]:
+        """The rounds that were done, in order; what another one wrote is removed. Raises FencepostError for
+        one that cannot be read."""
+        paths = sorted((self.path / ROUNDS).glob("round-*.json"))
+        done = []
+        for number, path in enumerate(paths):
+            try:
+                done.append(_DECODER.decode(path.read_bytes()))
+            except msgspec.MsgspecError as error:
+                raise FencepostError(
+                    expected="what a watch remembers of a round",
+                    seen=str(error),
+                    where=str(path),
+                    hint="watch into another folder (--out)",
+                ) from None
+            if path.name != _round(number):
+                raise FencepostError(expected=_round(number), seen=path.name, where=str(self.path / ROUNDS))
         for table in TABLES:
-            path = self.path / table / f"part-{batch:08}.parquet"
+            for path in (self.path / table).glob("part-*.parquet"):
+                if path.name >= _part(len(done)):
+                    path.unlink()
+        return done
+
+    def write(self, number: int, rows: dict[Table, list[Row]]) -> None:
+        """Write the tables of a round. number: of the round; rows: by table."""
+        for table in TABLES:
             if rows[table]:
+                path = self.path / table / _part(number)
                 path.parent.mkdir(exist_ok=True)
-                schema = _SCHEMAS[table]
+                schema = SCHEMAS[table]
                 arrays = [
                     pa.array(values, type=column.type)
                     for values, column in zip(zip(*rows[table], strict=True), schema, strict=True)
@@ -124,10 +146,21 @@ class WatchOut:
                 made = pa.Table.from_arrays(arrays, schema=schema)
                 with whole(path) as draft:
                     pq.write_table(made, draft, compression="zstd")
-            else:
-                path.unlink(missing_ok=True)
 
-    def count(self, table: Table, *, but: int = -1) -> int:
-        """Rows of a table so far, without those of one micro-batch."""
-        parts = sorted((self.path / table).glob("part-*.parquet"))
-        return sum(pq.read_metadata(path).num_rows for path in parts if path.stem != f"part-{but:08}")
+    def commit(self, number: int, done: Done) -> None:
+        """The round is done. number: of the round; done: what the next watch has to know."""
+        path = self.path / ROUNDS / _round(number)
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, msgspec.json.encode(done))
+
+    def count(self, table: Table) -> int:
+        """Rows of a table so far."""
+        return sum(pq.read_metadata(path).num_rows for path in (self.path / table).glob("part-*.parquet"))
+
+
+def _part(number: int) -> str:
+    return f"part-{number:08}.parquet"
+
+
+def _round(number: int) -> str:
+    return f"round-{number:08}.json"

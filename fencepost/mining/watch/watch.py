@@ -1,237 +1,181 @@
-"""`watch`: a folder in which parts of traces keep arriving, judged while they arrive, on Spark Structured
-Streaming.
+"""`watch`: a folder in which traces keep arriving, judged while they arrive, a Spark job or two a round.
 
-Owns the stream from files to findings, its settings, the reported counts. Must not know the terminal;
-how files are read (read.py), logs judged (shard.py) and tables written (out.py).
+Owns the rounds: what is new, which traces under way are due, the order of writing. Must not know the
+terminal; how files are read and judged (judging.py), tables written (out.py), and when a trace is due
+(under_way.py).
 
-Spark lists the files and remembers in its checkpoint which micro-batch has which. Tasks read them (the
-columns never pass through the JVM). Their news goes to the groups of logs; Spark keeps the memory of the
-groups per micro-batch in the checkpoint. The driver writes their reports under the number of the micro-batch.
-So a micro-batch that runs again after a crash starts from the same memory, reads the same files and replaces
-its own tables.
+Each round reads the new files, judges the whole traces in them, then judges the traces under way that are due
+so far, all of each again. The round is done when its own file is written, after its tables. So a round that
+was interrupted runs again over the same files, and what it wrote before is replaced. Between rounds nothing
+else is remembered than which files were taken, and what was reported of traces under way.
 """
 
-import gc
-import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from threading import Event as Flag
 from typing import Any
 
-import msgspec
-import pyarrow as pa
+from attrs import define, field
 
-from fencepost.checkers.log.one_log import CHECK
-from fencepost.mining.inputs.walk import circles
-from fencepost.mining.spark.session import check_spark, session
-from fencepost.mining.watch.counts import MicroBatch, Watched, batch_of
-from fencepost.mining.watch.memory import group_of, memory_of, remember
-from fencepost.mining.watch.out import Row, Table, WatchOut
-from fencepost.mining.watch.read import PATTERN, SHARDS, Addressed, Chunk, FileRead, Folder, Unread
-from fencepost.mining.watch.shard import ShardLimits
+from fencepost.checkers.judges import DEFAULT_CHECKS, checks_by_name
+from fencepost.mining.spark.session import check_spark
+from fencepost.mining.spark.spark_engine import Engine
+from fencepost.mining.spark_judge import Settings
+from fencepost.mining.watch.arrivals import Arrival, Folder, in_pieces
+from fencepost.mining.watch.counts import Round, Watched
+from fencepost.mining.watch.judging import Answer, Due, DueOfFolder, JudgeSoFar, NewFile, ReadFile
+from fencepost.mining.watch.out import Done, WatchOut
+from fencepost.mining.watch.under_way import RUN, Key, PartNews, UnderWay, taken_up
 from fencepost.record.claimed.profiles import check_profile
-from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.traces.errors import FencepostError
 
-HORIZON = 10_000
 LATENESS_S = 5.0
 INTERVAL_S = 1.0
-BATCH_INPUT_BYTES = 96 * 1024 * 1024
-"""Bytes of the files of one micro-batch (one file at least): what arrives is judged in pieces of bounded
-size. As JSON lines they hold 300,000 operations, which take 300 MB as Python values. Small files do not
-count by number: a micro-batch costs a second, however few it takes."""
-STATE_PARTITIONS = 4
-"""Tasks of the stage that judges. Fixed for the life of a checkpoint; each costs two small files per
-micro-batch."""
-POLL_S = 0.2
-"""How soon Ctrl-C takes effect."""
-_SETTINGS = {
-    "spark.sql.shuffle.partitions": str(STATE_PARTITIONS),
-    # Spark keeps 100, each with the memory of what is under way
-    "spark.sql.streaming.minBatchesToRetain": "10",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.metricsEnabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",  # a row has up to 4,096 operations
-    "spark.sql.files.maxPartitionBytes": "16m",  # large files are read by several processors
-    "spark.sql.files.openCostInBytes": "65536",  # and small ones together
-    "spark.sql.adaptive.enabled": "false",  # no choice is left to it in a stream
-}
-_FILES = "path string, modificationTime timestamp, length long, content binary"
-_TOLD = "kind string, payload binary"
-_KEY = ("source", "trace_id", "part", "shard")
-_COLUMNS: tuple[tuple[str, str, Any], ...] = (
-    ("source", "string", pa.string()),
-    ("trace_id", "long", pa.int64()),
-    ("part", "string", pa.string()),
-    ("shard", "long", pa.int64()),
-    ("kind", "string", pa.string()),
-    ("payload", "binary", pa.binary()),
-)
-_NEWS = ", ".join(f"{name} {kind}" for name, kind, _ in _COLUMNS)
-_NEWS_ARROW = pa.schema([pa.field(name, kind) for name, _, kind in _COLUMNS])
-MOST_NAMED = 5
-"""Links that an error names."""
-BATCH_BYTES = 8 * 1024 * 1024
-"""News that travels in one Arrow batch."""
+ROUND_BYTES = 96 * 1024 * 1024
+"""Bytes of the files of one round (one file at least): what arrives is judged in pieces of bounded size. As
+JSON lines they hold 300,000 operations, which take 300 MB as Python values."""
+MOST_TASKS = 16
+"""Tasks of one job: Spark takes ten milliseconds to begin one."""
 
-Tell = Callable[[MicroBatch, Watched], None]
+Tell = Callable[[Round, Watched], None]
 
 
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Values of operations hold no cycles, and looking for some among a million of them takes as long as
-    judging does."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+@define
+class _Lists:
+    """A task over several items: their answers together."""
+
+    task: Callable[[Any], Answer]
+
+    def __call__(self, items: Sequence[Any]) -> Answer:
+        answer = Answer()
+        for item in items:
+            answer.add(self.task(item))
+        return answer
 
 
-def _reading(folder: Folder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark calls with the paths of new files."""
+@define(kw_only=True)
+class _Watching:
+    """A watch at work."""
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with without_collection():
-            yield from _news_of(batches)
+    folder: Folder
+    out: WatchOut
+    checks: tuple[str, ...]
+    profile: str | None
+    lateness_ns: int
+    engine: Engine
+    tell: Tell | None
+    watched: Watched
+    # Rounds that are done.
+    rounds: int = 0
+    # Files that were taken: name -> version.
+    seen: dict[str, int] = field(factory=dict)
+    known: dict[Key, UnderWay] = field(factory=dict)
 
-    def _news_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows: list[tuple[Any, ...]] = []
-        size_bytes = 0
-        for batch in batches:
-            times = batch.column(1).cast(pa.int64()).to_pylist()
-            for path, modified_us in zip(batch.column(0).to_pylist(), times, strict=True):
-                assert modified_us is not None
-                local = "/" + str(path).removeprefix("file:").lstrip("/")
-                for news in folder.read(local, modified_us):
-                    rows.append(_news_row(news, local))
-                    size_bytes += len(rows[-1][-1])
-                    if size_bytes >= BATCH_BYTES:
-                        yield _news_batch(rows)
-                        rows, size_bytes = [], 0
-        yield _news_batch(rows)
+    def remember(self) -> None:
+        """Take up what earlier watches did."""
+        for one in self.out.begin():
+            done = one.renamed(lambda name: self.folder.name(self.folder.root / name))
+            self.seen.update(done.files)
+            taken_up(self.known, done.news)
+            for so_far in done.judged:
+                self.known[so_far.source, so_far.trace_id].note(so_far)
+            self.rounds += 1
+        self.watched.findings_in_all = self.out.count("findings")
+        self.watched.quarantined_in_all = self.out.count("quarantine")
+        self._count()
 
-    return read
+    def new(self) -> list[Arrival]:
+        """What was not taken yet."""
+        return [one for one in self.folder.look() if self.seen.get(one.place) != one.version]
 
+    def round(self, piece: list[Arrival], *, last: bool = False) -> None:
+        """Judge what is new and what is due, and write what came of it. last: nothing is to wait for more."""
+        now_s, answer = time.monotonic(), Answer()
+        answer.add(self._read([one for one in piece if not one.grows]))
+        if "application" in self.checks:
+            answer.news += [
+                PartNews(source=one.source, trace_id=RUN, place=one.place, rows=one.size_bytes)
+                for one in piece
+                if one.grows
+            ]
+        for news in taken_up(self.known, answer.news, now_s):
+            words = f"expected no more of trace {news.trace_id}, which had ended, saw a part of it"
+            answer.refuse(news.source, news.place, f"{news.place}: {words}", news.trace_id)
+        due = self._due(now_s, last=last)
+        judged = self._spread(JudgeSoFar(names=self.checks, profile=self.profile), due)
+        for so_far in judged.judged:
+            self.known[so_far.source, so_far.trace_id].note(so_far)
+        answer.add(judged)
+        if piece or due:
+            self._write(piece, answer)
 
-def _news_row(news: Addressed | Unread | FileRead, path: str) -> tuple[Any, ...]:
-    if isinstance(news, Addressed):
-        payload = msgspec.msgpack.encode(news.chunk)
-        return news.chunk.source, news.trace_id, news.part, news.shard, "chunk", payload
-    kind = "quarantine" if isinstance(news, Unread) else "file"
-    row = (
-        (news.source, news.place, news.trace_id, news.reason)
-        if isinstance(news, Unread)
-        else (news.place, news.modified_us, news.operations)
-    )
-    return path, -1, path, -1, kind, msgspec.msgpack.encode(row)
+    def _read(self, piece: list[Arrival]) -> Answer:
+        settings = Settings(checks=self.checks, profile=self.profile, folder=Path(), triage=False)
+        files = [NewFile(path=one.path, source=one.source, place=one.place) for one in piece]
+        return self._spread(ReadFile(settings=settings), files)
 
+    def _due(self, now_s: float, *, last: bool) -> list[DueOfFolder]:
+        """The traces under way to judge now, by folder."""
+        found: dict[str, list[Due]] = {}
+        for one in self.known.values():
+            if not one.is_due(now_s, last=last):
+                continue
+            moment = None if one.ending else one.moment(self.lateness_ns)
+            files: tuple[Path, ...]
+            if one.trace_id == RUN:
+                files, moment = (self.folder.path(one.source),), 0
+            elif moment is None and not one.ending:
+                continue
+            else:
+                files = tuple(self.folder.path(place) for place in sorted(one.files))
+            found.setdefault(one.source, []).append(
+                Due(
+                    trace_id=one.trace_id, files=files, rows=one.rows, moment=moment, gap=one.gap,
+                    reported=frozenset(one.reported),
+                )
+            )  # fmt: skip
+        return [DueOfFolder(source=source, due=tuple(due)) for source, due in sorted(found.items())]
 
-def _news_batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) or [()] * len(_NEWS_ARROW)
-    arrays = [pa.array(values, type=column.type) for values, column in zip(columns, _NEWS_ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_NEWS_ARROW)
+    def _spread(self, task: Callable[[Any], Answer], items: Sequence[Any]) -> Answer:
+        answer = Answer()
+        for one in self.engine.spread(
+            _Lists(task), [items[start::MOST_TASKS] for start in range(min(MOST_TASKS, len(items)))]
+        ):
+            answer.add(one)
+        return answer
 
+    def _write(self, piece: list[Arrival], answer: Answer) -> None:
+        """The tables, then the caller, then the file that says that the round is done."""
+        for rows in answer.tables.values():
+            rows.sort(key=repr)
+        oldest_s = min((one.modified_ns for one in piece), default=time.time_ns()) / 1e9
+        self.out.write(self.rounds, answer.tables)
+        self.watched.add(
+            one := Round(
+                number=self.rounds, files=len(piece), operations=answer.operations, tables=answer.tables,
+                lag_s=max(0.0, time.time() - oldest_s),
+            )
+        )  # fmt: skip
+        self._count()
+        if self.tell is not None:
+            self.tell(one, self.watched)
+        taken = tuple((file.place, file.version) for file in piece)
+        done = Done(taken, tuple(answer.news), tuple(answer.judged))
+        self.out.commit(self.rounds, done.renamed(self.folder.relative))
+        self.seen.update(taken)
+        self.rounds += 1
 
-def _judging(limits: ShardLimits) -> Callable[[tuple[Any, ...], Iterable[Any], Any], Iterator[Any]]:
-    """The function that Spark calls with the news and the memory of each group."""
-
-    def judge(key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
-        source, trace_id, part, number = key
-        messages: list[tuple[str, bytes]] = []
-        chunks: list[Chunk] = []
-        for frame in frames:
-            for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
-                if kind == "chunk":
-                    chunks.append(msgspec.msgpack.decode(payload, type=Chunk))
-                else:
-                    messages.append((kind, bytes(payload)))
-        if chunks:
-            with without_collection():
-                shard = group_of(source, int(trace_id), part, int(number), limits)
-                if state.exists:
-                    remember(shard, bytes(state.get[0]))
-                messages += [(kind, msgspec.msgpack.encode(row)) for kind, row in shard.advance(chunks)]
-                if not shard.forgettable:
-                    state.update((memory_of(shard),))
-                elif state.exists:
-                    state.remove()
-        kinds = pa.array([kind for kind, _ in messages], pa.string())
-        payloads = pa.array([payload for _, payload in messages], pa.binary())
-        yield pa.table({"kind": kinds, "payload": payloads}).to_pandas()
-
-    return judge
-
-
-def _stream(spark: Any, folder: Folder, limits: ShardLimits) -> Any:
-    """The stream from files to the reports of the groups: kind and payload."""
-    from pyspark.sql.streaming.state import GroupStateTimeout
-
-    options = {
-        "recursiveFileLookup": "true",
-        "pathGlobFilter": PATTERN,
-        "ignoreMissingFiles": "true",
-        "maxBytesPerTrigger": str(BATCH_INPUT_BYTES),
-    }
-    files = spark.readStream.format("binaryFile").options(**options).schema(_FILES).load(folder.root)
-    news = files.select("path", "modificationTime").mapInArrow(_reading(folder), _NEWS)
-    groups = news.groupBy(*_KEY)
-    return groups.applyInPandasWithState(
-        _judging(limits), _TOLD, "memory binary", "update", GroupStateTimeout.NoTimeout
-    )
-
-
-def _drain(query: Any, watched: Watched) -> None:
-    """Wait until the stream ends or is interrupted. A thread waits for the JVM, because an interruption of
-    py4j's own waiting would be reported as an error."""
-    from pyspark import InheritableThread
-
-    ended = Flag()
-    failures: list[Exception] = []
-
-    def wait() -> None:
-        try:
-            query.awaitTermination()
-        except Exception as error:
-            failures.append(error)
-        finally:
-            ended.set()
-
-    thread = InheritableThread(target=wait, daemon=True)
-    thread.start()
-    try:
-        while not ended.wait(POLL_S):
-            pass
-    except KeyboardInterrupt:
-        watched.interrupted = True
-        query.stop()
-    thread.join()
-    if failures and not watched.interrupted:
-        raise EnvironmentError_(
-            expected="the stream to continue", seen=_said_by(failures[0]), where="judging on Spark"
-        ) from failures[0]
+    def _count(self) -> None:
+        states = [one for one in self.known.values() if not one.ended]
+        self.watched.traces_under_way = len(states)
+        self.watched.waiting = sum(one.waiting for one in states if one.trace_id != RUN)
+        self.watched.incomplete = sum(bool(one.gap) or one.missing is not None for one in states)
 
 
-def _said_by(error: Exception) -> str:
-    """The sentence of the Python error inside the JVM's message, or else its first line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if re.match(r"(fencepost\.)?[\w.]*(Error|Exception): ", line)]
-    named = [line for line in ours if "py4j" not in line and "spark" not in line.split(":")[0].lower()]
-    return (named or lines or [type(error).__name__])[0].removeprefix("fencepost.traces.errors.")
-
-
-def _checked(folder: Path, out: Path, limits: ShardLimits) -> None:
+def _checked(folder: Path, out: Path, lateness_s: float, profile: str | None, checks: Iterable[str]) -> None:
     if not folder.is_dir():
         seen = "a file" if folder.exists() else "nothing there"
         raise FencepostError(expected="a folder to watch", seen=seen, where=str(folder))
-    looping = circles(folder)
-    if len(looping) > 1:
-        raise FencepostError(
-            expected="at most one link to a folder above itself",
-            seen=", ".join(map(str, looping[:MOST_NAMED])),
-            where=str(folder),
-            hint="remove them: Spark's listing of the folder would not end",
-        )
     inside, outside = out.resolve(), folder.resolve()
     if inside.is_relative_to(outside) or outside.is_relative_to(inside):
         raise FencepostError(
@@ -239,25 +183,19 @@ def _checked(folder: Path, out: Path, limits: ShardLimits) -> None:
             seen=f"{out} and {folder}, one in the other",
             where="out",
         )
-    if limits.horizon < 1 or limits.lateness_ns < 0:
-        raise FencepostError(
-            expected="a horizon of 1 or more and a lateness of 0 or more",
-            seen=f"{limits.horizon} and {limits.lateness_ns} ns",
-            where="watch",
-        )
-    check_profile(limits.profile)
-
-
-def _more(limits: ShardLimits) -> dict[str, Any]:
-    """What a watch asks in addition, left out where it does not: folders of before go on."""
-    return {"transactions": True} if limits.transactions else {}
+    if lateness_s < 0:
+        raise FencepostError(expected="a lateness of 0 or more", seen=f"{lateness_s} s", where="watch")
+    check_profile(profile)
+    checks_by_name(tuple(checks))
 
 
 def watch(
     folder: Path,
     out: Path,
     *,
-    limits: ShardLimits | None = None,
+    checks: tuple[str, ...] = DEFAULT_CHECKS,
+    profile: str | None = None,
+    lateness_s: float = LATENESS_S,
     once: bool = False,
     interval_s: float = INTERVAL_S,
     master: str | None = None,
@@ -267,70 +205,40 @@ def watch(
     """Judge what arrives in `folder`, until interrupted, or with `once` until what is there has been judged;
     continues where a watch into `out` stopped.
 
-    interval_s: between looks at the folder. master: as for `session`. spark: a session to use. tell:
-    called in the driver after each micro-batch. Raises FencepostError for folders that do not fit together,
-    EnvironmentError_ if Spark fails.
+    checks: names. profile: of the log check, instead of each trace's own. lateness_s: how late rows may come
+    in a trace without low watermarks, seconds of its own clock. interval_s: between looks at the folder.
+    master: as for `session`. spark: a session to use. tell: called after each round. Raises FencepostError
+    for folders that do not fit together, EnvironmentError_ if Spark fails.
     """
-    limits = limits or ShardLimits(horizon=HORIZON, lateness_ns=int(LATENESS_S * 1e9))
-    _checked(folder, out, limits)
+    _checked(folder, out, lateness_s, profile, checks)
     asked = {
-        "watched": str(folder.resolve()), "check": CHECK, "shards": SHARDS, **_more(limits),
-        "horizon": limits.horizon, "lateness_ns": limits.lateness_ns, "profile": limits.profile,
+        "watched": str(folder.resolve()), "checks": [one.name for one in checks_by_name(checks)],
+        "lateness_ns": int(lateness_s * 1e9), "profile": profile,
     }  # fmt: skip
     if spark is None:  # before anything is written
         check_spark()
     results = WatchOut(path=out)
-    with results.held(asked):
-        if spark is not None:
-            return _watch(spark, folder, results, limits, once, interval_s, tell)
-        with session(master, source=False, goes_on=lambda: "the next call continues") as own:
-            return _watch(own, folder, results, limits, once, interval_s, tell)
-
-
-def _watch(
-    spark: Any,
-    folder: Path,
-    results: WatchOut,
-    limits: ShardLimits,
-    once: bool,
-    interval_s: float,
-    tell: Tell | None,
-) -> Watched:
-    watched = Watched(out=str(results.path))
-
-    def write(frame: Any, number: int) -> None:
-        batch, status = batch_of(number, ((row[0], bytes(row[1])) for row in frame.collect()))
-        tables: dict[Table, list[Row]] = {
-            "findings": batch.findings,
-            "logs": batch.logs,
-            "verdicts": batch.verdicts,
-            "quarantine": batch.quarantine,
-        }
-        if not watched.batches:
-            watched.findings_in_all = results.count("findings", but=number)
-            watched.quarantined_in_all = results.count("quarantine", but=number)
-        results.write(number, tables)
-        watched.add(batch, status)
-        watched.findings_in_all += len(batch.findings)
-        watched.quarantined_in_all += len(batch.quarantine)
-        if tell is not None:
-            tell(batch, watched)
-
-    own = spark.newSession()  # with separate settings
-    for name, value in _SETTINGS.items():
-        own.conf.set(name, value)
-    watched_folder = Folder(named=str(folder), root=str(folder.resolve()), transactions=limits.transactions)
-    messages = _stream(own, watched_folder, limits)
-    writer = messages.writeStream.outputMode("update").foreachBatch(write)
-    writer = writer.option("checkpointLocation", str(results.checkpoint))
-    trigger = {"availableNow": True} if once else {"processingTime": f"{int(interval_s * 1000)} milliseconds"}
-    query = writer.trigger(**trigger).start()
-    try:
-        _drain(query, watched)
-    finally:
-        if query.isActive:
-            query.stop()
-    if not watched.batches:
-        watched.findings_in_all = results.count("findings")
-        watched.quarantined_in_all = results.count("quarantine")
+    watched = Watched(out=str(out))
+    with results.held(asked), Engine(master, spark, name=f"fencepost watch {out}") as engine:
+        engine.goes_on = "the next call continues"
+        watching = _Watching(
+            folder=Folder(named=str(folder), root=folder.resolve()), out=results, checks=checks,
+            profile=profile, lateness_ns=int(lateness_s * 1e9), engine=engine, tell=tell, watched=watched,
+        )  # fmt: skip
+        watching.remember()
+        try:
+            _rounds(watching, once=once, interval_s=interval_s)
+        except KeyboardInterrupt:
+            watched.interrupted = True
     return watched
+
+
+def _rounds(watching: _Watching, *, once: bool, interval_s: float) -> None:
+    """Round by round."""
+    while True:
+        for piece in in_pieces(watching.new(), ROUND_BYTES):
+            watching.round(piece)
+        watching.round([], last=once)
+        if once:
+            return
+        time.sleep(interval_s)

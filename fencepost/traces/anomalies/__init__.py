@@ -15,7 +15,16 @@ from pathlib import Path
 from fencepost.traces.anomalies.anomaly import Anomaly
 from fencepost.traces.decoding import rows_of
 
-__all__ = ["ANOMALIES", "APPLICATION", "ASSERTION_FAILED", "BY_NAME", "ONES_OWN", "Anomaly", "first_by_rank"]
+__all__ = [
+    "ANOMALIES",
+    "APPLICATION",
+    "ASSERTION_FAILED",
+    "BY_FAMILY",
+    "BY_NAME",
+    "ONES_OWN",
+    "Anomaly",
+    "first_by_rank",
+]
 
 ASSERTION_FAILED = "assertion_failed"
 """The anomaly of every assertion of a test on a service; the check of the finding is the assertion's name."""
@@ -23,15 +32,18 @@ ONES_OWN = "assert_that"
 """The assertion that only its description tells from others."""
 
 _FOLDER = Path(__file__).parent
-APPLICATION: tuple[Anomaly, ...] = rows_of(_FOLDER / "application.jsonl", Anomaly)
+BY_FAMILY: dict[str, tuple[Anomaly, ...]] = {
+    name: rows_of(_FOLDER / f"{name}.jsonl", Anomaly)
+    for name in ("cluster", "control", "liveness", "log", "client", "application")
+}
+"""The rows of each file."""
+APPLICATION = BY_FAMILY["application"]
 """Those of what an application did."""
-_OTHERS = [
-    one
-    for name in ("cluster", "control", "liveness", "log", "client")
-    for one in rows_of(_FOLDER / f"{name}.jsonl", Anomaly)
-]
 ANOMALIES: tuple[Anomaly, ...] = tuple(
-    sorted((*_OTHERS, *APPLICATION), key=lambda anomaly: (anomaly.rank, anomaly.name))
+    sorted(
+        (anomaly for rows in BY_FAMILY.values() for anomaly in rows),
+        key=lambda anomaly: (anomaly.rank, anomaly.name),
+    )
 )
 
 BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}

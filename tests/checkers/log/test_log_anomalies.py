@@ -3,7 +3,6 @@
 import pytest
 from log_histories import FAIL, UNKNOWN, append, judge_trace, loss, read, trace
 
-from fencepost.checkers.log import stream_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
@@ -302,26 +301,6 @@ def test_offsets_of_any_size_are_judged() -> None:
     assert judge_trace(trace(*ops)).decision is Decision.OK
     assert judge_trace(trace(*ops, read(4, 0, [], 4, 5, 2**63 - 1))).decision is Decision.OK
     assert judge_trace(trace(*ops, read(4, 0, [], 4, 5, 9))).anomaly == "lost_write"
-
-
-def test_streaming_beyond_the_horizon_is_unknown() -> None:
-    """What the horizon forgot is not called Ok."""
-    appends = [append(n, [10 * n], 2 * n, 2 * n + 1, n) for n in range(10)]
-    late = trace(*appends, read(50, 0, [(0, 0)], 30, 31))
-    assert stream_trace(late, "t", 0).decision is Decision.OK
-    assert stream_trace(late, "t", 0, horizon=3).decision is Decision.UNKNOWN
-    unsent = trace(*appends, read(50, 3, [(3, 30), (4, 999)], 30, 31))
-    assert stream_trace(unsent, "t", 0, horizon=3).decision is not Decision.OK
-
-
-def test_streaming_needs_time_order() -> None:
-    """Events fed out of order are the feeder's mistake, and the verdict says so."""
-    from fencepost.checkers.log import StreamingLogCheck
-
-    check = StreamingLogCheck(topic="t", partition=0)
-    check.invoke(append(1, [10], 5, 6, 0))
-    check.invoke(append(2, [20], 4, 6, 1))
-    assert check.verdict().decision is Decision.ASSUMPTION_BROKEN
 
 
 def test_value_zero_is_a_value_like_any_other() -> None:

@@ -3,8 +3,6 @@
 import pytest
 from log_histories import append, judge_trace, read, trace
 
-from fencepost.checkers.log import stream_trace
-from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function
 from tests.checkers import lab
@@ -47,43 +45,6 @@ def test_what_one_process_saw_is_compared_whoever_else_read() -> None:
     assert [(f.anomaly, f.operations) for f in judge_trace(history).findings] == [
         ("position_regressed", (6, 5))
     ]
-
-
-def test_the_stream_is_told_of_an_end_without_a_moment() -> None:
-    """Rule: a completion without its time contradicts the stream; it is no crash."""
-    check = StreamingLogCheck(topic="t", partition=0)
-    check.invoke(append(1, [100], 0, None))
-    check.complete(append(1, [100], 0, None))
-    assert check.verdict().decision is Decision.ASSUMPTION_BROKEN
-
-
-def test_the_stream_is_told_of_an_end_before_the_beginning() -> None:
-    """Rule: a completion before its invocation contradicts the stream; one at the same time does not."""
-    for complete, decision in ((4, Decision.ASSUMPTION_BROKEN), (5, Decision.OK)):
-        check = StreamingLogCheck(topic="t", partition=0)
-        check.invoke(append(1, [100], 5, complete, 0))
-        check.complete(append(1, [100], 5, complete, 0))
-        assert check.verdict().decision is decision
-
-
-def test_a_stream_may_begin_before_time_zero() -> None:
-    """Rule: times are of any clock; what begins first decides where the stream begins."""
-    check = StreamingLogCheck(topic="t", partition=0)
-    check.invoke(append(1, [100], -9, -8, 0))
-    check.complete(append(1, [100], -9, -8, 0))
-    assert check.verdict().decision is Decision.OK
-
-
-def test_a_full_horizon_still_knows_its_keys() -> None:
-    """Rule: where no more keys are remembered, a later record of a known one excuses compaction all the
-    same."""
-    sent = [
-        append(n, [100 * n], 2 * n, 2 * n + 1, n - 1, key=key) for n, key in ((1, "a"), (2, "b"), (3, "c"))
-    ]
-    later, skip = append(4, [400], 8, None, key="b"), read(5, 1, [(2, 300)], 9, 10)
-    for more, illegal in (((), True), ((later,), False)):
-        history = trace(*sent, *more, skip, compacted=("t",))
-        assert (stream_trace(history, "t", 0, horizon=3).decision is Decision.ILLEGAL) is illegal
 
 
 @pytest.mark.parametrize(("clock", "uncertainty_ns"), [(0, -1), (1, 40)])

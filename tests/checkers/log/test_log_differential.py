@@ -1,7 +1,6 @@
 """The batch judge against two slow references, and its own forms against each other, on random small
 histories."""
 
-from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -14,7 +13,7 @@ from log_histories import judge_trace, judge_traces, random_trace, trace, with_c
 from log_pairs import INFINITE, TIMED, History, anomalies
 from log_special_histories import special_trace
 
-from fencepost.checkers.log import judge_columns, log_columns, log_judge, stream_trace
+from fencepost.checkers.log import judge_columns, log_columns, log_judge
 from fencepost.checkers.log.log_judge import examine
 from fencepost.checkers.log.log_rules import rules_of
 from fencepost.checkers.log.stacked import suspects
@@ -186,66 +185,6 @@ def test_repeated_values_are_never_blamed_wrongly(seed: int) -> None:
         )
         if judge_trace(repeated).decision is not Decision.OK:
             assert not legal(repeated), repeated
-
-
-def with_anomalies(made: list[Trace]) -> Iterator[tuple[Trace, set[str]]]:
-    """Each history with the anomalies that the batch form finds in it. One call judges them all, which
-    takes a fraction of the time and says the same (test_stacked_traces_are_judged_as_each_alone)."""
-    made = [evolve(one, trace_id=n) for n, one in enumerate(made)]
-    verdicts = dict(judge_traces(made))
-    for one in made:
-        found = verdicts.get(one.trace_id)
-        yield one, {finding.anomaly for finding in found.findings} if found else set()
-
-
-@settings(max_examples=amount(14, 40), deadline=None, derandomize=True)
-@given(seed=SEEDS)
-def test_streaming_never_adds_a_finding(seed: int) -> None:
-    """What streaming finds, the batch form finds (a stale read may turn out to be a lost write); and it is
-    undecided about nothing here."""
-    plain, special = histories(seed, clocks=2), special_histories(seed, clocks=2)
-    made = [with_claims(Random(seed + n), t) for n, t in enumerate([*plain, *special])]
-    for made_trace, batch in with_anomalies(made):
-        streamed = {f.anomaly for f in stream_trace(made_trace, "t", 0).findings}
-        assert streamed <= batch | ({"stale_read"} if "lost_write" in batch else set()), made_trace
-
-
-def left_to_the_batch_form(made: Trace) -> set[str]:
-    """Which anomalies streaming may miss in a history of single records without epochs, loss and clocks."""
-    missed = {"unaccounted_offset"}
-    transactional = any(op.function is Function.TXN for op in made.operations)
-    if not made.claims.dense or compacted(made) or transactional:
-        missed.add("skipped_offset")  # the occupant, or what could have excused it, is known only later
-    if transactional:  # what became of a transaction is known only later
-        missed |= {"open_transaction_read", "failed_append_visible", *TIMED}
-    if any(op.function is Function.TXN and op.outcome is Outcome.UNKNOWN for op in made.operations):
-        missed |= {
-            "inconsistent_offsets",
-            "duplicate",
-            "torn_batch",
-            "skipped_offset",
-        }  # that it has committed
-    return missed
-
-
-@settings(max_examples=amount(14, 40), deadline=None, derandomize=True)
-@given(seed=SEEDS)
-def test_streaming_misses_exactly_this(seed: int) -> None:
-    """Without batches, epochs, loss and clocks, streaming misses holes and, where offsets are sparse, skips
-    whose occupant or excuse is known only later, and what follows from a transaction's outcome; it calls a
-    lost write a stale read."""
-    special = [
-        t
-        for t in special_histories(seed)
-        if all(len(o.records) == 1 for o in t.operations if o.function is Function.APPEND)
-    ]
-    for made_trace, batch in with_anomalies([*histories(seed, plain=True), *special]):
-        streamed = {f.anomaly for f in stream_trace(made_trace, "t", 0).findings}
-        missed = batch - streamed - left_to_the_batch_form(made_trace)
-        if "lost_write" in missed:
-            missed.discard("lost_write")
-            assert "stale_read" in streamed
-        assert not missed, made_trace
 
 
 def test_a_blind_stack_is_noticed(monkeypatch) -> None:

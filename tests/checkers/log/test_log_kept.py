@@ -13,7 +13,6 @@ from fencepost.checkers.log.appends_and_reads import LogColumns
 from fencepost.checkers.log.bounds import acknowledgements, appended, claimed_ends, shows
 from fencepost.checkers.log.log_rules import PROFILES, Rules, rules_of
 from fencepost.checkers.log.one_log import group_of
-from fencepost.checkers.log.streaming.streaming import stream_trace
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.trace import Trace
 from tests.checkers.kept import differences, plain, words_of
@@ -21,7 +20,6 @@ from tests.checkers.wild_histories import wild
 from tests.selfcheck.amounts import amount
 
 SEEDS, BLOCK = 560, 70
-STREAMED = ("t", 0)
 
 
 def histories(seed: int) -> list[Trace]:
@@ -58,27 +56,19 @@ def relations(columns: LogColumns, rules: Rules) -> Any:
 
 
 def said(seed: int) -> Any:
-    """The verdicts of all together, what the streaming form says of one log of each, with a short memory too,
-    and (every other time) the relations."""
+    """The verdicts of all together, and (every other time) the relations."""
     traces = histories(seed)
     columns = log_columns(columns_of_traces(traces))
     verdicts = [
         (trace_id, words_of(verdict)) for trace_id, verdict in judge_columns(columns, weak_is_ok=True)
     ]
     rules = rules_of(columns, None)
-    horizons = (100_000, 3)
-    streamed = [
-        words_of(stream_trace(trace, *STREAMED, horizon=horizon))
-        for trace in traces[1:]
-        for horizon in horizons
-    ]
-    return verdicts, streamed, relations(columns, rules) if seed % 2 else None
+    return verdicts, relations(columns, rules) if seed % 2 else None
 
 
 @pytest.mark.parametrize("begin", range(0, amount(2 * BLOCK, SEEDS), BLOCK))
 def test_what_is_said_of_a_log_stays(begin: int) -> None:
-    """Rule: the same operations are convicted of the same anomaly at the same offset, also by the streaming
-    form."""
+    """Rule: the same operations are convicted of the same anomaly at the same offset."""
     assert differences("log", said, range(begin, begin + BLOCK)) == []
 
 

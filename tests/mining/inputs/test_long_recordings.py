@@ -151,6 +151,6 @@ def test_what_is_too_long_says_what_to_do_and_convert_does_it(tmp_path, monkeypa
     run(["check", str(folder)])
     heard = capsys.readouterr()
     said = heard.err + heard.out
-    assert "fencepost mine convert" in said and "fencepost mine" in said and "fencepost watch" in said
+    assert "fencepost mine convert" in said and "fencepost mine" in said
     assert run(["mine", "convert", str(folder), "--out", str(tmp_path / "out")]) == 0
     assert len(read(tmp_path / "out").operations) == 11

@@ -9,9 +9,8 @@ from damaged_stores import IDS, healthy
 
 from fencepost.mining.inputs.history_files import told_apart
 from fencepost.mining.inputs.traces import Found, Piece, pieces_of, read_piece, sources, traces_of
-from fencepost.mining.inputs.walk import Walk, circles
-from fencepost.mining.watch.read import FileRead, Folder
-from fencepost.mining.watch.watch import watch
+from fencepost.mining.inputs.walk import Walk
+from fencepost.mining.watch.arrivals import Folder
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.jsonlines import write_traces
@@ -64,31 +63,11 @@ def test_check_and_mine_read_each_real_file_once(folder: Path, link) -> None:
 
 @pytest.mark.parametrize("link", LINKS)
 def test_watch_reads_each_real_file_once(folder: Path, link) -> None:
-    """Rule: of the names that Spark lists for one file, one is read."""
+    """Rule: of the names of one file, one is taken, also where links lead in circles."""
     link(folder)
-    watched = Folder(named="top", root=str(folder))
-    read = [
-        news.place
-        for path in _listed(folder, levels=5)
-        for news in watched.read(str(path), 0)
-        if isinstance(news, FileRead) and news.traces
-    ]
-    assert len(read) == 3, read
-    assert {Path(place).name for place in read} <= {
-        "three.jsonl",
-        "two.jsonl",
-        "second.jsonl",
-        "part-00000.parquet",
-    }
-
-
-def _listed(folder: Path, levels: int):
-    """As Spark lists a folder, which follows every link."""
-    for entry in sorted(folder.iterdir()):
-        if entry.is_dir():
-            yield from _listed(entry, levels - 1) if levels else ()
-        elif entry.suffix in (".jsonl", ".parquet") and entry.exists():
-            yield entry
+    taken = [Path(one.place) for one in Folder(named="top", root=folder).look()]
+    assert len(taken) == 3, taken
+    assert {path.name for path in taken} <= {"three.jsonl", "two.jsonl", "second.jsonl", "part-00000.parquet"}
 
 
 def test_a_link_to_what_is_elsewhere_is_followed(folder: Path, tmp_path: Path) -> None:
@@ -118,15 +97,6 @@ def test_what_is_named_twice_is_judged_once_and_said(folder: Path) -> None:
     found = [one.trace.trace_id for piece in pieces for one in read_piece(piece) if isinstance(one, Found)]
     assert sorted(found) == EVERY
     assert len(said) == 4 and all("named twice, and read once" in sentence for sentence in said)
-
-
-def test_a_folder_whose_listing_would_not_end_is_not_watched(folder: Path, tmp_path: Path) -> None:
-    """One link to a folder above itself costs Spark's listing forty rounds; two double it forty times."""
-    to_itself(folder)
-    assert circles(folder) == [folder / "below" / "self"]
-    branching(folder)
-    with pytest.raises(FencepostError, match="at most one link to a folder above itself"):
-        watch(folder, tmp_path / "out", once=True)
 
 
 def test_a_folder_that_cannot_be_read_is_said_in_a_sentence(folder: Path, monkeypatch) -> None:

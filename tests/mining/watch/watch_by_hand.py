@@ -1,21 +1,20 @@
-"""A watch without Spark: files in a folder, micro-batches of them, groups of logs whose memory goes through
-bytes after every micro-batch.
+"""A watch without Spark: each sitting is a watch of its own, which takes up what the one before wrote.
 
-The histories are those of the log judge's own tests.
+The histories are those of the judges' own tests.
 """
 
 import sys
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any, Self
+from unittest.mock import patch
 
+import pyarrow.parquet as pq
 from attrs import evolve
 
-from fencepost.checkers.log import stream_trace
-from fencepost.mining.watch.memory import group_of, memory_of, remember
-from fencepost.mining.watch.read import Addressed, FileRead, Folder, Unread
-from fencepost.mining.watch.shard import ShardLimits
+from fencepost.mining.watch import watch as watching
+from fencepost.mining.watch.counts import Watched
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.operations import Outcome
@@ -25,24 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "checkers" / "log"))
 from log_histories import append, random_trace, read, trace
 from log_special_histories import special_trace
 
-__all__ = [
-    "BOTH",
-    "END",
-    "LIMITS",
-    "Watch",
-    "append",
-    "beside",
-    "busy",
-    "files_of",
-    "history",
-    "low_watermark",
-    "plain",
-    "read",
-    "trace",
-]
-
-LIMITS = ShardLimits(horizon=1_000, lateness_ns=10**9)
-
+__all__ = ["END", "Watch", "append", "files_of", "history", "low_watermark", "read", "trace"]
 
 END = Event(time=2**40, name=Name.PHASE, cause="end")
 
@@ -53,55 +35,57 @@ def low_watermark(time: int, files: int = -1) -> Event:
     return Event(time=time, name=Name.MARK, cause="low_watermark", offset=files)
 
 
-class Watch:
-    """A watch without Spark: files in a folder, micro-batches of them, groups whose memory is bytes in
-    between."""
+class InThisProcess:
+    """In place of Spark."""
 
-    def __init__(self, root: Path, limits: ShardLimits = LIMITS) -> None:
-        self.folder = Folder(named=str(root), root=str(root), transactions=limits.transactions)
-        self.limits, self.files = limits, 0
-        self.memory: dict[tuple, bytes] = {}
-        self.reported: dict[str, list[tuple]] = defaultdict(list)
+    def __init__(self, *_: object, **__: object) -> None:
+        self.goes_on = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def spread(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        return [function(item) for item in items]
+
+
+class Watch:
+    """A folder to which files come, and a watch that looks at it once in a while."""
+
+    def __init__(self, root: Path, **asked: Any) -> None:
+        self.folder, self.out, self.files = root / "in", root / "out", 0
+        self.folder.mkdir(parents=True)
+        self.asked = {"lateness_s": 1.0, **asked}
 
     def write(self, *traces: Trace) -> Path:
-        path = Path(self.folder.root) / f"{self.files:03}.jsonl"
+        path = self.folder / f"{self.files:03}.jsonl"
         self.files += 1
         write_traces(path, traces)
         return path
 
-    def batch(self, paths: Iterable[Path]) -> None:
-        chunks: dict[tuple, list] = defaultdict(list)
-        for number, path in enumerate(paths):
-            for news in self.folder.read(str(path), number):
-                if isinstance(news, Addressed):
-                    chunks[news.chunk.source, news.trace_id, news.part, news.shard].append(news.chunk)
-                elif isinstance(news, Unread):
-                    self.reported["quarantine"].append((news.source, news.place, news.trace_id, news.reason))
-                else:
-                    assert isinstance(news, FileRead)
-        for key, some in chunks.items():
-            shard = group_of(*key, self.limits)
-            if key in self.memory:
-                remember(shard, self.memory.pop(key))
-            for kind, row in shard.advance(some):
-                self.reported[kind].append(row)
-            if not shard.forgettable:
-                self.memory[key] = memory_of(shard)
+    def sit(self, **more: Any) -> Watched:
+        """One watch, until what is there has been judged."""
+        with patch.object(watching, "Engine", InThisProcess):
+            return watching.watch(self.folder, self.out, once=True, spark=object(), **self.asked | more)
 
-    def findings(self) -> list[tuple]:
-        """anomaly, log, offset, expected, seen, operations, uncertainty of each finding."""
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """What was written so far."""
+        parts = sorted((self.out / table).glob("part-*.parquet"))
+        return [row for part in parts for row in pq.read_table(part).to_pylist()]
+
+    def found(self) -> list[tuple[Any, ...]]:
+        """Check, anomaly and place of each finding."""
         return sorted(
-            (row[5], row[6], *row[7:10], row[10], tuple(row[11]), row[13]) for row in self.reported["finding"]
+            (row["trace_id"], row["check"], row["anomaly"], str(row["topic"]), row["partition"])
+            for row in self.rows("findings")
         )
 
-
-def plain(made: Trace, logs: Iterable[tuple[str, int]] = (("t", 0),)) -> list[tuple]:
-    """The same of the streaming form."""
-    found = [f for log in logs for f in stream_trace(made, *log, horizon=LIMITS.horizon).findings]
-    return sorted(
-        (f.anomaly, f.topic, f.partition, f.offset, f.expected, f.seen, f.operations, f.uncertainty_ns)
-        for f in found
-    )
+    def decided(self, check: str = "log") -> dict[int, tuple[str, str]]:
+        """Decision and reason by trace."""
+        rows = (row for row in self.rows("verdicts") if row["check"] == check)
+        return {row["trace_id"]: (row["decision"], row["reason"]) for row in rows}
 
 
 def history(seed: int) -> Trace:
@@ -110,60 +94,28 @@ def history(seed: int) -> Trace:
     rng = Random(seed)
     make = random_trace if seed % 2 else special_trace
     made = make(rng, profiles=("default", "strong", "content"), clocks=2)
-    return evolve(made, operations=tuple(sorted(made.operations, key=lambda op: op.op_id)), trace_id=seed)
+    return evolve(
+        made, operations=tuple(sorted(made.operations, key=lambda op: op.op_id)), trace_id=seed, digest=""
+    )
 
 
-def beside(made: Trace, other: Trace) -> Trace:
-    """Two histories as one of two partitions, under the claims of the first."""
-    moved = [
-        evolve(
-            op,
-            op_id=op.op_id + 10_000,
-            process=op.process + 100,
-            topic=op.topic and "u",
-            records=tuple(evolve(r, topic="u", value=r.value + 10**6) for r in op.records),
-            positions=tuple(evolve(place, topic="u") for place in op.positions),
-        )
-        for op in other.operations
-    ]
-    return evolve(made, operations=(*made.operations, *moved), concurrent_processes=True)
-
-
-BOTH = (("t", 0), ("u", 0))
-
-
-def files_of(made: Trace, rng: Random, count: int, *, in_pairs: bool) -> list[Trace]:
+def files_of(made: Trace, cuts: Iterable[int], *, in_pairs: bool) -> list[Trace]:
     """The history cut into files in the order of time, each with a low watermark up to which everything is
     written; the last one ends it. in_pairs: an invocation is written when it happens, and the whole operation
     when it completes."""
     latest = max((op.completion_time or op.invoke_time) for op in made.operations)
-    cuts = [*sorted(rng.randint(0, latest) for _ in range(count - 1)), latest + 1]
     parts = []
     before = -1
-    for cut in cuts:
+    for cut in [*sorted(cut for cut in cuts if cut <= latest), latest + 1]:
         rows = []
         for op in made.operations:
             written = op.invoke_time if op.completion_time is None or not in_pairs else op.completion_time
-            if not in_pairs:
-                written = op.invoke_time  # as if its end could be foreseen: a whole row must not come late
             if in_pairs and op.completion_time is not None and before < op.invoke_time <= cut:
                 rows.append(evolve(op, completion_time=None, outcome=Outcome.UNKNOWN))
             if before < written <= cut:
                 rows.append(op)
-        rng.shuffle(rows)
-        last = cut > latest
         files = len(parts) + 1
-        events = (evolve(END, offset=files),) if last else (low_watermark(cut + 1, files),)
+        events = (evolve(END, offset=files),) if cut > latest else (low_watermark(cut + 1, files),)
         parts.append(evolve(made, operations=tuple(rows), events=events))
         before = cut
     return parts
-
-
-def busy(first: int, count: int) -> list:
-    """Appends one after another, each read back at once; every tenth read is never answered."""
-    rows = []
-    for n in range(first, first + count):
-        rows.append(append(2 * n, [n], 100 * n, 100 * n + 10, n))
-        heard = None if n % 10 == 0 else 100 * n + 30
-        rows.append(evolve(read(2 * n + 1, n, [(n, n)], 100 * n + 20, 100 * n + 30), completion_time=heard))
-    return rows

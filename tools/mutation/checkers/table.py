@@ -80,7 +80,7 @@ CHECKERS: dict[str, Checker] = {
         Checker(
             name="exactly_once",
             sources=("fencepost/checkers/exactly_once",),
-            tests=("tests/checkers/exactly_once", "tests/checkers/transactions/streaming"),
+            tests=("tests/checkers/exactly_once",),
         ),
         Checker(name="groups", sources=("fencepost/checkers/groups",), tests=("tests/checkers/groups",)),
     )

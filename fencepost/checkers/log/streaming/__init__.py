@@ -1,1 +1,0 @@
-"""The streaming form of the log check: one log, checked while it runs."""
