@@ -1,4 +1,4 @@
-"""The five stories of docs/how-to/viewer.md: each moment that they name is one of the run that their command
+"""The five stories of docs/explanation/five-runs.md: each moment that they name is one of the run that their command
 shows."""
 
 import re
@@ -19,10 +19,9 @@ BUGS = {
 @pytest.fixture
 def stories(request):
     """Bug -> text of its story."""
-    text = (request.config.rootpath / "docs/how-to/viewer.md").read_text(encoding="utf-8")
-    told = text.split("## What happened, in five pages", 1)[1]
+    text = (request.config.rootpath / "docs/explanation/five-runs.md").read_text(encoding="utf-8")
     found = {}
-    for part in re.split(r"\n(?=\*\*)", told):
+    for part in re.split(r"\n(?=\*\*)", text):
         if bug := re.search(r"--bug (\S+)", part):
             found[bug[1]] = part
     return found

@@ -1,0 +1,53 @@
+"""Pages are as long as a reader has time: a task, an explanation, a cell of a table."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+MOST = {"how-to": 900, "explanation": 1500}
+"""Words of a page, without what is typed and printed."""
+LONGER = {
+    "explanation/groups.md": 2100,
+    "explanation/zoo.md": 2100,
+    "explanation/transactions.md": 2100,
+    "explanation/model.md": 1900,
+    "explanation/producer.md": 1900,
+    "explanation/model-transaction.md": 1900,
+    "explanation/model-controller.md": 1600,
+    "how-to/audit.md": 1300,
+}
+"""Pages that are longer, and how long they may be: to be shortened."""
+CHANGES = 80
+"""Lines of what is not released yet."""
+
+
+def words(text: str) -> int:
+    """The words of a page, without blocks of code."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    return sum(len(line.split()) for line in text.splitlines() if not line.startswith("    "))
+
+
+PAGES = [page for folder in MOST for page in sorted((DOCS / folder).glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_is_no_longer_than_its_kind(page: Path) -> None:
+    """Rule: a task has at most 900 words, an explanation 1,500; the exceptions only shrink."""
+    name = str(page.relative_to(DOCS))
+    count, most = words(page.read_text(encoding="utf-8")), LONGER.get(name, MOST[page.parent.name])
+    assert count <= most
+    assert name not in LONGER or count > MOST[page.parent.name], "is no exception any more"
+
+
+def test_what_is_typed_is_no_word() -> None:
+    """Rule: neither fenced nor indented lines count."""
+    assert words("one two\n\n```sh\nthree four\n```\n    five\nsix\n") == 3
+
+
+def test_the_changes_can_be_read_at_once() -> None:
+    """Rule: one line for each change that a user feels."""
+    text = (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = text.split("## [Unreleased]")[1].split("\n## [")[0]
+    assert len(unreleased.strip().splitlines()) <= CHANGES
