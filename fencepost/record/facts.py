@@ -102,6 +102,8 @@ class Facts:
     # The positions and events of each name.
     events: dict[Name, list[tuple[int, Event]]] = field(factory=dict)
     operations: Sequence[Operation] = ()
+    # Whether rows are asked about what is well, too: only to be counted. Else a row may leave it out early.
+    counting: bool = False
     # What ZooKeeper or the metadata log holds of each partition.
     states: dict[Key, list[State]] = field(factory=dict)
     # Replicas of each partition; () when it is gone.

@@ -65,7 +65,8 @@ def _judged(trace: Trace, rows: Iterable[Row], *, counting: bool = False) -> Jud
     if settings is None:
         return None
     facts = facts_of(enumerate(trace.events), trace.operations, settings)
-    judging = Judging(facts, timeline_of(facts), counting)
+    facts.counting = counting
+    judging = Judging(facts, timeline_of(facts))
     for row in rows:
         judging.ask(row)
     return judging

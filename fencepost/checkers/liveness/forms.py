@@ -101,8 +101,6 @@ class Judging:
 
     facts: Facts
     timeline: Timeline
-    # Whether to count: else what cannot be wrong is not looked at.
-    counting: bool = False
     findings: Findings = field(factory=lambda: Findings(CHECK))
     counts: dict[str, Count] = field(factory=dict)
     _bounds: dict[str, int] = field(factory=dict)
@@ -113,10 +111,10 @@ class Judging:
         """Judge everything that a row is asked about."""
         count = self.counts.setdefault(row.name, Count())
         judge = _JUDGES[row.form]
-        if row.only_wrong and self.counting:
+        if row.only_wrong and self.facts.counting:
             count.judged += sum(self._rests(row))
         for case in row.cases(self.facts, self.timeline):
-            if not self.counting and self._came(row, case):
+            if not self.facts.counting and self._came(row, case):
                 continue
             if (case.since if case.until == FOR_EVER else case.until) < self.facts.begun:
                 continue  # over before the run began

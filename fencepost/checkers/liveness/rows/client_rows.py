@@ -96,6 +96,8 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         if pipelined and one.function is Function.APPEND:
             continue  # batches in flight together may overtake each other in the simulated network
         wrong = one.outcome is not Outcome.OK or one.attempts > 1
+        if not wrong and not facts.counting:
+            continue
         waited = one.outcome is not Outcome.OK and one.error in WAITING  # another row asks about it
         excused = one.error == OUT_OF_RANGE or _small(facts, one) or waited or _asks_the_dead(facts, one)
         if excused or _moved(facts, one, before.invoke_time):
@@ -118,7 +120,11 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _late(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     settings = facts.settings
     pipelined = settings.client.producer.pipelined
+    bound = -1 if facts.counting else bounds.answered(settings)
     for before, one, calm_ends in _served(facts, timeline):
+        done = one.completion_time
+        if one.outcome is Outcome.OK and done is not None and done - one.invoke_time <= bound:
+            continue
         if (pipelined and one.function is Function.APPEND) or _moved(facts, one, before.invoke_time):
             continue
         well = one.outcome is Outcome.OK or one.error not in WAITING

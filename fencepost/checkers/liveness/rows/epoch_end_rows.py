@@ -9,7 +9,7 @@ witness: what the brokers say that they appended, and what clients read in the s
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.checkers.liveness.rows.asked_rows import Detail, answers
@@ -25,7 +25,7 @@ FOLLOWED = (
 )
 
 
-@frozen
+@define
 class Run:
     """Records of one epoch, from the first offset up to the end."""
 
@@ -64,7 +64,7 @@ class Log:
 
     def cut(self, end: int) -> None:
         """What is at or above an offset is gone, and nobody leads."""
-        self.runs = [evolve(run, end=min(run.end, end)) for run in self.runs if run.first < end]
+        self.runs = [Run(run.first, min(run.end, end), run.epoch) for run in self.runs if run.first < end]
         self.epoch = -1
 
     def lead(self, event: Event) -> None:
@@ -77,7 +77,7 @@ class Log:
         end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
         last = self.runs[-1] if self.runs else None
         if last is not None and last.epoch == event.leader_epoch and last.end == event.offset:
-            self.runs[-1] = Run(last.first, end, last.epoch)
+            last.end = end
         else:
             self.runs.append(Run(event.offset, end, event.leader_epoch))
         if self.epoch >= 0:
@@ -92,9 +92,9 @@ class Log:
         begin, then, now = self.ends[0], self.ends[place], self.ends[-1]
         # Its own epoch begins where it became leader, and what comes after it is not there yet.
         bounds = (Run(begin, begin, self.epoch), Run(now, now, self.epoch + 1))
-        before = [evolve(run, end=min(run.end, then)) for run in self.runs if run.first < then]
+        before = [Run(run.first, min(run.end, then), run.epoch) for run in self.runs if run.first < then]
         after = [
-            evolve(run, first=max(run.first, self.start))
+            Run(max(run.first, self.start), run.end, run.epoch)
             for run in (*self.runs, *bounds)
             if run.end > self.start or run in bounds
         ]
@@ -211,6 +211,8 @@ def _ends(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         known = Witnesses([*known.before, *seen.before], [*known.after, *seen.after])
         for asked, epoch, end in detail.ends:
             wrong = _wrong(asked, epoch, end, event.leader_epoch, known)
+            if not wrong and not facts.counting:
+                continue
             yield Case(
                 subject=(Subject.PARTITION, key),
                 since=event.time,

@@ -33,6 +33,7 @@ class Reign:
 def _commits(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """An append is committed, unless its leader is replaced, ends or loses it."""
     reigns: dict[Key, Reign] = {}
+    bound = -1 if facts.counting else bounds.committed(facts.settings)
     for position, event in facts.of(*FREQUENT, *SELDOM):
         name, key = event.name, (event.topic or "", event.partition)
         reign = reigns.get(key)
@@ -43,7 +44,8 @@ def _commits(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
                 reign.open.append((end, event.time, position))
             elif reign.open and reign.open[0][0] <= event.high_watermark:
-                yield _case(facts, key, reign, event.time)  # the first has waited longest
+                if event.time - reign.open[0][1] > bound:
+                    yield _case(facts, key, reign, event.time)  # the first has waited longest
                 while reign.open and reign.open[0][0] <= event.high_watermark:
                     reign.open.popleft()
         elif name in (Name.BROKER_STARTED, Name.TOPIC_DELETION):
