@@ -30,6 +30,8 @@ KAFKA, KAFKA_SHARED = "fencepost_kafka", "fencepost_kafka_shared"
 """The fixtures."""
 CLAIMS = "fencepost_claims"
 """The marker of what a test knows about its traces."""
+MOST_TRIES = 2
+"""Runs without a strike until the test counts as passing without it."""
 CHAOS = "_fencepost_chaos"
 """The fixture of the seed of chaos."""
 CHAOS_SEEDS = re.compile(r"(?P<begin>\d{1,9})(:(?P<end>\d{1,9}))?")
@@ -69,6 +71,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "from A to B - 1, or of N seeds that are others each day; in place of those that tests name.",
     )
     group.addoption(
+        "--fencepost-strike",
+        action="append",
+        metavar="NAME",
+        help="Of chaos at applications carry out this strike only, by the name that the report of a failed "
+        "test gives, such as 'kill, idle'; may be repeated.",
+    )
+    group.addoption(
         "--fencepost-dir",
         metavar="DIR",
         help=f"Where failures leave traces, plans and reports. [default: {FOLDER} in the root directory]",
@@ -78,7 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=float,
         default=SHRINK_S,
         metavar="SECONDS",
-        help=f"Time to shrink a failing plan for; 0 for not at all. [default: {SHRINK_S:g}]",
+        help=f"Time to shrink a failing plan, or a chaos, for; 0 for not at all. [default: {SHRINK_S:g}]",
     )
     group.addoption(
         "--fencepost-repeat",
@@ -270,7 +279,8 @@ def fencepost_kafka(
     """
     options = _kafka_options(request.node, getattr(request, "param", {}))
     claimed = _claimed(request.node)
-    with _kafka(options, _fencepost_chaos) as kafka:
+    only = request.config.getoption("fencepost_strike")
+    with _kafka(options, _fencepost_chaos, None if only is None else tuple(only)) as kafka:
         kafka.claimed = claimed
         kafka.folder = _folder(request.node)
         yield kafka
@@ -300,7 +310,9 @@ def _kafka_options(item: pytest.Item, given: dict[str, Any] | None = None) -> di
 
 
 @contextmanager
-def _kafka(options: dict[str, Any], chaos: int | None = None) -> Iterator[Any]:
+def _kafka(
+    options: dict[str, Any], chaos: int | None = None, only: tuple[str, ...] | None = None
+) -> Iterator[Any]:
     import fencepost.kafka
 
     topics = options.pop("topics", ("t",))
@@ -312,6 +324,7 @@ def _kafka(options: dict[str, Any], chaos: int | None = None) -> Iterator[Any]:
             for name in topics:
                 partitions = topics[name] if isinstance(topics, dict) else 1
                 kafka.create_topic(name, partitions=partitions, config=config)
+            kafka.only_strikes = only
             if chaos is not None:
                 kafka.chaos_seed = chaos
                 kafka.chaos(chaos)
@@ -427,23 +440,44 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
 
 def _shown_again(item: pytest.Function) -> str:
     """How often the test fails when it is repeated, each time on a new cluster with the same options
-    and seed. Requests come from outside, so a seed does not replay."""
+    and seed, and under how little of its chaos. Requests come from outside, so a seed does not replay."""
     times: int = item.config.getoption("fencepost_repeat")
     if times < 1 or inspect.iscoroutinefunction(item.obj):
         return ""
-    failures = 0
     failed: Any = item.funcargs[KAFKA]
-    for _ in range(times):
-        chaos: Any = item.funcargs.get(CHAOS)
-        with _kafka(_kafka_options(item), chaos) as kafka:
-            kafka.claimed = failed.claimed
-            wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
-            try:
-                item.obj(**{**wanted, KAFKA: kafka})
-                kafka.assert_ok()
-            except (Exception, pytest.fail.Exception):
-                failures += 1
-    return f"\nrepeated with the same seed: it failed in {failures} of {times} repetitions"
+    failures = sum(_fails_again(item, failed.only_strikes) for _ in range(times))
+    words = f"\nrepeated with the same seed: it failed in {failures} of {times} repetitions"
+    names = failed.reached()["names"] if failed.last_chaos is not None and failed.aimed else []
+    if not failures or not names:
+        return words
+    from fencepost.kafka.chaos.reached import shrunk_words
+    from fencepost.kafka.chaos.shrunk import shortest
+
+    left = shortest(
+        names,
+        lambda only: _fails_again(item, only),
+        tries=min(times, MOST_TRIES),
+        seconds=_shrink_s(item.config),
+    )
+    if len(left) < len(names):
+        failed.only_strikes = left
+    shrunk = shrunk_words(names, left)
+    return f"{words}\n{shrunk}" if shrunk else words
+
+
+def _fails_again(item: pytest.Function, only: tuple[str, ...] | None) -> bool:
+    """Whether the test fails once more, on a new cluster, under these strikes."""
+    failed: Any = item.funcargs[KAFKA]
+    chaos: Any = item.funcargs.get(CHAOS)
+    with _kafka(_kafka_options(item), chaos, only) as kafka:
+        kafka.claimed = failed.claimed
+        wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+        try:
+            item.obj(**{**wanted, KAFKA: kafka})
+            kafka.assert_ok()
+        except (Exception, pytest.fail.Exception):
+            return True
+    return False
 
 
 @pytest.hookimpl(wrapper=True)
@@ -498,7 +532,8 @@ def _say_how_to_repeat(item: pytest.Item, report: pytest.TestReport) -> None:
     test = "::".join([place, *item.nodeid.split("::")[1:]])
     test = re.sub(r"\[chaos\d+\]$|-chaos\d+(?=[]-])|(?<=\[)chaos\d+-", "", test)
     seed = _kafka_options(item).get("seed", 0)
-    report.sections.append(("repeat it", repeating_line(test, seed, kafka.last_chaos)))
+    line = repeating_line(test, seed, kafka.last_chaos, kafka.only_strikes)
+    report.sections.append(("repeat it", line))
 
 
 def _judge_cluster(item: pytest.Function) -> None:

@@ -70,6 +70,8 @@ class KafkaCluster(Assertions, Waiting, ABC):
     nowhere."""
     chaos_seed: int | None = field(default=None, init=False)
     """In place of the seed of every `chaos`; None: its own."""
+    only_strikes: tuple[str, ...] | None = field(default=None, init=False)
+    """Names of the strikes, such as `kill, idle`, that `chaos` at applications carries out; None: all."""
     claimed: Callable[[Trace], Trace] | None = field(default=None, init=False)
     """The trace with what the caller knows about it (record/claimed); None: only what was recorded."""
     last_chaos: int | None = field(default=None, init=False)
@@ -309,7 +311,8 @@ class KafkaCluster(Assertions, Waiting, ABC):
         seed = seed if self.chaos_seed is None else self.chaos_seed
         self.last_chaos, self.aimed = seed, level == APPLICATION
         if level == APPLICATION and (profile, topic, requests) == ("default", "t", True):
-            most = int(self._ask("chaos_at_applications", seed=seed))
+            only = None if self.only_strikes is None else list(self.only_strikes)
+            most = int(self._ask("chaos_at_applications", seed=seed, only=only))
             self._services.keep(self._ask)
             return most
         if level != CLUSTER:
@@ -323,7 +326,7 @@ class KafkaCluster(Assertions, Waiting, ABC):
 
     def reached(self) -> dict[str, Any]:
         """What chaos at applications has reached: moments (how many of each kind were seen), strikes (in
-        words, in their order), over (whether none is left)."""
+        words, in their order), names (of the strikes, without parameters), over (whether none is left)."""
         found: dict[str, Any] = self._ask("reached")
         return found
 

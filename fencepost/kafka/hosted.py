@@ -248,8 +248,9 @@ class HostedCluster(WorkingCluster):
                 fault.at_ms * MILLISECOND, self._meet_chaos, evolve(fault, fault_id=number)
             )
 
-    def chaos_at_applications(self, seed: int) -> None:
-        """Strike the clients under test from now on; an earlier chaos of this kind ends."""
+    def chaos_at_applications(self, seed: int, only: frozenset[str] | None = None) -> None:
+        """Strike the clients under test from now on; an earlier chaos of this kind ends. only: names of the
+        strikes that are carried out; None: all."""
         listeners, faults = self.system.listeners, self.request_faults
         self._end_aimed()
         faults.chaos = ApplicationChaos(
@@ -264,6 +265,7 @@ class HostedCluster(WorkingCluster):
             lose_leader=self._lose_leader,
             note=self._note_strike,
             processes=self.processes,
+            only=only,
         )
 
     def _end_aimed(self) -> None:

@@ -9,7 +9,7 @@ for_ms: how long a fault lasts, in the cluster's time; None: until it is ended b
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -129,10 +129,10 @@ class Verbs:
 
     # ---- chaos at applications
 
-    def chaos_at_applications(self, seed: int) -> int:
+    def chaos_at_applications(self, seed: int, only: Iterable[str] | None = None) -> int:
         """Strike the clients under test from now on, at moments that their requests show. Answers how often
-        at most."""
-        self._do(self._cluster.chaos_at_applications, seed)
+        at most. only: names of the strikes that are carried out; None: all."""
+        self._do(self._cluster.chaos_at_applications, seed, None if only is None else frozenset(only))
         return HAND
 
     def services_run(self, began: list[int], ended: list[int]) -> None:
@@ -164,14 +164,19 @@ class Verbs:
 
     def reached(self) -> dict[str, Any]:
         """What chaos at applications has reached: moments, how many of each kind were seen; strikes, in
-        words and in their order; over, whether none is left."""
+        words and in their order, and their names; over, whether none is left."""
 
         def look() -> dict[str, Any]:
             chaos = self._cluster.request_faults.chaos
             if chaos is None:
-                return {"moments": {}, "strikes": [], "over": True}
-            strikes = [str(strike) for strike in chaos.strikes]
-            return {"moments": dict(chaos.shown), "strikes": strikes, "over": chaos.over}
+                return {"moments": {}, "strikes": [], "names": [], "over": True}
+            struck = [strike for strike in chaos.strikes if chaos.carries_out(strike)]
+            return {
+                "moments": dict(chaos.shown),
+                "strikes": [str(strike) for strike in struck],
+                "names": [strike.name for strike in struck],
+                "over": chaos.over,
+            }
 
         return self._do(look)
 

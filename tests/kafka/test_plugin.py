@@ -1,6 +1,7 @@
 """The fixtures fencepost_kafka and fencepost_kafka_shared, under pytest in a process of its own."""
 
 import re
+import shlex
 from types import SimpleNamespace
 
 import pytest
@@ -241,3 +242,35 @@ def test_chaos_that_met_nobody_warns(suite):
     """Rule: a test that chaos did not meet proves less than it seems to."""
     result = suite("def test_it(fencepost_kafka):\n    pass\n", "--fencepost-chaos=2")
     result.stdout.fnmatch_lines(["*no strike of chaos met a client: chaos 2: 0 strikes (moments seen: none)"])
+
+
+STRUCK = """
+import contextlib
+
+def test_it(fencepost_kafka):
+    servers = fencepost_kafka.bootstrap_servers.split(",")
+    client = KafkaProducer(bootstrap_servers=servers, retries=50, retry_backoff_ms=50, request_timeout_ms=1_000)
+    for number in range(40):
+        with contextlib.suppress(Exception):
+            client.send("t", b"%d" % number).get(60)
+    client.close()
+    fencepost_kafka.heal()
+    fencepost_kafka.assert_that("no strike came", lambda _: not fencepost_kafka.reached()["strikes"], "t")
+"""
+
+
+def test_a_failure_says_under_how_little_chaos_it_still_fails(suite):
+    """Rule: strikes that the failure does not need are left out, one after the other; the line that repeats
+    the test carries out what is left, and no other."""
+    once = ("--fencepost-chaos=4", "--fencepost-repeat=1")
+    text = suite(STRUCK, *once, "--fencepost-shrink=3000").stdout.str()
+    assert "failed in 1 of 1" in text
+    line = next(line for line in text.splitlines() if line.startswith("pytest "))
+    options = shlex.split(line)[2:]
+    if found := re.search(r"it still fails with the strikes ([^;\n]+) \((\d+) of (\d+) left out\)", text):
+        assert int(found[2]) == int(found[3]) - 1 > 0
+        assert options[-2:] == ["--fencepost-strike", found[1]]
+    else:  # a crowded machine: only one strike came
+        assert "still fails" not in text and "--fencepost-strike" not in options
+    none = suite(STRUCK, "--fencepost-chaos=4", "--fencepost-strike=none of them")
+    none.assert_outcomes(passed=1)

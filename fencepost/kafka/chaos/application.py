@@ -79,6 +79,9 @@ class ApplicationChaos:
     note: Callable[[Strike], None]
     # Those of services; while there is none, every client is under test.
     processes: Processes
+    # Names of the strikes that are carried out; None: all. The others keep their place.
+    only: frozenset[str] | None = None
+    # As they came, with those that were left out.
     strikes: list[Strike] = field(factory=list, init=False)
     # Processes that were stopped and want to be replaced; whoever starts services takes them.
     to_replace: list[int] = field(factory=list, init=False)
@@ -107,6 +110,10 @@ class ApplicationChaos:
     def over(self) -> bool:
         """Whether no strike is left."""
         return self._ended or len(self.strikes) >= hands.HAND
+
+    def carries_out(self, strike: Strike) -> bool:
+        """Whether a strike is not left out."""
+        return self.only is None or strike.name in self.only
 
     def end(self) -> None:
         """No strike any more."""
@@ -182,7 +189,8 @@ class ApplicationChaos:
         self.strikes.append(strike)
         self._since.clear()
         self._quiet_until = self.now() + GAP_MS * MILLISECOND
-        self._carry_out(strike, process, asked)
+        if self.carries_out(strike):
+            self._carry_out(strike, process, asked)
 
     def _carry_out(self, strike: Strike, process: int, asked: Asked) -> None:
         if strike.act == hands.KILL:

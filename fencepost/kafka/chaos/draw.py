@@ -66,6 +66,11 @@ class Strike:
     # Of a delay; of a kill, how long the request hangs before; of a stop, how much later it takes effect.
     milliseconds: int = 0
 
+    @property
+    def name(self) -> str:
+        """What it is without its parameters: a run has each once."""
+        return f"{self.act}, {self.kind}"
+
     def __str__(self) -> str:
         more = [self.error, "after effect" if self.after_effect else ""]
         more.append(f"{self.milliseconds} ms" if self.milliseconds else "")

@@ -153,7 +153,7 @@ def test_without_a_service_every_client_is_under_test(kafka):
 def test_nothing_is_struck_before_it_is_asked_for_or_after_heal(kafka):
     """Rule: a test that asks for no chaos gets none."""
     send(kafka, 5)
-    assert kafka.reached() == {"moments": {}, "strikes": [], "over": True}
+    assert kafka.reached() == {"moments": {}, "strikes": [], "names": [], "over": True}
     kafka.chaos(1)
     kafka.heal()
     send(kafka, 20)
