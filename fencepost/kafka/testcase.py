@@ -10,6 +10,7 @@
 Owns when it starts, ends and is judged. Must not know anything else.
 """
 
+import os
 import shutil
 import sys
 import unittest
@@ -22,10 +23,13 @@ from typing import Any, ClassVar
 import fencepost.kafka
 from fencepost.kafka.handle import KafkaCluster
 from fencepost.record.claimed import claimed
+from fencepost.traces.errors import PlanError
 
 __unittest = True
 """Makes unittest leave the frames of this module out of tracebacks. Otherwise it cuts them off there, and the
 failing line of the test is not shown."""
+SEED, CHAOS = "FENCEPOST_SEED", "FENCEPOST_CHAOS"
+"""Variables that take the place of the cluster's seed, and let each test run under chaos of a seed."""
 FOLDER = Path(".fencepost")
 """Where pytest's plugin keeps what failed, too."""
 
@@ -52,7 +56,8 @@ class KafkaTestCase(unittest.TestCase):
 
     def setUp(self) -> None:
         """Start it."""
-        self.kafka = self.enterContext(fencepost.kafka.cluster(**self.options))
+        options = {**self.options, **({"seed": seed} if (seed := _number(SEED)) is not None else {})}
+        self.kafka = self.enterContext(fencepost.kafka.cluster(**options))
         if self.claims is not None:
             self.kafka.claimed = partial(claimed, claims=self.claims)
         self.kafka.folder = self.folder.absolute() / self.id()
@@ -60,6 +65,9 @@ class KafkaTestCase(unittest.TestCase):
         for name, partitions in self.topics.items():
             config = {"min.insync.replicas": str(self.min_insync_replicas)}
             self.kafka.create_topic(name, partitions=partitions, config=config)
+        self.kafka.chaos_seed = _number(CHAOS)
+        if self.kafka.chaos_seed is not None:
+            self.kafka.chaos(self.kafka.chaos_seed)
 
     def _callTestMethod(self, method: Callable[[], Any]) -> None:  # noqa: N802 - unittest's own name
         """As unittest does. It reports what goes wrong here, and a subtest that fails, only after
@@ -77,7 +85,11 @@ class KafkaTestCase(unittest.TestCase):
         if self._went_wrong:
             self._keep()
         elif self.judged:
-            exercised = self.kafka.assert_ok()
+            try:
+                exercised = self.kafka.assert_ok()
+            except Exception:
+                self._say_how_to_repeat()
+                raise
             if not met_requests(self.kafka.end()):
                 warnings.warn(f"no request of a client met a fault: {exercised}", stacklevel=1)
 
@@ -89,3 +101,21 @@ class KafkaTestCase(unittest.TestCase):
         words = keep_kafka(self.kafka, folder)
         if words:
             sys.stderr.write(f"{self.id()} failed; {words}\n")
+        self._say_how_to_repeat()
+
+    def _say_how_to_repeat(self) -> None:
+        """The line that runs this test again, with its seeds."""
+        seed = _number(SEED)
+        seeds = {SEED: self.options.get("seed", 0) if seed is None else seed, CHAOS: self.kafka.last_chaos}
+        words = [f"{name}={value}" for name, value in seeds.items() if value is not None]
+        sys.stderr.write(f"repeat it: {' '.join(words)} python -m unittest {self.id()}\n")
+
+
+def _number(variable: str) -> int | None:
+    """Of an environment variable; None where it is not set, or empty. Raises PlanError for another text."""
+    text = os.environ.get(variable, "")
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise PlanError(expected="a number from 0 on", seen=repr(text), where=f"the variable {variable}")
+    return int(text)

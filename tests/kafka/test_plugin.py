@@ -249,7 +249,8 @@ import contextlib
 
 def test_it(fencepost_kafka):
     servers = fencepost_kafka.bootstrap_servers.split(",")
-    client = KafkaProducer(bootstrap_servers=servers, retries=50, retry_backoff_ms=50, request_timeout_ms=1_000)
+    options = {"retries": 50, "retry_backoff_ms": 50, "request_timeout_ms": 1_000}
+    client = KafkaProducer(bootstrap_servers=servers, **options)
     for number in range(40):
         with contextlib.suppress(Exception):
             client.send("t", b"%d" % number).get(60)

@@ -113,3 +113,29 @@ def test_claims_of_a_case_count_for_its_runs():
     """Rule: what the caller knows replaces what follows from a run, as with the marker of pytest."""
     result, _ = run(Claimed)
     assert result.testsRun == 1 and result.wasSuccessful(), result.failures + result.errors
+
+
+def ran(case):
+    """Run one test case."""
+    suite = unittest.TestSuite([case])
+    return suite.run(unittest.TestResult())
+
+
+def test_a_failure_names_the_line_that_repeats_it(tmp_path, monkeypatch, capsys):
+    """Rule: the seeds of the variables count, are in the line, and are none where they are set and empty."""
+    monkeypatch.setattr(Orders, "folder", tmp_path)
+    monkeypatch.setenv("FENCEPOST_SEED", "7")
+    monkeypatch.setenv("FENCEPOST_CHAOS", "3")
+    name = f"{Orders.__module__}.Orders.test_wrong"
+    assert len(ran(Orders("test_wrong")).failures) == 1
+    assert (
+        f"repeat it: FENCEPOST_SEED=7 FENCEPOST_CHAOS=3 python -m unittest {name}\n"
+        in capsys.readouterr().err
+    )
+    monkeypatch.setenv("FENCEPOST_SEED", "")
+    monkeypatch.setenv("FENCEPOST_CHAOS", "")
+    assert len(ran(Orders("test_wrong")).failures) == 1
+    assert f"repeat it: FENCEPOST_SEED=0 python -m unittest {name}\n" in capsys.readouterr().err
+    monkeypatch.setenv("FENCEPOST_CHAOS", "many")
+    ((_, error),) = ran(Orders("test_sync")).errors
+    assert "the variable FENCEPOST_CHAOS: expected a number from 0 on, saw 'many'" in error
