@@ -23,12 +23,12 @@ MOST_IN_GAP = 500
 PARTS = ("key", "value", "headers", "timestamp")
 OPEN = "kind = ''"
 
-FIRST_PAIR = """coalesce((select min(pair.{side}) from pair where pair.partition = left_over.partition
-    and sure and not moved), 9e18)"""
-LAST_PAIR = """coalesce((select max(pair.source) from pair where pair.partition = left_over.partition
-    and sure and not moved), -1)"""
+EDGE = "(select {column} from temp.edge where edge.partition = left_over.partition)"
+"""Of the pairs in order: first_source, first_target, last_source. Nothing where there are none."""
 EXTENT = "(select {column} from extent where extent.side = {side} and extent.partition = left_over.partition)"
-AFTER_ALL = f"gap = {LAST_PAIR} and {EXTENT.format(column='grew', side=0)}"
+AFTER_ALL = (
+    f"gap = coalesce({EDGE.format(column='last_source')}, -1) and {EXTENT.format(column='grew', side=0)}"
+)
 """The copy is behind all pairs in order, and the source went on after the comparison began."""
 
 
@@ -46,6 +46,13 @@ class Fates:
 
     def decide(self) -> None:
         """Write the kind of each row that is left over, in the caller's transaction."""
+        database = self.store.database
+        database.execute("drop table if exists temp.edge")
+        database.execute(
+            "create temp table edge as select partition, min(source) as first_source, min(target) as "
+            "first_target, max(source) as last_source from pair where sure and not moved group by partition"
+        )
+        database.execute("create index if not exists by_gap on left_over (partition, gap, side, position)")
         self._set("kind = '', twin = ''", "1")
         for side, other in ((Side.SOURCE, Side.TARGET), (Side.TARGET, Side.SOURCE)):
             self._expired(side, other)
@@ -64,7 +71,7 @@ class Fates:
 
     def _expired(self, side: Side, other: Side) -> None:
         """Before the first pair in order; of equal records any, if the first of them is there."""
-        first = FIRST_PAIR.format(side=side.word)
+        first = f"coalesce({EDGE.format(column=f'first_{side.word}')}, 9e18)"
         equal = (
             f"(select min(record.position) from record where record.side = {int(side)} and "
             f"record.partition = left_over.partition and record.{self.identity} = left_over.identity)"
@@ -81,8 +88,11 @@ class Fates:
             f"and {OPEN} order by 1, 2, 3"
         )
         database = self.store.database
-        database.execute("create temp table if not exists moving (side, partition, position, kind, twin)")
-        database.execute("delete from temp.moving")
+        database.execute("drop table if exists temp.moving")
+        database.execute(
+            "create temp table moving (side, partition, position, kind, twin, "
+            "primary key (side, partition, position))"
+        )
         for one, other, _ in kth_with_kth(*(database.execute(query, (int(side),)) for side in Side)):
             if one is not None and other is not None:
                 twin = f"the copy is offset {other[3]} of partition {other[1]}"

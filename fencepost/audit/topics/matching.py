@@ -38,9 +38,10 @@ def timestamps_kept(database: Connection, append_time: bool) -> bool:
         return False
     database.execute("drop table if exists temp.sample")
     database.execute(
-        "create temp table sample as select partition, content, stamped from record where side = 1 "
-        "and position % (1 + (select max(position) from record as other where other.side = 1 "
-        f"and other.partition = record.partition) / {SAMPLE}) = 0"
+        "create temp table sample as select record.partition, content, stamped from record, "
+        f"(select partition, 1 + max(position) / {SAMPLE} as step from record where side = 1 "
+        "group by partition) as size where side = 1 and record.partition = size.partition "
+        "and position % step = 0"
     )
     equal = [
         database.execute(
