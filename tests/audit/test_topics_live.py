@@ -8,13 +8,21 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from attrs import evolve
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from msgspec.structs import replace
 
 import fencepost.kafka
 from fencepost.audit.topics import topic_audit, topic_cluster
 from fencepost.audit.topics.topic_store import Side, TopicStore
 from fencepost.cli import run
+from fencepost.impl.messages.admin_api import DescribeConfigsRequest
+from fencepost.impl.messages.broker_api import FetchRequest, ListOffsetsRequest
+from fencepost.impl.messages.group_api import OffsetFetchRequest
+from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import TransactionOptions
+from fencepost.wire.outward import TRANSLATIONS
 
 PATIENCE_S = 600
 
@@ -218,6 +226,127 @@ def test_a_kill_loses_nothing_that_was_read(clusters, audit, tmp_path, monkeypat
     (tmp_path / topic_audit.STATE).write_bytes(b"no such file" * 1000)
     code, told = audit("whole", "--out", tmp_path, "--resume")
     assert code == 2 and "file is not a database" in told["error"]
+
+
+@pytest.fixture
+def while_reading(monkeypatch):
+    """while_reading(side, what) does something once, after the first answer about that side; answers are
+    small."""
+
+    def call(side, what):
+        monkeypatch.setattr(topic_cluster, "FETCH_BYTES", 300)
+        whole, done = TopicStore.add, []
+
+        def add(self, extent, *rest):
+            whole(self, extent, *rest)
+            if extent.side is side and not done:
+                done.append(what())
+
+        monkeypatch.setattr(TopicStore, "add", add)
+
+    return call
+
+
+def small(cluster, topic, rows):
+    """Records in small batches, so that an answer has few of them."""
+    for at in range(0, len(rows), 5):
+        write(cluster, topic, 0, rows[at : at + 5])
+
+
+def test_a_source_that_grows_is_compared_up_to_its_first_end(clusters, audit, while_reading):
+    """What is written to both while they are read is no finding, also where it equals an earlier record."""
+    two_topics(clusters, "growing", [[]], [[]])
+    mine = [(None, b"ping", 1), *records(20)]
+    for cluster in clusters:
+        small(cluster, "growing", mine)
+    while_reading(Side.SOURCE, lambda: [write(one, "growing", 0, mine[:3]) for one in clusters])
+    code, told = audit("growing")
+    assert (code, told["findings"], told["source_records"]) == (0, {}, 21)
+    two_topics(clusters, "mirrored", [records(9)], [[]])
+    write(clusters[0], "mirrored", 0, [(None, b"ping", 1)])
+    write(clusters[1], "mirrored", 0, [*records(9), (None, b"ping", 1), (None, b"ping", 1)])
+    assert audit("mirrored")[1]["findings"] == {"doubled": 1}
+    while_reading(Side.SOURCE, lambda: write(clusters[0], "mirrored", 0, [(None, b"ping", 1)]))
+    code, told = audit("mirrored")
+    assert (code, told["notes"]) == (0, {"later": 1})
+
+
+def test_records_that_expire_while_they_are_read_are_not_judged(clusters, audit, while_reading):
+    """The log start of the target overtakes the reader: what is gone is said, and no finding."""
+    two_topics(clusters, "overtaken", [records(20)], [[]])
+    small(clusters[1], "overtaken", records(20))
+    admin = AdminClient({"bootstrap.servers": clusters[1].bootstrap_servers})
+
+    def expire():
+        (done,) = admin.delete_records([TopicPartition("overtaken", 0, 12)]).values()
+        done.result(PATIENCE_S)
+
+    while_reading(Side.TARGET, expire)
+    code, told = audit("overtaken")
+    assert (code, told["findings"]) == (0, {}) and told["notes"]["unclear"] > 0
+    assert any("lost while it was read" in line for line in told["not_judged"])
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """answers(request, error, times) makes brokers give that error to the first requests of a kind."""
+    monkeypatch.setattr(topic_cluster, "PAUSE_S", 0.0)
+    monkeypatch.setattr(topic_cluster, "TRIES", 5)
+
+    def call(request, error, times=10**9):
+        whole, left = TRANSLATIONS[request], [error] * min(times, 100)
+
+        def tell(asked, answer):
+            told = whole.tell(asked, answer)
+            if not left:
+                return told
+            code = left.pop()
+            for name in ("partitions", "resources"):
+                if hasattr(told, name):
+                    return replace(told, **{name: (replace(getattr(told, name)[0], error=code),)})
+            return replace(told, error=code)
+
+        monkeypatch.setitem(TRANSLATIONS, request, evolve(whole, tell=tell))
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (FetchRequest, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (ListOffsetsRequest, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (FetchRequest, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+def test_a_refusal_is_one_sentence(clusters, audit, answers, request_, error):
+    """Who refused what, and what to do; exit code 2."""
+    two_topics(clusters, f"refused-{request_.__name__}-{error}", [records(3)], [records(3)])
+    answers(request_, error)
+    code, told = audit(f"refused-{request_.__name__}-{error}")
+    assert code == 2 and "of partition 0, saw " + error in told["error"]
+    assert "needs DESCRIBE and READ" in told["error"] or "--resume goes on" in told["error"]
+
+
+def test_roles_that_move_are_waited_for(clusters, audit, answers):
+    """A leader that is no longer one and a coordinator that loads are asked again."""
+    two_topics(clusters, "moves", [records(3)], [records(3)])
+    commit(clusters[0], "mover", "moves", 1)
+    answers(FetchRequest, ErrorCode.NOT_LEADER_OR_FOLLOWER, 3)
+    answers(OffsetFetchRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 3)
+    code, told = audit("moves", "--groups", "mover")
+    assert (code, told["not_judged"], told["groups"][0]["translated"]) == (0, [], 1)
+
+
+def test_refused_settings_and_groups_are_not_judged(clusters, audit, answers):
+    """Without the policy a topic is taken to be compacted, which is said; a refused group is one line."""
+    two_topics(clusters, "hidden", [records(10)], [records(10)[5:]])
+    answers(DescribeConfigsRequest, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    answers(OffsetFetchRequest, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    code, told = audit("hidden", "--groups", "g")
+    assert (code, told["notes"]) == (0, {"compacted": 5})
+    assert any("the target is compacted: its settings are refused" in line for line in told["not_judged"])
+    assert any("GROUP_AUTHORIZATION_FAILED" in line for line in told["not_judged"])
 
 
 SLOWLY = """

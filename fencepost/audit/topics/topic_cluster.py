@@ -128,7 +128,7 @@ class TopicCluster:
         return int((await self._of_leader(partition, asked)).offset)
 
     async def end(self, partition: int, *, committed: bool = True) -> int:
-        """The last stable offset, or the high watermark."""
+        """The last stable offset, or the high watermark. partition: which; committed: False for the latter."""
         key = self.key(partition)
         asked = ListOffsetsRequest(correlation_id=0, partition=key, read_committed=committed)
         return int((await self._of_leader(partition, asked)).offset)
@@ -153,6 +153,8 @@ class TopicCluster:
         resource = DescribedResource(kind=ResourceKind.TOPIC, name=self.place.topic, keys=("cleanup.policy",))
         asked = DescribeConfigsRequest(correlation_id=0, resources=(resource,))
         answer = await self._repeat(self._any, asked, lambda whole: whole.resources[0], {*REFUSED})
+        if answer.error is not ErrorCode.NONE:
+            return None
         return next((one.value for one in answer.entries if one.name == "cleanup.policy"), None)
 
     async def committed(self, group: str) -> dict[int, int]:
