@@ -128,7 +128,8 @@ class TopicCluster:
         return int((await self._of_leader(partition, asked)).offset)
 
     async def end(self, partition: int, *, committed: bool = True) -> int:
-        """The last stable offset, or the high watermark. partition: which; committed: False for the latter."""
+        """The last stable offset or, if not committed, the high watermark. partition: which; committed:
+        whether open transactions count."""
         key = self.key(partition)
         asked = ListOffsetsRequest(correlation_id=0, partition=key, read_committed=committed)
         return int((await self._of_leader(partition, asked)).offset)
