@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
-from fencepost.checkers.liveness.live.sights import BOOTSTRAP, Answer, Key, LiveRow, Seen, Sight, sight
+from fencepost.checkers.liveness.live.sights import (
+    BOOTSTRAP,
+    SECOND,
+    Answer,
+    Key,
+    LiveRow,
+    Seen,
+    Sight,
+    sight,
+)
 from fencepost.traces.events import Question
 
 DESCRIBE = f"kafka-topics.sh --bootstrap-server {BOOTSTRAP} --describe --topic "
@@ -26,7 +35,13 @@ class Known:
     ends: dict[tuple[Key, int], Answer] = field(factory=dict)
     # The live brokers of the last answer.
     live: tuple[int, ...] = ()
-    settings: dict[tuple[str, str], str] = field(factory=dict)
+    # What each broker says of each setting.
+    said: dict[tuple[str, str], dict[int, str]] = field(factory=dict)
+
+    def setting(self, topic: str, name: str) -> str:
+        """What most brokers say; empty: not known. One that is cut off says what was."""
+        values = list(self.said.get((topic, name), {}).values())
+        return max(values, key=lambda value: (values.count(value), value), default="")
 
     def others(self, key: Key, replica: int) -> int:
         """What a replica has of other partitions that it is not in sync with: a throttle lets one after the
@@ -36,7 +51,7 @@ class Known:
 
     def min_isr(self, topic: str) -> int:
         """min.insync.replicas; 0: not known."""
-        value = self.settings.get((topic, MIN_ISR), "")
+        value = self.setting(topic, MIN_ISR)
         return int(value) if value.isdecimal() else 0
 
 
@@ -53,7 +68,8 @@ def told(seen: Seen, *questions: Question) -> Iterator[tuple[Answer, Known]]:
         if cause == Question.BROKERS:
             known.live = one.event.replicas
         elif cause == Question.SETTINGS:
-            known.settings.update({(topic, name): value for topic, name, value in one.detail.settings})
+            for topic, name, value in one.detail.settings:
+                known.said.setdefault((topic, name), {})[one.event.node] = value
         elif cause == Question.PARTITION:
             before = known.views.get(key)
             if key[1] < 0 or (before and before.event.leader_epoch > one.event.leader_epoch):
@@ -105,6 +121,34 @@ def _lists(seen: Seen) -> Iterator[Sight]:
             command=f"kafka-broker-api-versions.sh --bootstrap-server {BOOTSTRAP}",
         )
         latest[one.event.node] = one.event.replicas
+
+
+def _settings(seen: Seen) -> Iterator[Sight]:
+    """A broker for which a topic has other settings than for most. Only what was set at the topic counts:
+    what a broker's file says may differ."""
+    latest: dict[int, dict[tuple[str, str], str]] = {}
+    topics: dict[int, set[str]] = {}
+    names: set[tuple[str, str]] = set()
+    for one in seen.of(Question.SETTINGS):
+        node = one.event.node
+        latest[node] = {(topic, name): value for topic, name, value in one.detail.dynamic}
+        topics[node] = {topic for topic, *_ in one.detail.settings}
+        names |= latest[node].keys()
+        for topic, name in sorted(each for each in names if each[0] in topics[node]):
+            said = {broker: latest[broker].get((topic, name)) for broker in latest if topic in topics[broker]}
+            mine = said.pop(node)
+            others = list(said.values())
+            common = max(others, key=lambda value: (others.count(value), value or ""), default=None)
+            agreed = 2 * others.count(common) > len(others) + 1
+            yield sight(
+                one,
+                (node, topic, name),
+                (mine, common) if agreed and mine != common else None,
+                topic=topic,
+                expected=f"broker {node} to know {name}={common or 'its default'}, as most do",
+                seen=f"{mine or 'its default'}",
+                command=f"kafka-configs.sh --bootstrap-server {BOOTSTRAP} --describe --topic {topic}",
+            )
 
 
 def _leaderless(seen: Seen) -> Iterator[Sight]:
@@ -213,6 +257,34 @@ def _unmoved(seen: Seen) -> Iterator[Sight]:
 # ---- notes
 
 
+def _under_way(seen: Seen) -> Iterator[Sight]:
+    """Reassignments that move, with what they take at the rate that was seen."""
+    first: dict[tuple[Key, int], Answer] = {}
+    for one, known in told(seen, Question.REASSIGNMENTS):
+        for topic, partition, replicas, adding, _ in one.detail.reassignments:
+            key, leader = (str(topic), int(partition)), known.logs.get((str(topic), int(partition)))
+            for replica in adding:
+                end = known.ends.get((key, replica))
+                if end is None or leader is None:
+                    continue
+                begun = first.setdefault((key, replica), end)
+                seconds = (end.event.time - begun.event.time) / SECOND
+                rate = (end.event.end_offset - begun.event.end_offset) / seconds if seconds else 0.0
+                lacks = max(leader.event.end_offset - end.event.end_offset, 0)
+                yield sight(
+                    one,
+                    (key, replica),
+                    True if rate > 0 else None,
+                    topic=key[0],
+                    partition=key[1],
+                    expected=f"the reassignment to {list(replicas)} to end",
+                    seen=f"the log of broker {replica} ends at {end.event.end_offset} of "
+                    f"{leader.event.end_offset}, {rate:.1f} records a second: "
+                    + (f"{lacks / rate:.0f} s more" if rate > 0 else "no end"),
+                    command=f"kafka-reassign-partitions.sh --bootstrap-server {BOOTSTRAP} --list",
+                )
+
+
 def _away(seen: Seen) -> Iterator[Sight]:
     for one, known in told(seen, Question.BROKERS):
         assigned = [broker for view in known.views.values() for broker in view.event.replicas]
@@ -244,7 +316,7 @@ def _not_preferred(seen: Seen) -> Iterator[Sight]:
 def _may_lose(seen: Seen) -> Iterator[Sight]:
     for one, known in told(seen, Question.PARTITION):
         topic = one.key[0]
-        allowed = [f"{UNCLEAN}=true"] if known.settings.get((topic, UNCLEAN)) == "true" else []
+        allowed = [f"{UNCLEAN}=true"] if known.setting(topic, UNCLEAN) == "true" else []
         if known.min_isr(topic) == 1 and len(one.event.replicas) > 1:
             allowed.append(f"{MIN_ISR}=1 with {len(one.event.replicas)} replicas")
         name = MIN_ISR if allowed and allowed[-1].startswith(MIN_ISR) else UNCLEAN
@@ -276,6 +348,13 @@ ROWS = (
         least=3,
         reason="as above; brokers come and go, and an answer names no version",
     ),
+    LiveRow(
+        name="settings_disagree",
+        sights=_settings,
+        bound_s=8,
+        least=3,
+        reason="as above; an answer names no version",
+    ),
     LiveRow(name="partition_without_leader", sights=_leaderless, bound_s=5, reason=DECIDED),
     LiveRow(name="below_min_isr", sights=_below_min_isr, bound_s=5, least=3, reason=DECIDED),
     LiveRow(
@@ -301,6 +380,7 @@ ROWS = (
         reason="a throttled copy moves each second, in one of the broker's partitions; one that fails is "
         "tried again after a second",
     ),
+    LiveRow(name="a reassignment is under way", sights=_under_way, note=True),
     LiveRow(name="a broker is away", sights=_away, note=True),
     LiveRow(name="not the preferred leader", sights=_not_preferred, note=True),
     LiveRow(name="settings allow a loss", sights=_may_lose, note=True),
