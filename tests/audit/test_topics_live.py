@@ -154,6 +154,19 @@ def test_what_was_aborted_is_not_there(clusters, audit):
     code, told = audit("committed")
     assert (code, told["findings"]) == (0, {}) and "an open transaction" in told["not_judged"][0]
     producer.abort_transaction(PATIENCE_S)
+    producer = Producer({"bootstrap.servers": target.bootstrap_servers, "transactional.id": "open"})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    for cluster, sender in ((source, None), (target, producer)):
+        if sender is None:
+            write(cluster, "committed", 0, [(b"k", b"hidden", 5)])
+        else:
+            sender.produce("committed", b"hidden", b"k", 0, timestamp=5)
+            sender.flush(PATIENCE_S)
+    code, told = audit("committed")
+    assert (code, told["findings"], told["notes"]) == (0, {}, {"unclear": 1})
+    producer.commit_transaction(PATIENCE_S)
+    assert audit("committed")[1]["notes"] == {}
 
 
 def test_a_compacted_topic_may_lack_older_values(clusters, audit):

@@ -22,12 +22,20 @@ def record(key, value, time=0, headers=()):
     return Record(-1, time, *encoded, tuple(Header(name, b"h") for name in headers))
 
 
-def compared(source, target, starts=(0, 0), grew=(), overtaken=(), **compacted):
-    """The result, and the open store. source, target: lists of records by partition."""
+def compared(source, target, starts=(0, 0), grew=(), overtaken=(), hidden=False, **compacted):
+    """The result, and the open store. source, target: lists of records by partition; hidden: whether a
+    transaction is open at the target."""
     store = TopicStore.open(None)
     for side, topic, start in zip(Side, (source, target), starts, strict=True):
         store.begin(
-            Extent(side=side, partition=number, start=start, end=start + len(one), next=start, latest=0)
+            Extent(
+                side=side,
+                partition=number,
+                start=start,
+                end=start + len(one),
+                next=start,
+                latest=start + len(one) + (hidden and side is Side.TARGET),
+            )
             for number, one in enumerate(topic)
         )
         for extent in store.extents(side):
@@ -138,6 +146,16 @@ def test_a_log_start_that_overtakes_the_reading_excuses_what_it_took():
     result, _ = compared([[A, B, C]], [[A, C, C]], overtaken={(Side.TARGET, 0)})
     assert result.findings == {"doubled": 1} and result.counts["unclear"] == 1
     assert any("lost while it was read" in line for line in result.not_judged)
+    assert findings([[A, B, C]], [[A, D, C]], overtaken={(Side.TARGET, 0)}) == {}
+    ping = record(None, "ping")
+    assert findings([[A, ping, B]], [[A, ping, ping, B]], overtaken={(Side.SOURCE, 0)}) == {}
+
+
+def test_what_an_open_transaction_of_the_target_hides_is_not_missing():
+    """Nothing is said about the records after the last one that was read; those before it may be missing."""
+    result, _ = compared([[A, B, C, D]], [[A, C]], hidden=True)
+    assert result.findings == {"missing": 1} and result.counts["unclear"] == 1
+    assert any("open transaction" in line for line in result.not_judged)
 
 
 KEYED = st.lists(

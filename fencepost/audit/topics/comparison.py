@@ -26,7 +26,7 @@ NOTES = {
     "expired": "older than the log start of the other side",
     "compacted": "a cleaner may have removed it on the other side",
     "later": "after the end of the comparison",
-    "unclear": "the log start moved while it was read",
+    "unclear": "it may be among what could not be read of the other side",
 }
 """What is said, and nothing follows from."""
 LISTED = 20

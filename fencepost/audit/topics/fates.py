@@ -4,18 +4,19 @@ Owns what excuses them, and in which order the kinds are tried. Must not know br
 the brokers (a log start, a cleanup policy, an end that moved on), never the copy itself.
 
 1. Below the log start of the other side: expired.
-2. An equal record is left over in another partition of the other side: other_partition.
-3. A left-over copy of a record that has a copy: doubled.
-4. A left-over copy after the last pair, where the source went on: later.
-5. A left-over record and a left-over copy between the same two pairs, which are alike: altered.
-6. What is left of the source is missing, unless a cleaner may have removed it.
+2. It may be among what was not read of the other side: unclear.
+3. An equal record is left over in another partition of the other side: other_partition.
+4. A left-over copy of a record that has a copy: doubled.
+5. A left-over copy after the last pair, where the source went on: later.
+6. A left-over record and a left-over copy between the same two pairs, which are alike: altered.
+7. What is left of the source is missing, unless a cleaner may have removed it.
 """
 
 from typing import Any
 
 from attrs import define
 
-from fencepost.audit.topics.matching import kth_with_kth
+from fencepost.audit.topics.matching import aside, kth_with_kth
 from fencepost.audit.topics.topic_store import Side, TopicStore
 
 MOST_IN_GAP = 500
@@ -26,10 +27,10 @@ OPEN = "kind = ''"
 EDGE = "(select {column} from temp.edge where edge.partition = left_over.partition)"
 """Of the pairs in order: first_source, first_target, last_source. Nothing where there are none."""
 EXTENT = "(select {column} from extent where extent.side = {side} and extent.partition = left_over.partition)"
-AFTER_ALL = (
-    f"gap = coalesce({EDGE.format(column='last_source')}, -1) and {EXTENT.format(column='grew', side=0)}"
-)
-"""The copy is behind all pairs in order, and the source went on after the comparison began."""
+AT_END = f"gap = coalesce({EDGE.format(column='last_source')}, -1)"
+"""After all pairs in order."""
+AFTER_ALL = f"{AT_END} and {EXTENT.format(column='grew', side=0)}"
+"""The copy is after all pairs in order, and the source went on after the comparison began."""
 
 
 @define(eq=False, kw_only=True)
@@ -56,15 +57,13 @@ class Fates:
         self._set("kind = '', twin = ''", "1")
         for side, other in ((Side.SOURCE, Side.TARGET), (Side.TARGET, Side.SOURCE)):
             self._expired(side, other)
+        self._unread()
         self._elsewhere()
         self._doubled()
         self._set("kind = 'later'", f"side = 1 and {OPEN} and {AFTER_ALL}")
         self._altered()
         self._missing()
-        overtaken = EXTENT.format(column="overtaken", side=0)
-        self._set(
-            f"kind = case when {overtaken} then 'unclear' else 'only_at_target' end", f"side = 1 and {OPEN}"
-        )
+        self._set("kind = 'only_at_target'", f"side = 1 and {OPEN}")
 
     def _set(self, values: str, where: str) -> None:
         self.store.database.execute(f"update left_over set {values} where {where}")
@@ -81,6 +80,14 @@ class Fates:
             "kind = 'expired'",
             f"side = {int(side)} and {start} > 0 and (gap = -1 or (repeated and {equal} < {first}))",
         )
+
+    def _unread(self) -> None:
+        """The other side has records that were not read: its log start moved on, or a transaction is open."""
+        for side in Side:
+            overtaken = EXTENT.format(column="overtaken", side=1 - side)
+            self._set("kind = 'unclear'", f"side = {int(side)} and {OPEN} and {overtaken}")
+        end, latest = (EXTENT.format(column=column, side=1) for column in ('"end"', "latest"))
+        self._set("kind = 'unclear'", f"side = 0 and {OPEN} and {AT_END} and {end} < {latest}")
 
     def _elsewhere(self) -> None:
         query = (
@@ -125,10 +132,12 @@ class Fates:
     # ---- altered
 
     def _altered(self) -> None:
-        gaps = self.store.database.execute(
+        gaps = aside(
+            self.store.database,
             f"select partition, gap from left_over where {OPEN} group by partition, gap "
-            "having min(side) = 0 and max(side) = 1"
-        ).fetchall()
+            "having min(side) = 0 and max(side) = 1",
+            (),
+        )
         for partition, gap in gaps:
             query = (
                 f'select position, key, value, headers, timestamp, "offset" from left_over where {OPEN} '
@@ -181,8 +190,6 @@ class Fates:
     # ---- missing
 
     def _missing(self) -> None:
-        overtaken = EXTENT.format(column="overtaken", side=1)
-        self._set("kind = 'unclear'", f"side = 0 and {OPEN} and {overtaken}")
         if self.target_compacted:
             of_key = (
                 "from record where record.side = {side} and record.partition = left_over.partition "

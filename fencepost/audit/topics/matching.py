@@ -222,7 +222,7 @@ def _overtaken(database: Connection, partition: int, group: str, column: str) ->
         database, f"update pair set {column} = 1 where partition = {int(partition)} and source = ?", []
     )
     last, highest = None, -1
-    for name, source, target in _aside(database, query, (partition,)):
+    for name, source, target in aside(database, query, (partition,)):
         if name != last:
             last, highest = name, -1
         if target < highest:
@@ -231,9 +231,15 @@ def _overtaken(database: Connection, partition: int, group: str, column: str) ->
     marked.write()
 
 
-def _aside(database: Connection, query: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+def aside(database: Connection, query: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     """Rows of a query, copied first: its table may be written while they are read. No other query may be
-    under way at the call."""
+    under way at the call, and there is one copy at a time.
+
+    Args:
+        database: of a TopicStore.
+        query: of the rows.
+        values: for its question marks.
+    """
     database.execute("drop table if exists temp.aside")
     database.execute(f"create temp table aside as {query}", values)
     return database.execute("select * from temp.aside order by rowid")
@@ -244,7 +250,7 @@ def _gaps(database: Connection, partition: int) -> None:
     chain = "select source, {side} from pair where partition = ? and sure and not moved order by source"
     query = "select position from left_over where side = ? and partition = ? order by position"
     for side in Side:
-        rows = _aside(database, query, (int(side), partition))
+        rows = aside(database, query, (int(side), partition))
         pairs = database.execute(chain.format(side=side.word), (partition,))
         written = Buffer(
             database,

@@ -19,8 +19,10 @@ from attrs import define, frozen
 from fencepost.impl.log.batch.record_batch import Record
 from fencepost.traces.errors import EnvironmentError_
 
-CACHE_KIB = 64 * 1024
-"""Of memory that SQLite may keep of the file, whatever its size."""
+CACHE_KIB = 16 * 1024
+"""Of memory that SQLite may keep of the file, and again for each of two or three sorts at a time, whatever
+the size of the file. 0.4 and 1.2 million records of each side were compared in less than 90 MiB; with four
+times as much, two million took 220."""
 DIGEST_BYTES = 8
 
 SCHEMA = """
