@@ -39,7 +39,15 @@ class Known:
     said: dict[tuple[str, str], dict[int, str]] = field(factory=dict)
 
     def setting(self, topic: str, name: str) -> str:
-        """What most brokers say; empty: not known. One that is cut off says what was."""
+        """What most brokers say; one that is cut off says what was.
+
+        Args:
+            topic: whose setting it is.
+            name: of the setting.
+
+        Returns:
+            its value; empty if nobody said it.
+        """
         values = list(self.said.get((topic, name), {}).values())
         return max(values, key=lambda value: (values.count(value), value), default="")
 
