@@ -9,7 +9,6 @@ from attrs import define, field
 
 from fencepost.checkers.liveness.live.sights import (
     BOOTSTRAP,
-    SECOND,
     Answer,
     Key,
     LiveRow,
@@ -131,34 +130,6 @@ def _lists(seen: Seen) -> Iterator[Sight]:
         latest[one.event.node] = one.event.replicas
 
 
-def _settings(seen: Seen) -> Iterator[Sight]:
-    """A broker for which a topic has other settings than for most. Only what was set at the topic counts:
-    what a broker's file says may differ."""
-    latest: dict[int, dict[tuple[str, str], str]] = {}
-    topics: dict[int, set[str]] = {}
-    names: set[tuple[str, str]] = set()
-    for one in seen.of(Question.SETTINGS):
-        node = one.event.node
-        latest[node] = {(topic, name): value for topic, name, value in one.detail.dynamic}
-        topics[node] = {topic for topic, *_ in one.detail.settings}
-        names |= latest[node].keys()
-        for topic, name in sorted(each for each in names if each[0] in topics[node]):
-            said = {broker: latest[broker].get((topic, name)) for broker in latest if topic in topics[broker]}
-            mine = said.pop(node)
-            others = list(said.values())
-            common = max(others, key=lambda value: (others.count(value), value or ""), default=None)
-            agreed = 2 * others.count(common) > len(others) + 1
-            yield sight(
-                one,
-                (node, topic, name),
-                (mine, common) if agreed and mine != common else None,
-                topic=topic,
-                expected=f"broker {node} to know {name}={common or 'its default'}, as most do",
-                seen=f"{mine or 'its default'}",
-                command=f"kafka-configs.sh --bootstrap-server {BOOTSTRAP} --describe --topic {topic}",
-            )
-
-
 def _leaderless(seen: Seen) -> Iterator[Sight]:
     for one, known in told(seen, Question.PARTITION):
         away = sorted(set(one.event.replicas) - set(known.live))
@@ -241,56 +212,7 @@ def _uncommitted(seen: Seen) -> Iterator[Sight]:
         )
 
 
-def _unmoved(seen: Seen) -> Iterator[Sight]:
-    """Reassignments whose new replicas get nothing."""
-    for one, known in told(seen, Question.REASSIGNMENTS):
-        for topic, partition, replicas, adding, removing in one.detail.reassignments:
-            key = str(topic), int(partition)
-            ends = [known.ends.get((key, replica)) for replica in adding]
-            missing = [one.event.end_offset if one else -1 for one in ends]
-            away = sorted(set(adding) - set(known.live))
-            yield sight(
-                one,
-                key,
-                (tuple(adding), tuple(removing), *missing, *(known.others(key, each) for each in adding)),
-                topic=key[0],
-                partition=key[1],
-                expected=f"the reassignment to {list(replicas)} to move",
-                seen=f"brokers {list(adding)} are still to be added, {list(removing)} to be removed; logs of "
-                f"the new ones end at {missing}; not live: {away}",
-                command=f"kafka-reassign-partitions.sh --bootstrap-server {BOOTSTRAP} --list",
-            )
-
-
 # ---- notes
-
-
-def _under_way(seen: Seen) -> Iterator[Sight]:
-    """Reassignments that move, with what they take at the rate that was seen."""
-    first: dict[tuple[Key, int], Answer] = {}
-    for one, known in told(seen, Question.REASSIGNMENTS):
-        for topic, partition, replicas, adding, _ in one.detail.reassignments:
-            key, leader = (str(topic), int(partition)), known.logs.get((str(topic), int(partition)))
-            for replica in adding:
-                end = known.ends.get((key, replica))
-                if end is None or leader is None:
-                    continue
-                begun = first.setdefault((key, replica), end)
-                seconds = (end.event.time - begun.event.time) / SECOND
-                rate = (end.event.end_offset - begun.event.end_offset) / seconds if seconds else 0.0
-                lacks = max(leader.event.end_offset - end.event.end_offset, 0)
-                yield sight(
-                    one,
-                    (key, replica),
-                    True if rate > 0 else None,
-                    topic=key[0],
-                    partition=key[1],
-                    expected=f"the reassignment to {list(replicas)} to end",
-                    seen=f"the log of broker {replica} ends at {end.event.end_offset} of "
-                    f"{leader.event.end_offset}, {rate:.1f} records a second: "
-                    + (f"{lacks / rate:.0f} s more" if rate > 0 else "no end"),
-                    command=f"kafka-reassign-partitions.sh --bootstrap-server {BOOTSTRAP} --list",
-                )
 
 
 def _away(seen: Seen) -> Iterator[Sight]:
@@ -321,25 +243,6 @@ def _not_preferred(seen: Seen) -> Iterator[Sight]:
         )
 
 
-def _may_lose(seen: Seen) -> Iterator[Sight]:
-    for one, known in told(seen, Question.PARTITION):
-        topic = one.key[0]
-        allowed = [f"{UNCLEAN}=true"] if known.setting(topic, UNCLEAN) == "true" else []
-        if known.min_isr(topic) == 1 and len(one.event.replicas) > 1:
-            allowed.append(f"{MIN_ISR}=1 with {len(one.event.replicas)} replicas")
-        name = MIN_ISR if allowed and allowed[-1].startswith(MIN_ISR) else UNCLEAN
-        yield sight(
-            one,
-            topic,
-            tuple(allowed) or None,
-            partition=-1,
-            expected="settings under which a record that was acknowledged with acks=all survives a broker",
-            seen=", ".join(allowed),
-            command=f"kafka-configs.sh --bootstrap-server {BOOTSTRAP} --alter --topic {topic} "
-            f"--add-config {name}={'2' if name == MIN_ISR else 'false'}",
-        )
-
-
 DECIDED = "an election takes less than a second once the session of the last leader is over"
 ROWS = (
     LiveRow(
@@ -355,13 +258,6 @@ ROWS = (
         bound_s=8,
         least=3,
         reason="as above; brokers come and go, and an answer names no version",
-    ),
-    LiveRow(
-        name="settings_disagree",
-        sights=_settings,
-        bound_s=8,
-        least=3,
-        reason="as above; an answer names no version",
     ),
     LiveRow(name="partition_without_leader", sights=_leaderless, bound_s=5, reason=DECIDED),
     LiveRow(name="below_min_isr", sights=_below_min_isr, bound_s=5, least=3, reason=DECIDED),
@@ -380,16 +276,6 @@ ROWS = (
         least=3,
         reason="twice replica.lag.time.max.ms, 30 s: by then the leader has removed who does not fetch",
     ),
-    LiveRow(
-        name="reassignment_stands",
-        sights=_unmoved,
-        bound_s=60,
-        least=3,
-        reason="a throttled copy moves each second, in one of the broker's partitions; one that fails is "
-        "tried again after a second",
-    ),
-    LiveRow(name="a reassignment is under way", sights=_under_way, note=True),
     LiveRow(name="a broker is away", sights=_away, note=True),
     LiveRow(name="not the preferred leader", sights=_not_preferred, note=True),
-    LiveRow(name="settings allow a loss", sights=_may_lose, note=True),
 )
