@@ -185,6 +185,17 @@ def test_a_cleaner_takes_all_but_the_latest_of_a_key(source, keep, lost):
         assert findings([times], [without], target_compacted=True).get("missing") == 1
 
 
+def test_a_cleaner_excuses_neither_a_lost_latest_value_nor_a_lost_tombstone():
+    """An older value at the place of the latest one is not its alteration, for the source may have removed
+    that; a tombstone is not gone as long as a value of its key is there."""
+    older, newer, gone = record("k", 1, 1), record("k", 2, 2), record("k", None, 3)
+    assert findings([[A, newer, B]], [[A, older, B]], source_compacted=True) == {"missing": 1}
+    same_time = record("k", 3, 2)
+    assert findings([[A, newer, B]], [[A, same_time, B]], source_compacted=True) == {"altered": 1}
+    assert findings([[A, newer, gone, B]], [[A, newer, B]], target_compacted=True) == {"missing": 1}
+    assert findings([[A, newer, gone, B]], [[A, B]], target_compacted=True) == {}
+
+
 # ---- random faults and a naive twin
 
 VALUES = st.integers(0, 6)
