@@ -194,6 +194,8 @@ def test_a_cleaner_excuses_neither_a_lost_latest_value_nor_a_lost_tombstone():
     assert findings([[A, newer, B]], [[A, same_time, B]], source_compacted=True) == {"altered": 1}
     assert findings([[A, newer, gone, B]], [[A, newer, B]], target_compacted=True) == {"missing": 1}
     assert findings([[A, newer, gone, B]], [[A, B]], target_compacted=True) == {}
+    assert findings([[A, older]], [[A, newer]], target_compacted=True, grew={0}) == {}
+    assert findings([[A, older]], [[A, newer]], target_compacted=True) == {"missing": 1}
 
 
 # ---- random faults and a naive twin
