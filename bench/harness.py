@@ -37,7 +37,7 @@ MEASURES = {
     "watch": "watch behind a history that is written at a rate (Java)",
     "log": "the log against plain file calls, record batches against two clients",
     "events": "the judge of an application's own lines against decoding them as JSON",
-    "audit": "log audit against reading the same files, with memory",
+    "audit": "audit against reading the same files, with memory",
     "fixture": "an embedded cluster until its first record, against other test clusters",
     "throughput": "records into a partition, embedded and Apache Kafka (Maven)",
     "proxy": "an application with the proxy and without, against Apache Kafka (Maven)",

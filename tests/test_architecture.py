@@ -30,7 +30,7 @@ LAYERS: dict[str, set[str]] = {
     "sim": {"traces", "impl"},
     "proxy": {"traces", "impl", "wire"},
     "systems": {"forking", "traces", "impl", "sim", "wire", "proxy"},
-    "audit": {"traces", "model", "checkers", "impl.log"},
+    "audit": {"traces", "model", "checkers", "impl.log", "impl.client", "impl.messages", "wire", "asked"},
     "history": {"traces", "model", "checkers", "report", "viewer"},
 }
 LAYERS["application"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}

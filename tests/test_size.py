@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 229_000
+LIMIT = 231_000
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "fencepost/kafka": 17,
     "fencepost": 31,
     "fencepost/campaign/swarm": 23,
+    "fencepost/cli": 17,
     "fencepost/checkers": 24,
     "fencepost/checkers/invariants": 20,
     "fencepost/checkers/log": 22,

@@ -1,4 +1,4 @@
-"""`fencepost log audit` against reading the same bytes, and how much memory it takes.
+"""`fencepost audit` against reading the same bytes, and how much memory it takes.
 
 Two brokers with one replica each, made here batch by batch. Reading is all files in pieces of 1 MiB, and
 nothing else; the audit is whole (checksums, order, epochs, producers, indexes, replica against replica).

@@ -21,6 +21,8 @@ class Links:
     # By broker.
     addresses: dict[int, Address]
     access: Access = field(factory=Access)
+    # Bytes of answers of all connections.
+    received: int = 0
     _links: dict[int, Link] = field(factory=dict)
     # Held while a broker's connection is opened: two questions at once share it.
     _opening: dict[int, asyncio.Lock] = field(factory=dict)
@@ -61,7 +63,10 @@ class Links:
         try:
             async with asyncio.timeout(seconds):
                 link = await self.link(broker)
-                return await link.ask(body if not callable(body) else body(link))
+                before = link.received
+                answer = await link.ask(body if not callable(body) else body(link))
+                self.received += link.received - before
+                return answer
         except (OSError, ProtocolError, TimeoutError):
             await self._forget(broker)
             raise

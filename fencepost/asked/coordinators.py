@@ -11,6 +11,7 @@ from fencepost.asked.step import NOBODY, Part, Scope, Step, error_of, put, seen
 from fencepost.asked.survey import Survey
 from fencepost.asked.wire_only import ConsumerGroupDescribeRequest
 from fencepost.impl.messages.admin_api import (
+    ConfigSource,
     DescribeConfigsRequest,
     DescribedResource,
     ListPartitionReassignmentsRequest,
@@ -127,10 +128,19 @@ def _reassigned(scope: Scope, answer: Any) -> dict[str, Any]:
 
 SETTING_NAMES = ("min.insync.replicas", "unclean.leader.election.enable")
 """Those that decide whether an acknowledged record may be lost."""
+COMPARED = (
+    "cleanup.policy",
+    "retention.ms",
+    "retention.bytes",
+    "max.message.bytes",
+    "message.timestamp.type",
+)
+"""Others that change what clients see; brokers are compared by them."""
 
 
 def settings(scope: Scope, survey: Survey) -> Part:
-    """The settings of topics, of the first broker that answers: each answers for all.
+    """The settings of topics, of the first broker that answers: each answers for all. In a cluster in use
+    every broker is asked, for one that is cut off knows old ones.
 
     Args:
         scope: of the round.
@@ -141,7 +151,8 @@ def settings(scope: Scope, survey: Survey) -> Part:
         request = DescribeConfigsRequest(
             correlation_id=0,
             resources=tuple(
-                DescribedResource(kind=ResourceKind.TOPIC, name=topic, keys=SETTING_NAMES) for topic in topics
+                DescribedResource(kind=ResourceKind.TOPIC, name=topic, keys=SETTING_NAMES + COMPARED)
+                for topic in topics
             ),
         )
         step = Step(broker=broker, question=Question.SETTINGS, request=request)
@@ -149,10 +160,23 @@ def settings(scope: Scope, survey: Survey) -> Part:
         if reply is None:
             continue
         found = reply.message.resources
-        said = [[scope.name(one.name), each.name, each.value] for one in found for each in one.entries]
+        said = [
+            [scope.name(one.name), each.name, each.value]
+            for one in found
+            for each in one.entries
+            if each.name in SETTING_NAMES
+        ]
         refused = next((str(one.error) for one in found if one.error is not ErrorCode.NONE), "")
-        yield seen(scope, step, reply, error="" if said else refused, detail={"settings": said})
-        return
+        dynamic = [
+            [scope.name(one.name), each.name, each.value]
+            for one in found
+            for each in one.entries
+            if each.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+        ]
+        detail = {"settings": said, "dynamic": dynamic}
+        yield seen(scope, step, reply, error="" if said else refused, detail=detail)
+        if not scope.spare:
+            return
 
 
 # ---- what coordinators say

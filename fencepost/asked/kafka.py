@@ -46,9 +46,13 @@ class WireAsker:
     room: Callable[[], bool] = lambda: True
     # Seconds between two questions at least.
     pause_s: float = 0.0
+    # Bytes of answers per second at most: after a large answer the pause is longer.
+    bytes_per_second: float = float("inf")
     agenda: Agenda = field(factory=Agenda, init=False)
     # How many questions were sent.
     questions: int = field(default=0, init=False)
+    # Seconds that the last answer costs.
+    _debt_s: float = 0.0
     _busy: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def ask(self, scope: Scope) -> None:
@@ -71,7 +75,7 @@ class WireAsker:
 
     async def answer(self, step: Step) -> Any:
         """Put one question. None: no answer came. step: it."""
-        await asyncio.sleep(self.pause_s)
+        await asyncio.sleep(max(self.pause_s, self._debt_s))
         self.questions += 1
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -81,10 +85,13 @@ class WireAsker:
             return None
         except ProtocolError:
             return Unspoken()
+        before = self.links.received
         try:
             answer = await self.links.within(step.broker, body, PATIENCE_S)
         except (OSError, ProtocolError, TimeoutError):
             return None
+        finally:
+            self._debt_s = (self.links.received - before) / self.bytes_per_second
         if isinstance(step.request, MetadataRequest):
             self.links.addresses.update({one.node_id: (one.host, one.port) for one in answer.brokers})
         return tell(step.request, answer)

@@ -27,6 +27,9 @@ from fencepost.wire.client import Access, Address, look_around
 PARTS = frozenset({"settings", "groups", "transactions", "log_ends", "producers", "reassignments"})
 ROUND_S = 1.0
 """Between the beginnings of two rounds at least: what lasts is measured in seconds."""
+BYTES_PER_SECOND = 1024 * 1024
+"""Of answers at most: a hundredth of what a broker sends over one gigabit. At a tenth of it the settings of a
+thousand topics take ten seconds; at ten times a cluster of small machines would feel it."""
 KEPT_S = 600.0
 """How long answers are kept while one watches without an end: nearly twice the longest bound of a rule."""
 
@@ -55,6 +58,8 @@ class Watched:
 
     events: deque[Event] = field(factory=deque)
     questions: int = 0
+    # Of answers.
+    bytes: int = 0
     rounds: int = 0
     brokers: tuple[int, ...] = ()
     topics: tuple[str, ...] = ()
@@ -91,6 +96,7 @@ async def _watch(order: Watch, watched: Watched, after_round: Callable[[], None]
         # one that was to fit may take longer than the last one
         room=lambda: end is None or time.monotonic_ns() < end + 2e9 * lasted,
         pause_s=1 / order.per_second,
+        bytes_per_second=BYTES_PER_SECOND,
     )
     try:
         while end is None or time.monotonic_ns() + lasted * 1e9 < end:  # none that would be cut
@@ -98,6 +104,7 @@ async def _watch(order: Watch, watched: Watched, after_round: Callable[[], None]
             await asker.ask(await _scope(order, watched, asker))
             lasted = time.monotonic() - first
             watched.rounds, watched.questions = watched.rounds + 1, asker.questions
+            watched.bytes = links.received
             while end is None and watched.events[-1].time - watched.events[0].time > KEPT_S * 1e9:
                 watched.events.popleft()
             after_round()

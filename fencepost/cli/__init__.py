@@ -31,6 +31,7 @@ GROUPS = {
         "check": "Judge stored traces, from here or from elsewhere.",
         "mine": "Judge traces by the million on Spark (and convert, explain, package).",
         "watch": "Judge traces while they arrive in a folder.",
+        "audit": "Compare brokers' log directories, or two topics of two clusters.",
         "log": "Read the files of a Kafka log directory.",
         "conformance": "Check case by case whether a broker answers as Apache Kafka does.",
     },
@@ -64,8 +65,11 @@ _MOVED = {
     "proxy": ("blame",),
     "torture": ("drivers",),
 }
-OLD_NAMES = {old: f"{above} {old}" for above, names in _MOVED.items() for old in names}
-"""What was at the top in 0.1, and where it is now; the old name works through 0.2."""
+OLD_NAMES = {
+    **{old: f"{above} {old}" for above, names in _MOVED.items() for old in names},
+    "log audit": "audit",
+}
+"""What had another name in 0.1, and where it is now; the old name works through 0.2."""
 
 LINES_OF_THEIR_OWN = ("cluster", "consume")
 """The command that prints a line of JSON for each record; its standard output has only records."""
@@ -73,7 +77,9 @@ LINES_OF_THEIR_OWN = ("cluster", "consume")
 WAITING = frozenset({"cluster"})
 """Sub-commands that wait for others while they run: no progress line every half minute."""
 
-FOLDERS = frozenset({"campaign", "check", "cluster", "doctor", "log", "mine", "model", "proxy", "torture"})
+FOLDERS = frozenset(
+    {"audit", "campaign", "check", "cluster", "doctor", "log", "mine", "model", "proxy", "torture"}
+)
 """Sub-commands with several files: the command itself is in FOLDER/FOLDER_command.py."""
 
 EXIT_CODES = """\
@@ -181,12 +187,13 @@ def run(arguments: Sequence[str] | None = None) -> ExitCode:
 
 def _renamed(words: list[str]) -> list[str]:
     """The command line with the new name of what it calls by an old one, which is said."""
-    old = words[0] if words else ""
-    if old not in OLD_NAMES:
-        return words
-    new = OLD_NAMES[old]
-    _say(f"`fencepost {old}` is now `fencepost {new}`; the old name works through 0.2")
-    return [*new.split(), *words[1:]]
+    for count in (1, 2):
+        old = " ".join(words[:count])
+        if old in OLD_NAMES:
+            new = OLD_NAMES[old]
+            _say(f"`fencepost {old}` is now `fencepost {new}`; the old name works through 0.2")
+            return [*new.split(), *words[count:]]
+    return words
 
 
 def _run(words: list[str]) -> tuple[ExitCode, str]:

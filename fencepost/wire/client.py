@@ -58,6 +58,8 @@ class Link:
     # TLS and login.
     access: Access = field(factory=Access)
     dialogue: Dialogue = field(factory=Dialogue)
+    # Bytes of answers so far.
+    received: int = 0
     # Answers that are awaited, by correlation id.
     _answers: "dict[int, asyncio.Future[Any]]" = field(factory=dict)
     _writer: asyncio.StreamWriter | None = None
@@ -132,6 +134,7 @@ class Link:
         why: Exception = ConnectionError("the broker closed the connection")
         try:
             while data := await reader.read(READ_BYTES):
+                self.received += len(data)
                 for number, body in self.dialogue.receive(data):
                     answer = self._answers.get(number)
                     if answer is not None and not answer.done():

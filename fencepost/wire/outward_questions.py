@@ -10,7 +10,7 @@ from typing import Any
 
 from fencepost.impl.messages import admin_api, broker_api, group_api
 from fencepost.impl.messages import transaction_api as core
-from fencepost.wire.admin.config_admin import RESOURCES
+from fencepost.wire.admin.config_admin import RESOURCES, SOURCES
 from fencepost.wire.plain import MILLISECOND, keyed, keys_of
 from fencepost.wire.translation import Translation, error_of, first_error, translation
 
@@ -112,7 +112,8 @@ def _ask_configs(request: admin_api.DescribeConfigsRequest) -> Mapping[str, Any]
 
 
 def _tell_configs(request: admin_api.DescribeConfigsRequest, response: Any) -> Mapping[str, Any]:
-    """Where a value comes from is not told: nobody asks for it."""
+    """A source that the core has no name for is reported as a default."""
+    sources = {number: source for source, number in SOURCES.items()}
     return {
         "resources": tuple(
             admin_api.DescribedConfig(
@@ -123,7 +124,9 @@ def _tell_configs(request: admin_api.DescribeConfigsRequest, response: Any) -> M
                     admin_api.ConfigEntry(
                         name=entry.name,
                         value=entry.value or "",
-                        source=admin_api.ConfigSource.DEFAULT_CONFIG,
+                        source=sources.get(
+                            getattr(entry, "config_source", NONE), admin_api.ConfigSource.DEFAULT_CONFIG
+                        ),
                         kind="",
                     )
                     for entry in one.configs

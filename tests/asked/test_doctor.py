@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 import fencepost.kafka
+from fencepost.asked import live
 from fencepost.asked.live import Watch, Watched, watch
 from fencepost.cli import run
 from fencepost.cli.doctor.command_config import access_of
@@ -114,6 +115,8 @@ def test_of_each_log_the_leader_is_asked_and_who_is_out_of_sync(kafka):
         Question.CONTENT,
         Question.OFFSET_RECORDS,
     }
+    settings = {event.node for event in watched.events if event.cause == Question.SETTINGS}
+    assert settings == {1, 2, 3} and watched.bytes > 0
     times = [event.time for event in watched.events]
     assert times == sorted(times) and watched.questions / 100 <= (times[-1] - times[0]) / 1e9 + 2
 
@@ -183,3 +186,14 @@ def test_what_is_not_understood_is_refused_by_name(tmp_path, text, says):
     with pytest.raises(FencepostError) as raised:
         access_of(file)
     assert says in str(raised.value) and "saw" in str(raised.value)
+
+
+def test_a_large_answer_lengthens_the_pause(kafka, monkeypatch):
+    """Bytes are bounded as questions are: at 500 a second few of them are put, although a thousand may."""
+    (host, port) = kafka.bootstrap_servers.split(",")[0].rsplit(":", 1)
+    monkeypatch.setattr(live, "BYTES_PER_SECOND", 500)
+    watched = Watched()
+    order = Watch(bootstrap=((host, int(port)),), access=Access(), seconds=3.0, per_second=1_000.0)
+    watch(order, watched)
+    times = [event.time for event in watched.events]
+    assert watched.rounds and watched.bytes <= 500 * ((times[-1] - times[0]) / 1e9 + 1) + 1_024

@@ -15,7 +15,7 @@ from tests.docs.commands import USED, Shown, commands_of
 NOT_RUN = {
     **dict.fromkeys(("mine", "watch", "demo", "package", "explain"), "Spark takes seconds to start"),
     **dict.fromkeys(("cluster",), "needs a cluster"),
-    **dict.fromkeys(("proxy", "blame", "conformance", "doctor"), "needs another Kafka"),
+    **dict.fromkeys(("proxy", "blame", "conformance", "doctor", "--source"), "needs another Kafka"),
     **dict.fromkeys(("torture", "kafka", "--system"), "needs a toolchain"),
     "tlc": "needs Java",
     "out/kafka": "is of a campaign on a real system",

@@ -25,17 +25,18 @@ _LINE = re.compile(r"\s*((?:\\.|[^\\\s=:])+)\s*[=:\s]?\s*(.*)", re.DOTALL)
 _VALUE = r"""\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)')"""
 
 
-def access_of(file: Path | None) -> Access:
+def access_of(file: Path | None, option: str = "--command-config") -> Access:
     """How to log in, as the file says.
 
     Args:
         file: Java properties; None: plain TCP without a login.
+        option: that names the file, for the message.
 
     Raises:
         FencepostError: a property that is not understood, or a value that is none.
         EnvironmentError_: the file, or one that it names, cannot be read.
     """
-    found = {} if file is None else _properties(_text(file, "--command-config"))
+    found = {} if file is None else _properties(_text(file, option))
     where = str(file)
     for name in found:
         if name not in UNDERSTOOD and name not in WITHOUT_EFFECT:

@@ -152,6 +152,7 @@ class Report:
 
     def end(self, per_second: float) -> ExitCode:
         """Print what is left, and return the exit code. per_second: the bound."""
+        from fencepost.asked.live import BYTES_PER_SECOND
         from fencepost.checkers.liveness.live import not_judged
 
         events = tuple(self.watched.events)
@@ -173,7 +174,10 @@ class Report:
             lines.insert(0, f"no topic is like {', '.join(self.topics)}")
         for line in lines:
             self.output.say(f"not judged: {line}")
-        self.output.say(f"{self._summary(len(found), len(notes))}; {per_second:g} questions a second at most")
+        self.output.say(
+            f"{self._summary(len(found), len(notes))}; {per_second:g} questions and "
+            f"{BYTES_PER_SECOND // 1024} KiB of answers a second at most"
+        )
         seen = self.watched
         code = (
             ExitCode.FINDINGS if found else ExitCode.NOTHING_FOUND if self._judged() else ExitCode.UNDECIDED
@@ -191,6 +195,8 @@ class Report:
                 "transactional_ids": seen.transactional_ids,
                 "rounds": seen.rounds,
                 "questions": seen.questions,
+                "bytes": seen.bytes,
+                "bytes_per_second_at_most": BYTES_PER_SECOND,
             },
         )
 
@@ -222,7 +228,7 @@ class Report:
         )
         return (
             f"{found} findings, {notes} notes; {', '.join(f'{count} {what}' for count, what in counted)}; "
-            f"{seen.rounds} rounds, {seen.questions} questions"
+            f"{seen.rounds} rounds, {seen.questions} questions, {seen.bytes // 1024} KiB"
         )
 
     def _row(self, one: "Shown") -> dict[str, Any]:

@@ -76,6 +76,12 @@ def settings(second: float) -> Event:
     return asked(second, "settings", detail=SETTINGS)
 
 
+def dynamic(second: float, node: int, stale: int = 3, value: str = "60000") -> Event:
+    """Broker `stale` does not know what was set at the topic."""
+    said = [] if node == stale else [["t", "retention.ms", value]]
+    return asked(second, "settings", node, detail={**SETTINGS, "dynamic": said})
+
+
 def trace_of(events: list[Event]) -> Trace:
     return Trace(trace_id=1, plan="", seed=0, software_version="", events=tuple(events))
 
@@ -101,6 +107,7 @@ WRONG = {
     "metadata_disagrees": rounds(
         range(9), lambda s: view(s, 2, leader=2, leader_epoch=5), lambda s: view(s, 3, leader_epoch=4)
     ),
+    "settings_disagree": rounds(range(13), *(partial(dynamic, node=node) for node in (1, 2, 3))),
     "partition_without_leader": rounds(range(9), brokers, lambda s: view(s, leader=-1, isr=(3,))),
     "below_min_isr": rounds(range(9), settings, lambda s: view(s, isr=(1,))),
     "isr_does_not_fill": rounds(range(40), *HELD, log, lambda s: log(s, 3)),
@@ -153,6 +160,12 @@ def test_broker_lists_disagree_by_majority():
     "events",
     [
         rounds(range(400), brokers, settings, group, lambda s: committed(s, 9), transaction, view, log),
+        # of two nobody knows who is right; what a file of one broker sets is not dynamic; a change spreads
+        rounds(range(13), lambda s: dynamic(s, 1, 2), lambda s: dynamic(s, 2, 2)),
+        rounds(range(13), *(partial(dynamic, node=node, stale=node) for node in (1, 2, 3))),
+        rounds(range(13), *(partial(dynamic, node=node, stale=0) for node in (1, 2, 3)))
+        + rounds(range(13, 17), *(partial(dynamic, node=node, stale=3) for node in (1, 2, 3)))
+        + rounds(range(17, 30), *(partial(dynamic, node=node, stale=0) for node in (1, 2, 3))),
         # it moves, or comes back between two answers
         [event for s in range(9) for event in rounds((s,), lambda s: view(s, leader=-1 if s % 4 > 1 else 1))],
         rounds(range(40), *HELD, log, lambda s: log(s, 3, end_offset=int(s) % 8)),
@@ -223,6 +236,25 @@ def test_notes_are_no_findings():
     assert noted(rounds(range(3), lambda s: group(s, members=[["m", None, []]]))) == [
         "members without partitions"
     ]
+
+
+def moving(second: float, rate: int = 10) -> list[Event]:
+    """Broker 4 is to be added; its log grows by `rate` records a second, to 1,000."""
+    move = {"reassignments": [["t", 0, [1, 2, 4], [4], [3]]]}
+    return [
+        log(second, end_offset=1_000, high_watermark=1_000, offset=1_000),
+        log(second + 0.1, 4, end_offset=100 + int(rate * second)),
+        asked(second + 0.2, "reassignments", detail=move),
+    ]
+
+
+def test_a_reassignment_under_way_has_a_rate_and_an_expected_end():
+    """A note: 10 records a second, and what is left at that rate. Two answers are needed for a rate."""
+    events = [event for second in range(0, 61, 2) for event in moving(second)]
+    (one,) = [one for one in shown_by(events) if one.row.note and one.is_due]
+    assert one.row.name == "a reassignment is under way"
+    assert "the log of broker 4 ends at 700 of 1000, 10.0 records a second: 30 s more" in one.last.seen
+    assert found(events) == [] and noted(moving(0) + moving(1, rate=0)) == []
 
 
 def test_what_was_not_judged_is_said():

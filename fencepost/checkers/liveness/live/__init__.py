@@ -7,7 +7,13 @@ faults and settings; these judge a trace that has neither.
 from collections.abc import Iterator, Sequence
 
 from fencepost.checkers.liveness.forms import CHECK
-from fencepost.checkers.liveness.live import group_rules, partition_rules, transaction_rules
+from fencepost.checkers.liveness.live import (
+    group_rules,
+    partition_rules,
+    reassignment_rules,
+    setting_rules,
+    transaction_rules,
+)
 from fencepost.checkers.liveness.live.sights import BOOTSTRAP, SECOND, Answer, LiveRow, Seen, Shown, shown
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name, Question
@@ -23,7 +29,13 @@ __all__ = [
     "shown_by",
 ]
 
-LIVE_ROWS = (*partition_rules.ROWS, *transaction_rules.ROWS, *group_rules.ROWS)
+LIVE_ROWS = (
+    *partition_rules.ROWS,
+    *setting_rules.ROWS,
+    *reassignment_rules.ROWS,
+    *transaction_rules.ROWS,
+    *group_rules.ROWS,
+)
 NEEDED_FOR = {
     Question.PARTITION: "leaders and in-sync replicas",
     Question.SETTINGS: "min.insync.replicas, and settings that allow a loss",

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
-from fencepost.checkers.liveness.live.sights import BOOTSTRAP, Answer, Key, LiveRow, Seen, Sight, sight
+from fencepost.checkers.liveness.live.sights import (
+    BOOTSTRAP,
+    Answer,
+    Key,
+    LiveRow,
+    Seen,
+    Sight,
+    sight,
+)
 from fencepost.traces.events import Question
 
 DESCRIBE = f"kafka-topics.sh --bootstrap-server {BOOTSTRAP} --describe --topic "
@@ -26,7 +34,21 @@ class Known:
     ends: dict[tuple[Key, int], Answer] = field(factory=dict)
     # The live brokers of the last answer.
     live: tuple[int, ...] = ()
-    settings: dict[tuple[str, str], str] = field(factory=dict)
+    # What each broker says of each setting.
+    said: dict[tuple[str, str], dict[int, str]] = field(factory=dict)
+
+    def setting(self, topic: str, name: str) -> str:
+        """What most brokers say; one that is cut off says what was.
+
+        Args:
+            topic: whose setting it is.
+            name: of the setting.
+
+        Returns:
+            its value; empty if nobody said it.
+        """
+        values = list(self.said.get((topic, name), {}).values())
+        return max(values, key=lambda value: (values.count(value), value), default="")
 
     def others(self, key: Key, replica: int) -> int:
         """What a replica has of other partitions that it is not in sync with: a throttle lets one after the
@@ -36,7 +58,7 @@ class Known:
 
     def min_isr(self, topic: str) -> int:
         """min.insync.replicas; 0: not known."""
-        value = self.settings.get((topic, MIN_ISR), "")
+        value = self.setting(topic, MIN_ISR)
         return int(value) if value.isdecimal() else 0
 
 
@@ -53,7 +75,8 @@ def told(seen: Seen, *questions: Question) -> Iterator[tuple[Answer, Known]]:
         if cause == Question.BROKERS:
             known.live = one.event.replicas
         elif cause == Question.SETTINGS:
-            known.settings.update({(topic, name): value for topic, name, value in one.detail.settings})
+            for topic, name, value in one.detail.settings:
+                known.said.setdefault((topic, name), {})[one.event.node] = value
         elif cause == Question.PARTITION:
             before = known.views.get(key)
             if key[1] < 0 or (before and before.event.leader_epoch > one.event.leader_epoch):
@@ -189,27 +212,6 @@ def _uncommitted(seen: Seen) -> Iterator[Sight]:
         )
 
 
-def _unmoved(seen: Seen) -> Iterator[Sight]:
-    """Reassignments whose new replicas get nothing."""
-    for one, known in told(seen, Question.REASSIGNMENTS):
-        for topic, partition, replicas, adding, removing in one.detail.reassignments:
-            key = str(topic), int(partition)
-            ends = [known.ends.get((key, replica)) for replica in adding]
-            missing = [one.event.end_offset if one else -1 for one in ends]
-            away = sorted(set(adding) - set(known.live))
-            yield sight(
-                one,
-                key,
-                (tuple(adding), tuple(removing), *missing, *(known.others(key, each) for each in adding)),
-                topic=key[0],
-                partition=key[1],
-                expected=f"the reassignment to {list(replicas)} to move",
-                seen=f"brokers {list(adding)} are still to be added, {list(removing)} to be removed; logs of "
-                f"the new ones end at {missing}; not live: {away}",
-                command=f"kafka-reassign-partitions.sh --bootstrap-server {BOOTSTRAP} --list",
-            )
-
-
 # ---- notes
 
 
@@ -238,25 +240,6 @@ def _not_preferred(seen: Seen) -> Iterator[Sight]:
             seen=f"broker {one.event.leader} leads",
             command=f"kafka-leader-election.sh --bootstrap-server {BOOTSTRAP} --election-type preferred "
             f"--topic {one.key[0]} --partition {one.key[1]}",
-        )
-
-
-def _may_lose(seen: Seen) -> Iterator[Sight]:
-    for one, known in told(seen, Question.PARTITION):
-        topic = one.key[0]
-        allowed = [f"{UNCLEAN}=true"] if known.settings.get((topic, UNCLEAN)) == "true" else []
-        if known.min_isr(topic) == 1 and len(one.event.replicas) > 1:
-            allowed.append(f"{MIN_ISR}=1 with {len(one.event.replicas)} replicas")
-        name = MIN_ISR if allowed and allowed[-1].startswith(MIN_ISR) else UNCLEAN
-        yield sight(
-            one,
-            topic,
-            tuple(allowed) or None,
-            partition=-1,
-            expected="settings under which a record that was acknowledged with acks=all survives a broker",
-            seen=", ".join(allowed),
-            command=f"kafka-configs.sh --bootstrap-server {BOOTSTRAP} --alter --topic {topic} "
-            f"--add-config {name}={'2' if name == MIN_ISR else 'false'}",
         )
 
 
@@ -293,15 +276,6 @@ ROWS = (
         least=3,
         reason="twice replica.lag.time.max.ms, 30 s: by then the leader has removed who does not fetch",
     ),
-    LiveRow(
-        name="reassignment_stands",
-        sights=_unmoved,
-        bound_s=60,
-        least=3,
-        reason="a throttled copy moves each second, in one of the broker's partitions; one that fails is "
-        "tried again after a second",
-    ),
     LiveRow(name="a broker is away", sights=_away, note=True),
     LiveRow(name="not the preferred leader", sights=_not_preferred, note=True),
-    LiveRow(name="settings allow a loss", sights=_may_lose, note=True),
 )

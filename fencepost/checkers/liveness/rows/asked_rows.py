@@ -50,6 +50,7 @@ class Detail(msgspec.Struct, frozen=True):
     timeout_ms: int = -1
     partitions: tuple[tuple[str, int], ...] = ()
     settings: tuple[tuple[str, str, str], ...] = ()
+    dynamic: tuple[tuple[str, str, str], ...] = ()
     reassignments: tuple[tuple[Any, ...], ...] = ()
     left_out: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""`fencepost log audit`: what a person and a program are told of several brokers' directories, and the exit
+"""`fencepost audit`: what a person and a program are told of several brokers' directories, and the exit
 code."""
 
 import os
@@ -46,10 +46,10 @@ def _no_waiting(monkeypatch):
 def test_replicas_that_agree(fencepost, tmp_path):
     """Exit code 0 and one line; the same in JSON with every replica."""
     a, b = write(tmp_path, "a"), write(tmp_path, "b")
-    told = fencepost("log audit", f"1={a}", f"2={b}")
+    told = fencepost("audit", f"1={a}", f"2={b}")
     assert (told.code, told.err) == (0, "")
     assert told.out.startswith("2 brokers, 1 partition, 2 replicas, 0.0 MiB: no findings")
-    told = fencepost("log audit", f"1={a}", f"2={b}", "--json", "--deep")
+    told = fencepost("audit", f"1={a}", f"2={b}", "--json", "--deep")
     (partition,) = told.json["partitions"]
     assert (told.code, told.json["exit_code"], partition["decision"]) == (0, 0, "ok")
     assert [(one["broker"], one["end_offset"], one["records"]) for one in partition["replicas"]] == [
@@ -62,14 +62,14 @@ def test_replicas_that_differ(fencepost, tmp_path):
     """Exit code 1; the anomaly with its definition, both files and bytes, all replicas, and the command that
     looks closer."""
     a, b = write(tmp_path, "a"), write(tmp_path, "b", other=(3, 4))
-    told = fencepost("log audit", f"1={a}", f"2={b}")
+    told = fencepost("audit", f"1={a}", f"2={b}")
     assert (told.code, told.err) == (1, "")
     assert "t-0: illegal, log_divergence" in told.out
     assert "WRONG log_divergence at offset 3: two replicas hold different records" in told.out
     assert f"{b}/t-0/{0:020d}.log at byte " in told.out
     assert f"look closer: fencepost log dump {b}/t-0 --deep --verify-index" in told.out
     assert "1 finding in 1 partition" in told.out
-    (partition,) = fencepost("log audit", f"1={a}", f"2={b}", "--json").json["partitions"]
+    (partition,) = fencepost("audit", f"1={a}", f"2={b}", "--json").json["partitions"]
     (finding,) = partition["findings"]
     assert (finding["anomaly"], finding["offset"], partition["anomaly"]) == (
         "log_divergence",
@@ -84,10 +84,10 @@ def test_what_cannot_be_read(fencepost, tmp_path):
     for path in (b / "t-0").glob("*.log"):
         path.unlink()
         os.mkfifo(path)
-    told = fencepost("log audit", f"1={a}", f"2={b}")
+    told = fencepost("audit", f"1={a}", f"2={b}")
     assert told.code == 4 and "NOT READABLE" in told.out and "not a plain file" in told.out
     assert "files or parts of files were not readable" in told.out
-    told = fencepost("log audit", f"2={b}", "--json")
+    told = fencepost("audit", f"2={b}", "--json")
     assert told.code == 2 and len(told.json["partitions"][0]["unreadable"]) > 1
 
 
@@ -96,30 +96,30 @@ def test_what_cannot_be_read(fencepost, tmp_path):
     [
         (["a"], "expected NAME=DIR, such as broker-1=/var/lib/kafka, saw 'a'"),
         (["=x"], "expected NAME=DIR"),
-        ([], "Missing argument"),
+        ([], "expected NAME=DIR, or --source and --target, saw neither"),
         (["a=nowhere"], "nowhere: expected a broker's data directory, saw nothing there"),
     ],
 )
 def test_bad_arguments(fencepost, arguments, sentence):
     """One sentence on standard error, exit code 2."""
-    told = fencepost("log audit", *arguments)
+    told = fencepost("audit", *arguments)
     assert (told.code, told.out) == (2, "") and sentence in told.sentence
 
 
 def test_topics_that_are_not_there(fencepost, tmp_path):
     """One sentence that says what was asked for."""
     a = write(tmp_path, "a")
-    told = fencepost("log audit", f"1={a}", "--topic", "x*")
+    told = fencepost("audit", f"1={a}", "--topic", "x*")
     assert told.code == 2 and "expected partitions of topics that match 'x*', saw none" in told.sentence
 
 
 def test_names_from_the_disk_are_escaped(fencepost, tmp_path):
     """What others put into file names does not reach the terminal as it is."""
     a = write(tmp_path, "a", topic="t\x1b[31m")
-    told = fencepost("log audit", f"1={a}", "--topic", "*")
+    told = fencepost("audit", f"1={a}", "--topic", "*")
     assert told.code == 0
     (a / "t\x1b[31m-0" / f"{0:020d}.index").unlink()
-    told = fencepost("log audit", f"1={a}")
+    told = fencepost("audit", f"1={a}")
     assert told.code == 1 and "\x1b" not in told.out
 
 

@@ -1,4 +1,4 @@
-"""What `fencepost log audit` reports: each partition with its replicas and what is wrong with them.
+"""What `fencepost audit NAME=DIR...` reports: each partition with its replicas and what is wrong with them.
 
 Owns messages and the JSON. Must not know what is a finding (audit/).
 """

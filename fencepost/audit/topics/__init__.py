@@ -1,0 +1,1 @@
+"""Two topics of two clusters, compared record by record over Kafka's protocol."""

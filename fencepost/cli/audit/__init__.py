@@ -1,0 +1,1 @@
+"""`fencepost audit`: replicas in directories, and topics of two clusters, compared."""
