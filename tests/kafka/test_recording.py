@@ -33,9 +33,9 @@ from fencepost.impl.messages.broker_api import (
     TopicPartition,
 )
 from fencepost.impl.runtime.addresses import parse_address
-from fencepost.kafka import recording
 from fencepost.kafka.judgement import of_clients, verdict_of
-from fencepost.kafka.recording import FIRST_PROCESS, ClientRecord
+from fencepost.kafka.recording import client_record
+from fencepost.kafka.recording.client_record import FIRST_PROCESS, ClientRecord
 from fencepost.traces.jsonlines import read_traces, write_traces
 from fencepost.traces.kafka_names.contents import clients_of, texts_of
 from fencepost.traces.kafka_names.outcomes import BATCH_REFUSED, NO_ERROR, ErrorCode
@@ -363,7 +363,7 @@ def expanding():
 def test_what_no_broker_accepts_is_never_decoded(batch, monkeypatch):
     """Rule: the bounds and checks of a broker come before a record is decoded, whatever the answer."""
     decoded = []
-    monkeypatch.setattr(recording, "contents_of", lambda data, header: decoded.append(header))
+    monkeypatch.setattr(client_record, "contents_of", lambda data, header: decoded.append(header))
     watched = Watched(most=10)
     watched.ask(batch)
     assert decoded == [] and watched.record.size == 0

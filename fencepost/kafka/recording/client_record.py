@@ -43,7 +43,7 @@ from fencepost.impl.messages.broker_api import (
     ProduceResponse,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.kafka.sent_records import Sent, Taken, rows_of
+from fencepost.kafka.recording.sent_records import Sent, Taken, rows_of
 from fencepost.systems.gateway import Tap
 from fencepost.traces.events import Event
 from fencepost.traces.kafka_names.contents import (

@@ -1,6 +1,6 @@
 """Records that clients sent, one by one, and the rows that they make together.
 
-Owns what is known of a record. Must not know who found it out (recording.py).
+Owns what is known of a record. Must not know who found it out (client_record.py).
 """
 
 from collections.abc import Iterable, Iterator
