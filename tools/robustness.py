@@ -376,6 +376,8 @@ print(f"{broker.host}:{broker.port}", flush=True)
 sys.stdin.read()
 """
 """One broker of librdkafka's mock, which prints its address and stays until its input ends."""
+NOT_ASKED = "no broker answers any more"
+"""How the reason of a case begins that was not asked because a case before it has ended the broker."""
 PEERS = Path(__file__).parents[1] / "bench" / "peers"
 
 
@@ -404,32 +406,36 @@ def tansu_command(_: Path) -> list[str]:
 
 
 def conformance_of(folder: Path, command: Callable[[Path], list[str]]) -> str:
-    """Every case is asked, of a new broker for each group of cases; which case ends the broker is named."""
+    """Every case is asked; where one ends the broker it is named, and the rest is asked of a new one."""
     serve = command(folder)
     cases = json.loads(ran("conformance", "--list", "--json").stdout)["cases"]
     counts: Counter[str] = Counter()
-    killers = []
-    for group in sorted({each["name"].split(".")[0] for each in cases}):
-        seen = asked_of(serve, f"{group}.*")
-        ended = any(each["status"] == "died" for each in seen)
-        if ended:  # which of those at the same time, and what of the rest: each alone
-            seen = [one for each in seen for one in asked_of(serve, each["name"])]
-        counts.update(each["status"] for each in seen)
-        killers += [each["name"] for each in seen if each["status"] == "died"]
-    if counts.total() != len(cases):
-        raise BrokenError(f"{len(cases)} cases became {counts.total()}")
+    killers: list[str] = []
+    waiting = [each["name"] for each in cases]
+    while waiting:
+        seen = {each["name"]: each for each in asked_of(serve, waiting)}
+        suspects = [name for name, each in seen.items() if each["status"] == "died"]
+        for name in suspects:  # which of those at the same time
+            (seen[name],) = asked_of(serve, [name])
+        killers += [name for name in suspects if seen[name]["status"] == "died"]
+        asked = {name for name, each in seen.items() if not each["reason"].startswith(NOT_ASKED)}
+        counts.update(seen[name]["status"] for name in asked)
+        if not asked:
+            raise BrokenError(f"no case could be asked of a new broker: {waiting[0]}")
+        waiting = [name for name in waiting if name not in asked]
     words = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
     return f"{len(cases)} cases: {words}" + (f"; ended by {', '.join(killers)}" if killers else "")
 
 
-def asked_of(serve: list[str], pattern: str) -> list[dict[str, str]]:
-    """The cases of this pattern, asked of a new broker. Raises BrokenError if its topics stay."""
+def asked_of(serve: list[str], names: list[str]) -> list[dict[str, str]]:
+    """What became of these cases with a new broker. Raises BrokenError if its topics stay."""
     pipe = subprocess.PIPE
     with subprocess.Popen(serve, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as broker:
         try:
             assert broker.stdout is not None
             address = broker.stdout.readline().strip()
-            asked = ran("conformance", "--bootstrap", address, "--only", pattern, "--json", codes=(0, 1, 3))
+            words = ("conformance", "--bootstrap", address, "--only", ",".join(names), "--json")
+            asked = ran(*words, codes=(0, 1, 3))
             said = json.loads(asked.stdout)
             if said["topics_left"] and broker.poll() is None:
                 raise BrokenError(f"topics that stay: {', '.join(said['topics_left'])}")
