@@ -135,7 +135,8 @@ def kill_mine(folder: Path) -> str:
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(temporary)
     try:
-        ran(*words, *(("--resume",) if (folder / "mined").exists() else ()))
+        if not (folder / "mined" / "summary.json").exists():  # the last kill came after its end
+            ran(*words, *(("--resume",) if (folder / "mined").exists() else ()))
     finally:
         os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
     counted = sum(json.loads((folder / "mined" / "summary.json").read_text())["traces"].values())
