@@ -1,18 +1,21 @@
 """`python -m tools.robustness [WORD...]` (`make measure NAME=robustness`): kills commands, fills a disk,
-damages stores, and looks at what is left.
+damages stores, asks brokers of others, and looks at what is left.
 
 Owns the cases and their table. Must not know how a command works: each case runs `fencepost` as a user does.
 A case fails if there is a traceback, if something is lost or doubled, or if something is left behind.
 """
 
+import importlib.util
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -56,10 +59,15 @@ def ran(*words: object, codes: tuple[int, ...] = (0, 1)) -> "subprocess.Complete
     return done
 
 
-def killed(seconds: float, *words: object, environment: dict[str, str] | None = None) -> None:
+def killed(
+    seconds: float,
+    *words: object,
+    environment: dict[str, str] | None = None,
+    program: tuple[str, ...] = FENCEPOST,
+) -> None:
     """A command that is killed after so many seconds, if it still runs."""
     process = subprocess.Popen(
-        [*FENCEPOST, *map(str, words)],
+        [*program, *map(str, words)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, **(environment or {})},
@@ -127,7 +135,8 @@ def kill_mine(folder: Path) -> str:
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(temporary)
     try:
-        ran(*words, *(("--resume",) if (folder / "mined").exists() else ()))
+        if not (folder / "mined" / "summary.json").exists():  # the last kill came after its end
+            ran(*words, *(("--resume",) if (folder / "mined").exists() else ()))
     finally:
         os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
     counted = sum(json.loads((folder / "mined" / "summary.json").read_text())["traces"].values())
@@ -144,25 +153,145 @@ def kill_cluster(folder: Path) -> str:
     """The processes of a killed `cluster up` end."""
     needs_java()
     killed(20.0, "cluster", "up", "--brokers", "2", "--directory", folder / "cluster")
-    deadline = time.monotonic() + LONGEST_S
-    while left := _naming(folder / "cluster"):
-        if time.monotonic() > deadline:
-            raise BrokenError(f"processes that still run: {left}")
-        time.sleep(0.1)
+    nothing_runs(folder / "cluster")
     return "no process left"
 
 
+def kill_shrink(folder: Path) -> str:
+    """Neither workers nor half a plan stay of a killed `shrink`, and the next one ends."""
+    out = folder / "small.json"
+    words = ("shrink", "--seed", "20", "--bug", "KIP-101", "--out", out, "--jobs", "2")
+    for seconds in KILLS_S:
+        killed(seconds, *words, environment={"TMPDIR": str(folder)})
+        nothing_runs(folder)
+        if out.exists():
+            json.loads(out.read_text())
+        only_names(folder, {"small.json"})
+    ran(*words, codes=(1,))
+    json.loads(out.read_text())
+    return f"{len(KILLS_S)} kills, no worker and no half plan left, and the next call ends"
+
+
+def kill_package(folder: Path) -> str:
+    """An archive of a killed `mine package` is whole or not there, and the next call writes it."""
+    out = folder / "spark"
+    words = ("mine", "package", out, "--no-libraries")
+    for seconds in KILLS_S:
+        killed(seconds, *words, environment={"TMPDIR": str(folder)})
+        nothing_runs(folder)
+        only_names(folder, {"spark"})
+        _whole_archive(out)
+    ran(*words, codes=(0,))
+    only_names(out, {"environment.tar.gz", "entry.py"})
+    if not _whole_archive(out):
+        raise BrokenError("there is no archive after the last call")
+    return f"{len(KILLS_S)} kills, the archive whole or not there each time, and the next call writes it"
+
+
+def _whole_archive(out: Path) -> bool:
+    archive = out / "environment.tar.gz"
+    if not archive.exists():
+        return False
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if (file := tar.extractfile(member)) is not None:
+                while file.read(1 << 20):
+                    pass
+    return True
+
+
+def kill_audit(folder: Path) -> str:
+    """An audit only reads: killed, it leaves the files as they were, and the next one ends."""
+    files, temporary = folder / "files", folder / "tmp"
+    temporary.mkdir()
+    killed(LONGEST_S, environment={}, program=(sys.executable, "-c", WRITTEN, str(files)))
+    before = {path: path.read_bytes() for path in sorted(files.rglob("*")) if path.is_file()}
+    named = [f"{path.name}={path}" for path in sorted(files.iterdir())]
+    for seconds in KILLS_S:
+        killed(seconds, "log", "audit", *named, environment={"TMPDIR": str(temporary)})
+        nothing_runs(temporary)
+        only_names(temporary, set())
+    done = ran("log", "audit", *named)
+    after = {path: path.read_bytes() for path in sorted(files.rglob("*")) if path.is_file()}
+    if not before or before != after:
+        raise BrokenError("the audit has changed what it read")
+    kept = f"{len(before)} files as they were"
+    return f"{len(KILLS_S)} kills, {kept}, and the next call ends with {done.returncode}"
+
+
+WRITTEN = """
+import sys
+from pathlib import Path
+import fencepost.kafka
+from kafka import KafkaProducer
+Path(sys.argv[1]).mkdir()
+with fencepost.kafka.cluster(brokers=3, directory=sys.argv[1]) as cluster:
+    cluster.create_topic("t", partitions=3)
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
+    for number in range(5_000):
+        producer.send("t", b"%d" % number)
+    producer.close()
+"""
+"""The directories of three brokers."""
+
+
+def nothing_runs(folder: Path) -> None:
+    """Wait until no process has this folder in its environment or command line. Raises BrokenError."""
+    deadline = time.monotonic() + LONGEST_S
+    while left := _naming(folder):
+        if time.monotonic() > deadline:
+            raise BrokenError(f"processes that still run: {left}")
+        time.sleep(0.1)
+
+
+def only_names(folder: Path, names: set[str]) -> None:
+    """Raises BrokenError for what else is in a folder."""
+    if left := sorted({path.name for path in folder.iterdir()} - names) if folder.exists() else []:
+        raise BrokenError(f"left behind: {', '.join(left)}")
+
+
 def _naming(folder: Path) -> list[int]:
-    """Processes with this folder in their command line."""
+    """Processes with this folder in their command line or environment."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
             try:
-                if str(folder).encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
+                said = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
             except OSError:
                 continue
+            if str(folder).encode() in said:
+                found.append(int(entry.name))
     return found
+
+
+# ---- files under watch
+
+
+def watched(folder: Path) -> str:
+    """Half a file is not judged, the whole one once, and one that takes its place is judged or named."""
+    needs_java()
+    incoming, out = folder / "incoming", folder / "watched"
+    incoming.mkdir()
+    for name, seeds in (("first", "0:3"), ("second", "3:6")):
+        ran("campaign", "--seeds", seeds, "--out", folder / f"{name}-store")
+        ran("mine", "convert", folder / f"{name}-store", "--out", folder / f"{name}.jsonl")
+    whole = (folder / "first.jsonl").read_bytes()
+    file = incoming / "a.jsonl"
+    seen = []
+    for data in (whole[: len(whole) // 2], whole, (folder / "second.jsonl").read_bytes()):
+        draft = folder / "draft"
+        draft.write_bytes(data)
+        draft.replace(file)
+        done = ran("watch", incoming, "--once", "--out", out, "--json", codes=(0, 1, 2, 3))
+        if '"type":"finding"' in done.stdout.replace(" ", ""):
+            raise BrokenError("a healthy run is convicted")
+        seen.append((done.returncode, (done.stdout + done.stderr).strip().splitlines()[-1][:160]))
+    if seen[1][0] != 0:
+        raise BrokenError(f"the whole file is not judged: {seen[1]}")
+    return "; ".join(
+        f"{what}: exit code {code}"
+        for what, (code, _) in zip(("half", "whole", "replaced"), seen, strict=True)
+    )
 
 
 # ---- a full disk
@@ -236,12 +365,97 @@ def damaged(folder: Path, damage: Callable[[Path], None], words: tuple[str, ...]
     return f"exit code {done.returncode}, and the part is named"
 
 
+# ---- brokers of others
+
+MOCK = """
+import sys
+from confluent_kafka import Producer
+settings = {"test.mock.num.brokers": 1, "bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+producer = Producer(settings, logger=__import__("logging").getLogger("mock"))
+(broker,) = producer.list_topics(timeout=60).brokers.values()
+print(f"{broker.host}:{broker.port}", flush=True)
+sys.stdin.read()
+"""
+"""One broker of librdkafka's mock, which prints its address and stays until its input ends."""
+NOT_ASKED = "no broker answers any more"
+"""How the reason of a case begins that was not asked because a case before it has ended the broker."""
+PEERS = Path(__file__).parents[1] / "bench" / "peers"
+
+
+def mock_command(_: Path) -> list[str]:
+    """Raises LacksError."""
+    if importlib.util.find_spec("confluent_kafka") is None:
+        raise LacksError("no confluent_kafka")
+    return [sys.executable, "-c", MOCK]
+
+
+def kfake_command(folder: Path) -> list[str]:
+    """Raises LacksError."""
+    if shutil.which("go") is None:
+        raise LacksError("no go on the path")
+    build = ["go", "build", "-o", str(folder / "kfake"), "."]
+    if subprocess.run(build, cwd=PEERS / "kfake", capture_output=True, check=False).returncode:
+        raise LacksError("kfake cannot be built here")
+    return [str(folder / "kfake"), "serve"]
+
+
+def tansu_command(_: Path) -> list[str]:
+    """Raises LacksError."""
+    if shutil.which("tansu") is None:
+        raise LacksError("no tansu on the path")
+    raise LacksError("tansu has no storage here that ends with it")
+
+
+def conformance_of(folder: Path, command: Callable[[Path], list[str]], *, deletes: bool) -> str:
+    """Every case is asked; where one ends the broker it is named, and the rest is asked of a new one."""
+    serve = command(folder)
+    cases = json.loads(ran("conformance", "--list", "--json").stdout)["cases"]
+    counts: Counter[str] = Counter()
+    killers: list[str] = []
+    waiting = [each["name"] for each in cases]
+    while waiting:
+        seen = {each["name"]: each for each in asked_of(serve, waiting, deletes=deletes)}
+        suspects = [name for name, each in seen.items() if each["status"] == "died"]
+        for name in suspects:  # which of those at the same time
+            (seen[name],) = asked_of(serve, [name], deletes=deletes)
+        killers += [name for name in suspects if seen[name]["status"] == "died"]
+        asked = {name for name, each in seen.items() if not each["reason"].startswith(NOT_ASKED)}
+        counts.update(seen[name]["status"] for name in asked)
+        if not asked:
+            raise BrokenError(f"no case could be asked of a new broker: {waiting[0]}")
+        waiting = [name for name in waiting if name not in asked]
+    words = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
+    return f"{len(cases)} cases: {words}" + (f"; ended by {', '.join(killers)}" if killers else "")
+
+
+def asked_of(serve: list[str], names: list[str], *, deletes: bool = True) -> list[dict[str, str]]:
+    """What became of these cases with a new broker. deletes: whether it can delete topics; BrokenError
+    is raised if they stay then."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(serve, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as broker:
+        try:
+            assert broker.stdout is not None
+            address = broker.stdout.readline().strip()
+            words = ("conformance", "--bootstrap", address, "--only", ",".join(names), "--json")
+            asked = ran(*words, codes=(0, 1, 3))
+            said = json.loads(asked.stdout)
+            if said["topics_left"] and deletes and broker.poll() is None:
+                raise BrokenError(f"topics that stay: {', '.join(said['topics_left'])}")
+        finally:
+            broker.kill()
+    return list(said["cases"])
+
+
 DAMAGES = {"a cut part": _cut, "flipped bytes": _flip, "a lost file of runs": _lose}
 CASES: dict[str, Callable[[Path], str]] = {
     "campaign under kill": kill_campaign,
     "mine convert under kill": kill_convert,
     "mine under kill": kill_mine,
     "cluster up under kill": kill_cluster,
+    "shrink under kill": kill_shrink,
+    "mine package under kill": kill_package,
+    "log audit under kill": kill_audit,
+    "watch of files half written and replaced": watched,
     "show --html on a full disk": partial(
         full_disk, words=("show", "{store}", "--trace", "0", "--html", "{page}")
     ),
@@ -254,6 +468,14 @@ CASES: dict[str, Callable[[Path], str]] = {
             damaged, damage=damage, words=("mine", "{store}", "--out", "{out}", "--master", "local[1]")
         )
         for what, damage in DAMAGES.items()
+    },
+    **{
+        f"conformance of {name}": partial(conformance_of, command=command, deletes=deletes)
+        for name, command, deletes in (
+            ("kfake", kfake_command, True),
+            ("librdkafka's mock", mock_command, False),  # it knows no DeleteTopics
+            ("Tansu", tansu_command, True),
+        )
     },
 }
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
@@ -17,6 +17,8 @@ from fencepost.wire.client import CONNECT_S, Access, Address, Link
 from fencepost.wire.frames import LENGTH_SIZE, ProtocolError, framed
 from fencepost.wire.plain import plain, request
 from fencepost.wire.versions import APIS
+
+T = TypeVar("T")
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 0, 1, 2, 3, 8, 9, 10
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST_GROUPS = 11, 12, 13, 14, 15, 16
@@ -135,6 +137,8 @@ class Lab:
     run: Run
     _links: list[Link] = field(factory=list)
     _writers: list[asyncio.StreamWriter] = field(factory=list)
+    # What the case has begun.
+    _begun: list[asyncio.Future[Any]] = field(factory=list)
     # What replaces a name of this run in the facts.
     _shown: dict[str, str] = field(factory=dict)
 
@@ -178,7 +182,10 @@ class Lab:
         return Raw(reader, writer)
 
     async def close(self) -> None:
-        """End every connection."""
+        """End every connection, and what was begun and not waited for."""
+        for begun in self._begun:
+            begun.cancel()
+        await asyncio.gather(*self._begun, return_exceptions=True)
         for writer in self._writers:
             writer.close()
         for link in self._links:
@@ -194,6 +201,12 @@ class Lab:
         chosen = self.run.best(key) if version is None else self.run.checked(key, version)
         async with asyncio.timeout(ANSWER_S):
             return plain(await link.ask(request(key, chosen, values)))
+
+    def begin(self, asked: Awaitable[T]) -> "asyncio.Future[T]":
+        """Ask while the case goes on. asked: what is waited for; it ends with the case."""
+        begun = asyncio.ensure_future(asked)
+        self._begun.append(begun)
+        return begun
 
     def facts(self, value: Any) -> Any:
         """What the protocol promises of an answer: without ids, times, ports and texts, and with names that

@@ -29,7 +29,7 @@ from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.kafka.chaos import ApplicationChaos
 from fencepost.kafka.chaos.draw import Strike
 from fencepost.kafka.chaos.service_processes import Processes
-from fencepost.kafka.recording import ClientRecord
+from fencepost.kafka.recording.client_record import ClientRecord
 from fencepost.kafka.request_faults import ClusterFaults
 from fencepost.run.faults.kind import FaultKind
 from fencepost.run.faults.roles import parse_role

@@ -22,7 +22,7 @@ from fencepost.campaign.failure import MOST_LINES, REPORT, TRACE, RunFailedError
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.linearizability.overlap import overlapping_pairs
 from fencepost.checkers.verdict import Decision, Verdict, combine
-from fencepost.kafka.recording import FIRST_PROCESS
+from fencepost.kafka.recording.client_record import FIRST_PROCESS
 from fencepost.proxy.faults import VERBS
 from fencepost.report.commands import check_traces
 from fencepost.report.explain import explain

@@ -14,7 +14,7 @@ from attrs import define, field
 from fencepost.impl.messages.broker_api import ProduceRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.kafka.chaos import ApplicationChaos
-from fencepost.kafka.recording import ClientRecord
+from fencepost.kafka.recording.client_record import ClientRecord
 from fencepost.proxy.faults import FaultHook, RequestFault, RequestFaults, Struck, events_of
 from fencepost.proxy.faults.request import Asked
 from fencepost.sim.scheduler import Scheduler

@@ -14,7 +14,7 @@ from fencepost.traces.trace import Trace
 
 _NUMBERS = re.compile(r"\bv(?P<value>\d{19})\b|\bclient (?P<process>\d{4,})\b")
 """Records with an id made of their content (impl/log/values.py: it has 19 digits), and connections
-(kafka/recording.py: from 1000 on), as the words of a trace name them."""
+(kafka/recording/: from 1000 on), as the words of a trace name them."""
 LONGEST_CONTENT = 40
 """Characters of a record within a sentence."""
 LONGEST_CLIENT = 40

@@ -14,8 +14,13 @@ from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.batch.header import CorruptBatchError, read_header
-from fencepost.impl.log.validation import RefusedBatchError, checked_header
-from fencepost.impl.log.values import MOST_KNOWN, contents_of
+from fencepost.impl.log.validation import (
+    MANY_RECORDS,
+    RefusedBatchError,
+    checked_header,
+    checked_records,
+)
+from fencepost.impl.log.values import contents_of
 from fencepost.impl.messages.broker_api import ProduceRequest, Request, Response
 from fencepost.sim.host import Host
 from fencepost.systems.gateway import Gateway, Tap
@@ -25,8 +30,6 @@ from fencepost.wire.handling import BrokerView
 from fencepost.wire.hook import Hook
 from fencepost.wire.server import Server
 
-MANY_RECORDS = MOST_KNOWN // 8
-"""Records of a batch that is decoded outside the loop: 2,048 take it 20 ms, a turn of the pace."""
 HERE = "127.0.0.1"
 """The loopback interface: not reachable from other machines."""
 
@@ -201,6 +204,9 @@ def has_many_records(records: bytes) -> bool:
 
 
 def decode_ahead(records: bytes) -> None:
-    """Decode a produced batch, for the cache. records: its bytes; the broker says what is wrong with them."""
+    """Check and decode a produced batch, for the caches. records: its bytes; the broker says what is wrong
+    with them."""
     with contextlib.suppress(CorruptBatchError, RefusedBatchError, ValueError):
-        contents_of(records, checked_header(records))
+        header = checked_header(records)
+        checked_records(records, header)
+        contents_of(records, header)

@@ -22,6 +22,9 @@ from fencepost.viewer.tracks import Tracks
 Partition = tuple[str, int]
 ReplicaKey = tuple[Partition, int]
 """A partition and a broker."""
+MOST_UNNAMED = 100_000
+"""Records of one block that no event named. A page cannot show more, and each takes memory; a record of a
+cluster in use begins at offsets far beyond."""
 
 
 class Gone(IntEnum):
@@ -85,9 +88,11 @@ class BlockLog:
         self.end_offset = offset + len(values)
 
     def grow(self, step: int, end_offset: int) -> None:
-        """Records that no event named are found up to `end_offset`."""
-        if end_offset > self.end_offset:
-            missing = end_offset - self.end_offset
+        """Records that no event named are found up to `end_offset`; more than MOST_UNNAMED are a gap."""
+        missing = end_offset - self.end_offset
+        if missing > MOST_UNNAMED:
+            self.skip_to(end_offset)
+        elif missing > 0:
             self.alive.append(
                 Block(base=self.end_offset, epoch=UNKNOWN_EPOCH, values=(0,) * missing, born=step)
             )

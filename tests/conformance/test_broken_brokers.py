@@ -1,12 +1,14 @@
 """Cases against brokers that die of a frame or answer nonsense: one case is broken by it, and it is named."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
 import struct
 import subprocess
 import sys
+from collections import Counter
 from contextlib import contextmanager
 
 import pytest
@@ -168,3 +170,42 @@ def test_a_case_that_fails_ends_alone_and_leaves_no_topic():
     assert all(isinstance(each.facts, dict | list) for each in results[1:])
     assert run.topics and not {each.partition.topic for each in seen.partitions} & run.topics
     assert run.left == []
+
+
+def test_a_case_leaves_nothing_of_what_it_began(caplog):
+    """Rule: a request that a case has begun and whose answer it no longer waits for, because another one
+    failed, ends with the case, and no traceback is printed."""
+
+    class _CutsJoins:
+        """Of each group all but those of the first member, which asks twice."""
+
+        def __init__(self):
+            self.joined = Counter()
+
+        def on_request(self, source, header, body):
+            if header.api_key != 11:
+                return PASS
+            self.joined[body.group_id] += 1
+            return Cut() if self.joined[body.group_id] > 2 else PASS
+
+        def on_answer(self, source, header, body, answer):
+            return PASS
+
+    begun = ("heartbeat.while_the_group_syncs", "join_group.two_members", "sync_group.two_members")
+    cases = [case for case in all_cases() if case.name in begun]
+    assert len(cases) == len(begun)
+
+    async def ask(where):
+        results = await run_cases(new_run(where, Access()), cases)
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        return results, [task for task in left if "fencepost" in repr(task.get_coro())]
+
+    with Embedded(options=quick_options(brokers=1)) as cluster:
+        where = tuple(parse_address(each) for each in cluster.bootstrap_servers().split(","))
+        for server in cluster.listeners._servers.values():
+            server.hook = _CutsJoins()
+        results, left = asyncio.run(ask(where))
+        gc.collect()
+    assert {each.facts for each in results} == {"closed"}
+    assert left == []
+    assert [line for line in caplog.messages if "never retrieved" in line] == []

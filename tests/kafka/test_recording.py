@@ -3,16 +3,22 @@ rows."""
 
 import asyncio
 import itertools
+import sys
+import threading
 
+import pytest
 from attrs import evolve
+from crc32c import crc32c
 
 import fencepost.kafka
 from fencepost.checkers.verdict import Decision
 from fencepost.conformance.lab import Lab
 from fencepost.conformance.runner import new_run
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
+from fencepost.impl.log import validation
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
-from fencepost.impl.log.validation import MOST_PRODUCED_RECORDS
+from fencepost.impl.log.batch.record_walk import COMPILED_WALK
+from fencepost.impl.log.validation import MOST_PRODUCED_BYTES, MOST_PRODUCED_RECORDS
 from fencepost.impl.log.values import FOREIGN, batch_of
 from fencepost.impl.messages.broker_api import (
     EARLIEST,
@@ -28,12 +34,15 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.impl.runtime.addresses import parse_address
 from fencepost.kafka.judgement import of_clients, verdict_of
-from fencepost.kafka.recording import FIRST_PROCESS, ClientRecord
+from fencepost.kafka.recording import client_record
+from fencepost.kafka.recording.client_record import FIRST_PROCESS, ClientRecord
+from fencepost.traces.jsonlines import read_traces, write_traces
 from fencepost.traces.kafka_names.contents import clients_of, texts_of
-from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.kafka_names.outcomes import BATCH_REFUSED, NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Outcome
 from fencepost.wire.client import Access
 from tests.kafka.clients import produce, producer
+from tests.kafka.raw import Raw
 
 KEY = TopicPartition("t", 0)
 FIRST, SECOND = FIRST_WIRE_CLIENT, FIRST_WIRE_CLIENT + 1
@@ -320,6 +329,151 @@ def test_a_batch_that_its_header_refuses_takes_nothing_from_the_record():
     assert watched.record.size == 0 and not watched.met
     watched.answer(watched.ask(batch_of((1,))), offset=0)
     assert watched.record.size == 1
+
+
+def broken(data):
+    """A batch of which the last record ends too early, under a checksum that is right."""
+    data = bytearray(data[:-1])
+    data[8:12] = (len(data) - 12).to_bytes(4, "big")
+    return _checked(data)
+
+
+def _checked(data):
+    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    return bytes(data)
+
+
+def late():
+    """A batch whose second record has a time beyond 64 bits."""
+    records = [Record(place, time, None, b"%d" % place) for place, time in enumerate((0, 10))]
+    data = bytearray(encode_batch(records, base_offset=0, leader_epoch=-1))
+    data[27:35] = data[35:43] = ((1 << 63) - 1).to_bytes(8, "big")
+    return _checked(data)
+
+
+def expanding():
+    """A small batch whose one record is larger than a broker decompresses."""
+    record = Record(0, 0, None, bytes(MOST_PRODUCED_BYTES))
+    return encode_batch([record], base_offset=0, leader_epoch=-1, codec="zstd")
+
+
+@pytest.mark.parametrize(
+    "batch", [broken(batch_of((1, 2))), late(), expanding()], ids=["end", "time", "size"]
+)
+def test_what_no_broker_accepts_is_never_decoded(batch, monkeypatch):
+    """Rule: the bounds and checks of a broker come before a record is decoded, whatever the answer."""
+    decoded = []
+    monkeypatch.setattr(client_record, "contents_of", lambda data, header: decoded.append(header))
+    watched = Watched(most=10)
+    watched.ask(batch)
+    assert decoded == [] and watched.record.size == 0
+
+
+REFUSALS = sorted(BATCH_REFUSED)
+
+
+@pytest.mark.parametrize("error", REFUSALS)
+def test_a_refused_batch_takes_nothing_from_the_record_but_a_line(error):
+    """Rule: of batches that a broker refuses for what they are, one line for each connection, partition and
+    reason says how many; they neither fill the record, nor stand in it as appends of records."""
+    watched = Watched(most=4)
+    watched.answer(watched.ask(batch_of((8, 9))), offset=0)
+    before = watched.record.spoken(0)
+    records = [Record(0, 0, b"a key", b"some text"), Record(1, 0, None, b"9")]
+    for _ in range(20):
+        refused = watched.ask(encode_batch(records, base_offset=0, leader_epoch=-1))
+        watched.answer(refused, error=error)
+    assert watched.record.size == 2 and not watched.met
+    assert not watched.record.alike and watched.record.spoken(0) == before
+    first, line = watched.record.operations()
+    assert [record.value for record in first.records] == [8, 9]
+    assert (line.outcome, line.error, line.attempts, line.records) == (Outcome.FAIL, error.value, 20, ())
+    assert (line.invoke_time, line.completion_time) == (3, watched.time)
+    watched.answer(watched.ask(encode_batch(records, base_offset=0, leader_epoch=-1)), offset=2)
+    assert watched.record.size == 4
+
+
+def test_a_refusal_says_nothing_about_an_earlier_attempt():
+    """Rule: a record whose first attempt is in doubt stays in doubt when a broker refuses its second one."""
+    watched = Watched()
+    batch = numbered(1, 2, sequence=0)
+    watched.ask(batch)
+    watched.record.lost(1)
+    watched.answer(watched.ask(batch), error=ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert watched.rows() == [((1, 2), Outcome.UNKNOWN, None, 2)]
+
+
+def test_refused_batches_leave_no_phantom_and_hide_none(tmp_path):
+    """Rule: a broker that refuses batches is healthy; a record of a refused batch in a log is a finding."""
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        kafka.create_topic("t")
+        kafka.create_topic("squeezed", config={"cleanup.policy": "compact"})
+        with producer(kafka) as client:
+            client.send("t", value=b"7").get(60)
+        with Raw(kafka, "squeezed", 0) as raw:
+            batch = encode_batch([Record(0, 0, None, b"12")], base_offset=0, leader_epoch=-1)
+            topic = {"name": "squeezed", "partition_data": ({"index": 0, "records": batch},)}
+            raw.ask(0, 7, acks=-1, timeout=5_000, topic_data=(topic,))
+        trace = kafka.end()
+    (line,) = [
+        row for row in of_clients(trace) if row.function is Function.APPEND and row.topic == "squeezed"
+    ]
+    assert (line.records, line.error) == ((), "INVALID_RECORD")
+    assert verdict_of(trace).decision is Decision.OK
+    write_traces(tmp_path / "t.jsonl", [trace])
+    (again,) = read_traces(tmp_path / "t.jsonl")
+    assert again == trace
+    (sent,) = [row for row in of_clients(trace) if row.topic == "t" and row.records]
+    seen = evolve(
+        sent,
+        op_id=sent.op_id + 1_000,
+        function=Function.POLL,
+        invoke_time=line.completion_time,
+        completion_time=line.completion_time + 1,
+        isolation="read_uncommitted",
+        offset=1,
+        acks=None,
+        records=(evolve(sent.records[0], offset=1, value=12),),
+    )
+    planted = evolve(trace, operations=(*trace.operations, seen))
+    assert "phantom_record" in {finding.anomaly for finding in verdict_of(planted).findings}
+
+
+def test_an_answer_about_many_records_is_one_entry():
+    """Rule: an answer about a batch is taken in one step of few calls, however many records it has, because
+    others wait for it."""
+    watched = Watched(most=200_000)
+    records = [Record(place, 0, None, b"") for place in range(100_000)]
+    number = watched.ask(encode_batch(records, base_offset=0, leader_epoch=-1))
+    calls = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        watched.answer(number, offset=0)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 1_000
+    assert watched.record.operations()[0].outcome is Outcome.OK
+
+
+def test_many_records_are_checked_outside_the_loop(monkeypatch):
+    """Rule: a broker of the embedded cluster takes what a thread has found about a batch of many records, and
+    does not check it again in the loop."""
+    walked = []
+
+    def walk(data, count, *place):
+        walked.append((count, threading.current_thread().name))
+        return COMPILED_WALK.examine(data, count, *place)
+
+    monkeypatch.setattr(validation, "examine", walk)
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        kafka.create_topic("t")
+        with Raw(kafka, "t", 0) as raw:
+            records = [Record(place, 0, None, b"once") for place in range(100_000)]
+            batch = encode_batch(records, base_offset=0, leader_epoch=-1)
+            topic = {"name": "t", "partition_data": ({"index": 0, "records": batch},)}
+            raw.ask(0, 7, acks=-1, timeout=60_000, topic_data=(topic,))
+    ((_, where),) = [each for each in walked if each[0] == 100_000]
+    assert where.startswith("asyncio")
 
 
 def test_many_records_keep_nobody_waiting():

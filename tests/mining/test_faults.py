@@ -334,3 +334,15 @@ def test_a_driver_that_ends_in_the_middle_goes_on(
     assert asked[-1] < len(work_of([long]).splits) - done + 2  # one more may have ended while the driver died
     assert results(out) == results(clean)
     assert not (out / ".work").exists()
+
+
+def test_a_mining_that_was_killed_before_its_question_begins_again(tmp_path):
+    """Rule: a kill between the making of the working folder and the first file in it leaves a folder that the
+    next call takes, with --resume or without."""
+    for resume in (False, True):
+        out = tmp_path / str(resume)
+        work = Work(out=out)
+        work.folder.mkdir(parents=True)
+        work.begin({"checks": ["log"]}, resume=resume)
+        work.begin({"checks": ["log"]}, resume=True)
+        assert [path.name for path in work.folder.iterdir()] == ["asked.json"]

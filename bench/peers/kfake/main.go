@@ -2,11 +2,16 @@
 // Prints milliseconds: median, least, most. One run before the first is left out.
 //
 //	go run . [runs]
+//
+// With the word `serve` it is one broker, which prints its address and stays until its input ends.
+//
+//	go run . serve
 package main
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"sort"
 	"strconv"
@@ -34,7 +39,21 @@ func once() float64 {
 	return float64(time.Since(begun).Microseconds()) / 1000
 }
 
+func serve() {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		panic(err)
+	}
+	defer cluster.Close()
+	fmt.Println(cluster.ListenAddrs()[0])
+	io.Copy(io.Discard, os.Stdin)
+}
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		serve()
+		return
+	}
 	runs := 20
 	if len(os.Args) > 1 {
 		runs, _ = strconv.Atoi(os.Args[1])

@@ -253,6 +253,8 @@ def _soft(appends: Appends, reads: Reads, extras: Extras, g: int, low: int, high
     mask = -1
     for i in range(reads.start[reads.first[g]], reads.start[reads.first[g + 1]]):
         offset = reads.offset[i]
+        if offset >= high:
+            return False  # the last one of 64 bits: after it no log ends
         if offset < low or space.holder[offset - low] >= 0:
             continue
         if mask < 0:

@@ -189,7 +189,7 @@ async def good_and_unknown(lab: Lab) -> Facts:
 @case("fetch.waits_for_records", "From the end, waiting 10 s at most; a record is written meanwhile.")
 async def waits(lab: Lab) -> Facts:
     topic = await lab.topic()
-    waiting = asyncio.ensure_future(fetch(lab, topic, 0, max_wait=10_000))
+    waiting = lab.begin(fetch(lab, topic, 0, max_wait=10_000))
     await asyncio.sleep(0.05)
     (address,) = (each for each in lab.run.brokers.items() if each[1] == topic.leader.address)
     await produce(lab, (topic.name, await lab.link(address[0])), good(b"1"))

@@ -100,7 +100,7 @@ async def _members(lab: Lab, names: tuple[str, ...] = ("", "")) -> tuple[str, li
     group, first = await lab.group()
     links = [first, await _same(lab, first)]
     lone = await join_whole(lab, links[0], group, **_instance(names[0]))
-    other = asyncio.ensure_future(join_whole(lab, links[1], group, **_instance(names[1])))
+    other = lab.begin(join_whole(lab, links[1], group, **_instance(names[1])))
     again: Any = None
     for _ in range(POLLS):
         if again is None or len(again["members"]) < 2:
@@ -139,7 +139,7 @@ async def two(lab: Lab) -> Facts:
 async def assigns(lab: Lab) -> Facts:
     group, links, (leader, follower) = await _members(lab)
     generation = leader["generation_id"]
-    waits = asyncio.ensure_future(sync(lab, links[1], group, follower["member_id"], generation))
+    waits = lab.begin(sync(lab, links[1], group, follower["member_id"], generation))
     given = [(leader["member_id"], b"a"), (follower["member_id"], b"b")]
     first = await sync(lab, links[0], group, leader["member_id"], generation, given)
     second = await waits
@@ -166,7 +166,7 @@ async def beat_rebalance(lab: Lab) -> Facts:
     group, link = await lab.group()
     member, generation = await join_alone(lab, link, group)
     other = await _same(lab, link)
-    joining = asyncio.ensure_future(join_whole(lab, other, group))
+    joining = lab.begin(join_whole(lab, other, group))
     answer = "NONE"
     for _ in range(POLLS):
         answer = await _beat(lab, link, group, member, generation)

@@ -13,6 +13,8 @@ The checks, in the order of cost:
 5. every record: its lengths, its offset delta, its time, its key if the topic is compacted
 """
 
+from functools import lru_cache
+
 from fencepost.impl.log.batch.compression import DecompressionError, TooMuchDataError, decompress
 from fencepost.impl.log.batch.header import (
     DELETE_HORIZON,
@@ -36,6 +38,11 @@ this many take 80 MB there."""
 MOST_PRODUCED_BYTES = 16 * 1024 * 1024
 """The most decompressed bytes of the records of one produced batch: 16 times max.message.bytes. Kafka has no
 such bound; text shrinks to a tenth."""
+MANY_RECORDS = 2_048
+"""Records of a batch that is checked outside the loop that serves others: it takes 20 ms to check and decode
+them, a turn of the pace."""
+KNOWN_WALKS = 2
+"""Batches of so many records whose summary is cached: the one that is appended now, and the one before."""
 LATEST_TIMESTAMP_MS = (1 << 63) - 1
 
 
@@ -61,10 +68,27 @@ def validated(data: bytes, options: LogOptions) -> bytes:
             seen=f"{len(data)}",
         )
     header = checked_header(data)
-    walked = _records(data, header)
+    walked = checked_records(data, header)
     if options.compact and walked.keyless:
         raise _invalid("a key in each record of a compacted topic", f"{walked.keyless} records without one")
-    return _with_times_checked(data, header, walked)
+    last = header.base_timestamp_ms + walked.largest_time_delta_ms
+    return data if header.max_timestamp_ms == last else with_max_timestamp(data, last)
+
+
+def checked_records(data: bytes, header: BatchHeader) -> Walked:
+    """Check every record of a produced batch, in bounded memory.
+
+    Args:
+        data: the bytes from the client.
+        header: as `checked_header` returns it.
+
+    Returns:
+        a summary of the records; of a batch with many of them it stays cached for who checks it next.
+
+    Raises:
+        RefusedBatchError: whatever the options of the log, the batch may not be appended.
+    """
+    return (_walked_large if header.count >= MANY_RECORDS else _walked)(data, header)
 
 
 def checked_header(data: bytes) -> BatchHeader:
@@ -110,13 +134,13 @@ def _check_claims(header: BatchHeader, size: int) -> None:
         )
 
 
-def _records(data: bytes, header: BatchHeader) -> Walked:
-    """Check every record, in bounded memory."""
+def _walked(data: bytes, header: BatchHeader) -> Walked:
     try:
         if header.codec == "none":
-            return examine(data, header.count, header.last_offset_delta, HEADER_SIZE)
-        payload = decompress(header.codec, data[HEADER_SIZE:], bound=MOST_PRODUCED_BYTES)
-        return examine(payload, header.count, header.last_offset_delta)
+            walked = examine(data, header.count, header.last_offset_delta, HEADER_SIZE)
+        else:
+            payload = decompress(header.codec, data[HEADER_SIZE:], bound=MOST_PRODUCED_BYTES)
+            walked = examine(payload, header.count, header.last_offset_delta)
     except TooMuchDataError as error:
         raise RefusedBatchError(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -126,9 +150,14 @@ def _records(data: bytes, header: BatchHeader) -> Walked:
     except (IndexError, ValueError, DecompressionError) as error:
         seen = "records that end too early" if isinstance(error, IndexError) else str(error)
         raise _invalid(f"{header.count} records, codec {header.codec}", seen) from None
+    _check_times(header, walked)
+    return walked
 
 
-def _with_times_checked(data: bytes, header: BatchHeader, walked: Walked) -> bytes:
+_walked_large = lru_cache(maxsize=KNOWN_WALKS)(_walked)
+
+
+def _check_times(header: BatchHeader, walked: Walked) -> None:
     first = header.base_timestamp_ms + walked.smallest_time_delta_ms
     last = header.base_timestamp_ms + walked.largest_time_delta_ms
     if first < NO_TIMESTAMP or last > LATEST_TIMESTAMP_MS:
@@ -137,7 +166,6 @@ def _with_times_checked(data: bytes, header: BatchHeader, walked: Walked) -> byt
             expected="timestamps from 0 on, in 64 bits, or -1 for none",
             seen=f"{first} to {last}",
         )
-    return data if header.max_timestamp_ms == last else with_max_timestamp(data, last)
 
 
 def _invalid(expected: str, seen: str) -> RefusedBatchError:

@@ -170,15 +170,15 @@ class Work:
                     seen=msgspec.json.encode(asked).decode(),
                     where=str(self.out),
                 )
-        elif self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+        elif self.out.exists() and not (self.out.is_dir() and set(self.out.iterdir()) <= {self.out / WORK}):
             raise FencepostError(
                 expected="a new or an empty folder for the results",
                 seen="that it is in use",
                 where=str(self.out),
             )
         else:
-            self.folder.mkdir(parents=True)
-            question.write_bytes(msgspec.json.encode(asked))
+            self.folder.mkdir(parents=True, exist_ok=True)  # it is there after a kill just here
+            write_whole(question, msgspec.json.encode(asked))
 
     def done(self, keys: Iterable[str]) -> dict[str, TaskResult]:
         """The existing results of these tasks; one that is incomplete, or has incomplete files,

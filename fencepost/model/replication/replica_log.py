@@ -106,8 +106,11 @@ class ReplicaLog:
         """The first offset at which this log certainly differs from these records (given from `offset` on);
         None if it may have all of them.
 
-        An offset past the end of this log is a difference; an unknown record on either side is not.
+        An offset before the start or past the end of this log is a difference; an unknown record on either
+        side is not.
         """
+        if offset < 0 and values:
+            return offset
         end = offset + len(values)
         if self.values[offset:end] == values and self.epochs[offset:end] == epochs:
             return None

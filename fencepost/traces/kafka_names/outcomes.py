@@ -155,6 +155,21 @@ NOTHING_HAPPENED = frozenset(
 )
 """Errors that, before any append, prove that nothing was written. Every other error leaves it unknown."""
 
+BATCH_REFUSED = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.PRODUCER_FENCED,
+    }
+)
+"""Those of them that refuse a batch for what it is: the same bytes would be refused at any time. A sequence
+that is out of order, or of a producer that is not known, is not among them: the same records are sent again
+under the next epoch (KIP-360)."""
+
 
 def outcome_of_attempt(error: ErrorCode, *, appended: bool) -> Outcome:
     """What one attempt proves. appended: the reply names a base offset, so the leader wrote before it

@@ -13,6 +13,8 @@ before it was sent. The rules:
   same partition, on a connection that does not wait for its answer; the last two as long as no attempt was
   acknowledged. An attempt without an answer leaves the append unknown, unless a later one is acknowledged. A
   producer that tries again so after an unknown attempt may write twice: the claims say so.
+- A batch that a broker refuses for what it is (outcomes.py: BATCH_REFUSED) leaves one line for each
+  connection, partition and reason, an append without records that failed; `attempts` says how often.
 - Any other equal record is another append, and the trace says that its values are not unique.
 - Records of one batch with the same outcome, at the same time, are one row.
 - A fetch that returns records is a poll; one that returns nothing is left out. A look at the end of a
@@ -20,14 +22,14 @@ before it was sent. The rules:
 """
 
 from collections.abc import Callable, Collection, Iterator
-from itertools import groupby
+from itertools import count
 from typing import Any
 
 from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, read_headers
-from fencepost.impl.log.validation import RefusedBatchError, checked_header
+from fencepost.impl.log.validation import RefusedBatchError, checked_header, checked_records
 from fencepost.impl.log.values import FOREIGN, contents_of, runs_in_batch
 from fencepost.impl.messages.broker_api import (
     LATEST,
@@ -41,6 +43,7 @@ from fencepost.impl.messages.broker_api import (
     ProduceResponse,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.kafka.recording.sent_records import Sent, Taken, rows_of
 from fencepost.systems.gateway import Tap
 from fencepost.traces.events import Event
 from fencepost.traces.kafka_names.contents import (
@@ -50,13 +53,12 @@ from fencepost.traces.kafka_names.contents import (
     record_texts,
     text_of,
 )
-from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
+from fencepost.traces.kafka_names.outcomes import BATCH_REFUSED, NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import (
     ACKS_NONE,
     Function,
     Operation,
     Outcome,
-    Record,
     make_operation,
     make_record,
 )
@@ -69,6 +71,8 @@ MOST_LATEST = 10_000
 """Connections of which the last answer is kept: as many as a broker accepts (wire/limits.py)."""
 MOST_NAMES = MOST_LATEST
 """Connections of which the name is kept."""
+MOST_REFUSALS = MOST_LATEST
+"""Lines about refused batches, one for each connection, partition and reason."""
 MOST_TEXTS = 10_000
 """Records of which the text is kept: with two texts of 80 bytes each they stay below 2 MB. The texts of
 those that a page shows are among them, unless a test sends more."""
@@ -79,60 +83,14 @@ SEQUENCES = 1 << 31
 
 
 @define(eq=False)
-class Sent:
-    """One record that a client sent."""
-
-    topic: str
-    partition: int
-    value: int
-    """Its value id."""
-    key: str | None
-    process: int
-    acks: int
-    invoke_time: int
-    request: int
-    """Number of the last request that carried it; records of the same one are answered together."""
-    place: int
-    """In its batch."""
-    number: int
-    """In the order of first requests."""
-    producer: int = NO_PRODUCER_ID
-    """Id of the idempotent producer that sent it."""
-    epoch: int = -1
-    """That producer's epoch at the last attempt."""
-    attempts: int = 1
-    completion_time: int | None = None
-    acknowledged: bool = False
-    in_doubt: bool = False
-    """Whether some attempt had no answer that tells."""
-    error: ErrorCode = NO_ERROR
-    """Of the last answer."""
-    offset: int = -1
-    leader_epoch: int = -1
-    node: int = -1
-    tombstone: bool = False
-
-    @property
-    def awaited(self) -> bool:
-        """Whether its client waits for the answer to the last attempt."""
-        return not (self.acknowledged or self.in_doubt) and self.completion_time is None
-
-    @property
-    def outcome(self) -> Outcome:
-        """As far as is known now."""
-        if self.acknowledged:
-            return Outcome.OK
-        return Outcome.UNKNOWN if self.in_doubt or self.completion_time is None else Outcome.FAIL
-
-
-@define(eq=False)
 class _Asked:
-    """A request without its answer. sent: records of a produce."""
+    """A request without its answer."""
 
     broker: int
     time: int
     request: Any
-    sent: list[Sent]
+    taken: Taken = field(factory=Taken)
+    """What a produce brought."""
 
 
 @define(eq=False)
@@ -153,8 +111,8 @@ class ClientRecord(Tap):
     """Reads and ends, completed."""
     repeated: bool = False
     """Whether a producer without idempotence tried again after an attempt of unknown outcome."""
-    alike: bool = False
-    """Whether two records are the same in all that can be seen."""
+    alike: int = 0
+    """Records that are the same as another in all that can be seen."""
     requests: int = 0
     """Produce requests so far."""
     _names: dict[int, tuple[int, str]] = field(factory=dict)
@@ -166,7 +124,12 @@ class ClientRecord(Tap):
     _last: dict[tuple[Any, ...], Sent] = field(factory=dict)
     """The last record of each identity (partition, producer id, epoch, sequence), and of each content
     (partition, key, value id)."""
-    _latest: dict[int, list[tuple[TopicPartition, "Sent | Operation"]]] = field(factory=dict)
+    _refusals: dict[tuple[TopicPartition, int, ErrorCode], Operation] = field(factory=dict)
+    """Batches that brokers refused for what they are, by partition, process and reason: `attempts` says how
+    many."""
+    _numbers: Iterator[int] = field(factory=count)
+    """Of records, in the order of first requests."""
+    _latest: dict[int, list[tuple[TopicPartition, "list[Sent] | Operation"]]] = field(factory=dict)
     """What the last answer to each connection says, by connection: until the next request of it begins, or
     a fault takes it back."""
 
@@ -188,11 +151,11 @@ class ClientRecord(Tap):
         kind = type(request)
         if self._closed or kind not in (ProduceRequest, FetchRequest, ListOffsetsRequest):
             return
-        sent: list[Sent] = []
+        asked = _Asked(broker, self.now(), request)
         if kind is ProduceRequest:
-            yield from self._producing(broker, source, request, sent)
-        if kind is not ProduceRequest or (sent and request.acks != ACKS_NONE):
-            self._asked[source, request.correlation_id] = _Asked(broker, self.now(), request, sent)
+            yield from self._producing(broker, source, request, asked.taken)
+        if kind is not ProduceRequest or request.acks != ACKS_NONE:
+            self._asked[source, request.correlation_id] = asked
 
     def answered(self, source: int, answer: Any, *, delivered: bool) -> None:
         """An answer reaches the socket of a connection, or (not delivered) finds that the connection has
@@ -201,7 +164,7 @@ class ClientRecord(Tap):
         if asked is None:
             return
         if not delivered:
-            for sent in asked.sent:
+            for sent in asked.taken.sent:
                 sent.in_doubt = True
         elif isinstance(answer, ProduceResponse):
             self._acknowledged(source, asked, answer)
@@ -218,7 +181,7 @@ class ClientRecord(Tap):
         for key, asked in list(self._asked.items()):
             if asked.broker == broker:
                 del self._asked[key]
-                for sent in asked.sent:
+                for sent in asked.taken.sent:
                     sent.in_doubt = True
 
     # ---- what a fault of requests changes between a broker and its client
@@ -238,10 +201,10 @@ class ClientRecord(Tap):
         """The client sent this, and a fault keeps it from the broker: it has no effect."""
         if self._closed:
             return
-        produced: list[Sent] = []
-        for _ in self._producing(broker, source, request, produced):
+        taken = Taken()
+        for _ in self._producing(broker, source, request, taken):
             pass
-        for sent in produced:
+        for sent in taken.sent:
             if not sent.acknowledged:
                 sent.completion_time = self.now()
 
@@ -256,11 +219,12 @@ class ClientRecord(Tap):
         for key, heard in self._latest.pop(source, []):
             if keys is not None and key not in keys:
                 continue
-            if isinstance(heard, Sent):
-                heard.acknowledged, heard.in_doubt, heard.completion_time = False, True, None
-                heard.offset = heard.leader_epoch = -1
-            else:
+            if isinstance(heard, Operation):
                 self._take_back(heard)
+                continue
+            for sent in heard:
+                sent.acknowledged, sent.in_doubt, sent.completion_time = False, True, None
+                sent.offset = sent.leader_epoch = -1
 
     def _take_back(self, read: Operation) -> None:
         """It is among the last ones, for its connection waited for it."""
@@ -269,19 +233,20 @@ class ClientRecord(Tap):
                 del self.others[place]
                 return
 
-    def _hears(self, source: int, key: TopicPartition, heard: "Sent | Operation") -> None:
+    def _hears(self, source: int, key: TopicPartition, heard: "list[Sent] | Operation") -> None:
         while len(self._latest) > MOST_LATEST:
             del self._latest[next(iter(self._latest))]
         self._latest.setdefault(source, []).append((key, heard))
 
     # ---- appends
 
-    def _producing(
-        self, broker: int, source: int, request: ProduceRequest, produced: list[Sent]
-    ) -> Iterator[None]:
-        """Add the records of a request to the record, and to `produced`; pauses after every SLICE of them."""
+    def _producing(self, broker: int, source: int, request: ProduceRequest, taken: Taken) -> Iterator[None]:
+        """Add the records of a request to the record, and to `taken`; pauses after every SLICE of them. The
+        bound counts them from the end on, when the broker is about to answer: a refused batch never fills
+        the record."""
         try:
             header = checked_header(request.records)
+            checked_records(request.records, header)
             contents = contents_of(request.records, header)  # which the broker meets next, and followers
         except (CorruptBatchError, RefusedBatchError, ValueError):
             return  # the broker refuses it
@@ -291,8 +256,7 @@ class ClientRecord(Tap):
             if place and place % SLICE == 0:
                 yield
             key = contents.key(place)
-            if value >= FOREIGN and value not in self._texts and len(self._texts) < MOST_TEXTS:
-                self._texts[value] = text_of(key), text_of(contents.starts.get(place))
+            self._learn_text(value, key, contents.starts.get(place), taken)
             content: tuple[Any, ...] = (request.partition, key, value)
             identity = content
             if header.producer_id != NO_PRODUCER_ID:
@@ -300,7 +264,7 @@ class ClientRecord(Tap):
                 identity = (request.partition, header.producer_id, header.producer_epoch, sequence)
             sent = self._last.get(identity) if identity is not content else None
             if sent is None:
-                sent = self._equal(self._last.get(content), header, _process(source))
+                sent = self._equal(self._last.get(content), header, _process(source), number, taken)
             else:
                 sent = self._again(sent, may_write_twice=False)
             if sent is None:
@@ -314,36 +278,88 @@ class ClientRecord(Tap):
                     invoke_time=now,
                     request=number,
                     place=place,
-                    number=len(self.sent),
+                    number=next(self._numbers),
                     node=broker,
                     producer=header.producer_id,
                     tombstone=place in contents.tombstones,
                 )
                 if request.acks == ACKS_NONE:
                     sent.acknowledged, sent.completion_time = True, now
-                self.sent.append(sent)
+                taken.fresh.append(sent)
+                taken.before += [(name, self._last.get(name)) for name in {identity, content}]
             elif not sent.acknowledged:
                 sent.request, sent.place, sent.node = number, place, broker
             sent.epoch = header.producer_epoch
             self._last[identity] = self._last[content] = sent
-            produced.append(sent)
+            taken.sent.append(sent)
+        self.sent += taken.fresh
 
-    def _equal(self, before: Sent | None, header: BatchHeader, process: int) -> Sent | None:
+    def _learn_text(self, value: int, key: bytes | None, start: bytes | None, taken: Taken) -> None:
+        if value >= FOREIGN and value not in self._texts and len(self._texts) < MOST_TEXTS:
+            self._texts[value] = text_of(key), text_of(start)
+            taken.texts.append(value)
+
+    def _refused(self, source: int, asked: _Asked, error: ErrorCode) -> None:
+        """A broker refused a batch for what it is: what the batch alone brought leaves the record, and a line
+        says that it was refused."""
+        self._take_out(asked.taken)
+        key, process = asked.request.partition, _process(source)
+        name = (key, process, error)
+        line = self._refusals.get(name)
+        if line is not None:
+            self._refusals[name] = evolve(line, attempts=line.attempts + 1, completion_time=self.now())
+        elif len(self._refusals) < MOST_REFUSALS and not self._closed:
+            self._refusals[name] = make_operation(
+                op_id=0,
+                process=process,
+                function=Function.APPEND,
+                invoke_time=asked.time,
+                completion_time=self.now(),
+                outcome=Outcome.FAIL,
+                topic=key.topic,
+                partition=key.partition,
+                error=error.value,
+                acks=asked.request.acks,
+                node=asked.broker,
+            )
+
+    def _take_out(self, taken: Taken) -> None:
+        self.alike -= taken.alike
+        for value in taken.texts:
+            del self._texts[value]
+        mine = set(map(id, taken.fresh))
+        for name, before in reversed(taken.before):
+            if id(self._last.get(name)) not in mine:
+                continue
+            if before is None:
+                del self._last[name]
+            else:
+                self._last[name] = before
+        if taken.fresh:  # they were added together, and not long ago
+            end = len(self.sent)
+            while self.sent[end - 1] is not taken.fresh[-1]:
+                end -= 1
+            del self.sent[end - len(taken.fresh) : end]
+
+    def _equal(
+        self, before: Sent | None, header: BatchHeader, process: int, request: int, taken: Taken
+    ) -> Sent | None:
         """The earlier record that one of equal content carries again, though no sequence says so; None if it
-        is another. before: the last one of this content."""
+        is another. before: the last one of this content; request, taken: which brings the new one."""
         if before is None:
             return None
         if before.outcome is Outcome.FAIL and before.producer != header.producer_id:
             # it was never written, and now another producer sends it: that is an append of its own
             before.process, before.producer = process, header.producer_id
-            before.invoke_time, before.number, before.attempts = self.now(), len(self.sent), 0
+            before.invoke_time, before.number, before.attempts = self.now(), next(self._numbers), 0
             return self._again(before, may_write_twice=False)
         if header.producer_id == NO_PRODUCER_ID:
             again = before.producer == NO_PRODUCER_ID and not (before.awaited and before.process == process)
         else:  # a producer that raises its epoch counts from 0 again (KIP-360)
             again = before.producer == header.producer_id and before.epoch < header.producer_epoch
-        if before.acknowledged or before.request == self.requests or not again:
-            self.alike = True
+        if before.acknowledged or before.request == request or not again:
+            self.alike += 1
+            taken.alike += 1
             return None
         return self._again(before, may_write_twice=True)
 
@@ -359,8 +375,11 @@ class ClientRecord(Tap):
 
     def _acknowledged(self, source: int, asked: _Asked, answer: ProduceResponse) -> None:
         outcome = outcome_of_attempt(answer.error, appended=answer.base_offset >= 0)
-        now = self.now()
-        for place, sent in enumerate(asked.sent):
+        if outcome is Outcome.FAIL and answer.error in BATCH_REFUSED and asked.taken.alone():
+            self._refused(source, asked, answer.error)
+            return
+        now, heard = self.now(), []
+        for place, sent in enumerate(asked.taken.sent):
             if sent.acknowledged:
                 continue
             sent.error = answer.error
@@ -368,9 +387,11 @@ class ClientRecord(Tap):
             if outcome is Outcome.OK:
                 sent.acknowledged = True
                 sent.offset, sent.leader_epoch = answer.base_offset + place, answer.leader_epoch
-                self._hears(source, asked.request.partition, sent)
+                heard.append(sent)
             elif outcome is Outcome.UNKNOWN:
                 sent.in_doubt = True
+        if heard:
+            self._hears(source, asked.request.partition, heard)
 
     # ---- reads
 
@@ -459,62 +480,9 @@ class ClientRecord(Tap):
     def operations(self) -> list[Operation]:
         """The rows so far, with op ids in the order of their invocations; appends of one moment in the order
         of their first requests."""
-        appends = [row for _, row in sorted(self._appends(), key=lambda numbered: numbered[0])]
-        rows = sorted([*appends, *self.others], key=lambda row: row.invoke_time)
+        appends = [row for _, row in sorted(rows_of(self.sent), key=lambda numbered: numbered[0])]
+        rows = sorted([*appends, *self.others, *self._refusals.values()], key=lambda row: row.invoke_time)
         return [evolve(row, op_id=FIRST_OPERATION + number) for number, row in enumerate(rows)]
-
-    def _appends(self) -> Iterator[tuple[int, Operation]]:
-        """The rows of appends, each with the number of its first record."""
-
-        def together(sent: Sent) -> tuple[Any, ...]:
-            """Equal for records of one row: their offsets follow one another, too."""
-            fate = (sent.request, sent.outcome, sent.completion_time, sent.invoke_time, sent.attempts)
-            return (
-                sent.topic,
-                sent.partition,
-                sent.process,
-                sent.key,
-                sent.tombstone,
-                *fate,
-                sent.offset - sent.place if sent.acknowledged else -1,
-            )
-
-        for _, group in groupby(sorted(self.sent, key=lambda sent: (sent.request, sent.place)), together):
-            records = list(group)
-            yield min(sent.number for sent in records), _append(records[0], records)
-
-
-def _append(first: Sent, sent: list[Sent]) -> Operation:
-    placed = first.acknowledged and first.acks != ACKS_NONE
-    return make_operation(
-        op_id=0,
-        process=first.process,
-        function=Function.APPEND,
-        invoke_time=first.invoke_time,
-        completion_time=None if first.outcome is Outcome.UNKNOWN else first.completion_time,
-        outcome=first.outcome,
-        topic=first.topic,
-        partition=first.partition,
-        key=first.key,
-        argument="tombstone" if first.tombstone else None,
-        error=None if first.error is NO_ERROR else first.error.value,
-        acks=first.acks,
-        offset=first.offset if placed else None,
-        leader_epoch=first.leader_epoch if placed else None,
-        node=first.node,
-        attempts=first.attempts,
-        records=tuple(_record(each) for each in sent),
-    )
-
-
-def _record(sent: Sent) -> Record:
-    return make_record(
-        topic=sent.topic,
-        partition=sent.partition,
-        offset=sent.offset,
-        value=sent.value,
-        leader_epoch=sent.leader_epoch,
-    )
 
 
 def _process(source: int) -> int:

@@ -1,0 +1,1 @@
+"""What clients of an embedded cluster did, as its record has it."""
