@@ -56,6 +56,8 @@ class Group:
     polls: dict[str, list[Command]] = field(factory=dict, init=False)
     # Explicit commits, in order.
     commits: list[Command] = field(factory=list, init=False)
+    # Members that were closed before the end.
+    left: set[str] = field(factory=set, init=False)
     # Seeks, in order.
     seeks: list[Command] = field(factory=list, init=False)
     # Partition and offset of every delivered record.
@@ -78,7 +80,7 @@ class Group:
         """A new member; answers its `open`."""
         name = f"c{self.scenario.seed}-{self._joined}"
         self._joined += 1
-        config = {"bootstrap": self.bootstrap, "group": GROUP, **self.scenario.consumer}
+        config = {"bootstrap": self.bootstrap, "group": GROUP, **self.scenario.consumer, "client_id": name}
         opening = self.driver.send("open", name, role="consumer", config=config)
         topics = TOPICS[: self.scenario.topics]
         if self.scenario.rewinds and "rewind" in self.driver.ready.commands:
@@ -92,6 +94,7 @@ class Group:
     def leave(self, name: str) -> None:
         """Close this member, also if an operation is in progress."""
         self.members.remove(name)
+        self.left.add(name)
         self.driver.send("close", name, timeout_ms=CLOSE_MS)
 
     def close(self) -> list[Command]:
@@ -224,6 +227,14 @@ class Group:
             time.sleep(TURN_S)
         return True
 
+    def _answered(self) -> None:
+        """Wait for the answers to commits. Members go on polling: some libraries call back from there."""
+        patience = Patience()
+        while patience.turn() < COMMITTED_S and not self.driver.failure:
+            if self.driver.wait([one for one in self.commits if one.client not in self.left], TURN_S):
+                return
+            self.turn()
+
     def committed(self, topics: tuple[str, ...]) -> dict[str, int]:
         """What is committed, by partition, after every member has committed once more."""
         committed: dict[str, int] = {}
@@ -236,7 +247,7 @@ class Group:
                 for topic in topics
                 for number in range(self.scenario.partitions)
             ]
-            self.driver.wait(self.commits, COMMITTED_S)
+            self._answered()
             asked = self.driver.send("committed", self.members[0], partitions=where)
             self.driver.wait([asked], COMMITTED_S)
             for row in (asked.answer or {}).get("offsets") or ():

@@ -126,6 +126,9 @@ class Scenario:
     transactional: bool = False
     # Whether a transaction ends only after each of its appends was answered; else as soon as they were sent.
     waits: bool = True
+    # Whether the application asks for the commit although an append has failed, and leaves it to the library
+    # to refuse. Only if it waits.
+    trusts: bool = False
     # Shapes of records that are not plain (record_contents.py).
     shapes: tuple[str, ...] = ()
     # Records of one poll at most: few make many polls, and commits between them.

@@ -21,6 +21,7 @@ from fencepost.torture.consuming_members import Group
 from fencepost.torture.copying import COPIES, Copier
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver_process import Command, Driver, Event
+from fencepost.torture.heard import Heard, HeardCommit
 from fencepost.torture.patience import Patience
 from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
@@ -85,6 +86,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     verbs.EXPIRES: {"retention.bytes": "1000", "segment.ms": "50"},
 }
 """Of topics, by what becomes of their logs. Segments are short, not small: one too small refuses batches."""
+ASKING = frozenset({"close", "resubscribe"})
+"""Commands with which an application itself gives partitions away."""
 NEVER = 1 << 62
 """Later than any time of a run."""
 OFTEN_MS = 100
@@ -109,6 +112,14 @@ class Outcome:
     flushes: tuple[Command, ...] = ()
     # Appends that were sent to the healed cluster, by round; also among the appends.
     after: tuple[tuple[Command, ...], ...] = ()
+    # Every OffsetCommit that brokers heard, in order.
+    heard: tuple[HeardCommit, ...] = ()
+    # When a client's request of its group had no clean answer: monotonic nanoseconds, client.
+    troubles: tuple[tuple[int, str], ...] = ()
+    # Commands with which the application gave up what it reads, or chose other topics.
+    asking: tuple[Command, ...] = ()
+    # Members that were closed before the end.
+    left: frozenset[str] = frozenset()
     # In the order in which they were begun.
     transactions: tuple[Transaction, ...] = ()
     # Producers that the application closed with appends under way.
@@ -165,6 +176,8 @@ class Torture:
     renewed: dict[str, int] = field(factory=dict)
     # What clients sent that no broker can read; grows while the run goes on.
     unreadable: list[str] = field(factory=list)
+    # What brokers heard of groups.
+    heard: Heard = field(factory=Heard)
     # The consumers.
     group: Group = field(init=False)
     # The producers.
@@ -199,6 +212,8 @@ class Torture:
             self.kafka.run.cluster.system.listeners.read_nearby()  # type: ignore[attr-defined]
         if scenario.idle_ms:
             self.kafka.run.cluster.system.listeners.close_idle(scenario.idle_ms)  # type: ignore[attr-defined]
+        cluster = self.kafka.run.cluster  # type: ignore[attr-defined]
+        cluster.system.listeners.put_between(self.heard.between(cluster.request_faults.hook))
         self._open()
         try:
             self._arm()
@@ -236,6 +251,10 @@ class Torture:
             commits=tuple(self.group.commits),
             seeks=tuple(self.group.seeks),
             flushes=tuple(self.producers.flushes),
+            heard=tuple(self.heard.commits),
+            troubles=tuple(self.heard.troubles),
+            asking=tuple(one for one in self.driver.commands if one.name in ASKING),
+            left=frozenset(self.group.left),
             after=tuple(tuple(one) for one in self.producers.after),
             transactions=(*self.producers.transactions, *self.copier.transactions),
             closed=frozenset(self.producers.closed | self.copier.closed),

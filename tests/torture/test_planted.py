@@ -30,6 +30,7 @@ TRANSACTIONS = {**PRODUCER, "transaction_timeout_ms": 10_000, "delivery_timeout_
 COPYING = ("copied_twice", "copy_lost", "stuck_copier", "nothing in copies")
 TRANSACTIONAL = (
     *("transaction_lost", "transaction_kept", "torn", "aborted_delivered", "stuck_transaction"),
+    "committed_after_failure",
     "nothing in transactions",
 )
 PLAIN = {**PRODUCER, "idempotence": False, "in_flight": 1}
@@ -46,17 +47,19 @@ RECREATION = BrokerFault(verb=RECREATES, at_ms=700, for_ms=0, target=0)
 TRUNCATION = BrokerFault(verb=TRUNCATES, at_ms=500, for_ms=0, target=0)
 SOON_S = 4.0
 ALSO = {
-    "torn": {"lost_write", "wrong_offset"},
+    "torn": {"lost_write", "wrong_offset", "offset_acknowledged_twice"},
+    "wrong_offset": {"offset_acknowledged_twice"},
     "transaction_lost": {"transaction_kept"},
     "transaction_kept": {"transaction_lost"},
     "wrong_record": {"lost_write", "wrong_delivery"},
-    "lost_write": {"wrong_offset"},
+    "lost_write": {"wrong_offset", "offset_acknowledged_twice"},
     "stuck_consumer": {"committed_beyond", "skipped"},
     "committed_back": {"below_committed"},
     "below_committed": {"committed_back"},
     "skipped": {"gap"},
     "gap": {"delivered_twice"},
     "unflushed": {"reordered"},
+    "offset_acknowledged_twice": {"wrong_offset"},
 }
 """What the same bug shows, too: a record that nobody was handed is committed over, for instance."""
 
@@ -80,6 +83,8 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
     answer = 60.0 if mode in ("copied_twice", "copy_lost") else soon
     monkeypatch.setattr("fencepost.torture.scenario_run.ANSWER_S", answer)
     monkeypatch.setattr("fencepost.torture.consuming_members.DRAIN_S", soon)
+    if mode == "stuck_commit":
+        monkeypatch.setattr("fencepost.torture.consuming_members.COMMITTED_S", SOON_S)
     transactional = mode in TRANSACTIONAL
     alone = (
         *(
@@ -93,6 +98,7 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
             "unflushed",
         ),
         *("transaction_lost", "transaction_kept", "torn", "stuck_transaction"),
+        *("committed_after_failure", "offset_acknowledged_twice"),
         *COPYING,
     )
     members = 0 if mode in alone else 1
@@ -105,6 +111,7 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
         seed=7,
         producer=TRANSACTIONS if transactional else PLAIN if plain else PRODUCER,
         transactional=transactional,
+        trusts=mode == "committed_after_failure",
         consumer=CONSUMER,
         members=members,
         copier=TRANSACTIONS if mode in COPYING else {},
