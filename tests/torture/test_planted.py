@@ -102,7 +102,7 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
         *COPYING,
     )
     members = 0 if mode in alone else 1
-    moves = (500, 800, 1_100) if mode == "below_committed" else ()
+    moves = {"below_committed": (500, 800, 1_100), "revoked_without_reason": (600,)}.get(mode, ())
     steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
     if mode in ("unflushed", "nothing"):
         steps += (Step(verb="flush", at_ms=1_100),)
