@@ -41,6 +41,11 @@ def commits(run: Run) -> Iterator[Finding]:
                 if row["topic"] in run.renewed:
                     continue
                 acknowledged[place_of(row)].append((commit.answered_ns, row["offset"]))
+    for one in run.heard:
+        if one.group == GROUP and one.answered_ns is not None:
+            for place, offset in one.offsets.items():
+                if topic_of(place) not in run.renewed:
+                    acknowledged[place].append((one.answered_ns, offset))
     for place, rows in acknowledged.items():
         most = max(offset for _, offset in rows)
         if place in run.committed and run.committed[place] < most:

@@ -60,6 +60,7 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
         _copies(run, may),
         _deliveries(run, may),
         _group(run, may),
+        _starts(run, may),
         commits(run),
         revocations(run),
         _flushes(run),
@@ -265,7 +266,7 @@ def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
     visible = defaultdict(list)
     for place, entries in run.log.items():
         visible[place] = [entry.offset for entry in entries if run.visible(entry)]
-    for client, polls in run.polls.items():
+    for client, polls in (*run.polls.items(), *run.read.items()):
         moves = _moves(run, client)
         last: dict[str, tuple[int, int]] = {}
         for poll in polls:
@@ -382,6 +383,53 @@ def _flushes(run: Run) -> Iterator[Finding]:
                 expected=f"an answer to every append of {flush.client} before its flush ended",
                 seen=f"{len(late)} without one a second later, {_name(late[0]).decode()} first",
             )
+
+
+def _starts(run: Run, allowed: _Allowed) -> Iterator[Finding]:
+    """Where a reader without committed offsets begins, by its offset reset."""
+    reset, first = run.scenario.reader, dict[tuple[str, str], int]()
+    for client, polls in run.read.items():
+        for poll in polls:
+            for record in (poll.answer or {}).get("records") or ():
+                first.setdefault((client, place_of(record)), record["offset"])
+    for (client, place), offset in sorted(first.items()):
+        expected = ""
+        if topic_of(place) in run.renewed:
+            continue
+        if reset == "none":
+            expected = "no record, as its group has committed nothing and there is no reset"
+        elif reset == "earliest":
+            before = [
+                one.offset for one in run.log.get(place, ()) if one.offset < offset and run.visible(one)
+            ]
+            left_out = [one for one in before if (place, one) not in allowed]
+            expected = f"offset {left_out[0]} first" if left_out else ""
+        elif not run.scenario.transactional:  # an open transaction holds the end of the log back
+            end = _acknowledged_before(run, place, run.opened.get(client, 0))
+            expected = f"offsets above {end}, acknowledged before it was opened" if offset <= end else ""
+        if expected:
+            yield Finding(
+                anomaly="wrong_start",
+                expected=f"{expected}, by {client} of {place}, offset reset {reset}",
+                seen=f"offset {offset}",
+            )
+            return
+    if reset == "earliest" and not run.read_all and not run.trouble and run.drained:
+        yield Finding(
+            anomaly="stuck_consumer",
+            expected="every record delivered after the heal to a reader that begins at the start",
+            seen=f"{len(first)} partitions begun",
+        )
+
+
+def _acknowledged_before(run: Run, place: str, at: int) -> int:
+    """The highest offset of a partition that was acknowledged before a moment; -1: none."""
+    offsets = (
+        (one.answer or {}).get("offset", -1)
+        for one in run.appends
+        if one.ok and place_of(one.fields) == place and one.answered_ns is not None and one.answered_ns < at
+    )
+    return max((offset for offset in offsets if offset is not None), default=-1)
 
 
 def _unreadable(run: Run) -> Iterator[Finding]:

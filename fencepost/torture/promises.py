@@ -42,6 +42,9 @@ PROMISES = {
     " of a commit (Kafka, javadoc of KafkaConsumer): a commit is answered once brokers are reachable again",
     "revoked_without_reason": 'onPartitionsRevoked: "Before a rebalance operation starts" (Kafka, javadoc of'
     " ConsumerRebalanceListener): a member keeps its partitions until there is a reason to take them",
+    "wrong_start": 'auto.offset.reset: "What to do when there is no initial offset in Kafka": earliest,'
+    ' latest, or none: "throw exception to the consumer if no previous offset is found" (Kafka, consumer'
+    " configuration)",
     "below_committed": '"The committed position is the last offset that has been stored securely. Should '
     "the process"
     ' fail and restart, this is the offset that the consumer will recover to." (Kafka, javadoc of '

@@ -86,6 +86,8 @@ def commands():
             kept["socket"].sendall(b"\x00\x00\x00\x04what")
         if name == "open" and MODE == "aborted_delivered" and command["role"] == "consumer":
             command["config"]["isolation"] = "read_uncommitted"
+        if name == "open" and MODE == "wrong_start" and command["config"].get("group") == "r":
+            command["config"]["offset_reset"] = "latest"
         if name == "commit_transaction" and MODE == "stuck_transaction":
             continue
         if name == "commit_transaction" and MODE == "transaction_lost":

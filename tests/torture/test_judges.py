@@ -230,6 +230,10 @@ PLANTED = {
     },
     "stuck_commit": {"commits": (unanswered(12),)},
     "revoked_without_reason": {"events": (moved(9), moved(13, "revoked"))},
+    "wrong_start": {
+        "scenario": attrs.evolve(GOOD.scenario, reader="earliest"),
+        "read": {"r0": (poll(12, (1, b"b"), (2, b"c")),)},
+    },
     "duplicate": {"log": log(*VALUES, b"b"), "polls": {"c0": (*GOOD.polls["c0"], poll(12, (3, b"b")))}},
     "reordered": {
         "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
@@ -303,6 +307,18 @@ def test_every_commit_on_the_wire_is_read():
     assert [one.anomaly for one in judge(changed(heard=early))] == ["committed_beyond"]
     back = (heard(11.6, 3), heard(11.7, 1), heard(11.8, 3))
     assert [one.anomaly for one in judge(changed(heard=back))] == ["committed_back"]
+
+
+@pytest.mark.parametrize(
+    ("reset", "at", "good"),
+    [("earliest", 0, True), ("latest", 0, False), ("latest", 2, True), ("none", 0, False)],
+)
+def test_a_reader_without_commits_begins_where_its_reset_says(reset, at, good):
+    """Rule: earliest: the first record; latest: nothing acknowledged before it was opened; none: nothing."""
+    read = {"r0": (poll(12, *((offset, VALUES[offset]) for offset in range(at, 3))),)}
+    scenario = attrs.evolve(GOOD.scenario, reader=reset)
+    found = judge(changed(scenario=scenario, read=read, opened={"r0": int(1.5 * SECOND)}))
+    assert {one.anomaly for one in found} == (set() if good else {"wrong_start"})
 
 
 def test_every_anomaly_is_planted():
@@ -397,6 +413,7 @@ def test_nobody_innocent_is_convicted(what):
 
 
 LOSABLE = (
+    "wrong_start",
     "copy_lost",
     "stuck_copier",
     "lost_write",

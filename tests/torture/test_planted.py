@@ -59,6 +59,7 @@ ALSO = {
     "skipped": {"gap"},
     "gap": {"delivered_twice"},
     "unflushed": {"reordered"},
+    "wrong_start": {"stuck_consumer"},
     "offset_acknowledged_twice": {"wrong_offset"},
 }
 """What the same bug shows, too: a record that nobody was handed is committed over, for instance."""
@@ -111,6 +112,8 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
         seed=7,
         producer=TRANSACTIONS if transactional else PLAIN if plain else PRODUCER,
         transactional=transactional,
+        reader="earliest" if mode in ("wrong_start", "nothing") else "",
+        shuffled=mode == "nothing",
         trusts=mode == "committed_after_failure",
         consumer=CONSUMER,
         members=members,

@@ -120,6 +120,30 @@ def test_what_carries_or_decides_about_records_is_hit_often():
     assert moved and all(one.transactional or one.copier for one in moved)
 
 
+def test_what_users_and_brokers_seldom_do_is_drawn():
+    """Rule: defaults in about a tenth of the seeds; faults longer than deliveries may take; transactions that go
+    on to a second partition, with an error that is final there; late readers of every reset; any order of
+    lists; an OffsetFetch that is late once something is committed."""
+    settings = ("delivery_timeout_ms", "retry_backoff_ms", "offset_reset")
+    able = attrs.evolve(READY, config=(*READY.config, *settings), transactions=True)
+    drawn = [draw(seed, able) for seed in range(600)]
+    plain = [one for one in drawn if "retry_backoff_ms" not in one.producer]
+    assert 30 <= len(plain) <= 90 and all(one.producer["acks"] == -1 for one in plain)
+    long = [one for one in drawn for fault in one.broker_faults if fault.for_ms >= 1_000]
+    assert long and all(one.producer["delivery_timeout_ms"] <= 5_000 for one in long)
+    final = [one for one in drawn if any("TOPIC_AUTH" in str(fault) for fault in one.request_faults)]
+    assert any(one.apart for one in final) and all(one.transactional or one.copier for one in final)
+    assert {one.reader for one in drawn} == {"", "earliest", "latest", "none"}
+    assert any(one.reader and one.logs for one in drawn) and any(one.shuffled for one in drawn)
+    assert {"cancel", "crowd"} <= {step.verb for one in drawn for step in one.steps}
+    late = [
+        one
+        for one in drawn
+        if any("to OffsetFetch by" in str(f) and "after 600ms" in str(f) for f in one.request_faults)
+    ]
+    assert late and all(any(step.verb == "restart" for step in one.steps) for one in late if one.members)
+
+
 def test_only_transactions_are_fenced():
     """Rule: a step that needs transactions is drawn with them only, and goes with them."""
     drawn = [draw(seed, READY) for seed in range(300)]
