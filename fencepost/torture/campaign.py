@@ -25,8 +25,8 @@ from attrs import frozen
 from fencepost.campaign.driver.ledger import refuse_foreign
 from fencepost.impl.runtime.processes import uninterrupted
 from fencepost.torture.building import build
+from fencepost.torture.judging.promises import PROMISES
 from fencepost.torture.libraries import wanted
-from fencepost.torture.promises import PROMISES
 from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.torture.workers import TRACES, Job, begin, shows

@@ -4,13 +4,13 @@ is none."""
 import attrs
 import pytest
 
-from fencepost.torture import judges
 from fencepost.torture.copying import name_of
 from fencepost.torture.driver_process import Command, Event
 from fencepost.torture.heard import HeardCommit
-from fencepost.torture.judges import as_dict, duplicates, judge
+from fencepost.torture.judging import judges
+from fencepost.torture.judging.judges import as_dict, duplicates, judge
+from fencepost.torture.judging.promises import PROMISES, promises_of
 from fencepost.torture.producing import Transaction
-from fencepost.torture.promises import PROMISES, promises_of
 from fencepost.torture.protocol import encoded
 from fencepost.torture.record_contents import SHAPES, differs, identity_of, record
 from fencepost.torture.scenario import DELETES, BrokerFault, Scenario

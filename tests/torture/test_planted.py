@@ -9,8 +9,8 @@ from torture_lab import library_here
 
 from fencepost.torture.building import Built
 from fencepost.torture.driver_process import Driver
-from fencepost.torture.judges import judge
-from fencepost.torture.promises import PROMISES
+from fencepost.torture.judging.judges import judge
+from fencepost.torture.judging.promises import PROMISES
 from fencepost.torture.scenario import (
     COMPACTS,
     DELETES,

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from fencepost.torture.drawing import GROUP
-from fencepost.torture.finding import Finding, delivered, topic_of
+from fencepost.torture.judging.finding import Finding, delivered, topic_of
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.scenario import COMPACTS
 from fencepost.torture.scenario_run import Outcome as Run

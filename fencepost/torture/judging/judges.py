@@ -4,16 +4,16 @@ Owns the anomalies of clients and the promise that each breaks. Must not know ho
 never convicts by what a client may do: an append of unknown outcome may be in the log once, or not at all.
 """
 
-from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fencepost.torture.commit_judges import commits, revocations
 from fencepost.torture.copying import source_of
 from fencepost.torture.driver_process import Command
-from fencepost.torture.finding import Finding, delivered, topic_of
-from fencepost.torture.promises import PROMISES
+from fencepost.torture.judging.commit_judges import commits, revocations
+from fencepost.torture.judging.delivery_judges import deliveries, of_group, starts
+from fencepost.torture.judging.finding import Allowed, Finding, topic_of
+from fencepost.torture.judging.promises import PROMISES
 from fencepost.torture.protocol import decoded, outcome_of_append
 from fencepost.torture.record_contents import differs, identity, identity_of, place_of
 from fencepost.torture.scenario import COMPACTS, DELETES, EXPIRES, LOGS, TOPICS
@@ -34,16 +34,6 @@ FLUSHED_NS = 1_000_000_000
 """Time that an answer may be later than the end of its flush: a library may call back in another thread."""
 
 
-class _Allowed:
-    """Places that faults of the brokers may have taken back: no client is at fault for them."""
-
-    def __init__(self, ranges: Iterable[LossRange]) -> None:
-        self._ranges = {(f"{one.topic}-{one.partition}", one.start, one.end) for one in ranges}
-
-    def __contains__(self, where: tuple[str, int]) -> bool:
-        return any(place == where[0] and start <= where[1] < end for place, start, end in self._ranges)
-
-
 def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
     """At most one finding of each anomaly, the first that is met.
 
@@ -52,15 +42,15 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
         promises: of the library; anomalies of which it promises nothing are left out.
     """
     found: dict[str, Finding] = {}
-    may = _Allowed(_deleted(run))
+    may = Allowed(_deleted(run))
     for findings in (
         _appends(run, may),
         _order(run),
         _transactions(run),
         _copies(run, may),
-        _deliveries(run, may),
-        _group(run, may),
-        _starts(run, may),
+        deliveries(run, may),
+        of_group(run, may),
+        starts(run, may),
         commits(run),
         revocations(run),
         _flushes(run),
@@ -125,7 +115,7 @@ def _every(run: Run) -> Iterator[tuple[str, tuple[Entry, ...]]]:
     yield from run.copies.items()
 
 
-def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
+def _appends(run: Run, allowed: Allowed) -> Iterator[Finding]:
     sent = {_name(command): command for command in run.appends}
     places: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
     for place, entries in _every(run):
@@ -249,96 +239,6 @@ def _name(command: Command) -> bytes:
     return identity(command.fields["headers"])
 
 
-def _moves(run: Run, client: str) -> list[int]:
-    """When this client was given or lost partitions, or sought."""
-    kinds = ("assigned", "revoked", "lost")
-    events = [one for one in run.events if one.fields.get("client") == client]
-    moves = [one.at_ns for one in events if one.fields["event"] in kinds]
-    for seek in run.seeks:
-        if seek.client == client:
-            moves += [seek.sent_ns, *([] if seek.answered_ns is None else [seek.answered_ns])]
-    return moves
-
-
-def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
-    log = {(place, entry.offset): entry for place, entries in run.log.items() for entry in entries}
-    shows = any(event.fields["event"] == "assigned" for event in run.events)
-    visible = defaultdict(list)
-    for place, entries in run.log.items():
-        visible[place] = [entry.offset for entry in entries if run.visible(entry)]
-    for client, polls in (*run.polls.items(), *run.read.items()):
-        moves = _moves(run, client)
-        last: dict[str, tuple[int, int]] = {}
-        for poll in polls:
-            assert poll.answer is not None and poll.answered_ns is not None
-            for record in poll.answer.get("records") or ():
-                place, offset = place_of(record), record["offset"]
-                if (place, offset) in allowed:
-                    last.pop(place, None)
-                    continue
-                entry = log.get((place, offset))
-                wrong = "nothing in the log" if entry is None else differs(entry, record)
-                if entry is not None and not run.visible(entry):
-                    yield Finding(
-                        anomaly="aborted_delivered",
-                        expected=f"only committed records of {place}, read_committed",
-                        seen=f"offset {offset}, {entry.outcome}, delivered to {client}",
-                    )
-                if wrong:
-                    yield Finding(
-                        anomaly="wrong_delivery",
-                        expected=f"what is stored at {place}/{offset}",
-                        seen=f"{wrong}, delivered to {client}",
-                    )
-                before = last.get(place, (-1, 0))
-                stays = shows and not any(before[1] <= move <= poll.answered_ns for move in moves)
-                if stays and before[0] >= 0:
-                    offsets = visible[place]
-                    left_out = offsets[bisect_right(offsets, before[0]) : bisect_left(offsets, offset)]
-                    if left_out and not all((place, one) in allowed for one in left_out):
-                        yield Finding(
-                            anomaly="gap",
-                            expected=f"offset {left_out[0]} of {place} after {before[0]}, no rebalance seen",
-                            seen=f"offset {offset}, delivered to {client}",
-                        )
-                if stays and offset <= before[0]:
-                    yield Finding(
-                        anomaly="delivered_twice",
-                        expected=f"offsets above {before[0]} of {place}, no rebalance was seen",
-                        seen=f"offset {offset}, delivered to {client}",
-                    )
-                last[place] = (max(offset, before[0]) if stays else offset, poll.sent_ns)
-
-
-def _group(run: Run, allowed: _Allowed) -> Iterator[Finding]:
-    """What the group got, of all that it should."""
-    if not run.scenario.members:
-        return
-    handed, highest = delivered(run)
-    log = [
-        (place, entry.offset) for place, entries in run.log.items() for entry in entries if run.visible(entry)
-    ]
-    ends = {place: (place, offset) for place, offset in log if topic_of(place) in run.renewed}
-    missing = sorted(
-        where
-        for where in log
-        if where not in handed and (where not in allowed or ends.get(where[0]) == where)
-    )
-    skipped = [where for where in missing if where[1] < highest.get(where[0], -1) and where not in allowed]
-    if skipped:
-        yield Finding(
-            anomaly="skipped",
-            expected=f"every record up to {highest[skipped[0][0]]} of {skipped[0][0]} delivered",
-            seen=f"{len(skipped)} that no member got, the first at {skipped[0][0]}/{skipped[0][1]}",
-        )
-    elif missing and not run.drained and not run.trouble:
-        yield Finding(
-            anomaly="stuck_consumer",
-            expected="every record delivered after the heal",
-            seen=f"{len(missing)} that no member got, the first at {missing[0][0]}/{missing[0][1]}",
-        )
-
-
 def _ends(run: Run) -> Iterator[Finding]:
     waited = [command for command in run.appends if command.client not in run.closed]
     open_ = [command for command in waited if command.answer is None]
@@ -383,53 +283,6 @@ def _flushes(run: Run) -> Iterator[Finding]:
                 expected=f"an answer to every append of {flush.client} before its flush ended",
                 seen=f"{len(late)} without one a second later, {_name(late[0]).decode()} first",
             )
-
-
-def _starts(run: Run, allowed: _Allowed) -> Iterator[Finding]:
-    """Where a reader without committed offsets begins, by its offset reset."""
-    reset, first = run.scenario.reader, dict[tuple[str, str], int]()
-    for client, polls in run.read.items():
-        for poll in polls:
-            for record in (poll.answer or {}).get("records") or ():
-                first.setdefault((client, place_of(record)), record["offset"])
-    for (client, place), offset in sorted(first.items()):
-        expected = ""
-        if topic_of(place) in run.renewed:
-            continue
-        if reset == "none":
-            expected = "no record, as its group has committed nothing and there is no reset"
-        elif reset == "earliest":
-            before = [
-                one.offset for one in run.log.get(place, ()) if one.offset < offset and run.visible(one)
-            ]
-            left_out = [one for one in before if (place, one) not in allowed]
-            expected = f"offset {left_out[0]} first" if left_out else ""
-        elif not run.scenario.transactional:  # an open transaction holds the end of the log back
-            end = _acknowledged_before(run, place, run.opened.get(client, 0))
-            expected = f"offsets above {end}, acknowledged before it was opened" if offset <= end else ""
-        if expected:
-            yield Finding(
-                anomaly="wrong_start",
-                expected=f"{expected}, by {client} of {place}, offset reset {reset}",
-                seen=f"offset {offset}",
-            )
-            return
-    if reset == "earliest" and not run.read_all and not run.trouble and run.drained:
-        yield Finding(
-            anomaly="stuck_consumer",
-            expected="every record delivered after the heal to a reader that begins at the start",
-            seen=f"{len(first)} partitions begun",
-        )
-
-
-def _acknowledged_before(run: Run, place: str, at: int) -> int:
-    """The highest offset of a partition that was acknowledged before a moment; -1: none."""
-    offsets = (
-        (one.answer or {}).get("offset", -1)
-        for one in run.appends
-        if one.ok and place_of(one.fields) == place and one.answered_ns is not None and one.answered_ns < at
-    )
-    return max((offset for offset in offsets if offset is not None), default=-1)
 
 
 def _unreadable(run: Run) -> Iterator[Finding]:
@@ -515,7 +368,7 @@ def _failed_before(append: Command, end: Command | None) -> bool:
     return append.answer["event"] == "done" and not append.ok and append.answered_ns < end.sent_ns
 
 
-def _copies(run: Run, allowed: _Allowed) -> Iterator[Finding]:
+def _copies(run: Run, allowed: Allowed) -> Iterator[Finding]:
     """Each committed record has one committed copy, and no other record has any."""
     if not run.scenario.copier:
         return

@@ -3,10 +3,13 @@
 Owns the form of a finding. Must not know any rule.
 """
 
+from collections.abc import Iterable
+
 from attrs import frozen
 
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.scenario_run import Outcome as Run
+from fencepost.traces.trace import LossRange
 
 
 @frozen(kw_only=True)
@@ -19,6 +22,16 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.anomaly}: expected {self.expected}, saw {self.seen}"
+
+
+class Allowed:
+    """Places that faults of the brokers may have taken back: no client is at fault for them."""
+
+    def __init__(self, ranges: Iterable[LossRange]) -> None:
+        self._ranges = {(f"{one.topic}-{one.partition}", one.start, one.end) for one in ranges}
+
+    def __contains__(self, where: tuple[str, int]) -> bool:
+        return any(place == where[0] and start <= where[1] < end for place, start, end in self._ranges)
 
 
 def topic_of(place: str) -> str:
