@@ -8,7 +8,7 @@ same anomaly. A scenario is made smaller as long as the rate stays at or above L
 
     runs.jsonl            one line for each seed, as soon as it is done; a resumed campaign leaves those out
     findings/NAME.json    each anomaly: the promise, seeds, rate, the scenario and a smaller one, in words
-    traces/SEED.jsonl     what the brokers recorded of a seed with a finding, for `fencepost show`
+    traces/SEED.*         what the brokers recorded and the application saw of a seed with a finding (saw.py)
 """
 
 import multiprocessing

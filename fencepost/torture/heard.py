@@ -49,6 +49,10 @@ class Heard:
     commits: list[HeardCommit] = field(factory=list)
     # (when, client) of each request of OF_GROUPS that had an error, another answer, or none.
     troubles: list[tuple[int, str]] = field(factory=list)
+    # The time of the brokers' record, in nanoseconds.
+    now: Callable[[], int] = lambda: 0
+    # (monotonic, of the record) of each request.
+    clock: list[tuple[int, int]] = field(factory=list)
     # Commits without an answer, by connection and correlation id: their places in the list.
     _open: dict[tuple[int, int], int] = field(factory=dict)
 
@@ -63,6 +67,7 @@ class Heard:
     def asked(self, source: int, header: RequestHeader, body: Any, verdict: Verdict) -> None:
         """A request, and what becomes of it. Parameters as of a hook, and its verdict."""
         name, now = type(body).__name__.removesuffix("Request"), time.monotonic_ns()
+        self.clock.append((now, self.now()))
         if name == "OffsetCommit":
             generation = getattr(body, "generation_id_or_member_epoch", getattr(body, "generation_id", -1))
             self._open[source, header.correlation_id] = len(self.commits)

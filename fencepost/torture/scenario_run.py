@@ -125,6 +125,8 @@ class Outcome:
     read_all: bool = True
     # Every OffsetCommit that brokers heard, in order.
     heard: tuple[HeardCommit, ...] = ()
+    # Moments of the run, monotonic and by the brokers' record, in nanoseconds.
+    clock: tuple[tuple[int, int], ...] = ()
     # When a client's request of its group had no clean answer: monotonic nanoseconds, client.
     troubles: tuple[tuple[int, str], ...] = ()
     # Commands with which the application gave up what it reads, or chose other topics.
@@ -145,6 +147,8 @@ class Outcome:
     drained: bool
     # Committed offset at the end, by partition; partitions without one are left out.
     committed: Mapping[str, int]
+    # When that was asked for: automatic commits go on after it.
+    committed_ns: int = NEVER
     # What clients sent that no broker can read, as the brokers say it.
     unreadable: tuple[str, ...] = ()
     # Since when a topic keeps what is acknowledged, monotonic, in nanoseconds: it was deleted, or lost the
@@ -227,6 +231,7 @@ class Torture:
         if scenario.idle_ms:
             self.kafka.run.cluster.system.listeners.close_idle(scenario.idle_ms)  # type: ignore[attr-defined]
         cluster = self.kafka.run.cluster  # type: ignore[attr-defined]
+        self.heard.now = lambda: cluster.now
         hooks = self.heard.between(cluster.request_faults.hook)
         hooks = shuffled.between(hooks, scenario.seed) if scenario.shuffled else hooks
         cluster.system.listeners.put_between(hooks)
@@ -272,6 +277,7 @@ class Torture:
             seeks=tuple(self.group.seeks),
             flushes=tuple(self.producers.flushes),
             heard=tuple(self.heard.commits),
+            clock=tuple(self.heard.clock),
             troubles=tuple(self.heard.troubles),
             asking=tuple(one for one in self.driver.commands if one.name in ASKING),
             left=frozenset(self.group.left),
@@ -284,6 +290,9 @@ class Torture:
             copied=copied,
             drained=drained,
             committed=committed,
+            committed_ns=min(
+                (c.sent_ns for c in self.driver.commands if c.name == "committed"), default=NEVER
+            ),
             unreadable=tuple(self.unreadable),
             renewed=dict(self.renewed),
             trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),

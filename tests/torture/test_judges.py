@@ -379,6 +379,9 @@ INNOCENT = {
     "commits in the order of what was delivered, and again": {
         "heard": (heard(10.6, 2), heard(11.1, 3), heard(11.2, 3), heard(11.3, 2, generation=2)),
     },
+    "an automatic commit after what is committed was read back": {
+        "heard": (heard(12, 3),), "committed": {"t-0": 2}, "committed_ns": int(11.9 * SECOND),
+    },
     "a lower commit while the higher one has no answer": {
         "heard": (heard(11.6, 3, answered=False), heard(11.7, 2)),
     },

@@ -44,7 +44,7 @@ def commits(run: Run) -> Iterator[Finding]:
     for one in run.heard:
         if one.group == GROUP and one.answered_ns is not None:
             for place, offset in one.offsets.items():
-                if topic_of(place) not in run.renewed:
+                if topic_of(place) not in run.renewed and one.answered_ns < run.committed_ns:
                     acknowledged[place].append((one.answered_ns, offset))
     for place, rows in acknowledged.items():
         most = max(offset for _, offset in rows)
