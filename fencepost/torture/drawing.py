@@ -252,7 +252,7 @@ def draw(
             *long,
             *_growth(chance, ready, consumer),
             *_moves(chance, transactional or bool(copier)),
-            *_renewal(chance, able=not (transactional or copier or chaos)),
+            *_renewal(chance, able=not (transactional or copier or chaos or long)),
         )
         if faults
         else (),
