@@ -84,6 +84,7 @@ SHOWN: Mapping[str, Shown] = {
             found="`fencepost torture franz-go@1.21.3`",
             since="1.21.3 or before",
             reported="#1484 without transactions",
+            broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
         ),
     )
 }

@@ -153,6 +153,8 @@ LONG_ONE_IN = 8
 """One of so many seeds has a broker fault of LONG_MS and a delivery time-out below it."""
 LONG_MS = (1_000, 2_000, 5_000, 10_000)
 SHORT_DELIVERY_MS = (500, 1_000, 2_000, 5_000)
+LEAST_DELIVERY_MS = {"franz-go": 1_000}
+"""Drivers of libraries that refuse a shorter time-out of deliveries."""
 LONG_VERBS = ("crash", "pause", "cut_off", "cut_brokers", "slow")
 AIMED_AT = frozenset({"AddPartitionsToTxn", "OffsetFetch"})
 AIMED_ONE_IN = 8
@@ -207,7 +209,7 @@ def draw(
     waits = ready.driver in AWAITS or chance.below(2, "waits") == 0
     apart = bool(transactional) and chance.below(APART_ONE_IN, "apart") == 0
     aimed = tuple(_aimed(chance, apis, apart)) if faults else ()
-    long = _long(chance, producer) if faults and not transactional and not copier else ()
+    long = _long(chance, ready, producer) if faults and not transactional and not copier else ()
     if chance.below(DEFAULTS_ONE_IN, "defaults") == 0:
         producer, consumer, copier = (
             {k: v for k, v in one.items() if k in KEPT} for one in (producer, consumer, copier)
@@ -473,11 +475,12 @@ def _broker_faults(
     return tuple(drawn)
 
 
-def _long(chance: Randomness, producer: dict[str, Any]) -> tuple[BrokerFault, ...]:
+def _long(chance: Randomness, ready: Ready, producer: dict[str, Any]) -> tuple[BrokerFault, ...]:
     """A fault of a broker that lasts longer than deliveries may take; sets how long these may."""
     if chance.below(LONG_ONE_IN, "long") != 0:
         return ()
-    timeout = chance.choice(SHORT_DELIVERY_MS, "short delivery")
+    least = LEAST_DELIVERY_MS.get(ready.driver, 0)
+    timeout = max(least, chance.choice(SHORT_DELIVERY_MS, "short delivery"))
     producer["delivery_timeout_ms"] = timeout
     producer["request_timeout_ms"] = min(
         producer["request_timeout_ms"], timeout
