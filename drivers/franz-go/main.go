@@ -21,7 +21,7 @@ var balancers = map[string]kgo.GroupBalancer{"range": kgo.RangeBalancer(),
 	"sticky":     kgo.StickyBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer()}
 
 var resets = map[string]kgo.Offset{"earliest": kgo.NewOffset().AtStart(), "latest": kgo.NewOffset().AtEnd(),
-	"none": kgo.NoResetOffset()}
+	"none": kgo.NewOffset().AtCommitted()}
 
 func errorOf(err error) Fields {
 	var number *kerr.Error
