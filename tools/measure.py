@@ -62,7 +62,7 @@ MEASURES: Mapping[str, Measure] = {
         programs=(
             module("clients", "--docs", "docs/reference/clients.md"),
             module("clients_control"),
-            module("shown", "--docs", "docs/results/clients.md"),
+            module("proxy_apps.shown", "--docs", "docs/results/clients.md"),
         ),
         whatever=True,
     ),

@@ -17,12 +17,13 @@ from attrs import define, evolve, field, frozen
 import fencepost.kafka
 from fencepost.proxy.faults import Struck
 from fencepost.torture import scenario as verbs
-from fencepost.torture import shuffled
+from fencepost.torture.at_brokers import shuffled
+from fencepost.torture.at_brokers.heard import Heard, HeardCommit
+from fencepost.torture.at_brokers.unreadable import kept
 from fencepost.torture.consuming_members import Group
 from fencepost.torture.copying import COPIES, Copier
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver_process import Command, Driver, Event
-from fencepost.torture.heard import Heard, HeardCommit
 from fencepost.torture.patience import Patience
 from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
@@ -36,7 +37,6 @@ from fencepost.torture.scenario import (
     Step,
 )
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
-from fencepost.torture.unreadable import kept
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
 from fencepost.traces.plan import TransactionOptions

@@ -4,9 +4,9 @@ is none."""
 import attrs
 import pytest
 
+from fencepost.torture.at_brokers.heard import HeardCommit
 from fencepost.torture.copying import name_of
 from fencepost.torture.driver_process import Command, Event
-from fencepost.torture.heard import HeardCommit
 from fencepost.torture.judging import judges
 from fencepost.torture.judging.judges import as_dict, duplicates, judge
 from fencepost.torture.judging.promises import PROMISES, promises_of

@@ -24,6 +24,12 @@ def _moves(run: Run, client: str) -> list[int]:
 
 
 def deliveries(run: Run, allowed: Allowed) -> Iterator[Finding]:
+    """Each delivered record, against the log and what this client was handed before.
+
+    Args:
+        run: what the application saw, and the log.
+        allowed: places that brokers may have taken back.
+    """
     log = {(place, entry.offset): entry for place, entries in run.log.items() for entry in entries}
     shows = any(event.fields["event"] == "assigned" for event in run.events)
     visible = defaultdict(list)
@@ -74,7 +80,12 @@ def deliveries(run: Run, allowed: Allowed) -> Iterator[Finding]:
 
 
 def of_group(run: Run, allowed: Allowed) -> Iterator[Finding]:
-    """What the group got, of all that it should."""
+    """What the group got, of all that it should.
+
+    Args:
+        run: what the application saw, and the log.
+        allowed: places that brokers may have taken back.
+    """
     if not run.scenario.members:
         return
     handed, highest = delivered(run)
@@ -103,7 +114,12 @@ def of_group(run: Run, allowed: Allowed) -> Iterator[Finding]:
 
 
 def starts(run: Run, allowed: Allowed) -> Iterator[Finding]:
-    """Where a reader without committed offsets begins, by its offset reset."""
+    """Where a reader without committed offsets begins, by its offset reset.
+
+    Args:
+        run: what the application saw, and the log.
+        allowed: places that brokers may have taken back.
+    """
     reset, first = run.scenario.reader, dict[tuple[str, str], int]()
     for client, polls in run.read.items():
         for poll in polls:

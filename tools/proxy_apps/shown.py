@@ -1,7 +1,7 @@
 """Findings in current releases of client libraries, shown against Apache Kafka through the proxy, without our
 brokers: docs/results/clients.md (`make measure NAME=clients`).
 
-    python -m tools.shown [NAME ...] [--docs docs/results/clients.md]
+    python -m tools.proxy_apps.shown [NAME ...] [--docs docs/results/clients.md]
 
 Each is a script in docs/findings/shown that only uses the library; its line `fault:` is what the proxy does.
 One that this machine cannot run is skipped by name. Exit code 1 if a script could not be run.
@@ -169,7 +169,7 @@ def line_of(name: str, row: Shown, outcome: str, said: str) -> str:
         said: by its script.
     """
     short = "; ".join(said.splitlines()[-2:])
-    command = f"`python -m tools.shown {name}`"
+    command = f"`python -m tools.proxy_apps.shown {name}`"
     finding = f"[{row.breaks}](../findings/{name}.md)"
     cells = (row.library, finding, f"{row.broker}: {outcome}", short, row.found, row.since)
     return f"| {' | '.join((*cells, command, row.reported))} |"
@@ -213,4 +213,4 @@ def command(words: tuple[str, ...], docs: Path | None) -> ExitCode:
 
 
 if __name__ == "__main__":
-    program.run(command, "shown")
+    program.run(command, "proxy_apps.shown")
