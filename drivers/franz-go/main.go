@@ -75,7 +75,7 @@ func main() {
 		Roles: map[string][]string{"producer": {"append", "flush", "begin", "commit_transaction",
 			"abort_transaction", "cancel"},
 			"consumer": {"subscribe", "assign", "poll", "pause", "resume", "seek", "commit", "committed"},
-			"session": {"subscribe", "poll", "append", "begin", "commit_transaction", "abort_transaction"},
+			"session":  {"subscribe", "poll", "append", "begin", "commit_transaction", "abort_transaction"},
 			"admin": {"create_topics", "describe_topics", "delete_topics", "describe_configs",
 				"alter_configs"}},
 		Config: []string{
