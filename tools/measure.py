@@ -56,10 +56,14 @@ MEASURES: Mapping[str, Measure] = {
         programs=(module("client_record"),),
     ),
     "clients": Measure(
-        says="what other people's clients do with our brokers, into docs/reference/clients.md",
+        says="what other people's clients do with our brokers, and their findings with Apache Kafka",
         takes="half an hour",
         needs=CLIENTS,
-        programs=(module("clients", "--docs", "docs/reference/clients.md"), module("clients_control")),
+        programs=(
+            module("clients", "--docs", "docs/reference/clients.md"),
+            module("clients_control"),
+            module("proxy_apps.shown", "--docs", "docs/results/clients.md"),
+        ),
         whatever=True,
     ),
     "exact": Measure(

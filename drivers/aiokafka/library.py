@@ -4,7 +4,6 @@ import asyncio
 import logging
 import threading
 
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -66,7 +65,7 @@ async def made(kind, *arguments, **options):
     try:
         await client.start()
     except BaseException:
-        await (client.close if kind is AIOKafkaAdminClient else client.stop)()
+        await (getattr(client, "stop", None) or client.close)()
         raise
     return client
 

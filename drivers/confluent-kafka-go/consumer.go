@@ -130,7 +130,16 @@ func (k *consumer) Commit(c *Command, done func(Fields, error)) {
 		done(Fields{"offsets": []Place{}}, nil)
 		return
 	}
-	said, err := k.client.CommitOffsets(places(offsets))
+	said, err := []kafka.TopicPartition{}, error(nil)
+	if c.Offsets == nil && len(k.kept) == 0 { // what it has stored is what was handed out
+		said, err = k.client.Commit()
+	} else {
+		said, err = k.client.CommitOffsets(places(offsets))
+	}
+	var known kafka.Error
+	if errors.As(err, &known) && known.Code() == kafka.ErrNoOffset { // all is committed
+		err = nil
+	}
 	rows, failed := rowsOf(said)
 	done(Fields{"offsets": rows}, errors.Join(err, failed))
 }

@@ -51,6 +51,10 @@ class Producer:
         if left:
             raise TimeoutError(f"{left} records are still in the queue")
 
+    def cancel(self, command):
+        """What waits in its queue is given up; what was sent is not."""
+        self.client.purge(in_queue=True, in_flight=False, blocking=True)
+
     def close(self, command):
         self.client.flush(command.get("timeout_ms", 10_000) / 1000)
 

@@ -65,6 +65,9 @@ func newConsumer(name string, given Config) (Client, error) {
 	if given.AutoCommit != nil && !*given.AutoCommit {
 		k.options = append(k.options, kgo.DisableAutoCommit())
 	}
+	if stable, ok := given.Extra["RequireStableFetchOffsets"].(bool); !ok || stable {
+		k.options = append(k.options, kgo.RequireStableFetchOffsets())
+	}
 	if given.GroupInstanceId != "" {
 		k.options = append(k.options, kgo.InstanceID(given.GroupInstanceId))
 	}

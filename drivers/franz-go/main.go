@@ -21,7 +21,7 @@ var balancers = map[string]kgo.GroupBalancer{"range": kgo.RangeBalancer(),
 	"sticky":     kgo.StickyBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer()}
 
 var resets = map[string]kgo.Offset{"earliest": kgo.NewOffset().AtStart(), "latest": kgo.NewOffset().AtEnd(),
-	"none": kgo.NoResetOffset()}
+	"none": kgo.NewOffset().AtCommitted()}
 
 func errorOf(err error) Fields {
 	var number *kerr.Error
@@ -73,9 +73,9 @@ func main() {
 		Open: map[string]func(string, Config) (Client, error){"producer": newProducer,
 			"consumer": newConsumer, "session": newSession, "admin": newAdmin},
 		Roles: map[string][]string{"producer": {"append", "flush", "begin", "commit_transaction",
-			"abort_transaction"},
+			"abort_transaction", "cancel"},
 			"consumer": {"subscribe", "assign", "poll", "pause", "resume", "seek", "commit", "committed"},
-			"session": {"subscribe", "poll", "append", "begin", "commit_transaction", "abort_transaction"},
+			"session":  {"subscribe", "poll", "append", "begin", "commit_transaction", "abort_transaction"},
 			"admin": {"create_topics", "describe_topics", "delete_topics", "describe_configs",
 				"alter_configs"}},
 		Config: []string{
@@ -84,7 +84,7 @@ func main() {
 			"delivery_timeout_ms", "transactional_id", "transaction_timeout_ms", "group",
 			"group_instance_id", "isolation", "assignor", "auto_commit", "auto_commit_interval_ms",
 			"session_timeout_ms", "heartbeat_interval_ms", "offset_reset", "fetch_max_wait_ms",
-			"fetch_min_bytes", "fetch_max_bytes", "rack"},
+			"fetch_min_bytes", "fetch_max_bytes", "rack", "extra"},
 		ErrorOf: errorOf,
 	})
 }

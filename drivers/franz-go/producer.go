@@ -29,7 +29,13 @@ func (e eitherTopic) Partition(r *kgo.Record, count int) int {
 	return e.TopicPartitioner.Partition(r, count)
 }
 
-type producer struct{ client *kgo.Client }
+type producer struct {
+	client *kgo.Client
+	ctx    context.Context // of what is sent until the next cancel
+	stop   context.CancelFunc
+}
+
+func (p *producer) begin() { p.ctx, p.stop = context.WithCancel(context.Background()) }
 
 func writing(given Config) ([]kgo.Opt, error) {
 	options := []kgo.Opt{kgo.RecordPartitioner(either{kgo.StickyKeyPartitioner(nil)})}
@@ -66,10 +72,12 @@ func newProducer(name string, given Config) (Client, error) {
 		return nil, err
 	}
 	client, err := kgo.NewClient(append(common(name, given), options...)...)
-	return producer{client}, err
+	p := &producer{client: client}
+	p.begin()
+	return p, err
 }
 
-func (p producer) Do(c *Command, done func(Fields, error)) {
+func (p *producer) Do(c *Command, done func(Fields, error)) {
 	switch c.Command {
 	case "append":
 		r := &kgo.Record{Topic: c.Topic, Key: c.Key, Value: c.Value, Partition: -1}
@@ -82,13 +90,17 @@ func (p producer) Do(c *Command, done func(Fields, error)) {
 		for _, header := range c.Headers {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: *header[0], Value: Bytes(header[1])})
 		}
-		p.client.Produce(context.Background(), r, func(r *kgo.Record, err error) {
+		p.client.Produce(p.ctx, r, func(r *kgo.Record, err error) {
 			done(Fields{"topic": r.Topic, "partition": r.Partition, "offset": r.Offset}, err)
 		})
 	case "flush":
 		ctx, stop := context.WithTimeout(context.Background(), Ms(c.TimeoutMs))
 		defer stop()
 		done(nil, p.client.Flush(ctx))
+	case "cancel":
+		p.stop()
+		p.begin()
+		done(nil, nil)
 	case "begin":
 		done(nil, p.client.BeginTransaction())
 	case "commit_transaction":

@@ -19,7 +19,7 @@ func newSession(name string, given Config) (Client, error) {
 	}
 	options, err := writing(given)
 	s := &session{consumer: reading.(*consumer)}
-	s.options = append(append(s.options, options...), kgo.RequireStableFetchOffsets())
+	s.options = append(s.options, options...)
 	return s, err
 }
 
@@ -38,7 +38,7 @@ func (s *session) Do(c *Command, done func(Fields, error)) {
 	}
 	switch c.Command {
 	case "append":
-		producer{s.client}.Do(c, done)
+		(&producer{client: s.client, ctx: context.Background()}).Do(c, done)
 	case "begin":
 		done(nil, s.session.Begin())
 	case "commit_transaction", "abort_transaction":

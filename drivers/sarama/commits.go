@@ -37,18 +37,20 @@ func (k *consumer) Seek(to Place) error {
 }
 
 func (k *consumer) Commit(c *Command, done func(Fields, error)) {
-	if k.session == nil {
+	k.lock.Lock() // of what was handed out only: sarama itself is called without a lock, as users do
+	session, offsets := k.session, k.marked.Offsets(c)
+	k.lock.Unlock()
+	if session == nil {
 		done(nil, errors.New("no session of a group"))
 		return
 	}
-	k.lock.Lock()
-	defer k.lock.Unlock()
-	offsets := k.marked.Offsets(c)
 	for _, one := range offsets {
-		k.session.ResetOffset(one.Topic, one.Partition, one.Offset, "") // backwards
-		k.session.MarkOffset(one.Topic, one.Partition, one.Offset, "")  // forwards
+		if c.Offsets != nil {
+			session.ResetOffset(one.Topic, one.Partition, one.Offset, "") // backwards
+		}
+		session.MarkOffset(one.Topic, one.Partition, one.Offset, "") // forwards
 	}
-	k.session.Commit()
+	session.Commit()
 	done(Fields{"reported": false, "offsets": offsets}, nil)
 }
 

@@ -66,7 +66,10 @@ func configured(name string, given Config) (*sarama.Config, error) {
 		made.Consumer.Offsets.AutoCommit.Enable = *given.AutoCommit
 	}
 	var err, last error
-	if given.Compression != "" {
+	if version, ok := given.Extra["Version"].(string); ok {
+		made.Version, err = sarama.ParseKafkaVersion(version)
+	}
+	if given.Compression != "" && err == nil {
 		made.Producer.Compression, err = OneOf(given.Compression, codecs, "codec")
 	}
 	if given.OffsetReset != "" && err == nil {
@@ -103,7 +106,7 @@ func main() {
 			"acks", "idempotence", "in_flight", "linger_ms", "batch_bytes", "batch_records",
 			"compression", "retries", "group", "isolation", "assignor", "auto_commit",
 			"auto_commit_interval_ms", "session_timeout_ms", "heartbeat_interval_ms", "offset_reset",
-			"fetch_max_wait_ms", "fetch_min_bytes", "rack"},
+			"fetch_max_wait_ms", "fetch_min_bytes", "rack", "extra"},
 		ErrorOf: errorOf,
 	})
 }

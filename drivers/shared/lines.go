@@ -280,7 +280,7 @@ func opened(name string, c *Command, library *Library) (Client, []string, error)
 	if config.Bootstrap == "" {
 		return nil, nil, Refused{"a bootstrap address", "none"}
 	}
-	if config.Extra != nil {
+	if config.Extra != nil && !slices.Contains(library.Config, "extra") {
 		return nil, nil, Refused{"no settings in the library's own words", "extra"}
 	}
 	client, err := library.Open[c.Role](name, config)

@@ -183,7 +183,7 @@ def serve(roles, error_of, **ready):
         name
         for role in roles.values()
         for name in dir(role)
-        if name in {*FIELDS, "flush", "begin", "send_offsets"}
+        if name in {*FIELDS, "flush", "cancel", "begin", "send_offsets"}
     }
     own |= {name for role in roles.values() for name in dir(role) if name.endswith("_transaction")}
     commands, workers = sorted(own | {"open", "close", "clock", "quit"}), {}

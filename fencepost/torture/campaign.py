@@ -8,7 +8,7 @@ same anomaly. A scenario is made smaller as long as the rate stays at or above L
 
     runs.jsonl            one line for each seed, as soon as it is done; a resumed campaign leaves those out
     findings/NAME.json    each anomaly: the promise, seeds, rate, the scenario and a smaller one, in words
-    traces/SEED.jsonl     what the brokers recorded of a seed with a finding, for `fencepost show`
+    traces/SEED.*         what the brokers recorded and the application saw of a seed with a finding (saw.py)
 """
 
 import multiprocessing
@@ -25,8 +25,8 @@ from attrs import frozen
 from fencepost.campaign.driver.ledger import refuse_foreign
 from fencepost.impl.runtime.processes import uninterrupted
 from fencepost.torture.building import build
+from fencepost.torture.judging.promises import PROMISES
 from fencepost.torture.libraries import wanted
-from fencepost.torture.promises import PROMISES
 from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.torture.workers import TRACES, Job, begin, shows

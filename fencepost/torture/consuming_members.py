@@ -29,6 +29,8 @@ POLL_MS = 100
 COMMIT_EVERY = 3
 """Polls between commits."""
 COMMITS_AT_ONCE = 3
+CROWD = 2
+"""Members that join at once."""
 CLOSE_MS = 5_000
 COMMITTED_S = 40.0
 FAILED_POLLS = 3
@@ -50,12 +52,18 @@ class Group:
     driver: Driver
     # HOST:PORT,... of the brokers.
     bootstrap: str
+    # Its name.
+    name: str = GROUP
+    # Most members that join in one run.
+    most_joins: int = MOST_JOINS
     # Members that should be active.
     members: list[str] = field(factory=list, init=False)
     # Polls of each member, also of members that have left.
     polls: dict[str, list[Command]] = field(factory=dict, init=False)
     # Explicit commits, in order.
     commits: list[Command] = field(factory=list, init=False)
+    # Members that were closed before the end.
+    left: set[str] = field(factory=set, init=False)
     # Seeks, in order.
     seeks: list[Command] = field(factory=list, init=False)
     # Partition and offset of every delivered record.
@@ -76,9 +84,14 @@ class Group:
 
     def join(self) -> Command:
         """A new member; answers its `open`."""
-        name = f"c{self.scenario.seed}-{self._joined}"
+        name = f"{'c' if self.name == GROUP else self.name}{self.scenario.seed}-{self._joined}"
         self._joined += 1
-        config = {"bootstrap": self.bootstrap, "group": GROUP, **self.scenario.consumer}
+        config = {
+            "bootstrap": self.bootstrap,
+            "group": self.name,
+            **self.scenario.consumer,
+            "client_id": name,
+        }
         opening = self.driver.send("open", name, role="consumer", config=config)
         topics = TOPICS[: self.scenario.topics]
         if self.scenario.rewinds and "rewind" in self.driver.ready.commands:
@@ -92,6 +105,7 @@ class Group:
     def leave(self, name: str) -> None:
         """Close this member, also if an operation is in progress."""
         self.members.remove(name)
+        self.left.add(name)
         self.driver.send("close", name, timeout_ms=CLOSE_MS)
 
     def close(self) -> list[Command]:
@@ -110,6 +124,8 @@ class Group:
                 for name in list(self.members):
                     self.leave(name)
                     self.join()
+            case "crowd":
+                self._crowd()
             case "seek":
                 self._seek()
             case "commits" if self.scenario.commit_mode != "auto":
@@ -123,6 +139,14 @@ class Group:
                 self.driver.send("resume", self.members[-1])
             case "rest":
                 self._resting = time.monotonic() + REST_S
+
+    def _crowd(self) -> None:
+        """Members that join in quick succession; as many leave before the group has settled."""
+        if self._joined + CROWD < self.most_joins:
+            for _ in range(CROWD):
+                self.join()
+            for name in self.members[:CROWD]:
+                self.leave(name)
 
     def _resubscribe(self, name: str) -> None:
         topics = TOPICS[: self.scenario.topics]
@@ -199,7 +223,7 @@ class Group:
 
     def _anew(self, name: str) -> None:
         self.leave(name)
-        if self._joined < MOST_JOINS:
+        if self._joined < self.most_joins:
             self.join()
 
     def drain(self, wanted: set[tuple[str, int]]) -> bool:
@@ -224,6 +248,14 @@ class Group:
             time.sleep(TURN_S)
         return True
 
+    def _answered(self) -> None:
+        """Wait for the answers to commits. Members go on polling: some libraries call back from there."""
+        patience = Patience()
+        while patience.turn() < COMMITTED_S and not self.driver.failure:
+            if self.driver.wait([one for one in self.commits if one.client not in self.left], TURN_S):
+                return
+            self.turn()
+
     def committed(self, topics: tuple[str, ...]) -> dict[str, int]:
         """What is committed, by partition, after every member has committed once more."""
         committed: dict[str, int] = {}
@@ -236,7 +268,7 @@ class Group:
                 for topic in topics
                 for number in range(self.scenario.partitions)
             ]
-            self.driver.wait(self.commits, COMMITTED_S)
+            self._answered()
             asked = self.driver.send("committed", self.members[0], partitions=where)
             self.driver.wait([asked], COMMITTED_S)
             for row in (asked.answer or {}).get("offsets") or ():

@@ -164,7 +164,7 @@ class Copier:
         number = len(self.transactions)
         begun = self.driver.send("begin", self._producer)
         self._sources = tuple((place_of(one), one["offset"]) for one in records)
-        appends = tuple(
+        appends = [
             self.driver.send(
                 "append",
                 self._producer,
@@ -175,7 +175,7 @@ class Copier:
                 headers=[[ID, encoded(name_of(where, number))]],
             )
             for source, where in zip(records, self._sources, strict=True)
-        )
+        ]
         aborts = number % ABORTED_OF == 1 and number < ABORTED_OF * MOST_ABORTED
         self._current = Transaction(begun=begun, appends=appends, commit=not aborts)
         self.transactions.append(self._current)

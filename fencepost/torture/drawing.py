@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve
 
-from fencepost.proxy.faults import Features, RequestFault
+from fencepost.proxy.faults import Features, RequestFault, parse
 from fencepost.proxy.faults import draw as draw_script
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
 from fencepost.sim.randomness import Randomness
@@ -121,6 +121,8 @@ LOGS_ONE_IN = 5
 record without a key."""
 SOON_MS = 1_000
 """Age of metadata below which a run sees a new partition."""
+DEFAULT_AGE_MS = 300_000
+"""Of metadata, in most libraries."""
 IDLE_ONE_IN = 6
 IDLE_MS = (200, 600)
 """Below the pause between two bursts, and above the wait of a fetch."""
@@ -131,6 +133,40 @@ RENEWS = (RECREATES, TRUNCATES)
 RENEWS_ONE_IN = 10
 """A topic is made again, or truncated, each in one of so many seeds without transactions, copier and the
 swarm's faults."""
+REFUSES = frozenset({"confluent-kafka", "confluent-kafka-go", "rdkafka", "kafka-clients", "kafka-python"})
+"""Drivers of libraries that promise to refuse the commit of a transaction of which a send has failed."""
+TRUSTS_ONE_IN = 3
+APART_ONE_IN = 3
+"""Of the seeds with transactions."""
+READER_ONE_IN = 6
+RESETS = ("earliest", "earliest", "latest", "none")
+SHUFFLED_ONE_IN = 4
+DEFAULTS_ONE_IN = 10
+KEPT = frozenset(
+    {"acks", "idempotence", "request_timeout_ms", "delivery_timeout_ms", "transaction_timeout_ms", "rack"}
+    | {"offset_reset", "auto_commit", "auto_commit_interval_ms", "session_timeout_ms", "isolation"}
+    | {"heartbeat_interval_ms", "max_poll_records"}
+)
+"""Settings of a seed that leaves the others to the library's defaults: what is judged by them, and how long a
+run has to wait."""
+LONG_ONE_IN = 8
+"""One of so many seeds has a broker fault of LONG_MS and a delivery time-out below it."""
+LONG_MS = (1_000, 2_000, 5_000, 10_000)
+SHORT_DELIVERY_MS = (500, 1_000, 2_000, 5_000)
+LEAST_DELIVERY_MS = {"franz-go": 1_000}
+"""Drivers of libraries that refuse a shorter time-out of deliveries."""
+LONG_VERBS = ("crash", "pause", "cut_off", "cut_brokers", "slow")
+AIMED_AT = frozenset({"AddPartitionsToTxn", "OffsetFetch"})
+AIMED_ONE_IN = 8
+"""Each of AIMED is in one of so many seeds where clients send that request."""
+AIMED = (
+    "answer REQUEST_TIMED_OUT to Produce, 1 in {one_in}, at most 5 times, after effect",
+    "answer TOPIC_AUTHORIZATION_FAILED to AddPartitionsToTxn, {nth}th, once, illegal",
+    "delay answer to OffsetFetch by {late}ms, after {half}ms, at most 3 times",
+)
+"""Faults that follow something: a time-out after the append, a final error once another partition of the
+transaction was written (an ACL was changed: no fault of the log's state), an OffsetFetch with something
+committed that is answered late."""
 GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 
 
@@ -170,6 +206,14 @@ def draw(
     copier = _copier(chance, ready, producer) if burst < FLOOD * MOST_COPIED_BURST else {}
     apis = _apis(chance, members, transactional, bool(copier)) if faults else frozenset[str]()
     caused = _caused(chance, apis)
+    waits = ready.driver in AWAITS or chance.below(2, "waits") == 0
+    apart = bool(transactional) and chance.below(APART_ONE_IN, "apart") == 0
+    aimed = tuple(_aimed(chance, apis, apart)) if faults else ()
+    long = _long(chance, ready, producer) if faults and not transactional and not copier else ()
+    if chance.below(DEFAULTS_ONE_IN, "defaults") == 0:
+        producer, consumer, copier = (
+            {k: v for k, v in one.items() if k in KEPT} for one in (producer, consumer, copier)
+        )
     return Scenario(
         seed=seed,
         producer=_known(producer, settings),
@@ -182,7 +226,15 @@ def draw(
         bursts=bursts,
         burst=burst,
         transactional=transactional,
-        waits=ready.driver in AWAITS or chance.below(2, "waits") == 0,
+        waits=waits,
+        trusts=transactional
+        and waits
+        and ready.driver in REFUSES
+        and chance.below(TRUSTS_ONE_IN, "trusts") == 0,
+        apart=apart,
+        duration_ms=max([DURATION_MS, *(one.at_ms + one.for_ms for one in long)]),
+        reader=_reader(chance, ready) if groups else "",
+        shuffled=chance.below(SHUFFLED_ONE_IN, "shuffled") == 0,
         shapes=shapes,
         polled=polled,
         commit_mode=mode,
@@ -190,13 +242,19 @@ def draw(
         steps=_in_time(
             *_steps(chance, members, transactional),
             *(Step(verb=verb, at_ms=at) for verb, at in caused if verb in STEPS),
+            *(
+                Step(verb="restart", at_ms=DURATION_MS * 2 // 3)
+                for fault in aimed
+                if members and fault.api == "OffsetFetch"
+            ),
         ),
-        request_faults=_scripts(chance, ready, topics, _groups(members, copier), apis),
+        request_faults=(*_scripts(chance, ready, topics, _groups(members, copier), apis), *aimed),
         broker_faults=_in_order(
             *_broker_faults(chance, members, transactional, caused),
+            *long,
             *_growth(chance, ready, consumer),
             *_moves(chance, transactional or bool(copier)),
-            *_renewal(chance, able=not (transactional or copier or chaos)),
+            *_renewal(chance, able=not (transactional or copier or chaos or long)),
         )
         if faults
         else (),
@@ -368,6 +426,22 @@ def _script(
     return tuple(_denser(fault, early) for fault in draw_script(seed, features))
 
 
+def _aimed(chance: Randomness, apis: frozenset[str], apart: bool) -> Iterator[RequestFault]:
+    """Of AIMED what the run has requests for."""
+    for text in AIMED:
+        api = next(one for one in DECISIVE | AIMED_AT if f" {one}" in text)
+        if api not in apis or chance.below(AIMED_ONE_IN, text) != 0:
+            continue
+        yield parse(
+            text.format(
+                one_in=2 + chance.below(10, f"{text} one in"),
+                nth=2 + chance.below(4, f"{text} nth") if apart else 1,
+                late=chance.choice((1_000, 2_500, CONSUMER_TIMEOUT_MS + 500), f"{text} late"),
+                half=DURATION_MS // 2,
+            )
+        )
+
+
 def _groups(members: int, copier: Mapping[str, Any]) -> tuple[str, ...]:
     return (*((GROUP,) if members else ()), *((COPIERS,) if copier else ()))
 
@@ -401,9 +475,39 @@ def _broker_faults(
     return tuple(drawn)
 
 
+def _long(chance: Randomness, ready: Ready, producer: dict[str, Any]) -> tuple[BrokerFault, ...]:
+    """A fault of a broker that lasts longer than deliveries may take; sets how long these may."""
+    if chance.below(LONG_ONE_IN, "long") != 0:
+        return ()
+    least = LEAST_DELIVERY_MS.get(ready.driver, 0)
+    timeout = max(least, chance.choice(SHORT_DELIVERY_MS, "short delivery"))
+    producer["delivery_timeout_ms"] = timeout
+    producer["request_timeout_ms"] = min(
+        producer["request_timeout_ms"], timeout
+    )  # Java and librdkafka ask for it
+    if "linger_ms" in producer:
+        producer["linger_ms"] = 0
+    fault = BrokerFault(
+        verb=chance.choice(LONG_VERBS, "long verb"),
+        at_ms=chance.below(DURATION_MS // 2, "long at"),
+        for_ms=chance.choice(LONG_MS, "long for"),
+        target=chance.below(PARTITIONS, "long of"),
+    )
+    return (fault,)
+
+
+def _reader(chance: Randomness, ready: Ready) -> str:
+    """Where a late reader begins; most begin at the start of a log that changes, if it does."""
+    able = "offset_reset" in ready.config and chance.below(READER_ONE_IN, "reader") == 0
+    return chance.choice(RESETS, "reset") if able else ""
+
+
 def _growth(chance: Randomness, ready: Ready, consumer: Mapping[str, Any]) -> Iterator[BrokerFault]:
     """A topic grows only where clients look at metadata again soon enough to find the new partition."""
-    finds = "metadata_max_age_ms" in ready.config and consumer["metadata_max_age_ms"] <= SOON_MS
+    finds = (
+        "metadata_max_age_ms" in ready.config
+        and consumer.get("metadata_max_age_ms", DEFAULT_AGE_MS) <= SOON_MS
+    )
     if chance.below(GROWS_ONE_IN, "grows") == 0 and finds:
         yield BrokerFault(verb=GROWS, at_ms=chance.below(DURATION_MS, "grows at"), for_ms=0, target=0)
 

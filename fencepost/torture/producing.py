@@ -39,9 +39,12 @@ class Transaction:
     """One burst, all or nothing."""
 
     begun: Command
-    appends: tuple[Command, ...]
+    # That were sent so far; with `apart` more follow.
+    appends: list[Command]
     # What the application wanted; False: to abort.
     commit: bool
+    # What is to be sent once all that was sent has an answer: topic, and the other fields of an append.
+    left: deque[list[tuple[str, dict[str, Any]]]] = field(factory=deque)
     # Its commit or abort; None while records are waited for.
     end: Command | None = None
     # The abort after an end that failed.
@@ -126,6 +129,12 @@ class Producers:
         """Before the next transaction of this producer ends, another one of its transactional id opens."""
         self._producers[number % len(self._producers)].fencing = True
 
+    def cancel(self, number: int) -> None:
+        """The application cancels what it has sent and was not answered."""
+        producer = self._producers[number % len(self._producers)]
+        if "cancel" in self.driver.ready.commands:
+            self.driver.send("cancel", producer.client)
+
     def flush(self, number: int) -> None:
         """The application waits for what it has sent."""
         producer = self._producers[number % len(self._producers)]
@@ -139,7 +148,7 @@ class Producers:
             producer.due.append(burst)
             self._turn(producer)
         else:
-            self._burst(producer, burst)
+            self._sent(producer, self._records(producer, burst), burst)
 
     def waited_for(self) -> list[Command]:
         """Appends that must be answered."""
@@ -179,12 +188,18 @@ class Producers:
                 self._begin(producer, producer.due.popleft())
         elif current.end is None:
             answered = all(one.answer is not None for one in current.appends)
-            if producer.fencing and answered and self._opened < MOST_PRODUCERS:
+            if not self.scenario.trusts and any(
+                one.answer is not None and not one.ok for one in current.appends
+            ):
+                current.left.clear()
+            if answered and current.left:
+                current.appends += self._sent(producer, current.left.popleft())
+            elif producer.fencing and answered and self._opened < MOST_PRODUCERS:
                 producer.fencing, producer.current = False, None
                 producer.fenced.append(current)
                 self.closed.add(producer.client)
                 self._anew(producer)
-            elif answered or not (self.scenario.waits or producer.fencing):
+            elif not current.left and (answered or not (self.scenario.waits or producer.fencing)):
                 self._finish(producer, current)
         elif (last := current.undone or current.end).answer is not None:
             if last.ok:
@@ -198,9 +213,10 @@ class Producers:
     def _begin(self, producer: _Producer, burst: int) -> None:
         chance = Randomness(self.scenario.seed)
         begun = self.driver.send("begin", producer.client)
-        sent = self._burst(producer, burst)
+        parts = deque(self._parts(self._records(producer, burst)))
+        sent = self._sent(producer, parts.popleft(), burst)
         aborts = burst < AFTER and chance.below(ABORTED_OF, "aborted", producer.number, burst) == 0
-        producer.current = Transaction(begun=begun, appends=tuple(sent), commit=not aborts)
+        producer.current = Transaction(begun=begun, appends=sent, commit=not aborts, left=parts)
         self.transactions.append(producer.current)
         self._turn(producer)
 
@@ -213,17 +229,28 @@ class Producers:
             self.driver.send("close", transaction.begun.client, timeout_ms=CLOSE_MS)
 
     def _finish(self, producer: _Producer, transaction: Transaction) -> None:
-        if self.scenario.waits and any(one.answer is not None and not one.ok for one in transaction.appends):
+        failed = any(one.answer is not None and not one.ok for one in transaction.appends)
+        if failed and self.scenario.waits and not self.scenario.trusts:
             transaction.commit = False  # as several libraries ask of an application
         name = "commit_transaction" if transaction.commit else "abort_transaction"
         transaction.end = self.driver.send(name, transaction.begun.client)
 
-    def _burst(self, producer: _Producer, burst: int) -> list[Command]:
+    def _parts(self, records: list[tuple[str, dict[str, Any]]]) -> list[list[tuple[str, dict[str, Any]]]]:
+        """What of a burst is sent at once: everything, or one partition after the other."""
+        if not self.scenario.apart:
+            return [records]
+        parts: dict[tuple[str, int], list[tuple[str, dict[str, Any]]]] = {}
+        for topic, fields in records:
+            parts.setdefault((topic, fields["partition"]), []).append((topic, fields))
+        return list(parts.values())
+
+    def _records(self, producer: _Producer, burst: int) -> list[tuple[str, dict[str, Any]]]:
+        """Topic, and the other fields of an append, of each record of a burst."""
         scenario = self.scenario
         chance = Randomness(scenario.seed)
         shapes = ("plain", "plain", "plain", *scenario.shapes) if scenario.shapes else ("plain",)
         name = f"after{burst - AFTER or ''}" if burst >= AFTER else burst
-        sent = []
+        records = []
         for number in range(scenario.partitions if burst >= AFTER else scenario.burst):
             partition = number % scenario.partitions
             topic = TOPICS[number // scenario.partitions % scenario.topics]
@@ -232,9 +259,15 @@ class Producers:
             shape = chance.choice(shapes, "shape of", producer.number, burst, number)
             alone = scenario.logs == COMPACTS and number % 2 == 0  # half of the records have to stay
             one = record(f"{producer.number}-{name}-{number}", shape, partition, alone=alone)
-            sent.append(
-                self.driver.send("append", producer.client, topic=topic, partition=partition, **one.fields())
-            )
+            records.append((topic, {"partition": partition, **one.fields()}))
+        return records
+
+    def _sent(
+        self, producer: _Producer, records: list[tuple[str, dict[str, Any]]], burst: int = 0
+    ) -> list[Command]:
+        sent = [
+            self.driver.send("append", producer.client, topic=topic, **fields) for topic, fields in records
+        ]
         self.appends += sent
         if burst >= AFTER:
             self.after[burst - AFTER] += sent

@@ -18,6 +18,7 @@ DURATION_MS = 1_200
 STEPS: Mapping[str, str] = {
     "leave": "a member leaves and another joins",
     "restart": "every member leaves, and as many join, from what is committed",
+    "crowd": "two members join at once, and as many leave before the group has settled",
     "seek": "a member seeks back in a partition, while a poll is under way",
     "commits": "every member commits three times at once",
     "resubscribe": "a member subscribes to the first topic only, and then to all again",
@@ -27,11 +28,12 @@ STEPS: Mapping[str, str] = {
     "pause": "a member pauses every partition that it has, polls, and resumes them",
     "resume": "a member resumes every partition that it has, paused or not",
     "flush": "a producer flushes with all that is under way",
+    "cancel": "the application cancels the sends of a producer that are under way",
 }
 """What the application itself does to its group and producers."""
 TRANSACTION_STEPS = ("fence",)
 """Steps that need transactions."""
-PRODUCER_STEPS = ("replace", "flush", *TRANSACTION_STEPS)
+PRODUCER_STEPS = ("replace", "flush", "cancel", *TRANSACTION_STEPS)
 """Steps that need no group."""
 TOPICS = ("t", "u", "v")
 DELETES = "delete_records"
@@ -126,6 +128,11 @@ class Scenario:
     transactional: bool = False
     # Whether a transaction ends only after each of its appends was answered; else as soon as they were sent.
     waits: bool = True
+    # Whether the application asks for the commit although an append has failed, and leaves it to the library
+    # to refuse. Only if it waits.
+    trusts: bool = False
+    # Whether a transaction sends to one partition after the other, and waits for the answers between.
+    apart: bool = False
     # Shapes of records that are not plain (record_contents.py).
     shapes: tuple[str, ...] = ()
     # Records of one poll at most: few make many polls, and commits between them.
@@ -141,6 +148,11 @@ class Scenario:
     narrow: bool = False
     # Idle time after which brokers close a connection (connections.max.idle.ms); 0: ten minutes.
     idle_ms: int = 0
+    # Where a reader in a group of its own begins that joins late: earliest, latest or none; empty: there is
+    # no such reader.
+    reader: str = ""
+    # Whether lists in answers are in another order than Apache Kafka's.
+    shuffled: bool = False
     # One of LOGS; empty: logs keep everything.
     logs: str = ""
     # Seed of the swarm's faults of brokers (`kafka.chaos`), in addition; 0: none.
@@ -165,6 +177,8 @@ class Scenario:
             + bool(self.idle_ms)
             + bool(self.logs)
             + self.narrow
+            + self.shuffled
+            + bool(self.reader)
         )
 
     def words(self) -> list[str]:
@@ -176,6 +190,10 @@ class Scenario:
             words.append("brokers' sockets take few bytes that were not read")
         if self.idle_ms:
             words.append(f"brokers close connections that are idle for {self.idle_ms} ms")
+        if self.shuffled:
+            words.append("lists in answers are in any order")
+        if self.reader:
+            words.append(f"a reader in a group of its own joins later, offset reset {self.reader}")
         if self.logs:
             words.append(LOGS[self.logs])
         if self.chaos:
@@ -187,6 +205,8 @@ class Scenario:
         )
         if self.transactional:
             shape += ", each a transaction"
+            shape += ", one partition after the other" if self.apart else ""
+            shape += ", committed whatever has failed" if self.trusts else ""
         if self.shapes:
             shape += f", some with {', '.join(self.shapes)}"
         if self.members:
@@ -213,7 +233,7 @@ class Scenario:
         if self.transactional:
             kept = tuple(step for step in self.steps if step.verb not in TRANSACTION_STEPS)
             yield evolve(self, transactional=False, steps=kept)
-        for name in ("narrow", "idle_ms", "logs", "rewinds"):
+        for name in ("narrow", "idle_ms", "logs", "rewinds", "reader", "shuffled", "apart", "trusts"):
             if value := getattr(self, name):
                 yield self._with(name, type(value)())
         for name in lists:

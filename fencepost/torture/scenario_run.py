@@ -12,11 +12,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 import fencepost.kafka
 from fencepost.proxy.faults import Struck
 from fencepost.torture import scenario as verbs
+from fencepost.torture.at_brokers import shuffled
+from fencepost.torture.at_brokers.heard import Heard, HeardCommit
+from fencepost.torture.at_brokers.unreadable import kept
 from fencepost.torture.consuming_members import Group
 from fencepost.torture.copying import COPIES, Copier
 from fencepost.torture.drawing import GROUP
@@ -34,7 +37,6 @@ from fencepost.torture.scenario import (
     Step,
 )
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
-from fencepost.torture.unreadable import kept
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
 from fencepost.traces.plan import TransactionOptions
@@ -85,6 +87,12 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     verbs.EXPIRES: {"retention.bytes": "1000", "segment.ms": "50"},
 }
 """Of topics, by what becomes of their logs. Segments are short, not small: one too small refuses batches."""
+READERS = "r"
+"""Group of the reader that joins late."""
+MOST_READERS = 3
+"""Most times that it begins: with the offset reset `none` it may not read at all."""
+ASKING = frozenset({"close", "resubscribe"})
+"""Commands with which an application itself gives partitions away."""
 NEVER = 1 << 62
 """Later than any time of a run."""
 OFTEN_MS = 100
@@ -109,6 +117,22 @@ class Outcome:
     flushes: tuple[Command, ...] = ()
     # Appends that were sent to the healed cluster, by round; also among the appends.
     after: tuple[tuple[Command, ...], ...] = ()
+    # Polls with an answer of the reader that joins late, by client.
+    read: Mapping[str, tuple[Command, ...]] = field(factory=dict)
+    # When each of its clients was opened.
+    opened: Mapping[str, int] = field(factory=dict)
+    # Whether it got everything, if it began at the start.
+    read_all: bool = True
+    # Every OffsetCommit that brokers heard, in order.
+    heard: tuple[HeardCommit, ...] = ()
+    # Moments of the run, monotonic and by the brokers' record, in nanoseconds.
+    clock: tuple[tuple[int, int], ...] = ()
+    # When a client's request of its group had no clean answer: monotonic nanoseconds, client.
+    troubles: tuple[tuple[int, str], ...] = ()
+    # Commands with which the application gave up what it reads, or chose other topics.
+    asking: tuple[Command, ...] = ()
+    # Members that were closed before the end.
+    left: frozenset[str] = frozenset()
     # In the order in which they were begun.
     transactions: tuple[Transaction, ...] = ()
     # Producers that the application closed with appends under way.
@@ -123,6 +147,8 @@ class Outcome:
     drained: bool
     # Committed offset at the end, by partition; partitions without one are left out.
     committed: Mapping[str, int]
+    # When that was asked for: automatic commits go on after it.
+    committed_ns: int = NEVER
     # What clients sent that no broker can read, as the brokers say it.
     unreadable: tuple[str, ...] = ()
     # Since when a topic keeps what is acknowledged, monotonic, in nanoseconds: it was deleted, or lost the
@@ -165,6 +191,8 @@ class Torture:
     renewed: dict[str, int] = field(factory=dict)
     # What clients sent that no broker can read; grows while the run goes on.
     unreadable: list[str] = field(factory=list)
+    # What brokers heard of groups.
+    heard: Heard = field(factory=Heard)
     # The consumers.
     group: Group = field(init=False)
     # The producers.
@@ -173,6 +201,9 @@ class Torture:
     copier: Copier = field(init=False)
     # One thread for each fault of a broker.
     _threads: list[threading.Thread] = field(factory=list)
+
+    # The reader that joins late, in a group of its own; None before, and if there is none.
+    reader: Group | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.group = Group(self.scenario, self.driver, self.kafka.bootstrap_servers)
@@ -188,7 +219,7 @@ class Torture:
         """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before
         there is any fault, and DisturbedError if something outside has ended the driver."""
         scenario = self.scenario
-        trouble, drained, copied, committed = "", True, True, {}
+        trouble, drained, read, copied, committed = "", True, True, True, {}
         for topic in self._every_topic:
             partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
             self._create(topic, partitions)
@@ -199,6 +230,11 @@ class Torture:
             self.kafka.run.cluster.system.listeners.read_nearby()  # type: ignore[attr-defined]
         if scenario.idle_ms:
             self.kafka.run.cluster.system.listeners.close_idle(scenario.idle_ms)  # type: ignore[attr-defined]
+        cluster = self.kafka.run.cluster  # type: ignore[attr-defined]
+        self.heard.now = lambda: cluster.now
+        hooks = self.heard.between(cluster.request_faults.hook)
+        hooks = shuffled.between(hooks, scenario.seed) if scenario.shuffled else hooks
+        cluster.system.listeners.put_between(hooks)
         self._open()
         try:
             self._arm()
@@ -222,6 +258,7 @@ class Torture:
                     if not _is_copy(place) and is_visible(scenario, entry)
                 }
                 drained = self.group.drain(_last(wanted) if scenario.logs or self.renewed else wanted)
+                read = self._drain_reader(wanted)
                 copied = self._copy(log)
                 committed = self._end()
             except DriverError as error:
@@ -232,10 +269,18 @@ class Torture:
         return Outcome(
             scenario=scenario,
             appends=tuple(self._appends),
-            polls={name: tuple(one for one in polls if one.ok) for name, polls in self.group.polls.items()},
+            polls=_ok(self.group.polls),
             commits=tuple(self.group.commits),
+            read={} if self.reader is None else _ok(self.reader.polls),
+            opened={one.client: one.sent_ns for one in self.driver.commands if one.name == "open"},
+            read_all=read,
             seeks=tuple(self.group.seeks),
             flushes=tuple(self.producers.flushes),
+            heard=tuple(self.heard.commits),
+            clock=tuple(self.heard.clock),
+            troubles=tuple(self.heard.troubles),
+            asking=tuple(one for one in self.driver.commands if one.name in ASKING),
+            left=frozenset(self.group.left),
             after=tuple(tuple(one) for one in self.producers.after),
             transactions=(*self.producers.transactions, *self.copier.transactions),
             closed=frozenset(self.producers.closed | self.copier.closed),
@@ -245,6 +290,9 @@ class Torture:
             copied=copied,
             drained=drained,
             committed=committed,
+            committed_ns=min(
+                (c.sent_ns for c in self.driver.commands if c.name == "committed"), default=NEVER
+            ),
             unreadable=tuple(self.unreadable),
             renewed=dict(self.renewed),
             trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),
@@ -318,6 +366,8 @@ class Torture:
             actions.append((fault.at_ms, partial(self._break, fault)))
         for step in scenario.steps:
             actions.append((step.at_ms, partial(self._step, step)))
+        if scenario.reader:
+            actions.append((scenario.duration_ms // 2, self._join_reader))
         actions.sort(key=lambda action: action[0])
         start = time.monotonic()
         patience = Patience()
@@ -332,7 +382,17 @@ class Torture:
             self.group.turn()
             self.producers.turn()
             self.copier.turn()
+            if self.reader is not None:
+                self.reader.turn()
             time.sleep(TURN_S)
+
+    def _join_reader(self) -> None:
+        consumer = {**self.scenario.consumer, "offset_reset": self.scenario.reader, "auto_commit": False}
+        alone = evolve(
+            self.scenario, members=1, rewinds=False, commit_mode="auto", consumer=consumer, steps=()
+        )
+        self.reader = Group(alone, self.driver, self.kafka.bootstrap_servers, READERS, MOST_READERS)
+        self.reader.join()
 
     def _step(self, step: Step) -> None:
         if step.verb in PRODUCER_STEPS:
@@ -448,6 +508,18 @@ class Torture:
             self.copier.turn()
         return False
 
+    def _drain_reader(self, wanted: set[tuple[str, int]]) -> bool:
+        """Whether a reader that began at the start got everything; others are given some polls."""
+        if self.reader is None:
+            return True
+        if self.scenario.reader == "earliest":
+            return self.reader.drain(_last(wanted) if self.scenario.logs or self.renewed else wanted)
+        patience = Patience()
+        while patience.turn() < BEGIN_S:
+            self.reader.turn()
+            time.sleep(TURN_S)
+        return True
+
     def _copy(self, log: Log) -> bool:
         """Whether the copier copies every committed record that is not deleted."""
         wanted = {
@@ -482,9 +554,14 @@ class Torture:
     def _end(self) -> dict[str, int]:
         """Close all clients; what is committed."""
         committed = self.group.committed(self.topics)
-        closing = [*self.group.close(), *self.producers.close(), *self.copier.close()]
+        reader = [] if self.reader is None else self.reader.close()
+        closing = [*reader, *self.group.close(), *self.producers.close(), *self.copier.close()]
         self.driver.wait(closing, CLOSE_S)
         return committed
+
+
+def _ok(polls: Mapping[str, list[Command]]) -> dict[str, tuple[Command, ...]]:
+    return {name: tuple(one for one in each if one.ok) for name, each in polls.items()}
 
 
 def _last(records: set[tuple[str, int]]) -> set[tuple[str, int]]:

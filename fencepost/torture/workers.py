@@ -14,12 +14,13 @@ from attrs import define, frozen
 
 import fencepost.kafka
 from fencepost.impl.runtime.processes import end_with
+from fencepost.torture import saw
 from fencepost.torture.building import Built, build
 from fencepost.torture.drawing import draw
 from fencepost.torture.driver_process import Driver
-from fencepost.torture.judges import as_dict, duplicates, judge
+from fencepost.torture.judging.judges import as_dict, duplicates, judge
+from fencepost.torture.judging.promises import promises_of
 from fencepost.torture.libraries import wanted
-from fencepost.torture.promises import promises_of
 from fencepost.torture.protocol import DisturbedError
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.torture.scenario_run import Outcome, carry_out
@@ -81,8 +82,8 @@ class Worker:
             findings = [] if weak else findings
             brokers = ""
             if findings and keep is not None:
-                keep.parent.mkdir(parents=True, exist_ok=True)
-                kafka.save_trace(keep)
+                seen = driver.commands, tuple(driver.events), outcome.transactions, outcome.clock
+                saw.keep(keep, kafka.trace(), *seen)
                 brokers = kafka.verdict(("invariants", "conformance")).decision.value
             return {
                 "seed": scenario.seed,

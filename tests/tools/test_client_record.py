@@ -1,7 +1,7 @@
 """The record of known bugs: its rows can be built, and its table is written between its marks only."""
 
+from fencepost.torture.judging.promises import PROMISES
 from fencepost.torture.libraries import libraries
-from fencepost.torture.promises import PROMISES
 from fencepost.torture.scenario import Scenario, Step
 from tools.client_record import ROWS, SAME_OFFSET, Row, rows, table
 

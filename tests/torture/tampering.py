@@ -19,7 +19,7 @@ HIDDEN = 10_000_000
 child = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 lock = threading.Lock()
 appends, kept, lie = {}, {}, {}
-count, highest = 0, {}
+count, highest, early = 0, {}, set()
 
 
 def say(event):
@@ -44,6 +44,8 @@ def append(command):
     global count
     count += 1
     appends[command["id"]] = command
+    if count <= NTH:
+        early.add(command["id"])
     if count != NTH:
         return True
     if MODE == "lost_write":
@@ -84,6 +86,8 @@ def commands():
             kept["socket"].sendall(b"\x00\x00\x00\x04what")
         if name == "open" and MODE == "aborted_delivered" and command["role"] == "consumer":
             command["config"]["isolation"] = "read_uncommitted"
+        if name == "open" and MODE == "wrong_start" and command["config"].get("group") == "r":
+            command["config"]["offset_reset"] = "latest"
         if name == "commit_transaction" and MODE == "stuck_transaction":
             continue
         if name == "commit_transaction" and MODE == "transaction_lost":
@@ -102,6 +106,8 @@ def commands():
         if name == "flush" and MODE == "unflushed":
             done(command)
             threading.Timer(2, ask, [kept.pop("late")]).start()
+            continue
+        if name == "commit" and MODE == "stuck_commit":
             continue
         if name == "commit":
             if MODE == "committed_beyond" and highest:
@@ -160,6 +166,13 @@ for line in child.stdout:
         continue
     if event.get("command") == "append" and MODE == "wrong_offset" and event.get("offset", -1) > 3:
         event["offset"] -= 1
+    if event.get("command") == "append" and MODE == "offset_acknowledged_twice" and event.get("ok"):
+        event["offset"] = kept.setdefault((event["topic"], event["partition"]), event["offset"])
+    if event.get("command") == "append" and MODE == "committed_after_failure" and event["id"] in early:
+        event["ok"], event["error"] = False, {"name": "E", "code": 7, "text": "timed out", "fatal": False}
+    if MODE == "revoked_without_reason" and event["event"] == "assigned" and event["partitions"]:
+        say(event)
+        event = {**event, "event": "lost"}
     if MODE == "producer_ended" and event.get("command") == "append" and is_after(event["id"]):
         event["ok"], event["error"] = False, {"name": "E", "code": None, "text": "fatal", "fatal": True}
     if MODE == "torn" and event.get("command") == "commit_transaction":

@@ -12,7 +12,7 @@ from fencepost.proxy.faults import parse
 from fencepost.torture.abilities.ability_table import ABILITIES, try_all
 from fencepost.torture.campaign import torture
 from fencepost.torture.driver_process import Driver
-from fencepost.torture.judges import duplicates, judge
+from fencepost.torture.judging.judges import duplicates, judge
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.scenario import Scenario
 from fencepost.torture.scenario_run import Torture, carry_out

@@ -4,12 +4,13 @@ is none."""
 import attrs
 import pytest
 
-from fencepost.torture import judges
+from fencepost.torture.at_brokers.heard import HeardCommit
 from fencepost.torture.copying import name_of
 from fencepost.torture.driver_process import Command, Event
-from fencepost.torture.judges import as_dict, duplicates, judge
+from fencepost.torture.judging import judges
+from fencepost.torture.judging.judges import as_dict, duplicates, judge
+from fencepost.torture.judging.promises import PROMISES, promises_of
 from fencepost.torture.producing import Transaction
-from fencepost.torture.promises import PROMISES, promises_of
 from fencepost.torture.protocol import encoded
 from fencepost.torture.record_contents import SHAPES, differs, identity_of, record
 from fencepost.torture.scenario import DELETES, BrokerFault, Scenario
@@ -81,6 +82,24 @@ def committed(number, offset, **answer):
     command.answer = {"event": "done", "ok": True, "offsets": rows, **answer}
     command.answered_ns = command.sent_ns + 1
     return command
+
+
+def unanswered(number):
+    return Command(number=number, name="commit", client="c0", fields={}, sent_ns=number * SECOND)
+
+
+def heard(at, offset, answered=True, client="c0", generation=1):
+    """A commit on the wire."""
+    now = int(at * SECOND)
+    return HeardCommit(
+        at_ns=now,
+        answered_ns=now + 1 if answered else None,
+        client=client,
+        group="g",
+        member=client,
+        generation=generation,
+        offsets={"t-0": offset},
+    )
 
 
 def flushed(number, ended):
@@ -181,6 +200,10 @@ def transactional(log, *transactions, isolation="read_uncommitted", **changes):
 ONLY_A = {"polls": {"c0": (poll(10, (0, b"a")),)}, "committed": {"t-0": 3}}
 PLANTED = {
     "transaction_lost": transactional(decided("committed", "aborted", "committed"), transaction(True)),
+    "committed_after_failure": transactional(
+        decided(*["committed"] * 3),
+        transaction(True, appends=(*GOOD.appends, append(-3, b"d", {"error": {"code": 7}}))),
+    ),
     "transaction_kept": transactional(decided("aborted", "aborted", "committed"), transaction(False)),
     "torn": transactional(decided("committed", "open", "committed"), transaction(True, ended=False)),
     "aborted_delivered": transactional(
@@ -195,7 +218,22 @@ PLANTED = {
     "copy_lost": copied((0, 1), (2, 2)),
     "stuck_copier": copied((0, 1), (1, 1), copied=False),
     "lost_write": {"log": log(b"a", b"b"), "polls": {}, "committed": {}, "drained": True},
-    "wrong_offset": {"appends": (append(0, b"a", 1), *GOOD.appends[1:])},
+    "wrong_offset": {"appends": (append(0, b"a", 9), *GOOD.appends[1:])},
+    "offset_acknowledged_twice": {
+        "scenario": attrs.evolve(
+            GOOD.scenario, broker_faults=(BrokerFault(verb=DELETES, at_ms=1, for_ms=0, target=0),)
+        ),
+        "appends": (append(0, b"a", 1), *GOOD.appends[1:]),
+        "log": {"t-0": GOOD.log["t-0"][2:]},
+        "polls": {},
+        "committed": {},
+    },
+    "stuck_commit": {"commits": (unanswered(12),)},
+    "revoked_without_reason": {"events": (moved(9), moved(13, "revoked"))},
+    "wrong_start": {
+        "scenario": attrs.evolve(GOOD.scenario, reader="earliest"),
+        "read": {"r0": (poll(12, (1, b"b"), (2, b"c")),)},
+    },
     "duplicate": {"log": log(*VALUES, b"b"), "polls": {"c0": (*GOOD.polls["c0"], poll(12, (3, b"b")))}},
     "reordered": {
         "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
@@ -263,6 +301,26 @@ def test_a_producer_with_few_retries_has_ended_if_no_round_succeeds():
     assert judge(changed(scenario=short, after=(failed,) * 3)) == []
 
 
+def test_every_commit_on_the_wire_is_read():
+    """Rule: what is committed too early, or lower than before, is found although the last commit is right."""
+    early = (heard(9.5, 2), heard(11.9, 3))
+    assert [one.anomaly for one in judge(changed(heard=early))] == ["committed_beyond"]
+    back = (heard(11.6, 3), heard(11.7, 1), heard(11.8, 3))
+    assert [one.anomaly for one in judge(changed(heard=back))] == ["committed_back"]
+
+
+@pytest.mark.parametrize(
+    ("reset", "at", "good"),
+    [("earliest", 0, True), ("latest", 0, False), ("latest", 2, True), ("none", 0, False)],
+)
+def test_a_reader_without_commits_begins_where_its_reset_says(reset, at, good):
+    """Rule: earliest: the first record; latest: nothing acknowledged before it was opened; none: nothing."""
+    read = {"r0": (poll(12, *((offset, VALUES[offset]) for offset in range(at, 3))),)}
+    scenario = attrs.evolve(GOOD.scenario, reader=reset)
+    found = judge(changed(scenario=scenario, read=read, opened={"r0": int(1.5 * SECOND)}))
+    assert {one.anomaly for one in found} == (set() if good else {"wrong_start"})
+
+
 def test_every_anomaly_is_planted():
     """Each has a promise and a plant."""
     assert set(PLANTED) == set(PROMISES)
@@ -313,7 +371,22 @@ INNOCENT = {
     },
     "delivered again after a rebalance": {
         "polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))},
-        "events": (moved(9), moved(11.8, "revoked")),
+        "events": (moved(9), moved(11.8, "revoked")), "troubles": ((int(11.7 * SECOND), "c0"),),
+    },
+    "taken from a member that was closed, by an old heart beat, or after a time-out of its session": {
+        "events": (moved(9), moved(11, "revoked"), moved(12), moved(19, "lost")), "asking": (unanswered(11),),
+    },
+    "commits in the order of what was delivered, and again": {
+        "heard": (heard(10.6, 2), heard(11.1, 3), heard(11.2, 3), heard(11.3, 2, generation=2)),
+    },
+    "an automatic commit after what is committed was read back": {
+        "heard": (heard(12, 3),), "committed": {"t-0": 2}, "committed_ns": int(11.9 * SECOND),
+    },
+    "a lower commit while the higher one has no answer": {
+        "heard": (heard(11.6, 3, answered=False), heard(11.7, 2)),
+    },
+    "a lower commit of a member that sought": {
+        "heard": (heard(11.6, 3), heard(11.7, 2)), "seeks": (sought(11.65),),
     },
     "delivered again by a library that shows no assignments": {
         "polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))},
@@ -343,6 +416,7 @@ def test_nobody_innocent_is_convicted(what):
 
 
 LOSABLE = (
+    "wrong_start",
     "copy_lost",
     "stuck_copier",
     "lost_write",

@@ -1,5 +1,6 @@
 """Each judge convicts a client that breaks its promise, in a whole run: a driver with one planted bug."""
 
+import json
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -7,10 +8,14 @@ from pathlib import Path
 import pytest
 from torture_lab import library_here
 
+from fencepost.application.event_columns import read_events
+from fencepost.checkers.application.application_judge import judge_events
+from fencepost.checkers.application.recorded import written
 from fencepost.torture.building import Built
 from fencepost.torture.driver_process import Driver
-from fencepost.torture.judges import judge
-from fencepost.torture.promises import PROMISES
+from fencepost.torture.judging.judges import judge
+from fencepost.torture.judging.promises import PROMISES
+from fencepost.torture.saw import _time_of
 from fencepost.torture.scenario import (
     COMPACTS,
     DELETES,
@@ -23,6 +28,9 @@ from fencepost.torture.scenario import (
     Step,
 )
 from fencepost.torture.scenario_run import NEVER, carry_out
+from fencepost.torture.workers import Job, Worker
+from fencepost.traces.events import Name
+from fencepost.traces.jsonlines import read_traces
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
@@ -30,6 +38,7 @@ TRANSACTIONS = {**PRODUCER, "transaction_timeout_ms": 10_000, "delivery_timeout_
 COPYING = ("copied_twice", "copy_lost", "stuck_copier", "nothing in copies")
 TRANSACTIONAL = (
     *("transaction_lost", "transaction_kept", "torn", "aborted_delivered", "stuck_transaction"),
+    "committed_after_failure",
     "nothing in transactions",
 )
 PLAIN = {**PRODUCER, "idempotence": False, "in_flight": 1}
@@ -46,17 +55,20 @@ RECREATION = BrokerFault(verb=RECREATES, at_ms=700, for_ms=0, target=0)
 TRUNCATION = BrokerFault(verb=TRUNCATES, at_ms=500, for_ms=0, target=0)
 SOON_S = 4.0
 ALSO = {
-    "torn": {"lost_write", "wrong_offset"},
+    "torn": {"lost_write", "wrong_offset", "offset_acknowledged_twice"},
+    "wrong_offset": {"offset_acknowledged_twice"},
     "transaction_lost": {"transaction_kept"},
     "transaction_kept": {"transaction_lost"},
     "wrong_record": {"lost_write", "wrong_delivery"},
-    "lost_write": {"wrong_offset"},
+    "lost_write": {"wrong_offset", "offset_acknowledged_twice"},
     "stuck_consumer": {"committed_beyond", "skipped"},
     "committed_back": {"below_committed"},
     "below_committed": {"committed_back"},
     "skipped": {"gap"},
     "gap": {"delivered_twice"},
     "unflushed": {"reordered"},
+    "wrong_start": {"stuck_consumer"},
+    "offset_acknowledged_twice": {"wrong_offset"},
 }
 """What the same bug shows, too: a record that nobody was handed is committed over, for instance."""
 
@@ -80,6 +92,8 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
     answer = 60.0 if mode in ("copied_twice", "copy_lost") else soon
     monkeypatch.setattr("fencepost.torture.scenario_run.ANSWER_S", answer)
     monkeypatch.setattr("fencepost.torture.consuming_members.DRAIN_S", soon)
+    if mode == "stuck_commit":
+        monkeypatch.setattr("fencepost.torture.consuming_members.COMMITTED_S", SOON_S)
     transactional = mode in TRANSACTIONAL
     alone = (
         *(
@@ -93,10 +107,11 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
             "unflushed",
         ),
         *("transaction_lost", "transaction_kept", "torn", "stuck_transaction"),
+        *("committed_after_failure", "offset_acknowledged_twice"),
         *COPYING,
     )
     members = 0 if mode in alone else 1
-    moves = (500, 800, 1_100) if mode == "below_committed" else ()
+    moves = {"below_committed": (500, 800, 1_100), "revoked_without_reason": (600,)}.get(mode, ())
     steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
     if mode in ("unflushed", "nothing"):
         steps += (Step(verb="flush", at_ms=1_100),)
@@ -105,6 +120,9 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
         seed=7,
         producer=TRANSACTIONS if transactional else PLAIN if plain else PRODUCER,
         transactional=transactional,
+        reader="earliest" if mode in ("wrong_start", "nothing") else "",
+        shuffled=mode == "nothing",
+        trusts=mode == "committed_after_failure",
         consumer=CONSUMER,
         members=members,
         copier=TRANSACTIONS if mode in COPYING else {},
@@ -176,3 +194,36 @@ def test_a_planted_bug_is_found_in_a_run(built, mode, monkeypatch):
     """By its name; at most with what the same bug shows, too."""
     found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch))}
     assert mode in found and found <= {mode} | ALSO.get(mode, set())
+
+
+def test_a_run_with_a_finding_keeps_commands_events_and_times(tmp_path, monkeypatch):
+    """Rule: every command, its answer and both times are there; the events are legal lines; each lies in the
+    trace where the brokers' events of its time lie."""
+    built = tampered(library_here(tmp_path, monkeypatch), "wrong_offset")
+    worker = Worker(Job(library="ours", out=str(tmp_path)), built)
+    scenario = Scenario(seed=7, producer=PRODUCER, consumer=CONSUMER, members=1, bursts=3, burst=12)
+    path = tmp_path / "7.jsonl"
+    try:
+        assert worker.run(scenario, path)["findings"]
+    finally:
+        worker.driver.kill()
+    commands = [json.loads(line) for line in path.with_suffix(".commands.jsonl").read_text().splitlines()]
+    sent = [one for one in commands if one.get("command") == "append"]
+    assert len(sent) == 39 and all(one["sent_ns"] < one["answered_ns"] for one in sent)
+    events = read_events([path.with_suffix(".events")])
+    assert not events.left_out_in_all and not events.torn
+    found = {one.anomaly for one in judge_events(events).verdict.findings}
+    assert found <= {"offset_acknowledged_twice"}
+    (trace,) = read_traces(path)
+    lives, lines = written(trace)
+    assert {life.process for life in lives} == {"p7-0-0", "c7-0"} and len(lines) == len(events)
+    first = next(e.time for e in trace.events if e.name is Name.APPLICATION and e.cause == "acknowledged")
+    appended = min(row.invoke_time for row in trace.operations if row.function == "append")
+    assert appended <= first <= max(event.time for event in trace.events)
+
+
+def test_the_clock_of_the_trace_stands_while_a_machine_is_busy():
+    """Rule: between two known moments no time is later than the second one."""
+    clock = [(100, 0), (200, 50), (300, 150)]
+    assert [_time_of(at, clock) for at in (50, 100, 140, 190, 200, 350)] == [0, 0, 40, 50, 50, 200]
+    assert _time_of(5, []) == 0

@@ -2,6 +2,8 @@
 
 import json
 
+import attrs
+
 from fencepost.proxy.faults import VERBS, may_answer, why_illegal
 from fencepost.proxy.faults.verbs import OBSERVE
 from fencepost.sim.randomness import Randomness
@@ -64,7 +66,9 @@ def test_seeds_cross_concurrency_with_faults():
     assert {fault.verb for fault in faults} == {
         name for name, verb in VERBS.items() if not verb.illegal and not verb.outlives and name != OBSERVE
     }, "what outlives its client is for real systems: scenarios stay what their records ran"
-    assert {why_illegal(fault) for fault in faults} == {""}
+    assert {why_illegal(fault) for fault in faults if fault.legal} == {""}
+    changed = {(fault.api, fault.error) for fault in faults if not fault.legal}
+    assert changed == {("AddPartitionsToTxn", "TOPIC_AUTHORIZATION_FAILED")}, "only an ACL that was changed"
     verbs = {fault.verb for scenario in drawn for fault in scenario.broker_faults}
     assert verbs == {*BROKER_VERBS, *GROUP_VERBS, *SINGLE}
     assert {step.verb for scenario in drawn for step in scenario.steps} == set(STEPS)
@@ -118,6 +122,30 @@ def test_what_carries_or_decides_about_records_is_hit_often():
     assert errors == every
     moved = [one for one in drawn if MOVES_TRANSACTIONS in {fault.verb for fault in one.broker_faults}]
     assert moved and all(one.transactional or one.copier for one in moved)
+
+
+def test_what_users_and_brokers_seldom_do_is_drawn():
+    """Rule: defaults in about a tenth of the seeds; faults longer than deliveries may take; transactions that
+    go on to a second partition, with an error that is final there; late readers of every reset; any order of
+    lists; an OffsetFetch that is late once something is committed."""
+    settings = ("delivery_timeout_ms", "retry_backoff_ms", "offset_reset")
+    able = attrs.evolve(READY, config=(*READY.config, *settings), transactions=True)
+    drawn = [draw(seed, able) for seed in range(600)]
+    plain = [one for one in drawn if "retry_backoff_ms" not in one.producer]
+    assert 30 <= len(plain) <= 90 and all(one.producer["acks"] == -1 for one in plain)
+    long = [one for one in drawn for fault in one.broker_faults if fault.for_ms >= 1_000]
+    assert long and all(one.producer["delivery_timeout_ms"] <= 5_000 for one in long)
+    final = [one for one in drawn if any("TOPIC_AUTH" in str(fault) for fault in one.request_faults)]
+    assert any(one.apart for one in final) and all(one.transactional or one.copier for one in final)
+    assert {one.reader for one in drawn} == {"", "earliest", "latest", "none"}
+    assert any(one.reader and one.logs for one in drawn) and any(one.shuffled for one in drawn)
+    assert {"cancel", "crowd"} <= {step.verb for one in drawn for step in one.steps}
+    late = [
+        one
+        for one in drawn
+        if any("to OffsetFetch by" in str(f) and "after 600ms" in str(f) for f in one.request_faults)
+    ]
+    assert late and all(any(step.verb == "restart" for step in one.steps) for one in late if one.members)
 
 
 def test_only_transactions_are_fenced():

@@ -138,9 +138,11 @@ def applications() -> Mapping[str, tuple[Callable[[], str], Callable[[Through], 
 
 
 @contextmanager
-def proxied(upstream: str, folder: Path) -> Iterator[Through]:
-    """The proxy as a process that records, for the block; it ends by itself afterwards."""
-    options = ("--upstream", upstream, "--listen", "127.0.0.1:0", "--record", str(folder))
+def proxied(upstream: str, folder: Path, *faults: str) -> Iterator[Through]:
+    """The proxy as a process that records and has these faults of requests, for the block; it ends by itself
+    afterwards."""
+    options = ["--upstream", upstream, "--listen", "127.0.0.1:0", "--record", str(folder)]
+    options += [word for fault in faults for word in ("--fault", fault)]
     command = [sys.executable, "-c", PROXY, "proxy", *options, "--json", "--no-view"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:

@@ -4,16 +4,16 @@ Owns the anomalies of clients and the promise that each breaks. Must not know ho
 never convicts by what a client may do: an append of unknown outcome may be in the log once, or not at all.
 """
 
-from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-from attrs import frozen
 
 from fencepost.torture.copying import source_of
 from fencepost.torture.driver_process import Command
-from fencepost.torture.promises import PROMISES
+from fencepost.torture.judging.commit_judges import commits, revocations
+from fencepost.torture.judging.delivery_judges import deliveries, of_group, starts
+from fencepost.torture.judging.finding import Allowed, Finding, topic_of
+from fencepost.torture.judging.promises import PROMISES
 from fencepost.torture.protocol import decoded, outcome_of_append
 from fencepost.torture.record_contents import differs, identity, identity_of, place_of
 from fencepost.torture.scenario import COMPACTS, DELETES, EXPIRES, LOGS, TOPICS
@@ -34,28 +34,6 @@ FLUSHED_NS = 1_000_000_000
 """Time that an answer may be later than the end of its flush: a library may call back in another thread."""
 
 
-@frozen(kw_only=True)
-class Finding:
-    """One contradiction."""
-
-    anomaly: str
-    expected: str
-    seen: str
-
-    def __str__(self) -> str:
-        return f"{self.anomaly}: expected {self.expected}, saw {self.seen}"
-
-
-class _Allowed:
-    """Places that faults of the brokers may have taken back: no client is at fault for them."""
-
-    def __init__(self, ranges: Iterable[LossRange]) -> None:
-        self._ranges = {(f"{one.topic}-{one.partition}", one.start, one.end) for one in ranges}
-
-    def __contains__(self, where: tuple[str, int]) -> bool:
-        return any(place == where[0] and start <= where[1] < end for place, start, end in self._ranges)
-
-
 def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
     """At most one finding of each anomaly, the first that is met.
 
@@ -64,15 +42,17 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
         promises: of the library; anomalies of which it promises nothing are left out.
     """
     found: dict[str, Finding] = {}
-    may = _Allowed(_deleted(run))
+    may = Allowed(_deleted(run))
     for findings in (
         _appends(run, may),
         _order(run),
         _transactions(run),
         _copies(run, may),
-        _deliveries(run, may),
-        _group(run, may),
-        _commits(run),
+        deliveries(run, may),
+        of_group(run, may),
+        starts(run, may),
+        commits(run),
+        revocations(run),
         _flushes(run),
         _unreadable(run),
         _ends(run),
@@ -93,17 +73,13 @@ def _deleted(run: Run) -> Iterator[LossRange]:
     if run.scenario.logs == COMPACTS:
         yield from _replaced(run)
     for place in run.log:
-        if _topic(place) in run.renewed:
+        if topic_of(place) in run.renewed:
             yield _range(place, -1, NEVER, "the topic was deleted or truncated")
     for fault in run.scenario.broker_faults:
         partition = fault.target % run.scenario.partitions
         entries = run.log.get(f"{TOPICS[0]}-{partition}", ())
         if fault.verb == DELETES and entries:
             yield _range(f"{TOPICS[0]}-{partition}", -1, entries[0].offset, str(fault))
-
-
-def _topic(place: str) -> str:
-    return place.rpartition("-")[0]
 
 
 def _range(place: str, start: int, end: int, reason: str) -> LossRange:
@@ -139,7 +115,7 @@ def _every(run: Run) -> Iterator[tuple[str, tuple[Entry, ...]]]:
     yield from run.copies.items()
 
 
-def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
+def _appends(run: Run, allowed: Allowed) -> Iterator[Finding]:
     sent = {_name(command): command for command in run.appends}
     places: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
     for place, entries in _every(run):
@@ -162,6 +138,7 @@ def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
                     seen=f"{wrong}, at {place}/{entry.offset}",
                 )
     lost = []
+    yield from _same_offset(run)
     for name, command in sent.items():
         where = places.get(name, [])
         outcome = outcome_of_append(command.answer, retries=run.scenario.producer.get("retries"))
@@ -180,6 +157,23 @@ def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
             seen=f"{len(lost)} of {len(sent)} missing, {lost[0][0].decode()} first, acknowledged at offsets"
             f" {', '.join(f'{offset} ({count} times)' for offset, count in offsets.most_common(3))}",
         )
+
+
+def _same_offset(run: Run) -> Iterator[Finding]:
+    """Two acknowledged sends with one offset, whatever became of the log."""
+    first: dict[tuple[str, int], bytes] = {}
+    for command in run.appends:
+        offset = (command.answer or {}).get("offset")
+        if not command.ok or offset is None or offset < 0 or command.fields["topic"] in run.renewed:
+            continue
+        other = first.setdefault((place_of(command.fields), offset), _name(command))
+        if other != _name(command):
+            yield Finding(
+                anomaly="offset_acknowledged_twice",
+                expected=f"an offset of its own for each record of {place_of(command.fields)}",
+                seen=f"{offset} for {other.decode()} and {_name(command).decode()}",
+            )
+            return
 
 
 def _place(
@@ -243,172 +237,6 @@ def _order(run: Run) -> Iterator[Finding]:
 
 def _name(command: Command) -> bytes:
     return identity(command.fields["headers"])
-
-
-def _moves(run: Run, client: str) -> list[int]:
-    """When this client was given or lost partitions, or sought."""
-    kinds = ("assigned", "revoked", "lost")
-    events = [one for one in run.events if one.fields.get("client") == client]
-    moves = [one.at_ns for one in events if one.fields["event"] in kinds]
-    for seek in run.seeks:
-        if seek.client == client:
-            moves += [seek.sent_ns, *([] if seek.answered_ns is None else [seek.answered_ns])]
-    return moves
-
-
-def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
-    log = {(place, entry.offset): entry for place, entries in run.log.items() for entry in entries}
-    shows = any(event.fields["event"] == "assigned" for event in run.events)
-    visible = defaultdict(list)
-    for place, entries in run.log.items():
-        visible[place] = [entry.offset for entry in entries if run.visible(entry)]
-    for client, polls in run.polls.items():
-        moves = _moves(run, client)
-        last: dict[str, tuple[int, int]] = {}
-        for poll in polls:
-            assert poll.answer is not None and poll.answered_ns is not None
-            for record in poll.answer.get("records") or ():
-                place, offset = place_of(record), record["offset"]
-                if (place, offset) in allowed:
-                    last.pop(place, None)
-                    continue
-                entry = log.get((place, offset))
-                wrong = "nothing in the log" if entry is None else differs(entry, record)
-                if entry is not None and not run.visible(entry):
-                    yield Finding(
-                        anomaly="aborted_delivered",
-                        expected=f"only committed records of {place}, read_committed",
-                        seen=f"offset {offset}, {entry.outcome}, delivered to {client}",
-                    )
-                if wrong:
-                    yield Finding(
-                        anomaly="wrong_delivery",
-                        expected=f"what is stored at {place}/{offset}",
-                        seen=f"{wrong}, delivered to {client}",
-                    )
-                before = last.get(place, (-1, 0))
-                stays = shows and not any(before[1] <= move <= poll.answered_ns for move in moves)
-                if stays and before[0] >= 0:
-                    offsets = visible[place]
-                    left_out = offsets[bisect_right(offsets, before[0]) : bisect_left(offsets, offset)]
-                    if left_out and not all((place, one) in allowed for one in left_out):
-                        yield Finding(
-                            anomaly="gap",
-                            expected=f"offset {left_out[0]} of {place} after {before[0]}, no rebalance seen",
-                            seen=f"offset {offset}, delivered to {client}",
-                        )
-                if stays and offset <= before[0]:
-                    yield Finding(
-                        anomaly="delivered_twice",
-                        expected=f"offsets above {before[0]} of {place}, no rebalance was seen",
-                        seen=f"offset {offset}, delivered to {client}",
-                    )
-                last[place] = (max(offset, before[0]) if stays else offset, poll.sent_ns)
-
-
-def _highest(run: Run) -> tuple[set[tuple[str, int]], dict[str, int]]:
-    """Partition and offset of what was delivered, and the highest offset of each partition."""
-    handed = {
-        (place_of(record), record["offset"])
-        for polls in run.polls.values()
-        for poll in polls
-        for record in (poll.answer or {}).get("records") or ()
-    }
-    highest: dict[str, int] = {}
-    for place, offset in handed:
-        highest[place] = max(offset, highest.get(place, -1))
-    return handed, highest
-
-
-def _group(run: Run, allowed: _Allowed) -> Iterator[Finding]:
-    """What the group got, of all that it should."""
-    if not run.scenario.members:
-        return
-    handed, highest = _highest(run)
-    log = [
-        (place, entry.offset) for place, entries in run.log.items() for entry in entries if run.visible(entry)
-    ]
-    ends = {place: (place, offset) for place, offset in log if _topic(place) in run.renewed}
-    missing = sorted(
-        where
-        for where in log
-        if where not in handed and (where not in allowed or ends.get(where[0]) == where)
-    )
-    skipped = [where for where in missing if where[1] < highest.get(where[0], -1) and where not in allowed]
-    if skipped:
-        yield Finding(
-            anomaly="skipped",
-            expected=f"every record up to {highest[skipped[0][0]]} of {skipped[0][0]} delivered",
-            seen=f"{len(skipped)} that no member got, the first at {skipped[0][0]}/{skipped[0][1]}",
-        )
-    elif missing and not run.drained and not run.trouble:
-        yield Finding(
-            anomaly="stuck_consumer",
-            expected="every record delivered after the heal",
-            seen=f"{len(missing)} that no member got, the first at {missing[0][0]}/{missing[0][1]}",
-        )
-
-
-def _commits(run: Run) -> Iterator[Finding]:
-    """Compare what is committed with what was delivered and with acknowledged commits."""
-    _, highest = _highest(run)
-    for place, offset in run.committed.items():
-        if _topic(place) in run.renewed:
-            continue
-        entries = run.log.get(place, ())
-        after = max(highest.get(place, -1) + 1, entries[0].offset if entries else 0)
-        if run.scenario.transactional or run.scenario.logs == COMPACTS:  # holes are passed over
-            after = max([after, *(one.offset + 1 for one in entries if not run.visible(one))])
-            unread = any(run.visible(one) and after <= one.offset < offset for one in entries)
-        else:
-            unread = offset > after
-        if unread:
-            yield Finding(
-                anomaly="committed_beyond",
-                expected=f"at most {highest.get(place, -1) + 1} committed of {place}",
-                seen=f"{offset}",
-            )
-    if run.seeks or run.scenario.rewinds:
-        return  # who seeks back may commit less
-    acknowledged: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for commit in run.commits:
-        if commit.ok and commit.answered_ns is not None and (commit.answer or {}).get("reported", True):
-            for row in (commit.answer or {}).get("offsets") or ():
-                if row["topic"] in run.renewed:
-                    continue
-                acknowledged[place_of(row)].append((commit.answered_ns, row["offset"]))
-    for place, commits in acknowledged.items():
-        most = max(offset for _, offset in commits)
-        if place in run.committed and run.committed[place] < most:
-            yield Finding(
-                anomaly="committed_back",
-                expected=f"at least {most} committed of {place}, as was acknowledged",
-                seen=f"{run.committed[place]}",
-            )
-    yield from _below(run, acknowledged)
-
-
-def _below(run: Run, acknowledged: Mapping[str, list[tuple[int, int]]]) -> Iterator[Finding]:
-    """Members that were given a partition after a commit, and read below it."""
-    for client, polls in run.polls.items():
-        given: dict[str, list[int]] = defaultdict(list)
-        for event in run.events:
-            if event.fields.get("client") == client and event.fields["event"] == "assigned":
-                for row in event.fields.get("partitions") or ():
-                    given[place_of(row)].append(event.at_ns)
-        for poll in polls:
-            for record in (poll.answer or {}).get("records") or ():
-                place = place_of(record)
-                since = max((at for at in given[place] if at <= poll.sent_ns), default=None)
-                if since is None:
-                    continue
-                floor = max((offset for at, offset in acknowledged.get(place, ()) if at <= since), default=0)
-                if record["offset"] < floor:
-                    yield Finding(
-                        anomaly="below_committed",
-                        expected=f"offsets from {floor} of {place}, committed before {client} was given it",
-                        seen=f"offset {record['offset']}, delivered to {client}",
-                    )
 
 
 def _ends(run: Run) -> Iterator[Finding]:
@@ -508,6 +336,14 @@ def _transactions(run: Run) -> Iterator[Finding]:
                 expected=f"{len(acknowledged)} acknowledged records committed, as was reported",
                 seen=f"{len(lost)} are not, {lost[0].decode()} is {outcomes.get(lost[0]) or 'missing'}",
             )
+        failed = [append for append in one.appends if _failed_before(append, one.end)]
+        if ended == "committed" and failed:
+            yield Finding(
+                anomaly="committed_after_failure",
+                expected="no commit of a transaction of which an append had failed",
+                seen=f"{len(failed)} of {len(one.appends)} failed before it was asked for, "
+                f"{_name(failed[0]).decode()} first: {failed[0].error}",
+            )
         every = [_name(append) for append in one.appends]
         against = [name for name in every if outcomes.get(name) == COMMITTED]
         if ended == "aborted" and against:
@@ -525,7 +361,14 @@ def _transactions(run: Run) -> Iterator[Finding]:
             )
 
 
-def _copies(run: Run, allowed: _Allowed) -> Iterator[Finding]:
+def _failed_before(append: Command, end: Command | None) -> bool:
+    """Whether the library reported a send as failed before this end was asked for."""
+    if end is None or append.answer is None or append.answered_ns is None:
+        return False
+    return append.answer["event"] == "done" and not append.ok and append.answered_ns < end.sent_ns
+
+
+def _copies(run: Run, allowed: Allowed) -> Iterator[Finding]:
     """Each committed record has one committed copy, and no other record has any."""
     if not run.scenario.copier:
         return

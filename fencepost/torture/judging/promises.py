@@ -13,6 +13,8 @@ PROMISES = {
     "wrong_offset": '"RecordMetadata: The metadata for a record that has been acknowledged by the server": '
     "its"
     " offset is the record's (Kafka, javadoc)",
+    "offset_acknowledged_twice": '"RecordMetadata: The metadata for a record that has been acknowledged by'
+    ' the server" (Kafka, javadoc): no two records of a partition have one offset',
     "duplicate": 'enable.idempotence: "the producer will ensure that exactly one copy of each message is '
     "written"
     ' in the stream" (Kafka, producer configuration)',
@@ -36,6 +38,13 @@ PROMISES = {
     "be sent in"
     ' the same order as the invocations." (Kafka, javadoc of KafkaConsumer): an acknowledged commit is not '
     "undone",
+    "stuck_commit": 'commitAsync: "If a callback is provided it will be invoked on the completion"'
+    " of a commit (Kafka, javadoc of KafkaConsumer): a commit is answered once brokers are reachable again",
+    "revoked_without_reason": 'onPartitionsRevoked: "Before a rebalance operation starts" (Kafka, javadoc of'
+    " ConsumerRebalanceListener): a member keeps its partitions until there is a reason to take them",
+    "wrong_start": 'auto.offset.reset: "What to do when there is no initial offset in Kafka": earliest,'
+    ' latest, or none: "throw exception to the consumer if no previous offset is found" (Kafka, consumer'
+    " configuration)",
     "below_committed": '"The committed position is the last offset that has been stored securely. Should '
     "the process"
     ' fail and restart, this is the offset that the consumer will recover to." (Kafka, javadoc of '
@@ -43,6 +52,9 @@ PROMISES = {
     "transaction_lost": 'commitTransaction: "Commits the ongoing transaction. This method will flush any'
     ' unsent records before actually committing the transaction." (Kafka, javadoc of KafkaProducer): what was'
     " acknowledged in it is committed",
+    "committed_after_failure": 'commitTransaction: "if any of the send(ProducerRecord) calls which were part'
+    " of the transaction hit irrecoverable errors, this method will throw the last received exception"
+    ' immediately and the transaction will not be committed" (Kafka, javadoc of KafkaProducer)',
     "transaction_kept": 'abortTransaction: "Aborts the ongoing transaction. Any unflushed produce messages'
     ' will be aborted" (Kafka, javadoc of KafkaProducer): nothing of it is committed',
     "torn": '"all messages sent between the beginTransaction() and commitTransaction() calls'

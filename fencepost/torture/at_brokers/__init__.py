@@ -1,0 +1,1 @@
+"""What brokers hear from clients, and in what order they answer."""

@@ -1,0 +1,216 @@
+"""Findings in current releases of client libraries, shown against Apache Kafka through the proxy, without our
+brokers: docs/results/clients.md (`make measure NAME=clients`).
+
+    python -m tools.proxy_apps.shown [NAME ...] [--docs docs/results/clients.md]
+
+Each is a script in docs/findings/shown that only uses the library; its line `fault:` is what the proxy does.
+One that this machine cannot run is skipped by name. Exit code 1 if a script could not be run.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import rich_click as click
+from attrs import frozen
+
+from fencepost.console.output import Output
+from fencepost.systems.apache_kafka.cluster import ApacheKafka
+from fencepost.systems.apache_kafka.jars import Release
+from fencepost.torture.building import Built, build, missing
+from fencepost.torture.libraries import wanted
+from fencepost.traces.errors import ExitCode, FencepostError
+from tools import program
+from tools.kafka_programs import jars
+from tools.page import Place
+from tools.program import FAILED, OK, SKIPPED, Done, run_cases
+from tools.proxy_apps.__main__ import proxied
+
+NEWEST = "4.4.0"
+SCRIPTS = Path("docs/findings/shown")
+MARK = "<!-- measured by make measure NAME=clients -->"
+RUN_S = 600
+SEEN = 10
+"""Exit code of a script whose library shows the finding: one that cannot run ends with another."""
+
+
+@frozen(kw_only=True)
+class Shown:
+    """One finding."""
+
+    # NAME@VERSION of the driver whose build has the library.
+    library: str
+    script: str
+    # What the library breaks, in words.
+    breaks: str
+    # Who found it, and with what.
+    found: str
+    # The first release that is known to have it.
+    since: str
+    reported: str
+    # The release of Apache Kafka.
+    broker: str = NEWEST
+
+
+SHOWN: Mapping[str, Shown] = {
+    one.script.partition(".")[0]: one
+    for one in (
+        Shown(
+            library="confluent-kafka@2.16.1",
+            script="librdkafka-implicit-ack.py",
+            breaks="an acknowledged record is not in the log",
+            found="`fencepost torture confluent-kafka`",
+            since="1.5.2 or before",
+            reported="not found",
+        ),
+        Shown(
+            library="kafkajs@2.2.4",
+            script="kafkajs-lost-answer.cjs",
+            breaks="an acknowledged record is not in the log, another is there twice",
+            found="records under broker faults, `fencepost torture kafkajs`",
+            since="not measured",
+            reported="not found",
+        ),
+        Shown(
+            library="franz-go@1.22.2",
+            script="franz-go-transaction-sequences.go",
+            breaks="a committed transaction is not in the log",
+            found="`fencepost torture franz-go@1.21.3`",
+            since="1.21.3 or before",
+            reported="#1484 without transactions",
+            broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
+        ),
+        Shown(
+            library="kafka-python@3.0.12",
+            script="kafka-python-expired-batch.py",
+            breaks="nothing is sent any more, and no send is answered",
+            found="`fencepost torture kafka-python`",
+            since="not measured",
+            reported="not looked for",
+        ),
+    )
+}
+
+
+def fault_of(script: Path) -> str:
+    """What the proxy does, from the script's own line.
+
+    Args:
+        script: of a finding.
+    """
+    found = re.search(r"^\W*fault: (.+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise FencepostError(expected="a line `fault: ...`", seen="none", where=str(script))
+    return found[1].strip()
+
+
+def command_of(built: Built, script: Path, folder: Path) -> tuple[tuple[str, ...], dict[str, str]]:
+    """How a script runs, and the environment that it needs.
+
+    Args:
+        built: the driver whose library it uses.
+        script: of the finding.
+        folder: an empty one, for what a language wants to have next to a program.
+    """
+    if script.suffix == ".py":
+        return (sys.executable, str(script)), {"PYTHONPATH": str(built.folder / "site")}
+    if script.suffix == ".cjs":
+        return ("node", str(script)), {"NODE_PATH": str(built.folder / "node_modules")}
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(built.folder / name, folder)
+    shutil.copy(script, folder / "main.go")
+    subprocess.run(("go", "build", "-C", str(folder), "-o", "program", "."), check=True)
+    return (str(folder / "program"),), {}
+
+
+def shown(name: str, row: Shown, folder: Path) -> tuple[str, str]:
+    """The outcome of a finding's script, and its last lines; `seen` if the library shows it.
+
+    Args:
+        name: of the finding.
+        row: of the finding.
+        folder: for the brokers' files.
+    """
+    script = (SCRIPTS / row.script).resolve()
+    built = build(wanted(row.library))
+    own = folder / name
+    shutil.rmtree(own, ignore_errors=True)
+    (own / "program").mkdir(parents=True)
+    command, environment = command_of(built, script, own / "program")
+    with (
+        ApacheKafka(directory=own / "kafka", release=Release(version=row.broker), size=1) as kafka,
+        proxied(kafka.bootstrap_servers(), own / "live", fault_of(script)) as through,
+    ):
+        ended = subprocess.run(
+            (*command, through.bootstrap_servers),
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=RUN_S,
+            check=False,
+        )
+    said = ended.stdout.strip() or ended.stderr.strip()[-300:]
+    return {0: "not seen", SEEN: "seen"}.get(ended.returncode, "failed"), said
+
+
+def line_of(name: str, row: Shown, outcome: str, said: str) -> str:
+    """The finding's row.
+
+    Args:
+        name: of the finding.
+        row: of the finding.
+        outcome: of its script.
+        said: by its script.
+    """
+    short = "; ".join(said.splitlines()[-2:])
+    command = f"`python -m tools.proxy_apps.shown {name}`"
+    finding = f"[{row.breaks}](../findings/{name}.md)"
+    cells = (row.library, finding, f"{row.broker}: {outcome}", short, row.found, row.since)
+    return f"| {' | '.join((*cells, command, row.reported))} |"
+
+
+def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
+    """What became of a finding. rows: gets its line."""
+    row = SHOWN[name]
+    if why := missing(wanted(row.library)) or jars.missing():
+        return Done(case=name, outcome=SKIPPED, why=why)
+    try:
+        outcome, said = shown(name, row, folder)
+    except (FencepostError, subprocess.SubprocessError) as error:
+        return Done(case=name, outcome=FAILED, why=str(error)[:500])
+    if outcome == "failed":
+        return Done(case=name, outcome=FAILED, why=said[-500:])
+    rows[name] = line_of(name, row, outcome, said)
+    return Done(case=name, outcome=OK, why=f"{outcome}: {said.splitlines()[-1]}")
+
+
+HEAD = (
+    "| library | finding | Apache Kafka | its script says | found by | since | command | reported before |",
+    "|---|---|---|---|---|---|---|---|",
+)
+
+
+@click.command("shown", help=__doc__)
+@click.argument("words", nargs=-1, metavar="[NAME]...")
+@click.option("--docs", type=click.Path(path_type=Path), help="put the table between this page's marks")
+def command(words: tuple[str, ...], docs: Path | None) -> ExitCode:
+    """Run the scripts of all findings, or of some; of the others a page keeps the rows."""
+    rows: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="fencepost-shown-") as folder:
+        cases = {name: partial(tried, name, rows, Path(folder)) for name in SHOWN}
+        code = run_cases(cases, words, Output())
+    if docs is not None:
+        place = Place(page=docs, mark=MARK)
+        before = {name: line for name in SHOWN for line in place.read().splitlines() if f"{name}.md" in line}
+        place.write_table([*HEAD, *((before | rows)[name] for name in SHOWN if name in before | rows)])
+    return code
+
+
+if __name__ == "__main__":
+    program.run(command, "proxy_apps.shown")
