@@ -132,7 +132,7 @@ class _Whole:
     spoken: Spoken = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.processes = Processes(trace=self.shown.trace)
+        self.processes = Processes.of(self.shown.trace)
         self.trace = trace = self.processes.in_turn()
         self.moments = moments_of(trace)
         self.partitions = {

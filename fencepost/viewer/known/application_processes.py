@@ -9,6 +9,7 @@ committed came after that commit. What is left open is drawn in turn, a line of 
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
+from typing import Self
 
 import attrs
 from attrs import field, frozen
@@ -33,14 +34,15 @@ class Processes:
     """The lives of an application's processes in one trace; none in most traces."""
 
     trace: Trace = field(repr=False)
-    lives: tuple[Life, ...] = field(init=False)
+    lives: tuple[Life, ...]
     # By the event's position in the trace; without those about the whole run.
-    lines: dict[int, Written] = field(init=False)
+    lines: dict[int, Written]
 
-    def __attrs_post_init__(self) -> None:
-        lives, lines = written(self.trace)
-        object.__setattr__(self, "lives", lives)
-        object.__setattr__(self, "lines", lines)
+    @classmethod
+    def of(cls, trace: Trace) -> Self:
+        """Those of a trace."""
+        lives, lines = written(trace)
+        return cls(trace, lives, lines)
 
     def lanes(self) -> list[dict[str, str]]:
         """A lane for each life."""
