@@ -165,7 +165,7 @@ def _of_a_group(event: Event) -> str:
 def _application(event: Event) -> str:
     where = "" if event.topic is None else f" {printable(event.topic)}-{event.partition}"
     where += f" offset {event.offset}" if event.offset >= 0 else ""
-    return f"{printable(event.cause)}{where}"
+    return f"{printable(event.cause) or 'a line of an application'}{where}"
 
 
 EVENT_WORDS: dict[Name, Callable[[Event], str]] = {

@@ -94,6 +94,10 @@ class Listeners:
         for broker, server in self._servers.items():
             server.hook = hook_of(broker)
 
+    def between(self, broker: int) -> Hook | None:
+        """The hook through which connections of a broker go now."""
+        return self._servers[broker].hook
+
     def narrow(self, receive_bytes: int) -> None:
         """New connections have kernel buffers of this size (SO_RCVBUF), as on a slow or long path."""
         for server in self._servers.values():

@@ -232,7 +232,7 @@ class Torture:
             self.kafka.run.cluster.system.listeners.close_idle(scenario.idle_ms)  # type: ignore[attr-defined]
         cluster = self.kafka.run.cluster  # type: ignore[attr-defined]
         self.heard.now = lambda: cluster.now
-        hooks = self.heard.between(cluster.request_faults.hook)
+        hooks = self.heard.between(cluster.system.listeners.between)
         hooks = shuffled.between(hooks, scenario.seed) if scenario.shuffled else hooks
         cluster.system.listeners.put_between(hooks)
         self._open()
