@@ -418,52 +418,44 @@ class ClientRecord(Tap):
             return  # the client sees it, too, and asks again
         self._read(
             source,
+            asked,
             key,
-            make_operation(
-                op_id=0,
-                process=_process(source),
-                function=Function.POLL,
-                invoke_time=asked.time,
-                completion_time=self.now(),
-                outcome=Outcome.OK,
-                topic=key.topic,
-                partition=key.partition,
-                isolation="read_uncommitted",
-                offset=wanted.offset,
-                end_offset=fetched.high_watermark,
-                log_start_offset=fetched.log_start_offset,
-                leader_epoch=fetched.leader_epoch,
-                node=asked.broker,
-                records=records,
-            ),
+            function=Function.POLL,
+            offset=wanted.offset,
+            end_offset=fetched.high_watermark,
+            log_start_offset=fetched.log_start_offset,
+            leader_epoch=fetched.leader_epoch,
+            records=records,
         )
 
-    def _read(self, source: int, key: TopicPartition, read: Operation) -> None:
+    def _read(self, source: int, asked: _Asked, key: TopicPartition, **answered: Any) -> None:
+        """A read of a partition that was answered. answered: what the answer says, by the row's fields."""
+        read = make_operation(
+            op_id=0,
+            process=_process(source),
+            invoke_time=asked.time,
+            completion_time=self.now(),
+            outcome=Outcome.OK,
+            topic=key.topic,
+            partition=key.partition,
+            isolation="read_uncommitted",
+            node=asked.broker,
+            **answered,
+        )
         self.others.append(read)
         self._hears(source, key, read)
 
     def _listed(self, source: int, asked: _Asked, answer: ListOffsetsResponse) -> None:
         if answer.error is not NO_ERROR:
             return
-        key = asked.request.partition
         self._read(
             source,
-            key,
-            make_operation(
-                op_id=0,
-                process=_process(source),
-                function=Function.LIST_OFFSETS,
-                invoke_time=asked.time,
-                completion_time=self.now(),
-                outcome=Outcome.OK,
-                topic=key.topic,
-                partition=key.partition,
-                isolation="read_uncommitted",
-                offset=answer.offset,
-                end_offset=answer.offset,
-                leader_epoch=answer.leader_epoch,
-                node=asked.broker,
-            ),
+            asked,
+            asked.request.partition,
+            function=Function.LIST_OFFSETS,
+            offset=answer.offset,
+            end_offset=answer.offset,
+            leader_epoch=answer.leader_epoch,
         )
 
     # ---- rows
