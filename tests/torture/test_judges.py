@@ -115,9 +115,10 @@ def sought(number):
     return command
 
 
+EARLIEST = {"offset_reset": "earliest"}
 VALUES = (b"a", b"b", b"c")
 GOOD = Outcome(
-    scenario=Scenario(seed=0, producer={"idempotence": True, "retries": 0}, members=1),
+    scenario=Scenario(seed=0, producer={"idempotence": True, "retries": 0}, members=1, consumer=EARLIEST),
     appends=tuple(append(number, value, number) for number, value in enumerate(VALUES)),
     polls={"c0": (poll(10, (0, b"a"), (1, b"b")), poll(11, (2, b"c")))},
     commits=(),
@@ -332,6 +333,16 @@ def test_a_planted_anomaly_is_found(anomaly):
     findings = judge(changed(**PLANTED[anomaly]))
     assert [finding.anomaly for finding in findings] == [anomaly]
     assert as_dict(findings[0])["promise"] and findings[0].expected and findings[0].seen
+
+
+@pytest.mark.parametrize("reset", [None, "latest"])
+def test_a_member_that_begins_at_the_end_owes_nothing_before_it(reset):
+    """Rule: where the reset is not the earliest offset, a record that no member got is no finding."""
+    for anomaly in ("skipped", "stuck_consumer"):
+        consumer = {} if reset is None else {"offset_reset": reset}
+        run = changed(**PLANTED[anomaly])
+        quiet = attrs.evolve(run.scenario, consumer=consumer)
+        assert judge(attrs.evolve(run, scenario=quiet)) == []
 
 
 INNOCENT = {
