@@ -54,6 +54,12 @@ GROWTH = BrokerFault(verb=GROWS, at_ms=100, for_ms=0, target=0)
 RECREATION = BrokerFault(verb=RECREATES, at_ms=700, for_ms=0, target=0)
 TRUNCATION = BrokerFault(verb=TRUNCATES, at_ms=500, for_ms=0, target=0)
 SOON_S = 4.0
+NEVER_ENDS = ("stuck_append", "stuck_consumer", "stuck_copier", "stuck_transaction", "skipped", "wrong_start")
+"""Whose runs wait in vain, so for SOON_S only; the others end by themselves, late on a crowded machine."""
+MOVES = {"below_committed": (500, 800, 1_100), "revoked_without_reason": (600,)}
+"""Milliseconds at which the members restart, in the runs whose promise is about that."""
+TRIES = 5
+"""Runs in which brokers remove, or members commit, before it matters: on a crowded machine not in each."""
 ALSO = {
     "torn": {"lost_write", "wrong_offset", "offset_acknowledged_twice"},
     "wrong_offset": {"offset_acknowledged_twice"},
@@ -87,7 +93,7 @@ def tampered(built, mode):
 
 
 def run_of(built, mode, monkeypatch, logs="", faults=()):
-    soon = 60.0 if mode.startswith("nothing") else SOON_S
+    soon = SOON_S if mode in NEVER_ENDS else 60.0
     # who answers is not waited for, but on a crowded machine; a copier may wait for a transaction's time-out
     answer = 60.0 if mode in ("copied_twice", "copy_lost") else soon
     monkeypatch.setattr("fencepost.torture.scenario_run.ANSWER_S", answer)
@@ -111,8 +117,7 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
         *COPYING,
     )
     members = 0 if mode in alone else 1
-    moves = {"below_committed": (500, 800, 1_100), "revoked_without_reason": (600,)}.get(mode, ())
-    steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
+    steps = tuple(Step(verb="restart", at_ms=at) for at in MOVES.get(mode, ()))
     if mode in ("unflushed", "nothing"):
         steps += (Step(verb="flush", at_ms=1_100),)
     plain = mode == "reordered_plain" or TRUNCATION in faults  # with sequences a producer may end
@@ -157,15 +162,18 @@ def test_a_driver_that_changes_nothing_is_innocent(built, mode, monkeypatch):
 @pytest.mark.parametrize("logs", LOGS)
 def test_a_client_is_not_blamed_for_what_brokers_remove(built, logs, monkeypatch):
     """Rule: records that the cleaner or retention took are lost and skipped by nobody's fault."""
-    run = run_of(built, "nothing", monkeypatch, logs)
-    assert judge(run) == [] and run.drained
-    starts = [entries[0].offset for entries in run.log.values() if entries]
-    holes = [
-        after.offset - before.offset > 1
-        for entries in run.log.values()
-        for before, after in pairwise(entries)
-    ]
-    assert any(holes) if logs == COMPACTS else any(starts)
+    for _ in range(TRIES):
+        run = run_of(built, "nothing", monkeypatch, logs)
+        assert judge(run) == [] and run.drained
+        starts = [entries[0].offset for entries in run.log.values() if entries]
+        holes = [
+            after.offset - before.offset > 1
+            for entries in run.log.values()
+            for before, after in pairwise(entries)
+        ]
+        if any(holes) if logs == COMPACTS else any(starts):
+            return
+    pytest.fail(f"the brokers removed nothing in {TRIES} runs")
 
 
 @pytest.mark.parametrize("fault", [RECREATION, TRUNCATION], ids=lambda fault: fault.verb)
@@ -192,8 +200,12 @@ def test_a_planted_bug_is_found_in_a_log_with_holes(built, mode, monkeypatch):
 @pytest.mark.parametrize("mode", PROMISES)
 def test_a_planted_bug_is_found_in_a_run(built, mode, monkeypatch):
     """By its name; at most with what the same bug shows, too."""
-    found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch))}
-    assert mode in found and found <= {mode} | ALSO.get(mode, set())
+    for _ in range(TRIES if mode in MOVES else 1):
+        found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch))}
+        assert found <= {mode} | ALSO.get(mode, set())
+        if mode in found:
+            return
+    pytest.fail(f"saw {found or 'nothing'}")
 
 
 def test_a_run_with_a_finding_keeps_commands_events_and_times(tmp_path, monkeypatch):
