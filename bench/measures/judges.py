@@ -112,6 +112,8 @@ def ours(of: Histories, tool: str, limit: float) -> Answers:
     with engine(COMPILED):
         judge_counted(warm, model, SearchLimits(timeout_s=2), shrink=False)
         judge_trace(warm)
+        if of.batch:
+            _batch(of, [warm])
     loaded = time.process_time() - start
     traces = of.traces()
     gc.freeze()  # as a process of `fencepost check` does: what is loaded is no garbage
