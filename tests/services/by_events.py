@@ -23,14 +23,15 @@ from fencepost.checkers.application.application_judge import Claims, Ordered, Pr
 from fencepost.checkers.verdict import Decision
 from fencepost.kafka.services import Service as Process
 from fencepost.traces.errors import PlanError
-from tests.services import in_java
+from tests.services import other_languages
 from tests.services.promises import Result
 from tests.services.running import MOST_STARTS, ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, REFUSED, Order, Service, more_orders
 
 LOSS = ("record_never_processed", "committed_before_processed")
 TWICE = ("processed_twice", "twice_in_sink")
-PYTHON, JAVA = LANGUAGES = ("python", "java")
+PYTHON = "python"
+LANGUAGES = (PYTHON, *other_languages.LANGUAGES)
 KILLS = 3
 ORDERS = 60
 """Of a run."""
@@ -119,18 +120,19 @@ class EventsRun(ServiceRun):
 
     def results(self) -> list[Result]:
         """What it has written so far."""
-        if self.language == JAVA and self.service.in_database:
-            return in_java.stored(self.folder)
+        if self.language != PYTHON and self.service.in_database:
+            return other_languages.stored(self.folder)
         return super().results()
 
     def _start(self) -> AbstractContextManager[Process]:
-        if self.language == JAVA:
-            command = in_java.command(self.service.name, mistake=self.mistake)
+        if self.language != PYTHON:
+            command = other_languages.command(self.service.name, self.language)
             return self.kafka.service(command, self._environment())
         return super()._start()
 
     def _environment(self) -> dict[str, str]:
-        return super()._environment() | {"SERVICE_EVENTS": str(self.events)}
+        own = {"SERVICE_EVENTS": str(self.events), "SERVICE_MISTAKE": str(self.mistake).lower()}
+        return super()._environment() | own
 
     def work_killed(self, seed: int, kills: int) -> None:
         """Let it do all its work, and kill it in between.
