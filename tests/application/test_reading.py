@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fencepost.application import event_columns
+from fencepost.application.blame.lines import read_lines
 from fencepost.application.event_columns import read_events
 from fencepost.application.event_files import event_files
 from fencepost.application.event_lines import LONGEST_LINE
@@ -85,10 +86,14 @@ def test_half_a_line_at_the_end_is_said_and_costs_nothing(tmp_path: Path) -> Non
     assert judge_events(events).verdict.decision is Decision.ILLEGAL
 
 
-def test_half_a_line_before_that_of_another_process_is_said_and_costs_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("half", [b"{", b'{"eve', b'{"event":"proc', json.dumps(WORK[1]).encode()[:-1]])
+def test_half_a_line_before_that_of_another_process_is_said_and_costs_nothing(
+    tmp_path: Path, half: bytes
+) -> None:
     """A process that was killed within a line left half of it; the next one writes behind it."""
     other = consumer(("received", 5), ("processed", 5), name="d")
-    path = written(tmp_path / "a.events", *WORK, b'{"event":"proc', *other)
+    path = written(tmp_path / "a.events", *WORK, half, *other)
+    assert len(list(read_lines(path))) == 3, "the join reads what was received"
     events = read_events([path])
     assert events.halves == (f"{path}:7",)
     assert [life.process for life in events.lives] == ["c", "d"] and len(events) == len(WORK) + len(other)

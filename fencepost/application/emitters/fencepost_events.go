@@ -26,14 +26,14 @@ func Open(path, name, group string) (*Writer, error) {
 func (w *Writer) Write(event string, fields F) error {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	line := F{"event": event, "process": w.process, "n": w.n}
+	line := F{"process": w.process, "n": w.n}
 	for name, value := range fields {
 		if data, ok := value.([]byte); ok && data == nil { continue } else if ok { sum := sha256.Sum256(data); value = hex.EncodeToString(sum[:8]) }
 		line[name] = value
 	}
 	w.n++
 	text, _ := json.Marshal(line)
-	_, err := w.file.Write(append(text, '\n'))
+	_, err := fmt.Fprintf(w.file, "{\"event\":%q,%s\n", event, text[1:]) // one write
 	return err
 }
 // Close ends in order: every result has been written.
