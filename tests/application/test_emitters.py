@@ -22,7 +22,7 @@ events = Events("app.events", "billing", "g")
 events.write("sent", id="1", topic='or"de\\\\rs', key=b"k", value=b"v")
 events.write("failed", id="1", error="refused")
 events.write("processed", topic="orders", partition=0, offset=5_000_000_000, sink=False)
-events.write("received", topic="orders", partition=0, offset=1, key=None, value="text")
+events.write("received", topic="orders", partition=0, offset=1, key=None, value=bytearray(b"text"))
 events.close()
 """
 JAVA = """
@@ -48,7 +48,7 @@ func main() {
 	w.Write("sent", events.F{"id": "1", "topic": "or\\"de\\\\rs", "key": []byte("k"), "value": []byte("v")})
 	w.Write("failed", events.F{"id": "1", "error": "refused"})
 	w.Write("processed", events.F{"topic": "orders", "partition": 0, "offset": 5_000_000_000, "sink": false})
-	w.Write("received", events.F{"topic": "orders", "partition": 0, "offset": 1, "key": []byte(nil), "value": []byte("text")})
+	w.Write("received", events.F{"topic": "orders", "partition": 0, "offset": 1, "key": []byte(nil), "value": "text"})
 	w.Close()
 }
 """
