@@ -36,8 +36,10 @@ KILLS = 3
 ORDERS = 60
 """Of a run."""
 LOOK_S = 0.001
+STARTS_S = 120.0
+"""Longest wait for the first line of a process: a crowded machine."""
 IDLE_S, LONGEST_S = 0.4, 10.0
-"""How long a service writes nothing before it gets another order, and is waited for before it is killed."""
+"""How long a service at work writes nothing before it gets another order, and before it is killed anyway."""
 REBALANCES = 3
 ROUND_MS, MOST_ROUNDS = 3_000, 20
 """How long it may take for what is left before it gets another order, and how often."""
@@ -146,25 +148,31 @@ class EventsRun(ServiceRun):
             self.kafka.request_fault(self.consumer.fault)
         for _ in range(kills):
             with self._start() as process:
-                self._moment(random, orders, process)
+                self._moment(random, orders, process, STARTS_S)
                 process.kill()
                 self.strikes.append(f"killed after {self._lines()} lines")
         self._rest(random, orders)
         self._rows()
 
-    def _moment(self, random: Random, orders: Iterator[Order], process: Process) -> None:
-        """Wait for a moment of a process at work. It gets orders, and more when it writes nothing."""
-        until, later_ms = self._lines() + random.randrange(3, 24), random.randrange(0, 25)
+    def _moment(
+        self, random: Random, orders: Iterator[Order], process: Process, first_s: float = LONGEST_S
+    ) -> None:
+        """Wait for a moment of a process at work. It gets orders, and more when it writes nothing. first_s:
+        how long its next line may take."""
+        begin = self._lines()
+        until, later_ms = begin + random.randrange(3, 24), random.randrange(0, 25)
         self._send(islice(orders, random.randrange(6, 14)))
-        begun = last = time.monotonic()
-        lines = 0
-        while lines < until and process.poll() is None and time.monotonic() < begun + LONGEST_S:
-            before, lines = lines, self._lines()
+        heard = sent = time.monotonic()
+        lines = begin
+        while lines < until and process.poll() is None:
+            now, before, lines = time.monotonic(), lines, self._lines()
             if lines > before:
-                last = time.monotonic()
-            elif time.monotonic() > last + IDLE_S:
+                heard = sent = now
+            elif now > heard + (LONGEST_S if lines > begin else first_s):
+                break
+            elif lines > begin and now > sent + IDLE_S:
                 self._send(islice(orders, 1))
-                last = time.monotonic()
+                sent = now
             time.sleep(LOOK_S)
         time.sleep(later_ms / 1_000)
 
