@@ -18,7 +18,7 @@ from attrs import frozen
 
 LONGEST_S = 900
 STARTS_S = 60
-PEERS = Path(__file__).parents[1] / "bench" / "peers"
+PEERS = Path(__file__).parents[2] / "bench" / "peers"
 NOT_ASKED = "no broker answers any more"
 """How the reason of a case begins that was not asked because a case before it has ended the broker."""
 MOCK = """

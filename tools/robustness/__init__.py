@@ -27,8 +27,7 @@ import rich_click as click
 
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
-from tools import program
-from tools.foreign_brokers import BROKERS, BrokenError, LacksError, conformance_of, ran
+from tools.robustness.foreign_brokers import BROKERS, BrokenError, LacksError, conformance_of, ran
 from tools.ledger import TOP, Ledger
 from tools.page import Place
 from tools.program import FAILED, SKIPPED, Done, run_cases
@@ -172,12 +171,13 @@ def kill_shrink(folder: Path) -> str:
     """Neither workers nor half a plan stay of a killed `shrink`, and the next one ends."""
     out = folder / "small.json"
     words = ("shrink", "--seed", "20", "--bug", "KIP-101", "--out", out, "--jobs", "2")
-    said = kills(folder, *words, after=lambda: (only(folder, out.name, "tmp"), _plan(out)))
+    said = kills(folder, *words, after=lambda: _plan(folder, out))
     ran(*words, codes=(1,))
     return f"{said}, no worker and no half plan left, and the next call ends"
 
 
-def _plan(path: Path) -> None:
+def _plan(folder: Path, path: Path) -> None:
+    only(folder, path.name, "tmp")
     if path.exists():
         json.loads(path.read_text())
 
@@ -402,7 +402,3 @@ def command(words: tuple[str, ...], docs: Path | None) -> ExitCode:
         rows = [ledger.rows[name] for name in CASES if name in ledger.rows]
         Place(page=docs, mark=MARK).write_table(lines_of(rows, commit))
     return code
-
-
-if __name__ == "__main__":
-    program.run(command, "robustness")
