@@ -27,10 +27,10 @@ import rich_click as click
 
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
-from tools.robustness.foreign_brokers import BROKERS, BrokenError, LacksError, conformance_of, ran
 from tools.ledger import TOP, Ledger
 from tools.page import Place
 from tools.program import FAILED, SKIPPED, Done, run_cases
+from tools.robustness.foreign_brokers import BROKERS, BrokenError, LacksError, conformance_of, ran
 
 MARK = "<!-- measured: robustness -->"
 SEEDS = 30
