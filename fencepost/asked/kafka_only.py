@@ -65,6 +65,8 @@ def _tell_group(
             each.instance_id,
             keys_of(each.assignment.topic_partitions, "partitions", "topic_name"),
             each.member_epoch,
+            each.client_id,
+            each.client_host,
         )
         for each in group.members
     )

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any
@@ -21,10 +22,11 @@ from fencepost.asked.step import Scope, Step
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.messages.group_api import ListGroupsRequest
 from fencepost.impl.messages.transaction_api import ListTransactionsRequest
+from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Event, Question
 from fencepost.wire.client import Access, Address, look_around
 
-PARTS = frozenset({"settings", "groups", "transactions", "log_ends", "producers", "reassignments"})
+PARTS = frozenset({"settings", "groups", "transactions", "log_ends", "producers", "reassignments", "stored"})
 ROUND_S = 1.0
 """Between the beginnings of two rounds at least: what lasts is measured in seconds."""
 BYTES_PER_SECOND = 1024 * 1024
@@ -84,7 +86,7 @@ def watch(order: Watch, watched: Watched, after_round: Callable[[], None] = lamb
 
 
 async def _watch(order: Watch, watched: Watched, after_round: Callable[[], None]) -> None:
-    addresses, _ = await look_around(order.bootstrap, order.access)
+    addresses = await _addresses(order)
     begun, today = time.monotonic_ns(), time.time_ns()
     end = None if order.seconds is None else begun + int(order.seconds * 1e9)
     links = Links(dict(addresses), order.access)
@@ -111,6 +113,18 @@ async def _watch(order: Watch, watched: Watched, after_round: Callable[[], None]
             await asyncio.sleep(max(ROUND_S - lasted, 0))
     finally:
         await links.close()
+
+
+async def _addresses(order: Watch) -> dict[int, Address]:
+    """Of all brokers that any bootstrap server names: one that is cut off from the controllers is named by
+    itself only."""
+    found, _ = await look_around(order.bootstrap, order.access)
+    for other in {*order.bootstrap} - {*found.values()}:
+        with suppress(EnvironmentError_):
+            named, _ = await look_around((other,), order.access)
+            if named.items() & found.items():  # it is of the same cluster
+                found = {**named, **found}
+    return found
 
 
 async def _scope(order: Watch, watched: Watched, asker: WireAsker) -> Scope:

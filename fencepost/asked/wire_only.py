@@ -17,14 +17,14 @@ class ConsumerGroupDescribeRequest(Struct, frozen=True, kw_only=True):
 
 
 class ConsumerGroupDescribeResponse(Struct, frozen=True, kw_only=True):
-    """members: (member id, group.instance.id, partitions, member epoch)."""
+    """members: (member id, group.instance.id, partitions, member epoch, client id, host)."""
 
     correlation_id: int
     error: ErrorCode
     state: str = ""
     group_epoch: int = -1
     assignor: str = ""
-    members: tuple[tuple[str, str | None, tuple[TopicPartition, ...], int], ...] = ()
+    members: tuple[tuple[str, str | None, tuple[TopicPartition, ...], int, str, str], ...] = ()
 
 
 class DescribeQuorumRequest(Struct, frozen=True, kw_only=True):
