@@ -24,6 +24,7 @@ from fencepost.impl.messages.group_api import ListGroupsRequest
 from fencepost.impl.messages.transaction_api import ListTransactionsRequest
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Event, Question
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.wire.client import Access, Address, look_around
 
 PARTS = frozenset({"settings", "groups", "transactions", "log_ends", "producers", "reassignments", "stored"})
@@ -67,8 +68,8 @@ class Watched:
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     transactional_ids: tuple[str, ...] = ()
-    # Whom no list of groups or of transactions was to be had from.
-    unlisted: set[str] = field(factory=set)
+    # What could not be asked about, in words.
+    unasked: set[str] = field(factory=set)
 
 
 def watch(order: Watch, watched: Watched, after_round: Callable[[], None] = lambda: None) -> None:
@@ -130,6 +131,7 @@ async def _addresses(order: Watch) -> dict[int, Address]:
 async def _scope(order: Watch, watched: Watched, asker: WireAsker) -> Scope:
     """What there is to be asked about now. A broker without an answer hides only what it alone knows."""
     assigned: set[int] = set(watched.brokers)
+    names: set[str] = set()
     for broker in sorted(asker.links.addresses):
         metadata = await _put(asker, broker, MetadataRequest(correlation_id=0))
         if metadata is not None:
@@ -145,10 +147,13 @@ async def _scope(order: Watch, watched: Watched, asker: WireAsker) -> Scope:
         for what, answer in (("groups", listed), ("transactions", under_way)):
             if answer is None or str(answer.error) != "NONE":
                 why = "no answer" if answer is None else answer.error
-                watched.unlisted.add(f"{what} of broker {broker}: {why}")
+                watched.unasked.add(f"lists are not whole: {what} of broker {broker}: {why}")
         groups |= {one[0] for one in getattr(listed, "groups", ())}
         ids |= {one[0] for one in getattr(under_way, "transactions", ())}
     watched.groups, watched.transactional_ids = tuple(sorted(groups)), tuple(sorted(ids))
+    for what, listed_, topic in (("groups", groups, OFFSETS_TOPIC), ("transactions", ids, STATE_TOPIC)):
+        if listed_ and names and topic not in names:  # FindCoordinator could create it
+            watched.unasked.add(f"{what}: not at all, for no broker names topic {topic}; a rule may hide it")
     return Scope(
         brokers=watched.brokers,
         topics=watched.topics,

@@ -167,7 +167,7 @@ class Report:
         for one in begun[:MOST_LISTED]:
             self._say(f"so far (a finding after {one.row.bound_s} s)", one)
         lines = [
-            *(f"lists are not whole: {one}" for one in sorted(self.watched.unlisted)),
+            *sorted(self.watched.unasked),
             *not_judged(events),
         ]
         if self.topics and not self.watched.topics:

@@ -286,6 +286,8 @@ def test_a_stored_offset_that_nobody_serves_is_a_note():
     alone = (lambda s: committed(s, 4), offsets_log, lambda s: stored(s, (7, 5, True)))
     assert noted(rounds(range(9), *alone)) == ["another offset is stored"]
     assert noted(rounds(range(9), *alone[:2], lambda s: stored(s, (7, 4, True), (8, 5, False)))) == []
+    aborted = rounds(range(9), *alone[:2], lambda s: stored(s, (7, 5, True), (8, 4, False)))
+    assert noted(aborted) == ["another offset is stored"]
     assert noted(rounds(range(9), *alone[:2], lambda s: stored(s, (int(s), 5, True)))) == []
 
 

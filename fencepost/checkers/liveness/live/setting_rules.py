@@ -62,19 +62,18 @@ def _may_lose(seen: Seen) -> Iterator[Sight]:
 def _brokers_may_lose(seen: Seen) -> Iterator[Sight]:
     """What brokers make Kafka's own topics with, and how they write to them."""
     for one, known in told(seen, Question.SETTINGS):
-        for topic, name, value in one.detail.settings:
+        for _, name, value in one.detail.settings:
             few = name.endswith((".replication.factor", ".min.isr")) and value == "1" and len(known.live) > 1
-            if not topic:
-                yield sight(
-                    one,
-                    (one.event.node, name),
-                    value if few or (name == ACKS and value != "-1") else None,
-                    topic=None,
-                    partition=-1,
-                    expected=f"broker {one.event.node} to let offsets and transactions survive a broker",
-                    seen=f"{name}={value}",
-                    command=f"set {name} in server.properties; a topic that is there keeps its own settings",
-                )
+            yield sight(
+                one,
+                (one.event.node, name),
+                value if few or (name == ACKS and value != "-1") else None,
+                topic=None,
+                partition=-1,
+                expected=f"broker {one.event.node} to let offsets and transactions survive a broker",
+                seen=f"{name}={value}",
+                command=f"set {name} in server.properties; a topic that is there keeps its own settings",
+            )
 
 
 ROWS = (
