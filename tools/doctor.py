@@ -2,7 +2,8 @@
 Apache Kafka, and what `fencepost doctor` says of it within 30 seconds.
 
 Owns the scenarios, each with the name that must be said, and runs without any trouble, of which no finding is
-expected. Must not know a rule of doctor's. What was finished is kept: the next call goes on from there.
+expected, at Apache Kafka and at brokers of others. Must not know a rule of doctor's. What was finished is
+kept: the next call goes on from there.
 """
 
 import json
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
@@ -35,7 +36,8 @@ from fencepost.traces.errors import ExitCode
 from tools import program
 from tools.ledger import Ledger
 from tools.page import Place
-from tools.program import FAILED, OK, Done, run_cases
+from tools.program import FAILED, OK, SKIPPED, Done, run_cases
+from tools.robustness import LacksError, kfake_command, mock_command
 
 MARK = "<!-- measured: doctor -->"
 SECONDS = 30
@@ -61,27 +63,30 @@ class Scenario:
 
 
 @define(eq=False)
-class Stage:
-    """A cluster, and what is done to it."""
+class Brokers:
+    """Brokers, and what clients of a scenario need to know."""
 
-    cluster: ApacheKafka
+    # Addresses.
+    bootstrap: str
     # Of the scenario; topics and groups have it in their names.
     number: int = 0
-
-    @property
-    def bootstrap(self) -> str:
-        """Addresses for clients."""
-        return self.cluster.bootstrap_servers()
-
-    @property
-    def operator(self) -> Administration:
-        """Who changes the cluster."""
-        return Administration(self.bootstrap)
 
     def client(self, **more: str | int | bool) -> dict[str, str | int | float | bool]:
         """Settings of a client. more: with underscores in place of points."""
         named = {name.replace("_", "."): value for name, value in more.items()}
         return {"bootstrap.servers": self.bootstrap, **QUIET, **named}
+
+
+@define(eq=False, kw_only=True)
+class Stage(Brokers):
+    """A cluster of Apache Kafka, and what is done to it."""
+
+    cluster: ApacheKafka
+
+    @property
+    def operator(self) -> Administration:
+        """Who changes the cluster."""
+        return Administration(self.bootstrap)
 
     def topic(self, *assignment: tuple[int, ...], **settings: str) -> str:
         """A new topic with these replicas by partition. Returns its name."""
@@ -197,7 +202,7 @@ def min_isr_above_living(stage: Stage) -> Iterator[None]:
 # ---- what clients do meanwhile
 
 
-def member(stage: Stage, topic: str, name: str, lives_s: float, over: threading.Event) -> None:
+def member(stage: Brokers, topic: str, name: str, lives_s: float, over: threading.Event) -> None:
     """A member of the scenario's group that reads, leaves after so many seconds, and joins anew."""
     settings = stage.client(group_id=f"group-{stage.number}", client_id=name, auto_offset_reset="earliest")
     while not over.is_set():
@@ -209,7 +214,7 @@ def member(stage: Stage, topic: str, name: str, lives_s: float, over: threading.
         over.wait(1)
 
 
-def appender(stage: Stage, topic: str, over: threading.Event) -> None:
+def appender(stage: Brokers, topic: str, over: threading.Event) -> None:
     """A hundred records a second."""
     producer = Producer(stage.client(enable_idempotence=True))
     while not over.wait(0.1):
@@ -306,7 +311,7 @@ def asked(bootstrap: str, seconds: int) -> dict[str, Any]:
         [sys.executable, "-m", "fencepost", *words], capture_output=True, text=True, check=False
     )
     if done.returncode not in (0, 1):
-        raise AssertionError(f"doctor ended with {done.returncode}: {done.stderr[-300:]}")
+        raise AssertionError(f"doctor ended with {done.returncode}: {done.stderr[-3000:]}")
     said: dict[str, Any] = json.loads(done.stdout)
     return said
 
@@ -340,11 +345,33 @@ class Tour:
     def one(self, version: str, number: int, case: str, scenario: Scenario) -> Done:
         """From the ledger, or of a new run."""
         if case not in self.ledger.rows:
-            stage = Stage(self._at(version), number)
+            cluster = self._at(version)
+            stage = Stage(bootstrap=cluster.bootstrap_servers(), number=number, cluster=cluster)
             stage.cluster.wait_until_healthy()
             with scenario.provoke(stage):
                 said = asked(stage.bootstrap, scenario.seconds)
             self.ledger.add(outcome(case, scenario, said))
+        found: Done = self.ledger.rows[case]
+        return found
+
+    def foreign(self, case: str, command: Callable[[Path], list[str]]) -> Done:
+        """A broker of others with a producer and a group: no finding, and what it does not answer is said."""
+        if case not in self.ledger.rows:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                serve = command(self.folder.absolute())
+            except LacksError as lacks:
+                return Done(case=case, outcome=SKIPPED, why=str(lacks))
+            with subprocess.Popen(serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
+                assert broker.stdout is not None
+                stage = Brokers(bootstrap=broker.stdout.readline().strip())
+                works = (partial(appender, stage, "t"), partial(member, stage, "t", "one", 1e9))
+                with in_threads(*works):
+                    said = asked(stage.bootstrap, SECONDS)
+                broker.kill()
+            done = outcome(case, Scenario(provoke=load), said)
+            silent = [line for line in said["not_judged"] if "needs" not in line]
+            self.ledger.add(evolve(done, why=f"{done.why}; not judged: {'; '.join(silent) or 'nothing'}"))
         found: Done = self.ledger.rows[case]
         return found
 
@@ -375,6 +402,8 @@ def cases_of(tour: Tour, healthy: int) -> dict[str, Callable[[], Done]]:
             for turn in range(1 if scenario.name else healthy):
                 case = f"{version}: {name}" + ("" if scenario.name else f", {turn + 1}")
                 found[case] = partial(tour.one, version, len(found), case, scenario)
+    for name, command in (("kfake", kfake_command), ("librdkafka's mock", mock_command)):
+        found[name] = partial(tour.foreign, name, command)
     return found
 
 
