@@ -342,9 +342,13 @@ class Tour:
     _cluster: ApacheKafka | None = None
     _open: ExitStack = field(factory=ExitStack)
 
+    def _lacks(self, case: str) -> bool:
+        """Whether it is to be run: one that failed is run again."""
+        return case not in self.ledger.rows or self.ledger.rows[case].outcome == FAILED
+
     def one(self, version: str, number: int, case: str, scenario: Scenario) -> Done:
         """From the ledger, or of a new run."""
-        if case not in self.ledger.rows:
+        if self._lacks(case):
             cluster = self._at(version)
             stage = Stage(bootstrap=cluster.bootstrap_servers(), number=number, cluster=cluster)
             stage.cluster.wait_until_healthy()
@@ -356,7 +360,7 @@ class Tour:
 
     def foreign(self, case: str, command: Callable[[Path], list[str]]) -> Done:
         """A broker of others with a producer and a group: no finding, and what it does not answer is said."""
-        if case not in self.ledger.rows:
+        if self._lacks(case):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 serve = command(self.folder.absolute())

@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 from fencepost.asked.broker_connections import Links
 from fencepost.asked.kafka import WireAsker
 from fencepost.asked.step import Scope, Step
+from fencepost.asked.wire_only import DescribeClusterRequest
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.messages.group_api import ListGroupsRequest
 from fencepost.impl.messages.transaction_api import ListTransactionsRequest
@@ -138,6 +139,11 @@ async def _scope(order: Watch, watched: Watched, asker: WireAsker) -> Scope:
             names = {one.partition.topic for one in metadata.partitions}
             watched.topics = tuple(sorted(filter(order.is_meant, names)))
             assigned = set(chain.from_iterable(one.replicas for one in metadata.partitions))
+            if asker.speaks(broker, DescribeClusterRequest):
+                said = await _put(asker, broker, DescribeClusterRequest(correlation_id=0))
+                known, all_ = asker.links.addresses, {} if said is None else said.addresses
+                fenced = {one for one in assigned & all_.keys() if all_[one] not in known.values()}
+                known.update({one: all_[one] for one in fenced})
             break
     watched.brokers = tuple(sorted({*asker.links.addresses, *assigned}))
     groups, ids = set(watched.groups), set(watched.transactional_ids)

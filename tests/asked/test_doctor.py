@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer
 
 import fencepost.kafka
 from fencepost.asked import live
+from fencepost.asked.broker_connections import Links
 from fencepost.asked.live import Watch, Watched, watch
 from fencepost.cli import run
 from fencepost.cli.doctor.command_config import access_of
@@ -153,6 +154,13 @@ def test_every_bootstrap_server_of_the_cluster_is_asked_who_is_there(monkeypatch
     monkeypatch.setattr(live, "look_around", look_around)
     order = Watch(bootstrap=(*answers, ("gone", 1)), access=Access(), seconds=1.0, per_second=1.0)
     assert asyncio.run(live._addresses(order)) == {**ours, 3: ("c", 1)}
+
+
+def test_an_address_is_that_of_the_broker_that_was_named_last():
+    """Rule: who took the place of a broker does not answer for it."""
+    links = Links({1: ("a", 1), 3: ("c", 1), 4: ("d", 1)})
+    links.learn({1: ("a", 1), 2: ("b", 1), 5: ("c", 1)})
+    assert links.addresses == {1: ("a", 1), 2: ("b", 1), 4: ("d", 1), 5: ("c", 1)}
 
 
 def test_a_topic_that_there_is_not_is_said(kafka, doctor):
