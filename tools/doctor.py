@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import wait
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewTopic,
 )
 
 from fencepost.console.output import Output
@@ -369,6 +371,10 @@ class Tour:
             with subprocess.Popen(serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
                 assert broker.stdout is not None
                 stage = Brokers(bootstrap=broker.stdout.readline().strip())
+                client = AdminClient({**stage.client()})
+                wait(
+                    client.create_topics([NewTopic("t", 2, 1)]).values(), SECONDS
+                )  # or the first append does
                 works = (partial(appender, stage, "t"), partial(member, stage, "t", "one", 1e9))
                 with in_threads(*works):
                     said = asked(stage.bootstrap, SECONDS)
