@@ -1,13 +1,13 @@
-"""tools/doctor: what doctor says of a scenario is its outcome, and what was finished is not asked again."""
+"""tools/real_record/doctor: what doctor says of a scenario is its outcome; what was finished is not run again."""
 
 from pathlib import Path
 
 import pytest
 
-from tools.doctor import HELD, MARK, SCENARIOS, Tour, cases_of, outcome
 from tools.ledger import Ledger
 from tools.page import Place
 from tools.program import FAILED, OK, Done
+from tools.real_record.doctor import HELD, MARK, SCENARIOS, Tour, cases_of, outcome
 
 
 def said(findings=(), notes=()):

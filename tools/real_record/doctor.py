@@ -1,5 +1,5 @@
-"""`python -m tools.doctor [WORD...]` (`make measure NAME=doctor`): what operators complain about, provoked on
-Apache Kafka, and what `fencepost doctor` says of it within 30 seconds.
+"""`python -m tools.real_record.doctor [WORD...]` (`make measure NAME=doctor`): what operators complain about,
+provoked on Apache Kafka, and what `fencepost doctor` says of it within 30 seconds.
 
 Owns the scenarios, each with the name that must be said, and runs without any trouble, of which no finding is
 expected, at Apache Kafka and at brokers of others. Must not know a rule of doctor's. What was finished is
@@ -440,4 +440,4 @@ def command(words: tuple[str, ...], out: Path, healthy: int, docs: Path | None) 
 
 
 if __name__ == "__main__":
-    program.run(command, "doctor")
+    program.run(command, "real_record.doctor")
