@@ -1,4 +1,4 @@
-"""tools/real_record/doctor: what doctor says of a scenario is its outcome; what was finished is not run again."""
+"""tools/real_record/doctor: what doctor says is the outcome; what was finished is not run again."""
 
 from pathlib import Path
 
