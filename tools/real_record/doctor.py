@@ -299,7 +299,7 @@ SCENARIOS = {
     "load": Scenario(provoke=load),
     "a rolling restart under load": Scenario(provoke=restarts, seconds=ROLLING_SECONDS),
 }
-HEALTHY = 10
+HEALTHY = 5
 """Runs of each scenario without a trouble."""
 
 
