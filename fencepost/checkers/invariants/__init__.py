@@ -1,5 +1,5 @@
 """The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, HW-KEPT, EPOCH-MONO, CTRL-FENCE, those of
-ISR, assignment and deletion, progress after the faults, NO-CRASH, STORED and SYNCED.
+ISR, assignment and deletion, progress after the faults, NO-CRASH, STORED, ASSERTED and SYNCED.
 
 Owns the one pass over a trace's events, and the verdict. Each invariant is one file of this folder and
 receives only the events that it names. Must not know which system recorded the trace, or which bugs were
@@ -12,6 +12,7 @@ contradict each other.
 from collections.abc import Callable, Iterable
 
 from fencepost.checkers.invariants import hw_read
+from fencepost.checkers.invariants.asserted import Asserted
 from fencepost.checkers.invariants.assign import Assign
 from fencepost.checkers.invariants.commit_safe import CommitSafe, keys_of
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
@@ -71,6 +72,7 @@ def judge(trace: Trace, shown: Iterable[Shown] | None = None) -> Verdict:
         Live(findings),
         NoCrash(findings),
         Stored(findings),
+        Asserted(findings),
         Synced(replicas, findings, flush_messages_of(settings_of(trace.plan, trace.events))),
     )
     handlers: dict[Name, list[Handler]] = {}
