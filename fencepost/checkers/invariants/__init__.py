@@ -1,5 +1,5 @@
 """The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, HW-KEPT, EPOCH-MONO, CTRL-FENCE, those of
-ISR, assignment and deletion, progress after the faults, NO-CRASH, STORED, ASSERTED and SYNCED.
+ISR, assignment and deletion, progress after the faults, NO-CRASH, STORED, SERVICE and SYNCED.
 
 Owns the one pass over a trace's events, and the verdict. Each invariant is one file of this folder and
 receives only the events that it names. Must not know which system recorded the trace, or which bugs were

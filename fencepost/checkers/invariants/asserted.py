@@ -1,4 +1,4 @@
-"""ASSERTED: what a test asserts of its service holds.
+"""SERVICE: what a test asserts of its service holds.
 
 Owns how a finding of an assertion is kept in its trace, as a mark, and read again: no judge knows what a test
 asserts, so that nothing else would say of a kept trace why it was kept. Must not know any assertion.
