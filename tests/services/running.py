@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient
 
 import fencepost.kafka
 from fencepost.kafka import KafkaCluster
@@ -76,10 +77,14 @@ class ServiceRun:
         self.kafka.create_topic(self.source, partitions=self.service.partitions)
         for topic in (self.sink, *self.service.topics):
             self.kafka.create_topic(topic)
+        # who asks first for a coordinator has to ask again once there is one: not the service, which waits for it
+        asked = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
+        found = asked.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)])
         if self.service.aborted:
             self._send_in_transactions()
         else:
-            self._send(self.service.orders)
+            self._send(self.service.orders, self._producer())  # nothing fails yet
+        found[self.group].result(PATIENCE_S)
 
     def send_later(self) -> None:
         """Send the later ones, if they are not sent yet."""
@@ -100,13 +105,18 @@ class ServiceRun:
     def _producer(self, **options: str) -> Producer:
         return Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0, **options})
 
-    def _send(self, orders: Iterable[Order]) -> None:
-        if self._shop is None:
-            self._shop = self._producer(**{"enable.idempotence": "true"})
-        producer = self._shop
+    def _send(self, orders: Iterable[Order], producer: Producer | None = None) -> None:
+        """Send orders, and wait until they are there. producer: None: one that sends each once."""
+        producer = producer or self._open_shop()
         for key, value in orders:
             producer.produce(self.source, value, key)
         assert producer.flush(PATIENCE_S) == 0, "orders were not sent"
+
+    def _open_shop(self) -> Producer:
+        """The producer of later orders. It has no producer id for half a second: librdkafka waits so long."""
+        if self._shop is None:
+            self._shop = self._producer(**{"enable.idempotence": "true"})
+        return self._shop
 
     def _send_in_transactions(self) -> None:
         producer = self._producer(**{"transactional.id": "shop"})
@@ -193,6 +203,7 @@ class ServiceRun:
         """Let it do all its work while chaos strikes it; answers what chaos has reached."""
         self.kafka.chaos(seed)
         orders = chain(self.service.later, more_orders())
+        self._open_shop()
         with self._start() as process:
             self._until_at_most(self._work_done, STARTS_MS)
             for count, gap_ms in BURSTS:
