@@ -77,7 +77,7 @@ class ServiceRun:
         self.kafka.create_topic(self.source, partitions=self.service.partitions)
         for topic in (self.sink, *self.service.topics):
             self.kafka.create_topic(topic)
-        # who asks first for a coordinator has to ask again once there is one: not the service, which waits for it
+        # who asks first for a coordinator has to ask again later: not the service, which waits in between
         asked = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
         found = asked.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)])
         if self.service.aborted:
