@@ -37,6 +37,9 @@ ANSWERS_MS = 1_200
 BURSTS = ((3, 200), (6, 200), (1, 350), (6, 450), (3, 200), (6, 200), (1, 350), (6, 950))
 """How many orders are sent and how long the next ones are waited with, in turn: strikes find the service with
 one order, with several at once, idle, and at the end of its input. A seed is to stay below 6 s."""
+MOST_ROUNDS, ROUND_MS = 10, 3_000
+"""At the end: how many orders a service gets that is not done, one after the other, and how long each waits. A
+service that writes in batches waits for more."""
 SETTLES_MS = 500
 """Of the cluster's time."""
 DATABASE = "service.db"
@@ -214,7 +217,11 @@ class ServiceRun:
                 if self.kafka.reached()["over"]:
                     break
             self.kafka.heal()
-            self._send(islice(orders, 1))  # a service that has dropped one of the others commits past it
+            for _ in range(MOST_ROUNDS):
+                self._send(islice(orders, 1))  # a service that has dropped one of the others commits past it
+                self._until_at_most(self.done, ROUND_MS)
+                if self.done():
+                    break
             self.kafka.until(self.done, PATIENCE_S)
             self._settle()
             process.terminate()
