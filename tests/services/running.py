@@ -37,9 +37,9 @@ ANSWERS_MS = 1_200
 BURSTS = ((3, 200), (6, 200), (1, 350), (6, 450), (3, 200), (6, 200), (1, 350), (6, 950))
 """How many orders are sent and how long the next ones are waited with, in turn: strikes find the service with
 one order, with several at once, idle, and at the end of its input. A seed is to stay below 6 s."""
-MOST_ROUNDS, ROUND_MS = 10, 3_000
-"""At the end: how many orders a service gets that is not done, one after the other, and how long each waits. A
-service that writes in batches waits for more."""
+MOST_ROUNDS, ROUND_MS = 20, 3_000
+"""At the end, of a service that is not done: how many orders it gets, one by one, and how long each is waited
+for. One that writes in batches waits for more."""
 SETTLES_MS = 500
 """Of the cluster's time."""
 DATABASE = "service.db"
