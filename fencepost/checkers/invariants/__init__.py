@@ -12,7 +12,6 @@ contradict each other.
 from collections.abc import Callable, Iterable
 
 from fencepost.checkers.invariants import hw_read
-from fencepost.checkers.invariants.asserted import Asserted
 from fencepost.checkers.invariants.assign import Assign
 from fencepost.checkers.invariants.commit_safe import CommitSafe, keys_of
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
@@ -26,9 +25,9 @@ from fencepost.checkers.invariants.in_sync import InSync
 from fencepost.checkers.invariants.incarnation import Incarnation
 from fencepost.checkers.invariants.live import Live
 from fencepost.checkers.invariants.log_match import LogMatch
+from fencepost.checkers.invariants.marked import Asserted, Stored
 from fencepost.checkers.invariants.no_crash import NoCrash
 from fencepost.checkers.invariants.replicas import Replicas
-from fencepost.checkers.invariants.stored import Stored
 from fencepost.checkers.invariants.synced import Synced, flush_messages_of
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.record.settings import settings_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from fencepost.campaign.failure import MOST_LINES, TRACE
-from fencepost.checkers.invariants.asserted import mark_of
+from fencepost.checkers.invariants.marked import mark_of
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.kafka.judgement import exercised, failed, of_clients
 from fencepost.kafka.topic_records import KafkaRecord

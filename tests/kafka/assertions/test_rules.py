@@ -8,7 +8,7 @@ from attrs import evolve
 import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
 from fencepost.checkers import invariants
-from fencepost.checkers.invariants.asserted import mark_of
+from fencepost.checkers.invariants.marked import mark_of
 from fencepost.checkers.judges import judge
 from fencepost.kafka.assertions.problems import Problem
 from fencepost.kafka.assertions.rules import Output, contradictions, not_as_the_rule_says

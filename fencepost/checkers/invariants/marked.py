@@ -1,7 +1,8 @@
-"""SERVICE: what a test asserts of its service holds.
+"""STORED: the files of a replica agree with its batches, and replicas agree with each other. SERVICE: what a
+test asserts of its service holds.
 
-Owns how a finding of an assertion is kept in its trace, as a mark, and read again: no judge knows what a test
-asserts, so that nothing else would say of a kept trace why it was kept. Must not know any assertion.
+Owns what only marks say of a run: what an audit found in copied directories, and which assertions did not
+hold, for no judge knows what a test asserts. Must not know files (audit/), nor any assertion.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,9 +13,44 @@ from attrs import define
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.verdict import Finding
-from fencepost.traces.anomalies import ASSERTION_FAILED
+from fencepost.traces.anomalies import ASSERTION_FAILED, BY_NAME
 from fencepost.traces.decoding import from_json
-from fencepost.traces.events import ASSERTED, Event, Name
+from fencepost.traces.events import ASSERTED, AUDIT_FOUND, Event, Name
+
+
+class _Found(msgspec.Struct, frozen=True):
+    anomaly: str
+    expected: str
+    seen: str
+
+
+@define
+class Stored:
+    """The state of the invariant."""
+
+    findings: Findings
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """What audits found."""
+        return {Name.MARK: self._mark}
+
+    def _mark(self, position: int, event: Event) -> None:
+        if event.cause != AUDIT_FOUND:
+            return
+        try:
+            detail = from_json(event.detail, _Found)
+        except msgspec.DecodeError:  # a trace may come from any tool
+            return
+        if detail.anomaly in BY_NAME:
+            self.findings.add(
+                detail.anomaly,
+                expected=detail.expected,
+                seen=detail.seen,
+                topic=event.topic,
+                partition=event.partition,
+                offset=event.offset,
+                events=(position,),
+            )
 
 
 class _Detail(msgspec.Struct, frozen=True):
