@@ -133,11 +133,11 @@ def _ask(
         given = record.departures_of_ours() if run.cluster_id == OURS else {}
     compared = record.compare(results, version, given)
     if junit is not None:
-        write_junit(junit, f"fencepost conformance against Apache Kafka {version}", map(case_of, compared))
+        write_junit(junit, f"fencepost conformance against Apache Kafka {version}", map(junit_case, compared))
     return _tell(output, compared, version, everything, junit, run.left)
 
 
-def case_of(compared: "Compared") -> "JUnitCase":
+def junit_case(compared: "Compared") -> "JUnitCase":
     """A case for JUnit: a difference and a broker that stopped answering are failures, a case that was not
     asked or is explained is skipped with the reason."""
     from fencepost.conformance.record import Status, difference
