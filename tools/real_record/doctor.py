@@ -39,7 +39,7 @@ from tools import program
 from tools.ledger import Ledger
 from tools.page import Place
 from tools.program import FAILED, OK, SKIPPED, Done, run_cases
-from tools.robustness import LacksError, kfake_command, mock_command
+from tools.robustness.foreign_brokers import BROKERS, LacksError
 
 MARK = "<!-- measured: doctor -->"
 SECONDS = 30
@@ -412,8 +412,8 @@ def cases_of(tour: Tour, healthy: int) -> dict[str, Callable[[], Done]]:
             for turn in range(1 if scenario.name else healthy):
                 case = f"{version}: {name}" + ("" if scenario.name else f", {turn + 1}")
                 found[case] = partial(tour.one, version, len(found), case, scenario)
-    for name, command in (("kfake", kfake_command), ("librdkafka's mock", mock_command)):
-        found[name] = partial(tour.foreign, name, command)
+    for name in ("kfake", "librdkafka's mock"):
+        found[name] = partial(tour.foreign, name, BROKERS[name].command)
     return found
 
 
