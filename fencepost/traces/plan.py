@@ -344,6 +344,8 @@ class ConsumerOptions:
         validator=in_(("read_uncommitted", "read_committed")),
         metadata=LATER,
     )
+    # How old a consumer's metadata gets: so long a group may not see a new partition.
+    metadata_max_age_ms: int = _bounded(1, MILLION, 300_000, LATER)
 
 
 @frozen(kw_only=True)
