@@ -196,8 +196,10 @@ def test_recorded_seeds_reach_every_mark_of_their_profile(profile):
 def test_a_calm_run_reaches_no_mark():
     """Without faults nothing of the kind happens, but that retention works: a mark that is always there says
     nothing."""
-    assert {name for seed in range(4) for name in marks_of(run(swarm(seed, "calm")))} == {"log_start_moved"}
-    assert set(marks_possible(PROFILES["calm"])) == {"log_start_moved", "log_start_passed_follower"}
+    assert {name for seed in range(4) for name in marks_of(run(swarm(seed, "default+calm")))} == {
+        "log_start_moved"
+    }
+    assert set(marks_possible(PROFILES["default+calm"])) == {"log_start_moved", "log_start_passed_follower"}
 
 
 def test_every_mark_is_documented():

@@ -116,7 +116,7 @@ def test_walks_without_a_protection_are_rejected(protection: str) -> None:
 def test_healthy_runs_are_steps_of_the_model(seed: int) -> None:
     """Rule (KIP-98): every state of a transaction and every marker that the simulated cluster records is
     explained."""
-    trace = run(swarm(seed, "transactions"))
+    trace = run(swarm(seed, "default+transactions"))
     refinement = TransactionRefinement()
     found = [refinement.step(position, event) for position, event in enumerate(trace.events)]
     assert not any(found)
@@ -132,7 +132,7 @@ def test_healthy_runs_are_steps_of_the_model(seed: int) -> None:
 )
 def test_a_planted_bug_is_rejected(bug: str, seed: int, action: str) -> None:
     """Rule (T2, T3, T4): the event that breaks the rule is the one that no action explains."""
-    mismatches = unexplained(run(swarm(seed, "transactions", bugs=(bug,))).events)
+    mismatches = unexplained(run(swarm(seed, "default+transactions", bugs=(bug,))).events)
     assert mismatches and mismatches[0].action == action
 
 

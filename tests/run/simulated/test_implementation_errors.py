@@ -117,7 +117,7 @@ def test_an_exception_in_a_controller_is_the_verdict(small_plan):
 
 def test_an_exception_in_a_client_is_the_verdict_and_names_its_process():
     """Rule: a client that ends is no broker: its process is named, and its operation stays unknown."""
-    trace = run(swarm(0, "groups", bugs=("TEST-CLIENT",)))
+    trace = run(swarm(0, "default+groups", bugs=("TEST-CLIENT",)))
     first = errors(trace)[0]
     assert (first.node, first.cause) == (-1, "ZeroDivisionError")
     verdict = verdict_of(trace)
@@ -159,7 +159,7 @@ def test_a_healthy_run_has_none(small_plan):
 def test_the_bugs_of_the_bounds_keep_their_verdict(bug, seed):
     """Rule: the assertion of the bounds ends the broker, the run goes on to its end, and the finding is still
     high_watermark_outside_log: what the broker recorded convicts it, not what it asserts."""
-    trace = run(swarm(seed, "storage", bugs=(bug,)))
+    trace = run(swarm(seed, "default+small_segments+retained", bugs=(bug,)))
     assert "is not between the log start" in errors(trace)[0].detail
     verdict = verdict_of(trace)
     assert verdict.anomaly == "high_watermark_outside_log"
