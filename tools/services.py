@@ -7,7 +7,7 @@ killed at random moments in the place of chaos, and judged by the events that th
     python -m tools.services --events --language java
 
 Owns the order of seeds, the rows and the table. Must not know what a service does (tests/services). The
-ledger is ledger.jsonl, events.jsonl or events-java.jsonl in out/services, so that a run goes on where it
+ledger is ledger.jsonl, events.jsonl or events-LANGUAGE.jsonl in out/services, so that a run goes on where it
 stopped; the table is written next to it. The exit code is 1 if a mistake was not found within its seeds, or
 something was found in a correct form.
 """
@@ -23,8 +23,8 @@ from attrs import define, field, frozen
 
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode, PlanError
-from tests.services import in_java
-from tests.services.by_events import CONSUMER_OF, CONSUMERS, JAVA, LANGUAGES, PYTHON, judged
+from tests.services.by_events import CONSUMER_OF, CONSUMERS, LANGUAGES, PYTHON, judged
+from tests.services.other_languages import is_written
 from tests.services.running import ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, Service
 from tools import program
@@ -179,7 +179,7 @@ def seeds_of(text: str) -> range:
 def sources(folders: tuple[str, ...]) -> str:
     """The digest of what outcomes depend on. folders: of the program's."""
     found = (path for folder in folders for path in (TOP / folder).rglob("*"))
-    return digest(path for path in found if path.suffix in (".py", ".java"))
+    return digest(path for path in found if path.suffix in (".py", ".java", ".go", ".js", ".toml"))
 
 
 @click.command("services")
@@ -195,8 +195,6 @@ def command(
     names: tuple[str, ...], seeds: str, correct: int, events: bool, language: str, out: Path
 ) -> ExitCode:
     """Hunt the mistakes of NAMES, or of all services, under chaos at applications."""
-    if language == JAVA and (lacking := in_java.missing()):
-        raise EnvironmentError_(expected="a toolchain of Java", seen=f"no {lacking}", where="--language")
     name = "ledger" if not events else "events" if language == PYTHON else f"events-{language}"
     ledger = Ledger.open(
         out / f"{name}.jsonl",
@@ -208,7 +206,10 @@ def command(
     one = partial(one_by_events, language=language) if events else one_seed
     hunt = Hunt(ledger=ledger, seeds=seeds_of(seeds), correct=correct, one=one)
     cases: dict[str, Callable[[], Done]] = {}
-    services = [each.service for each in CONSUMERS] if events else list(BY_NAME.values())
+    services = list(BY_NAME.values())
+    if events:
+        there = [each.service for each in CONSUMERS]
+        services = [each for each in there if language == PYTHON or is_written(each.name, language)]
     for service in services:
         cases[service.name] = partial(hunt.mistake, service)
         if correct:

@@ -8,7 +8,7 @@ and so does the first line of the name in another file, unless its `n` goes on (
 Order is the order of lines within a process; between processes there is none but what offsets say, since no
 two clocks are compared.
 
-What a line becomes is bounded: 45 bytes of columns an event, whatever it names, and one entry of a table for
+What a line becomes is bounded: 45 bytes of columns an event, whatever it holds, and one entry of a table for
 each name of a process, a group or a partition.
 """
 
@@ -236,7 +236,7 @@ class Reading:
         """The columns of what was read."""
         for known in self._known:
             self._end(known)
-        columns = {name: np.array(column, dtype=column.typecode) for name, column in self._columns.items()}
+        columns = {name: np.asarray(column) for name, column in self._columns.items()}  # no copy
         return Events(
             **columns,
             lives=tuple(self._lives),

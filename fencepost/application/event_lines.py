@@ -114,7 +114,7 @@ def after_half(text: bytes) -> tuple[Line, Kind] | None:
         text: what was read as one line, and is none.
     """
     begin = text.rfind(_BEGIN)
-    found = decode(text[begin:]) if begin > 0 and text.startswith(_BEGIN) else ""
+    found = decode(text[begin:]) if begin > 0 and text.startswith(_BEGIN[:begin]) else ""
     return None if isinstance(found, str) else found
 
 

@@ -166,7 +166,7 @@ def _postgresql(source: str) -> tuple[Any, tuple[type[Exception], ...]]:
         except ImportError:
             continue
         options = {
-            "host": parts.hostname,
+            "host": unquote(parts.hostname or ""),  # or the directory of a socket
             "port": parts.port or 5432,
             "user": unquote(parts.username or ""),
             "password": unquote(parts.password or ""),

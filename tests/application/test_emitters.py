@@ -20,8 +20,9 @@ PYTHON = """
 from fencepost_events import Events
 events = Events("app.events", "billing", "g")
 events.write("sent", id="1", topic='or"de\\\\rs', key=b"k", value=b"v")
+events.write("failed", id="1", error="refused")
 events.write("processed", topic="orders", partition=0, offset=5_000_000_000, sink=False)
-events.write("received", topic="orders", partition=0, offset=1, key=None, value="text")
+events.write("received", topic="orders", partition=0, offset=1, key=None, value=bytearray(b"text"))
 events.close()
 """
 JAVA = """
@@ -29,6 +30,7 @@ public class App {
     public static void main(String[] arguments) throws Exception {
         try (FencepostEvents events = new FencepostEvents("app.events", "billing", "g")) {
             events.write("sent", "id", "1", "topic", "or\\"de\\\\rs", "key", new byte[] {'k'}, "value", new byte[] {'v'});
+            events.write("failed", "id", "1", "error", "refused");
             events.write("processed", "topic", "orders", "partition", 0, "offset", 5_000_000_000L, "sink", false);
             events.write("received", "topic", "orders", "partition", 0, "offset", 1L, "key", null, "value", "text");
         }
@@ -44,8 +46,9 @@ func main() {
 	w, err := events.Open("app.events", "billing", "g")
 	if err != nil { panic(err) }
 	w.Write("sent", events.F{"id": "1", "topic": "or\\"de\\\\rs", "key": []byte("k"), "value": []byte("v")})
+	w.Write("failed", events.F{"id": "1", "error": "refused"})
 	w.Write("processed", events.F{"topic": "orders", "partition": 0, "offset": 5_000_000_000, "sink": false})
-	w.Write("received", events.F{"topic": "orders", "partition": 0, "offset": 1, "key": []byte(nil), "value": []byte("text")})
+	w.Write("received", events.F{"topic": "orders", "partition": 0, "offset": 1, "key": []byte(nil), "value": "text"})
 	w.Close()
 }
 """
@@ -53,6 +56,7 @@ JAVASCRIPT = """
 const { Events } = require("./fencepost-events.js");
 const events = new Events("app.events", "billing", "g");
 events.write("sent", { id: "1", topic: 'or"de\\\\rs', key: Buffer.from("k"), value: Buffer.from("v") });
+events.write("failed", { id: "1", error: "refused" });
 events.write("processed", { topic: "orders", partition: 0, offset: "5000000000", sink: false });
 events.write("received", { topic: "orders", partition: 0, offset: 1n, key: null, value: "text" });
 events.close();
@@ -62,6 +66,7 @@ public static class App {
     public static void Main() {
         using (var events = new FencepostEvents("app.events", "billing", "g")) {
             events.Write("sent", "id", "1", "topic", "or\\"de\\\\rs", "key", new byte[] { 107 }, "value", new byte[] { 118 });
+            events.Write("failed", "id", "1", "error", "refused");
             events.Write("processed", "topic", "orders", "partition", 0, "offset", 5000000000L, "sink", false);
             events.Write("received", "topic", "orders", "partition", 0, "offset", 1L, "key", null, "value", "text");
         }
@@ -128,7 +133,11 @@ def test_every_language_writes_the_same_lines(tmp_path, capsys, language):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=BOUND_S)
         assert done.returncode == 0, done.stderr[-2000:]
     path = tmp_path / "app.events"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    texts = path.read_text().splitlines()
+    assert all(text.startswith('{"event"') for text in texts), (
+        "where a line begins behind half of another one"
+    )
+    lines = [json.loads(line) for line in texts]
     assert len({line.pop("process") for line in lines}) == 1
     assert lines == [
         {"event": "started", "n": 0, "version": 1, "group": "g"},
@@ -140,9 +149,10 @@ def test_every_language_writes_the_same_lines(tmp_path, capsys, language):
             "key": "8254c329a92850f6",
             "value": "4c94485e0c21ae6c",
         },
+        {"event": "failed", "n": 2, "id": "1", "error": "refused"},
         {
             "event": "processed",
-            "n": 2,
+            "n": 3,
             "topic": "orders",
             "partition": 0,
             "offset": 5_000_000_000,
@@ -150,13 +160,13 @@ def test_every_language_writes_the_same_lines(tmp_path, capsys, language):
         },
         {
             "event": "received",
-            "n": 3,
+            "n": 4,
             "topic": "orders",
             "partition": 0,
             "offset": 1,
             "value": "982d9e3eb996f559",
         },
-        {"event": "stopped", "n": 4},
+        {"event": "stopped", "n": 5},
     ]
     events = read_events([path])
-    assert (len(events), events.left_out, len(events.torn)) == (5, (), 0)
+    assert (len(events), events.left_out, len(events.torn)) == (6, (), 0)

@@ -1,11 +1,14 @@
 """Lines of events: what is read, what is left out and said, and whose they are."""
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fencepost.application import event_columns
+from fencepost.application.blame.lines import read_lines
 from fencepost.application.event_columns import read_events
 from fencepost.application.event_files import event_files
 from fencepost.application.event_lines import LONGEST_LINE
@@ -14,6 +17,8 @@ from fencepost.checkers.verdict import Decision
 from fencepost.traces.errors import TraceError
 
 AT = {"topic": "t", "partition": 0}
+MOST_BYTES = 60
+"""Of memory for an event: 45 of columns, and what they are grown by."""
 
 
 def written(path: Path, *rows: Any) -> Path:
@@ -81,10 +86,14 @@ def test_half_a_line_at_the_end_is_said_and_costs_nothing(tmp_path: Path) -> Non
     assert judge_events(events).verdict.decision is Decision.ILLEGAL
 
 
-def test_half_a_line_before_that_of_another_process_is_said_and_costs_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("half", [b"{", b'{"eve', b'{"event":"proc', json.dumps(WORK[1]).encode()[:-1]])
+def test_half_a_line_before_that_of_another_process_is_said_and_costs_nothing(
+    tmp_path: Path, half: bytes
+) -> None:
     """A process that was killed within a line left half of it; the next one writes behind it."""
     other = consumer(("received", 5), ("processed", 5), name="d")
-    path = written(tmp_path / "a.events", *WORK, b'{"event":"proc', *other)
+    path = written(tmp_path / "a.events", *WORK, half, *other)
+    assert len(list(read_lines(path))) == 3, "the join reads what was received"
     events = read_events([path])
     assert events.halves == (f"{path}:7",)
     assert [life.process for life in events.lives] == ["c", "d"] and len(events) == len(WORK) + len(other)
@@ -166,3 +175,32 @@ def test_a_send_takes_its_contents_to_its_acknowledgement(tmp_path: Path) -> Non
     events = read_events([written(tmp_path / "a.events", sent, acknowledged)])
     assert events.value[0] == events.value[1] != -1
     assert events.key[0] == events.key[1] != -1
+
+
+def test_memory_is_that_of_the_columns(tmp_path: Path) -> None:
+    """Rule: what an event takes does not follow what its line holds."""
+
+    def peak(events: int) -> int:
+        rows = ({**row, "note": "x" * 500} for row in consumer(*(("received", at) for at in range(events))))
+        path = written(tmp_path / f"{events}.events", *rows)
+        tracemalloc.start()
+        try:
+            assert len(read_events([path])) == events + 1
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(20_000) - peak(10_000) < 10_000 * MOST_BYTES
+
+
+@pytest.mark.parametrize("limit", ["MOST_EVENTS", "MOST_NAMES", "MOST_UNDER_WAY"])
+def test_a_run_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    rows = [{"event": "sent", "process": f"p{n}", "id": n, "topic": "t"} for n in range(4)]
+    path = written(tmp_path / "a.events", *rows)
+    monkeypatch.setattr(event_columns, limit, 4)
+    assert len(read_events([path])) == 4
+    monkeypatch.setattr(event_columns, limit, 3)
+    with pytest.raises(TraceError, match="at most 3"):
+        read_events([path])

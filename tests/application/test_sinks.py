@@ -1,6 +1,7 @@
 """Rows of stores as events: from files and databases, and what they decide."""
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -146,21 +147,25 @@ def test_a_wrong_query_is_one_sentence(tmp_path):
 
 @pytest.fixture
 def postgresql():
-    """A server of one's own, where the programs of PostgreSQL are; it does not run as root."""
+    """A server of one's own, where the programs of PostgreSQL are. Root is refused by it, so that it runs as
+    nobody then."""
     programs = [shutil.which(name) for name in ("initdb", "pg_ctl", "psql")]
     if not all(programs):
         pytest.skip("needs the programs of PostgreSQL")
     pytest.importorskip("psycopg")
     with tempfile.TemporaryDirectory(prefix="fencepost-postgresql-") as folder:
         data = Path(folder) / "data"
-        done = subprocess.run(["initdb", "-D", str(data), "-U", "app", "--auth=trust"], capture_output=True)
+        other = {"user": "nobody", "cwd": folder} if os.getuid() == 0 else {}
+        Path(folder).chmod(0o777)
+        initdb = ["initdb", "-D", str(data), "-U", "app", "--auth=trust"]
+        done = subprocess.run(initdb, capture_output=True, **other)
         if done.returncode:
             pytest.skip("initdb does not run as this user")
         options = f"-k {folder} -c listen_addresses=''"
         start = ["pg_ctl", "-D", str(data), "-o", options, "-w", "start", "-l", f"{folder}/log"]
-        subprocess.run(start, check=True, timeout=60)
+        subprocess.run(start, check=True, timeout=60, **other)
         yield folder
-        subprocess.run(["pg_ctl", "-D", str(data), "-m", "immediate", "stop"], check=False, timeout=60)
+        subprocess.run(["pg_ctl", "-D", str(data), "-m", "immediate", "stop"], timeout=60, **other)
 
 
 def test_a_database_of_postgresql(postgresql):

@@ -23,20 +23,23 @@ from fencepost.checkers.application.application_judge import Claims, Ordered, Pr
 from fencepost.checkers.verdict import Decision
 from fencepost.kafka.services import Service as Process
 from fencepost.traces.errors import PlanError
-from tests.services import in_java
+from tests.services import other_languages
 from tests.services.promises import Result
 from tests.services.running import MOST_STARTS, ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, REFUSED, Order, Service, more_orders
 
 LOSS = ("record_never_processed", "committed_before_processed")
 TWICE = ("processed_twice", "twice_in_sink")
-PYTHON, JAVA = LANGUAGES = ("python", "java")
+PYTHON = "python"
+LANGUAGES = (PYTHON, *other_languages.LANGUAGES)
 KILLS = 3
 ORDERS = 60
 """Of a run."""
 LOOK_S = 0.001
+STARTS_S = 120.0
+"""Longest wait for the first line of a process: a crowded machine."""
 IDLE_S, LONGEST_S = 0.4, 10.0
-"""How long a service writes nothing before it gets another order, and is waited for before it is killed."""
+"""How long a service at work writes nothing before it gets another order, and before it is killed anyway."""
 REBALANCES = 3
 ROUND_MS, MOST_ROUNDS = 3_000, 20
 """How long it may take for what is left before it gets another order, and how often."""
@@ -119,18 +122,19 @@ class EventsRun(ServiceRun):
 
     def results(self) -> list[Result]:
         """What it has written so far."""
-        if self.language == JAVA and self.service.in_database:
-            return in_java.stored(self.folder)
+        if self.language != PYTHON and self.service.in_database:
+            return other_languages.stored(self.folder)
         return super().results()
 
     def _start(self) -> AbstractContextManager[Process]:
-        if self.language == JAVA:
-            command = in_java.command(self.service.name, mistake=self.mistake)
+        if self.language != PYTHON:
+            command = other_languages.command(self.service.name, self.language)
             return self.kafka.service(command, self._environment())
         return super()._start()
 
     def _environment(self) -> dict[str, str]:
-        return super()._environment() | {"SERVICE_EVENTS": str(self.events)}
+        own = {"SERVICE_EVENTS": str(self.events), "SERVICE_MISTAKE": str(self.mistake).lower()}
+        return super()._environment() | own
 
     def work_killed(self, seed: int, kills: int) -> None:
         """Let it do all its work, and kill it in between.
@@ -144,25 +148,31 @@ class EventsRun(ServiceRun):
             self.kafka.request_fault(self.consumer.fault)
         for _ in range(kills):
             with self._start() as process:
-                self._moment(random, orders, process)
+                self._moment(random, orders, process, STARTS_S)
                 process.kill()
                 self.strikes.append(f"killed after {self._lines()} lines")
         self._rest(random, orders)
         self._rows()
 
-    def _moment(self, random: Random, orders: Iterator[Order], process: Process) -> None:
-        """Wait for a moment of a process at work. It gets orders, and more when it writes nothing."""
-        until, later_ms = self._lines() + random.randrange(3, 24), random.randrange(0, 25)
+    def _moment(
+        self, random: Random, orders: Iterator[Order], process: Process, first_s: float = LONGEST_S
+    ) -> None:
+        """Wait for a moment of a process at work. It gets orders, and more when it writes nothing. first_s:
+        how long its next line may take."""
+        begin = self._lines()
+        until, later_ms = begin + random.randrange(3, 24), random.randrange(0, 25)
         self._send(islice(orders, random.randrange(6, 14)))
-        begun = last = time.monotonic()
-        lines = 0
-        while lines < until and process.poll() is None and time.monotonic() < begun + LONGEST_S:
-            before, lines = lines, self._lines()
+        heard = sent = time.monotonic()
+        lines = begin
+        while lines < until and process.poll() is None:
+            now, before, lines = time.monotonic(), lines, self._lines()
             if lines > before:
-                last = time.monotonic()
-            elif time.monotonic() > last + IDLE_S:
+                heard = sent = now
+            elif now > heard + (LONGEST_S if lines > begin else first_s):
+                break
+            elif lines > begin and now > sent + IDLE_S:
                 self._send(islice(orders, 1))
-                last = time.monotonic()
+                sent = now
             time.sleep(LOOK_S)
         time.sleep(later_ms / 1_000)
 

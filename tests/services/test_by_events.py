@@ -1,6 +1,7 @@
 """Consumers of the zoo, judged by their events alone: mistakes are found, correct forms never convicted.
 
-Three of them run with the other tests, one of each library, and one in Java, over one kill -9 each. The rest
+Three of them run with the other tests, one of each library, and one in each other language, over one kill -9
+each. The rest
 runs where the variable FENCEPOST_EVERY_SERVICE is set, and with more seeds by `python -m tools.services
 --events`.
 """
@@ -9,9 +10,10 @@ import os
 
 import pytest
 
-from tests.services import in_java
-from tests.services.by_events import CONSUMER_OF, CONSUMERS, JAVA, KILLS, judged
+from tests.services.by_events import CONSUMER_OF, CONSUMERS, KILLS, judged
+from tests.services.other_languages import GO, JAVA, JAVASCRIPT, LANGUAGES, is_written, library, programs
 from tests.services.test_zoo import MOST_LINES
+from tests.torture.built_client import built_or_skipped
 
 EVERY = bool(os.environ.get("FENCEPOST_EVERY_SERVICE"))
 QUICK = ("offset_of_the_record", "order_lost_in_pool", "swallowed_exception")
@@ -43,22 +45,29 @@ def test_the_mistake_is_found(consumer, tmp_path):
     assert any(found(consumer, seed, folders[seed], mistake=True) for seed in SEEDS)
 
 
-@pytest.mark.java
 @pytest.mark.parametrize("mistake", [False, True])
-def test_a_consumer_in_java_is_judged_by_the_same_lines(mistake, tmp_path):
+@pytest.mark.parametrize(
+    ("language", "name"),
+    [
+        pytest.param(JAVA, "offset_of_the_record", marks=pytest.mark.java),
+        (GO, "commit_before_work"),
+        (JAVASCRIPT, "commit_before_work"),
+    ],
+)
+def test_a_consumer_in_another_language_is_judged_by_the_same_lines(language, name, mistake, tmp_path):
     """Rule: no habit of Python's clients decides what is found."""
-    if lacking := in_java.missing():
-        pytest.skip(f"needs {lacking}")
-    consumer = CONSUMER_OF["offset_of_the_record"]
-    outcome = judged(consumer, 0, tmp_path, mistake=mistake, kills=1, language=JAVA)
+    built_or_skipped(library(language))
+    outcome = judged(CONSUMER_OF[name], 0, tmp_path, mistake=mistake, kills=1, language=language)
     assert outcome.events and bool(outcome.broken) == mistake, outcome.broken
 
 
 def test_every_consumer_is_in_java_and_short():
     """Rule: as in Python, a mistake is read at a glance."""
-    programs = {path.stem.lower(): path for path in in_java.SOURCES.glob("*.java")}
-    for each in CONSUMERS:
-        assert len(programs[each.name.replace("_", "")].read_text().splitlines()) <= MOST_LINES
+    assert all(is_written(each.name, JAVA) for each in CONSUMERS)
+    for language in LANGUAGES:
+        there = programs(language)
+        for name in there.keys() & {each.name.replace("_", "") for each in CONSUMERS}:
+            assert len(there[name].read_text().splitlines()) <= MOST_LINES, there[name]
 
 
 def test_three_libraries_are_among_them():

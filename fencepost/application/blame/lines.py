@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from fencepost.application.event_lines import decode
+from fencepost.application.event_lines import after_half, decode
 from fencepost.checkers.application.application_events import Kind
 from fencepost.traces.errors import TraceError
 
@@ -89,7 +89,7 @@ _NEEDED: dict[Type, tuple[str, ...]] = {
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of a tap's file, in order; half a line at the end, which a killed application leaves, is
+    """The lines of a tap's file, in order; half a line, which a killed application leaves at its end, is
     passed over. Raises TraceError with file and line."""
     try:
         with path.open("rb") as file:
@@ -132,6 +132,8 @@ def _line(text: bytes, where: str) -> Line | None:
 def _event(text: bytes, where: str) -> Line | None:
     """What the join reads of a line of events; None for one that says nothing about the wire."""
     found = decode(text)
+    if isinstance(found, str):
+        found = after_half(text) or found
     if isinstance(found, str):
         if not text.endswith(b"\n"):
             return None

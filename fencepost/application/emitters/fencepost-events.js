@@ -20,7 +20,7 @@ class Events {
     const line = { event, process: this.process, n: this.n++ };
     for (const [name, value] of Object.entries(fields)) {
       if (value === null || value === undefined) continue;
-      if (name === "key" || name === "value") line[name] = createHash("sha256").update(value).digest("hex").slice(0, 16);
+      if (name === "key" || name === "value") line[name] = createHash("sha256").update(ArrayBuffer.isView(value) ? value : String(value)).digest("hex").slice(0, 16);
       else line[name] = name === "offset" ? Number(value) : value;
     }
     writeSync(this.file, JSON.stringify(line) + "\n");

@@ -23,9 +23,8 @@ class Events:
         """Write one line. event: its kind; fields: as the reference names them; of key and value, bytes or
         text, the hashes are written, never themselves."""
         for name in ("key", "value"):
-            data = fields.get(name)
-            data = data.encode() if isinstance(data, str) else data
-            if isinstance(data, bytes):
+            if (data := fields.get(name)) is not None:
+                data = data if isinstance(data, bytes | bytearray | memoryview) else str(data).encode()
                 fields[name] = hashlib.sha256(data).hexdigest()[:16]
         fields = {name: value for name, value in fields.items() if value is not None}
         with self._lock:

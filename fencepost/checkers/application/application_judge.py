@@ -181,7 +181,7 @@ def _reason(events: Events, findings: list[Finding]) -> str:
 
 def _unjudged(events: Events, owners: Iterable[Owners], claims: Claims) -> Iterator[str]:
     """What nothing is known about, for lack of lines."""
-    kinds = set(events.kind.tolist())
+    kinds = set(np.unique(events.kind).tolist())
     if Kind.ACKNOWLEDGED not in kinds:
         yield "records that were never received (no acknowledgements)"
     if Kind.PROCESSED not in kinds:
