@@ -64,6 +64,12 @@ MEASURES: Mapping[str, Measure] = {
         ),
         whatever=True,
     ),
+    "doctor": Measure(
+        says="troubles of operators on Apache Kafka 3.9.2 and 4.4.0, and what doctor calls them",
+        takes="two hours, resumable",
+        needs=MAVEN,
+        programs=(module("real_record.doctor", "--docs", "docs/results/doctor.md"),),
+    ),
     "exact": Measure(
         says="random small histories of each model and judge against naive references",
         takes="an hour, resumable",
