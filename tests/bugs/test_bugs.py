@@ -13,14 +13,7 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Plan
-from fencepost.traces.plan_json import plan_from_json
-
-FOUND = {
-    plan.cluster.bugs[0]: plan
-    for line in (Path(__file__).parent / "found.jsonl").read_text().splitlines()
-    for plan in (plan_from_json(line),)
-}
-"""A plan of the swarm that shows each bug. `fencepost campaign bugs hunt` says how many seeds that takes."""
+from tests.bugs.found import FOUND
 
 
 def anomalies(plan: Plan) -> set[str]:

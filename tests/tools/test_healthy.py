@@ -60,7 +60,7 @@ def test_what_is_found_is_told_and_its_traces_are_kept(
     monkeypatch.setattr(healthy, "drive", planted)
     code, told = _swept(tmp_path, "--seeds", "2")
     assert code == 1
-    assert [seed for seed, _ in told["amiss"]] == [20]
+    assert [seed for seed, _ in told["amiss"]] == [23]
     (folder,) = [path for path in tmp_path.iterdir() if path.is_dir()]
     assert list(folder.iterdir())
 
@@ -87,8 +87,8 @@ def test_slices_of_other_code_do_not_count(tmp_path: Path) -> None:
     )  # fmt: skip
     ledger_of(tmp_path).add(one)
     ledger = ledger_of(tmp_path)
-    assert sum_of(ledger, source_digest(), "calm").runs == 0
-    assert sum_of(ledger, "of yesterday", "calm").runs == 9
+    assert sum_of(ledger, source_digest(), "default+calm").runs == 0
+    assert sum_of(ledger, "of yesterday", "default+calm").runs == 9
 
 
 def test_memory_of_children_is_seen() -> None:
