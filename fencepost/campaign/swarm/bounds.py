@@ -117,7 +117,7 @@ class Profile:
     # Plans in a hundred whose topics take small batches only, and whose clients send larger ones, too.
     limited: int = 0
     # Plans in a hundred in which operators move the settings of topics up and down.
-    changed: int = 0
+    moved_settings: int = 0
     # Plans in a hundred in which each fault comes when the cluster has got over the last one.
     lone: int = 0
     # Plans in a hundred with stretches of calm between bursts of faults, or without any fault.

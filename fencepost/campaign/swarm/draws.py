@@ -178,8 +178,13 @@ def with_changes(plan: Plan, draw: Draws) -> Plan:
         for topic in plan.cluster.topics
         if topic.name not in (*INTERNAL_TOPICS, plan.transform.output)
     ]
-    count = draw.between((2, 10), "changes")
-    at_ms = [*made, *(draw.between((0, plan.safety_ms), "changes.at", number) for number in range(count))]
+    some = draw.chance(60, "changes.some")
+    kinds = [
+        draw.between((0, len(CHANGES) - 1), "changes.kind", number)
+        for number in range(draw.between((2, 4), "changes.kinds"))
+    ]
+    count = draw.between((2, 15), "changes")
+    at_ms = [*made, *(_moment(plan, draw, number) for number in range(count))]
     changes = tuple(
         Fault(
             fault_id=FIRST_CHANGE + number,
@@ -187,7 +192,9 @@ def with_changes(plan: Plan, draw: Draws) -> Plan:
             at_ms=moment,
             duration_ms=0,
             target=f"topic {draw.choice(names, 'changes.topic', number)}",
-            parameter=draw.between((0, len(CHANGES) - 1), "changes.parameter", number),
+            parameter=kinds[draw.between((0, len(kinds) - 1), "changes.parameter", number)]
+            if some
+            else draw.between((0, len(CHANGES) - 1), "changes.parameter", number),
         )
         for number, moment in enumerate(at_ms)
     )
@@ -202,6 +209,15 @@ def with_changes(plan: Plan, draw: Draws) -> Plan:
         ),
         faults=(*plan.faults, *changes),
     )
+
+
+def _moment(plan: Plan, draw: Draws, number: int) -> int:
+    """Any time, mostly near a fault."""
+    at_ms = draw.between((0, plan.safety_ms), "changes.at", number)
+    if plan.faults and draw.chance(60, "changes.near", number):
+        fault = plan.faults[draw.between((0, len(plan.faults) - 1), "changes.beside", number)]
+        at_ms = fault.at_ms + draw.between((0, 2_000), "changes.after", number)
+    return min(at_ms, plan.safety_ms)
 
 
 def _soon(draw: Draws, kind: str, number: int) -> tuple[int, int]:

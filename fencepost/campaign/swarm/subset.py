@@ -82,7 +82,7 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
         groups=on("groups") * coordinators,
         different=on("different"),
         limited=on("limited"),
-        changed=on("changed"),
+        moved_settings=on("moved_settings"),
         producers=ON if schedule == "retried" else on("producers"),
         small_segments=ON if schedule == "retried" else 80 * logs,
         retained=on("retained") * logs,

@@ -90,7 +90,7 @@ def swarm(
     plan = _patient(with_rests(plan, draw, bounds))
     if draw.chance(bounds.limited, "limited"):
         plan = with_limits(plan, draw)
-    if "alter_topic" in bounds.request_kinds and draw.chance(bounds.changed, "changed"):
+    if "alter_topic" in bounds.request_kinds and draw.chance(bounds.moved_settings, "moved_settings"):
         plan = with_changes(plan, draw)
     if draw.chance(bounds.different, "different"):
         plan = with_different_consumers(with_different_clients(plan, draw), draw)

@@ -90,7 +90,7 @@ class GroupMembership(Rebalances):
         return group, NO_ERROR
 
     def has_common_protocol(self, group: Group, request: kafka.JoinGroupRequest) -> bool:
-        """Protection KAFKA-12487: members of a rolling upgrade name two assignors, and it is enough that all
+        """Protection P3-LISTS: members of a rolling upgrade name two assignors, and it is enough that all
         name one of them, wherever it stands in their lists.
 
         Args:

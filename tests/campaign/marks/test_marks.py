@@ -60,6 +60,11 @@ def loaded(node: int):
     return event(Name.GROUPS_LOADED, node=node, topic="__consumer_offsets", partition=0)
 
 
+def settings(retention: str, node: int = 1):
+    """A broker took over a topic's configuration."""
+    return event(Name.TOPIC_CONFIGURED, node=node, topic="t", detail=f'{{"retention.ms":"{retention}"}}')
+
+
 def deletion(cause: str):
     """A topic's deletion was asked for, or is done."""
     return event(Name.TOPIC_DELETION, node=1, topic="t", cause=cause)
@@ -128,6 +133,10 @@ BY_HAND = {
         (*WROTE, cuts(1, 2, 1, end=3, to=7, cause="full")),
         (*WROTE, cuts(1, 2, 1, end=3, to=0, cause="full")),
     ),
+    "configured_back": (
+        (settings("1"), settings("2"), settings("1")),
+        (settings("1"), settings("2"), settings("2", node=2), settings("2")),
+    ),
     "coordinator_failed_over": (
         (loaded(1), group("PreparingRebalance"), loaded(2)),
         (loaded(1), group("PreparingRebalance"), group("Stable"), loaded(2)),
@@ -168,6 +177,11 @@ def test_marks_of_operations_are_told_from_others():
     refused = row(Function.COMMIT, outcome=Outcome.FAIL, error="ILLEGAL_GENERATION")
     assert reached(operations=[refused]) == {"commit_refused"}
     assert reached(operations=[evolve(refused, function=Function.JOIN)]) == set()
+    strange = row(Function.JOIN, outcome=Outcome.FAIL, error="INCONSISTENT_GROUP_PROTOCOL")
+    assert reached(operations=[strange]) == {"assignor_refused"}
+    large = row(Function.APPEND, outcome=Outcome.FAIL, error="MESSAGE_TOO_LARGE")
+    assert reached(operations=[large]) == {"too_large"}
+    assert reached(operations=[evolve(large, function=Function.COMMIT)]) == set()
 
 
 def retried() -> Operation:

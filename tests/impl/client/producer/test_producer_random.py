@@ -10,7 +10,11 @@ import random
 import pytest
 from impl_producer_desk import MILLISECOND, ProducerDesk
 
-from fencepost.bugs.producer.numbers import NumbersAgainOutOfOrder, SendsAgainUnderANewEpoch
+from fencepost.bugs.producer.numbers import (
+    NumbersAgainOutOfOrder,
+    NumbersHalvesAlike,
+    SendsAgainUnderANewEpoch,
+)
 from fencepost.impl.client.producer.sequences import Sequences
 from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.log.batch.record_batch import read_header, read_records, with_leader_fields
@@ -189,15 +193,6 @@ class GoesOnCounting(Sequences):
         """The number is free again."""
         if batch.sequence >= 0 and not line.in_flight:
             line.next_sequence = batch.sequence
-
-
-class NumbersHalvesAlike(Sequences):
-    """Both halves of a batch that was too large have its number."""
-
-    def number_half(self, first, later):
-        """The number of the first."""
-        later.producer_id, later.producer_epoch = first.producer_id, first.producer_epoch
-        later.sequence = first.sequence
 
 
 class SplitsWhatMayBeWritten(Sequences):
