@@ -33,8 +33,8 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
         "P3-LISTS",
         "group_membership",
         member_bugs.ComparesFirstAssignors,
-        frozenset({"needless_refusal"}),
-        "JUSTIFIED",
+        frozenset({"needless_refusal", "slow_rebalance"}),
+        "LIVENESS",
     ),
     (
         "KAFKA-10284",

@@ -1,6 +1,6 @@
 """Bugs of joining: who may be a member of a group."""
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from fencepost.impl.coordinator.consumer_group import Group
 from fencepost.impl.coordinator.member_requests import GroupMembership
@@ -13,4 +13,4 @@ class ComparesFirstAssignors(GroupMembership):
 
     def has_common_protocol(self, group: Group, request: JoinGroupRequest) -> bool:
         """As if it had named one."""
-        return super().has_common_protocol(group, evolve(request, protocols=request.protocols[:1]))
+        return super().has_common_protocol(group, replace(request, protocols=request.protocols[:1]))
