@@ -30,6 +30,8 @@ MOVES = ("reassign_move", "reassign_grow", "reassign_reorder")
 NAMES = ("orders", "payments-v2.eu", "größe", "注文", "😀")
 """Beginnings of names of groups: in one, two and four bytes of UTF-8, the last with two units of UTF-16."""
 BEGIN = ("subscribe", "transform")
+LONGEST_MS = 15_000
+"""The most that consumers which differ wait longer: a run waits a minute for progress."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
@@ -163,7 +165,7 @@ def with_different_consumers(plan: Plan, draw: Draws) -> Plan:
                 assignor=assignor,
                 second_assignor="" if strange or assignor == common else common,
                 commit=draw.choice(STYLES, "consumers.commit", place),
-                max_poll_records=draw.between((1, 30), "consumers.max_poll_records", place),
+                max_poll_records=draw.between((3, 30), "consumers.max_poll_records", place),
             )
         )
     return evolve(plan, consumers=tuple(others))
@@ -171,7 +173,8 @@ def with_different_consumers(plan: Plan, draw: Draws) -> Plan:
 
 def _slower(consumer: ConsumerOptions, draw: Draws, place: int) -> ConsumerOptions:
     def more(value: int, most: int, purpose: str) -> int:
-        return value * draw.between((100, 100 * most), f"consumers.{purpose}", place) // 100
+        longer = value * draw.between((100, 100 * most), f"consumers.{purpose}", place) // 100
+        return min(longer, max(value, LONGEST_MS))
 
     session_ms = more(consumer.session_timeout_ms, 4, "session")
     return evolve(

@@ -102,9 +102,9 @@ def _different(client: ClientOptions, draw: Draws, place: int) -> ClientOptions:
         client,
         producer=producer,
         request_timeout_ms=client.request_timeout_ms
-        * draw.between((50, 200), "other.patience", place)
+        * draw.between((100, 250), "other.patience", place)
         // 100,
-        fetch_wait_max_ms=draw.between((0, 500), "other.fetch_wait", place),
+        fetch_wait_max_ms=draw.between((0, client.fetch_wait_max_ms), "other.fetch_wait", place),
         max_poll_records=draw.between((1, 60), "other.max_poll", place),
     )
 
