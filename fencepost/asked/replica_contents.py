@@ -54,6 +54,8 @@ def _ends(scope: Scope, survey: Survey, key: TopicPartition, replica: int) -> Pa
             offsets[column], epochs[column] = reply.message.offset, reply.message.leader_epoch
     if LOG_START in offsets:
         survey.log_starts[key, replica] = offsets[LOG_START]
+    if "high_watermark" in offsets:
+        survey.high_watermarks[key] = offsets["high_watermark"]
     if offsets.get("offset", -1) >= offsets.get("high_watermark", 0):
         survey.stable.add(key)
     if replies:

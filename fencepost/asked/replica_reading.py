@@ -38,25 +38,26 @@ class Extent:
     # The replies as one: the time of the first question and of the last answer. None: the broker was not
     # asked.
     whole: Reply | None = None
-    # Whether there was more than MOST_FETCHES answers hold.
+    # Whether there was more than the answers hold.
     cut: bool = False
 
 
-def read(step: Step, start: int, leader_epoch: int = NO_EPOCH) -> Part:
+def read(step: Step, start: int, leader_epoch: int = NO_EPOCH, most: int = MOST_FETCHES) -> Part:
     """Read from an offset up to the replica's high watermark, as it is in the answers.
 
     Args:
         step: whom is asked about which partition; its request does not count.
         start: the first offset.
         leader_epoch: in which the leader is asked; NO_EPOCH for any replica.
+        most: how many answers.
 
     Returns:
         The extent.
     """
     assert step.key is not None, "a fetch is about a partition"
     extent = Extent(start=start, end_offset=start)
-    for number in range(MOST_FETCHES):
-        extent.cut = number == MOST_FETCHES - 1
+    for number in range(most):
+        extent.cut = number == most - 1
         reply = yield evolve(step, request=_fetch(step.key, extent.end_offset, leader_epoch))
         assert reply is not None, "a step is answered by a reply"
         if reply.skipped:

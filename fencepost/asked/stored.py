@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.asked.coordinators import assigned
-from fencepost.asked.replica_reading import Extent, read
+from fencepost.asked.replica_reading import MOST_FETCHES, Extent, read
 from fencepost.asked.step import NOBODY, Part, Scope, Step, put, seen
 from fencepost.asked.survey import Survey
 from fencepost.impl.coordinator import group_records as of_groups
@@ -23,6 +23,8 @@ from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 
 MOST_RECORDS = 20
 """Of one key, the latest ones: more than a group commits between two questions of a round."""
+SPARE_OFFSETS = 500
+"""Of a cluster in use only the last ones are read, in one answer: some 100 KiB."""
 Key = of_groups.OffsetKey | of_groups.GroupKey | str
 
 
@@ -77,7 +79,8 @@ class Shelf:
 
 
 def stored(scope: Scope, survey: Survey) -> Part:
-    """The records of the run's groups and transactional ids.
+    """The records of the run's groups and transactional ids; in a cluster in use only the last offsets of
+    groups.
 
     Args:
         scope: of the round.
@@ -85,6 +88,8 @@ def stored(scope: Scope, survey: Survey) -> Part:
     """
     for key, names in survey.coordinated().items():
         groups = key.topic == OFFSETS_TOPIC
+        if scope.spare and not (groups and key in survey.high_watermarks):
+            continue
         step = Step(
             broker=survey.leader(key),
             question=Question.OFFSET_RECORDS if groups else Question.TRANSACTION_RECORDS,
@@ -96,7 +101,10 @@ def stored(scope: Scope, survey: Survey) -> Part:
             yield from put(scope, step)
             continue
         start = survey.log_starts.get((key, step.broker), 0)
-        extent = yield from read(step, start, survey.partitions[key].leader_epoch)
+        if scope.spare:
+            start = max(start, survey.high_watermarks[key] - SPARE_OFFSETS)
+        most = 1 if scope.spare else MOST_FETCHES
+        extent = yield from read(step, start, survey.partitions[key].leader_epoch, most)
         shelf = _groups(scope, names) if groups else _transactions(scope, names)
         for header, records in extent.batches:
             shelf.put(header, records)
@@ -141,7 +149,8 @@ def unread(data: bytes) -> dict[str, Any]:
 def _groups(scope: Scope, names: list[str]) -> Shelf:
     def key_of(data: bytes | None) -> Key | None:
         key = of_groups.decode_key(data)
-        return key if key is not None and key.group in names else None
+        meant = key is not None and key.group in names
+        return key if meant and not (scope.spare and isinstance(key, of_groups.GroupKey)) else None
 
     def value_of(key: Key, data: bytes) -> Any:
         if isinstance(key, of_groups.OffsetKey):

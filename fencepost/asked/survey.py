@@ -29,6 +29,8 @@ class Survey:
     partitions: dict[TopicPartition, PartitionMetadata] = field(factory=dict)
     # Where the log of a replica begins, as it said in this round.
     log_starts: dict[tuple[TopicPartition, int], int] = field(factory=dict)
+    # The high watermark of a leader, as it said in this round.
+    high_watermarks: dict[TopicPartition, int] = field(factory=dict)
     # Where readers of committed records get as far as others, as the leader said in this round.
     stable: set[TopicPartition] = field(factory=set)
 

@@ -17,14 +17,14 @@ class ConsumerGroupDescribeRequest(Struct, frozen=True, kw_only=True):
 
 
 class ConsumerGroupDescribeResponse(Struct, frozen=True, kw_only=True):
-    """members: (member id, group.instance.id, partitions, member epoch)."""
+    """members: (member id, group.instance.id, partitions, member epoch, client id, host)."""
 
     correlation_id: int
     error: ErrorCode
     state: str = ""
     group_epoch: int = -1
     assignor: str = ""
-    members: tuple[tuple[str, str | None, tuple[TopicPartition, ...], int], ...] = ()
+    members: tuple[tuple[str, str | None, tuple[TopicPartition, ...], int, str, str], ...] = ()
 
 
 class DescribeQuorumRequest(Struct, frozen=True, kw_only=True):
@@ -81,5 +81,24 @@ class DescribeTopicPartitionsResponse(Struct, frozen=True, kw_only=True):
     partitions: tuple[EligiblePartition, ...]
 
 
-WIRE_ONLY = (ConsumerGroupDescribeRequest, DescribeQuorumRequest, DescribeTopicPartitionsRequest)
+class DescribeClusterRequest(Struct, frozen=True, kw_only=True):
+    """Ask a broker for all that are registered, fenced ones included."""
+
+    correlation_id: int
+
+
+class DescribeClusterResponse(Struct, frozen=True, kw_only=True):
+    """addresses: (host, port) by broker, as the listener that was asked names them."""
+
+    correlation_id: int
+    error: ErrorCode
+    addresses: dict[int, tuple[str, int]] = {}
+
+
+WIRE_ONLY = (
+    ConsumerGroupDescribeRequest,
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest,
+)
 """Requests that the simulated brokers do not know."""

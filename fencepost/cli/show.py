@@ -98,6 +98,7 @@ def chosen_trace(source: Path, trace_id: int | None, format: str = AUTO) -> "Fou
     from fencepost.mining.inputs.traces import Piece as InputPiece
     from fencepost.traces.store import TraceStore
 
+    left_out: list[str] = []
     if is_store(source):
         store = TraceStore.open(source)
         ids = sorted(store.trace_ids())
@@ -109,8 +110,9 @@ def chosen_trace(source: Path, trace_id: int | None, format: str = AUTO) -> "Fou
                 where=str(source),
                 hint="`fencepost check` lists those with findings",
             )
-        return Found(source=str(source), trace=store.read(wanted), stored=True)
-    several, left_out = 0, list[str]()
+        trace = store.read(wanted, left_out.append)
+        return Found(source=str(source), trace=trace, stored=True, taken=tuple(left_out))
+    several = 0
     for piece in pieces_of((source,), format):
         for found in read_piece(piece) if isinstance(piece, InputPiece) else (piece,):
             if not isinstance(found, Found):
@@ -141,9 +143,11 @@ def _shown(found: "Found", checks: str | None, model: dict[str, Any]) -> "Shown"
     )
     if model["model"] is None:
         verdicts = judge(found.trace, split_names(checks) or DEFAULT_CHECKS)
-        return Shown(trace=found.trace, verdicts=verdicts, replay=replay)
+        return Shown(trace=found.trace, verdicts=verdicts, replay=replay, unread=found.taken)
     verdict, picture = _by_model(found.trace, model)
-    return Shown(trace=found.trace, verdicts=(verdict,), replay=replay, sequential=picture)
+    return Shown(
+        trace=found.trace, verdicts=(verdict,), replay=replay, sequential=picture, unread=found.taken
+    )
 
 
 def _by_model(trace: Trace, options: dict[str, Any]) -> tuple[Verdict, dict[str, Any] | None]:

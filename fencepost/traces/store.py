@@ -14,13 +14,13 @@ between the two) is read from the part.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
 from attrs import define, field, frozen
 
-from fencepost.traces.canonical_rows import trace_of
+from fencepost.traces.canonical_rows import Rows, known_events, left_out_in_words, trace_of
 from fencepost.traces.digest import check_digest
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import SUFFIX, Frame, JournalWriter, read_frames, scan
@@ -28,13 +28,14 @@ from fencepost.traces.parquet.row_groups import (
     DAMAGED,
     RowGroup,
     TablePart,
+    check_size,
     groups_of,
     open_part,
     read_tables,
     unreadable,
 )
 from fencepost.traces.parquet.soundness import unsound
-from fencepost.traces.schema import TABLES
+from fencepost.traces.schema import SCHEMAS, TABLES
 from fencepost.traces.tables import Tables, only, place_of, rows_of_tables
 from fencepost.traces.trace import Trace
 
@@ -148,19 +149,25 @@ class TraceStore:
         """Every finished run, sealed or not: what `--resume` need not run again. Raises TraceError."""
         return frozenset(self.places())
 
-    def read(self, trace_id: int) -> Trace:
-        """One run. Raises TraceError if it is not here or cannot be read."""
+    def read(self, trace_id: int, tell: Callable[[str], None] | None = None) -> Trace:
+        """One run. tell: gets a sentence for events of each unknown name, which are left out then. Raises
+        TraceError if it is not here or cannot be read; without `tell`, also for such events."""
         place = self.places().get(trace_id)
         if place is None:
             raise TraceError(
                 expected=f"trace {trace_id}", seen=f"{len(self.places())} other traces", where=str(self.path)
             )
         if isinstance(place, InJournal):
-            rows = next(read_frames(place.journal, [place.frame]))
-            return trace_of(rows, where=str(place.journal))
-        where = str(place.group.part.traces)
-        tables = only(read_tables(place.group.part, place.group.index), trace_id)
-        return next(_checked(tables, where=where))
+            rows, where = next(read_frames(place.journal, [place.frame])), str(place.journal)
+        else:
+            where = str(place.group.part.traces)
+            tables = only(read_tables(place.group.part, place.group.index), trace_id)
+            rows = next(_checked(tables, where=where))
+        if tell is not None:
+            rows, strange = known_events(rows)
+            for name, count in strange.items():
+                tell(left_out_in_words(name, count, place_of(where, trace_id)))
+        return trace_of(rows, where=where)
 
     def __iter__(self) -> Iterator[Trace]:
         """Every run once: parts in order, then journals. Memory is bounded by a row group. Raises
@@ -168,9 +175,9 @@ class TraceStore:
         places = self.places()
         for part in self.parts():
             for group in groups_of(part):
-                for trace in _checked(read_tables(part, group.index), where=str(part.traces)):
-                    if places[trace.trace_id] == InGroup(group):
-                        yield trace
+                for rows in _checked(read_tables(part, group.index), where=str(part.traces)):
+                    if places[rows.trace_id] == InGroup(group):
+                        yield trace_of(rows, where=str(part.traces))
         for journal, frames in self.unsealed().items():
             for rows in read_frames(journal, frames):
                 yield trace_of(rows, where=str(journal))
@@ -184,24 +191,29 @@ class TraceStore:
         return found
 
 
-def _checked(tables: Tables, *, where: str) -> Iterator[Trace]:
-    """The traces of tables. Raises TraceError for one that lacks rows or values, or whose digest does not
-    agree."""
+def _checked(tables: Tables, *, where: str) -> Iterator[Rows]:
+    """The rows of each trace of tables. Raises TraceError for one that lacks rows or values, or whose digest
+    does not agree."""
     wrong = unsound(tables)
     for reason in (*wrong.traces.values(), *wrong.nameless):
         raise TraceError(expected="whole traces", seen=reason, where=where)
     for rows in rows_of_tables(tables, where=where):
         check_digest(rows, where=place_of(where, rows.trace_id))
-        yield trace_of(rows, where=where)
+        yield rows
 
 
 def trace_ids_of(part: TablePart) -> list[list[int]]:
     """The trace ids of each row group of a part, in order; a row without one has none. Raises TraceError."""
     with open_part(part.traces, "traces") as file:
         try:
-            columns: Any = [
-                file.read_row_group(index, columns=["trace_id"]) for index in range(file.num_row_groups)
-            ]
+            return [_ids_of(file, index, where=str(part.traces)) for index in range(file.num_row_groups)]
         except DAMAGED as error:
             raise unreadable(part.traces, error) from None
-    return [column.column(0).drop_null().to_pylist() for column in columns]
+
+
+def _ids_of(file: Any, group: int, *, where: str) -> list[int]:
+    """Of a row group that could be read as a whole."""
+    about = file.metadata.row_group(group)
+    check_size(about, SCHEMAS["traces"].names, where=f"{where}, row group {group}")
+    found: list[int] = file.read_row_group(group, columns=["trace_id"]).column(0).drop_null().to_pylist()
+    return found

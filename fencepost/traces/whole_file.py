@@ -22,7 +22,7 @@ def whole(path: Path) -> Iterator[Path]:
         the path to write to.
 
     Raises:
-        OSError: if it cannot be written; what was there stays.
+        OSError: if it cannot be written, with the file's name; what was there stays.
     """
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,8 +33,10 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         yield draft
         draft.replace(path)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(draft)):  # `write` names no file
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 

@@ -40,6 +40,7 @@ LONGEST_FAILURE = 600
 """Characters of what a test says."""
 MOST_PARTITIONS = 200
 """Partitions of a page, those of the findings first."""
+MOST_CLAIMS, MOST_UNREAD = 20, 50
 ZOOKEEPER_FACTS = frozenset(
     {
         Name.CONTROLLER_EPOCH,
@@ -69,6 +70,8 @@ class Shown:
     failure: str = ""
     # The picture of viewer/sequential.py.
     sequential: Mapping[str, Any] | None = None
+    # What of the source could not be read, in sentences.
+    unread: tuple[str, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -94,8 +97,7 @@ def view_of(shown: Shown, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
 
 
 def partitions_of(trace: Trace, findings: Sequence[Finding]) -> tuple[Partition, ...]:
-    """All that the trace names: those of findings first where there are too many, clients' before Kafka's
-    own."""
+    """All that the trace names: those of findings first, clients' before Kafka's own."""
     seen = {(event.topic, event.partition) for event in trace.events if event.topic and event.partition >= 0}
     for operation in trace.operations:
         if operation.topic is not None and operation.partition is not None:
@@ -104,8 +106,7 @@ def partitions_of(trace: Trace, findings: Sequence[Finding]) -> tuple[Partition,
         seen.update((record.topic, record.partition) for record in operation.records)
     convicted = {(finding.topic, finding.partition) for finding in findings}
     convicted.update(place[:2] for finding in findings for place in finding.places)
-    ranked = sorted(seen, key=lambda key: (key not in convicted, key[0].startswith("__"), key))
-    return tuple(sorted(ranked[:MOST_PARTITIONS], key=lambda key: (key[0].startswith("__"), key)))
+    return tuple(sorted(seen, key=lambda key: (key not in convicted, key[0].startswith("__"), key)))
 
 
 @define
@@ -117,8 +118,9 @@ class _Whole:
     # What an application wrote of itself.
     processes: Processes = field(init=False)
     moments: Moments = field(init=False)
-    # Position of each partition on the page.
+    # Position of each partition on the page; and how many have none, for there are too many.
     partitions: dict[Partition, int] = field(init=False)
+    more_partitions: int = field(init=False)
     logs: ReplicaLogs = field(factory=ReplicaLogs)
     # The logs as clients know them.
     clients: ClientLogs = field(factory=ClientLogs)
@@ -135,9 +137,10 @@ class _Whole:
         self.processes = Processes.of(self.shown.trace)
         self.trace = trace = self.processes.in_turn()
         self.moments = moments_of(trace)
-        self.partitions = {
-            key: number for number, key in enumerate(partitions_of(trace, self.shown.findings))
-        }
+        named = partitions_of(trace, self.shown.findings)
+        drawn = sorted(named[:MOST_PARTITIONS], key=lambda key: (key[0].startswith("__"), key))
+        self.partitions = {key: number for number, key in enumerate(drawn)}
+        self.more_partitions = len(named) - len(drawn)
         brokers = sorted({event.node for event in trace.events if event.node >= 0})
         self.cluster = Cluster(partitions=tuple(self.partitions), brokers=tuple(brokers))
         transactions = found_transactions(trace, self.moments)
@@ -213,6 +216,7 @@ class _Whole:
             "faults": self._faults(window, texts, origin),
             "findings": [self._findings.row(finding, window) for finding in shown.findings[:MOST_FINDINGS]],
             "more_findings": max(0, len(shown.findings) - MOST_FINDINGS),
+            "left_out": list(self._left_out(window, kept)),
             "verdicts": [
                 {"check": one.check, "decision": one.decision.value, "reason": printable(one.says, 300)}
                 for one in shown.verdicts
@@ -242,6 +246,28 @@ class _Whole:
                     named.update(block.values)
         return {str(value): contents[value] for value in sorted(named & contents.keys())}
 
+    def _left_out(self, window: Window, kept: list[int]) -> Iterator[str]:
+        """What the page has not got, in sentences with numbers."""
+        total = len(self.moments.all)
+        if window.end - window.first < total:
+            drawn = sum(one.kind is Kind.EVENT for one in self.moments.all[window.first : window.end])
+            yield (
+                f"moments before {window.first + 1} and after {window.end} of {total}, "
+                f"with {len(self.trace.operations) - len(kept)} operations and "
+                f"{len(self.trace.events) - drawn} events: the trace is cut to a window around the finding; "
+                "what came before is in the state of the first moment"
+            )
+        for what, there, most in (
+            ("partitions", len(self.partitions) + self.more_partitions, MOST_PARTITIONS),
+            ("findings", len(self.shown.findings), MOST_FINDINGS),
+            ("reasons of claims", len(self.trace.claims.reasons), MOST_CLAIMS),
+        ):
+            if there > most:
+                yield f"{there - most} of {there} {what}"
+        yield from (printable(one, LONGEST_FAILURE) for one in self.shown.unread[:MOST_UNREAD])
+        if len(self.shown.unread) > MOST_UNREAD:
+            yield f"and {len(self.shown.unread) - MOST_UNREAD} more that could not be read"
+
     def _trace_facts(self) -> dict[str, Any]:
         trace = self.trace
         return {
@@ -252,7 +278,7 @@ class _Whole:
             "digest": printable(trace.digest, 80),
             "operations": len(trace.operations),
             "events": len(trace.events),
-            "claims": [printable(reason, 300) for reason in trace.claims.reasons[:20]],
+            "claims": [printable(reason, 300) for reason in trace.claims.reasons[:MOST_CLAIMS]],
         }
 
     def _names(self) -> list[dict[str, Any]]:

@@ -1,18 +1,20 @@
 """`fencepost doctor`: a cluster that is well, one that is not, and how it is asked."""
 
+import asyncio
 import json
 import socket
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 import fencepost.kafka
 from fencepost.asked import live
+from fencepost.asked.broker_connections import Links
 from fencepost.asked.live import Watch, Watched, watch
 from fencepost.cli import run
 from fencepost.cli.doctor.command_config import access_of
 from fencepost.cli.doctor.doctor_command import Report
-from fencepost.traces.errors import FencepostError
+from fencepost.traces.errors import EnvironmentError_, FencepostError
 from fencepost.traces.events import Question
 from fencepost.traces.plan import TransactionOptions
 from fencepost.traces.store import TraceStore
@@ -119,6 +121,46 @@ def test_of_each_log_the_leader_is_asked_and_who_is_out_of_sync(kafka):
     assert settings == {1, 2, 3} and watched.bytes > 0
     times = [event.time for event in watched.events]
     assert times == sorted(times) and watched.questions / 100 <= (times[-1] - times[0]) / 1e9 + 2
+
+
+def test_offsets_are_compared_with_those_that_are_stored(kafka, doctor, tmp_path):
+    """The last records of the group's partition are read, members by their client; nothing is told apart."""
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g", "client.id": "reader"}
+    reader = Consumer(settings | {"auto.offset.reset": "earliest", "auto.commit.interval.ms": 100})
+    reader.subscribe(["well"])
+    assert reader.poll(PATIENCE_S) is not None
+    reader.commit(asynchronous=False)
+    more = ("--seconds", 3, "--requests-per-second", 500, "--record", tmp_path / "day")
+    code, told = doctor(kafka, *more)
+    reader.close()
+    (trace,) = list(TraceStore.open(tmp_path / "day"))
+    said = [json.loads(one.detail) for one in trace.events if one.cause == Question.OFFSET_RECORDS]
+    assert (code, told["groups"], told["findings"]) == (0, ["g"], [])
+    assert {(one["group"], one["of"][0], one["records"][-1][1]) for one in said} >= {("g", "well", 1)}
+    groups = [json.loads(one.detail) for one in trace.events if one.cause == Question.GROUP]
+    assert any(client.startswith("reader ") for one in groups for client in one["clients"].values())
+
+
+def test_every_bootstrap_server_of_the_cluster_is_asked_who_is_there(monkeypatch):
+    """A broker that is cut off is named by itself only; one of another cluster is none of ours."""
+    ours = {1: ("a", 1), 2: ("b", 1)}
+    answers = {("a", 1): ours, ("c", 1): {**ours, 3: ("c", 1)}, ("x", 1): {1: ("x", 1), 4: ("y", 1)}}
+
+    async def look_around(bootstrap, access):
+        if bootstrap[0] not in answers:
+            raise EnvironmentError_(expected="a broker", seen="none", where="here")
+        return answers[bootstrap[0]], None
+
+    monkeypatch.setattr(live, "look_around", look_around)
+    order = Watch(bootstrap=(*answers, ("gone", 1)), access=Access(), seconds=1.0, per_second=1.0)
+    assert asyncio.run(live._addresses(order)) == {**ours, 3: ("c", 1)}
+
+
+def test_an_address_is_that_of_the_broker_that_was_named_last():
+    """Rule: who took the place of a broker does not answer for it."""
+    links = Links({1: ("a", 1), 3: ("c", 1), 4: ("d", 1)})
+    links.learn({1: ("a", 1), 2: ("b", 1), 5: ("c", 1)})
+    assert links.addresses == {1: ("a", 1), 2: ("b", 1), 4: ("d", 1), 5: ("c", 1)}
 
 
 def test_a_topic_that_there_is_not_is_said(kafka, doctor):

@@ -4,9 +4,15 @@ answered with."""
 import json
 
 import pytest
+from attrs import evolve
 
 from fencepost.cli import run
+from fencepost.traces.canonical_rows import rows_of
+from fencepost.traces.digest import digest_of_rows
 from fencepost.traces.jsonlines import read_traces, write_traces
+from fencepost.traces.schema import EVENT_COLUMNS, TRACE_COLUMNS
+from fencepost.traces.sealing import write_part
+from fencepost.traces.store import TraceStore
 
 GOLDEN = "tests/checkers/golden/conformance.jsonl"
 STALE = "tests/checkers/linearizability/histories/stale-read.edn"
@@ -60,7 +66,9 @@ def test_an_event_of_a_later_version_is_left_out_as_check_does(golden, tmp_path,
     page = tmp_path / "later.html"
     assert run(["show", str(path), "--html", str(page)]) in (0, 1)
     said = " ".join(capsys.readouterr().err.split())
-    assert "of the unknown name 'of_a_later_version' left out" in said and data_of(page)["views"]
+    assert "of the unknown name 'of_a_later_version' left out" in said
+    (left_out,) = data_of(page)["views"][0]["left_out"]
+    assert "an event of the unknown name 'of_a_later_version' left out" in left_out
 
 
 def test_a_history_under_a_workload_shows_its_finding(request, tmp_path, capsys):
@@ -105,3 +113,20 @@ def test_replay_writes_the_broken_run_next_to_the_healthy_one(tmp_path, capsys):
     assert (broken["name"], healthy["name"]) == ("broken", "healthy")
     assert broken["findings"] and not [one for one in healthy["findings"] if one["check"] != "conformance"]
     assert "Watch it:" in capsys.readouterr().out
+
+
+def test_a_stored_event_of_a_later_version_is_left_out_and_named_on_the_page(golden, tmp_path, capsys):
+    """Rule: a folder of traces is shown as `check` judges it; command and page name what is not drawn."""
+    rows = rows_of(next(read_traces(golden)))
+    later = list(rows.events[0])
+    later[EVENT_COLUMNS.index("name")] = "of_a_later_version"
+    rows = evolve(rows, events=[*rows.events, tuple(later)])
+    store = TraceStore.create(tmp_path / "store")
+    head = list(rows.trace)
+    head[TRACE_COLUMNS.index("digest")] = digest_of_rows(rows)
+    write_part(store.path, 0, iter([evolve(rows, trace=head)]))
+    page = tmp_path / "later.html"
+    assert run(["show", str(store.path), "--html", str(page)]) in (0, 1)
+    says = "an event of the unknown name 'of_a_later_version' left out"
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert [one for one in data_of(page)["views"][0]["left_out"] if says in one]

@@ -6,6 +6,7 @@ from random import Random
 
 import pyarrow.parquet as pq
 from attrs import evolve
+from mining_results import findings_in, judge_here, plain, verdicts_in
 
 from fencepost.checkers.judges import judge
 from fencepost.mining.inputs.contradictions import contradictions
@@ -18,6 +19,7 @@ from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of
 from tests.checkers.conformance_variants import stories
 from tests.checkers.event_tables import bent, bounded
+from tests.checkers.liveness.test_live import WRONG, trace_of
 from tests.checkers.test_invariants_differential import reads_trace
 
 CHECKS = ("invariants", "conformance")
@@ -67,3 +69,18 @@ def read(folder: Path, name: str) -> list[dict]:
     return [
         row for path in sorted((folder / name).glob("*.parquet")) for row in pq.read_table(path).to_pylist()
     ]
+
+
+def test_what_doctor_recorded_is_judged_as_check_does(tmp_path: Path) -> None:
+    """Rule: a store of doctor's, a trace for each anomaly of a live cluster, has the findings that `check`
+    gives, with the same words and events."""
+    traces = [evolve(trace_of(events), trace_id=number) for number, events in enumerate(WRONG.values())]
+    store = TraceStore.create(tmp_path / "in")
+    with store.writer("doctor") as writer:
+        for trace in traces:
+            writer.append(trace)
+    seal(store)
+    judge_here(tmp_path / "in", tmp_path / "out")
+    verdicts, findings = plain(traces)
+    assert {name for _, _, name, *_ in findings} == set(WRONG)
+    assert verdicts_in(tmp_path / "out") == verdicts and findings_in(tmp_path / "out") == findings

@@ -39,5 +39,5 @@ def test_a_damaged_store_is_named_and_one_that_is_not_named_is_found(monkeypatch
 
 def test_the_page_has_room_for_the_table():
     """Rule: what `make measure NAME=robustness` writes has its place."""
-    page = Path(robustness.__file__).parents[1] / "docs" / "results" / "robustness.md"
+    page = Path(robustness.__file__).parents[2] / "docs" / "results" / "robustness.md"
     assert Place(page=page, mark=MARK).read() is not None

@@ -29,6 +29,7 @@ from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.sealing import SealingFiles, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of
+from fencepost.traces.trace import Claims
 
 DEEP = "[" * 100_000 + "]" * 100_000
 TRACE = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}'
@@ -119,22 +120,18 @@ sys.exit(main())
 """
 
 
-def checked_within(megabytes: int, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """`fencepost check` in a process that may take so much memory beyond what is loaded."""
-    command = [sys.executable, "-c", LIMITED, str(megabytes * MEGABYTE), "check", *map(str, arguments)]
+def within(megabytes: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """A command in a process that may take so much memory beyond what is loaded."""
+    command = [sys.executable, "-c", LIMITED, str(megabytes * MEGABYTE), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def repeated_part(folder: Path, trace, count: int) -> Path:
-    """A folder of traces in which an operation stands so many times: equal rows take next to nothing."""
+def repeated_part(folder: Path, trace, count: int, many: str = "operations") -> Path:
+    """A folder of traces in which a row of a table stands so many times: equal rows take next to nothing."""
     tables = tables_of([rows_of(trace)])
-    one = tables.operations.slice(0, 1).combine_chunks()
-    many = one.take(pa.array([0] * count, pa.int32()))
-    for name, table in (
-        ("traces", tables.traces),
-        ("operations", many),
-        ("events", tables.events.slice(0, 0)),
-    ):
+    for name, rows in (("traces", 1), ("operations", 1), ("events", 0)):
+        one = tables.of(name).slice(0, 1).combine_chunks()
+        table = one.take(pa.array([0] * (count if name == many else rows), pa.int32()))
         (folder / name).mkdir(parents=True)
         pq.write_table(
             table, folder / name / "part-00000.parquet", row_group_size=max(1, count), compression="zstd"
@@ -147,9 +144,50 @@ def test_equal_rows_are_counted_before_they_are_read(make_trace, tmp_path: Path)
     what judges it."""
     folder = repeated_part(tmp_path / "in", make_trace(1), 1_600_000)
     assert (folder / "operations" / "part-00000.parquet").stat().st_size < MEGABYTE
-    told = checked_within(400, folder, "--checks", "log")
+    told = within(400, "check", folder, "--checks", "log")
     assert told.returncode == 2 and "Traceback" not in told.stderr, told.stderr
     assert "at most 67,108,864 values in a row group" in told.stderr and "fencepost mine" in told.stderr
+
+
+def _number(value: int) -> bytes:
+    """As Thrift's compact protocol writes it in a footer."""
+    zigzag, found = value << 1, bytearray()
+    while zigzag > 127:
+        found.append(zigzag & 127 | 128)
+        zigzag >>= 7
+    return bytes([*found, zigzag])
+
+
+def say_rows(path: Path, was: int, says: int) -> None:
+    """Let a file's footer say another number of rows, and of values in each column."""
+    data = path.read_bytes()
+    begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[begin:-8].replace(_number(was), _number(says))
+    path.write_bytes(data[:begin] + footer + len(footer).to_bytes(4, "little") + data[-4:])
+
+
+@pytest.mark.parametrize("table", ["traces", "operations", "events"])
+def test_a_footer_that_lies_takes_no_memory(make_trace, tmp_path: Path, table: str) -> None:
+    """Rule: a row group of 2^40 rows, as its footer says, is refused by that; one that says less than it has
+    is read as far as it says."""
+    folder = repeated_part(tmp_path / "in", make_trace(1), 1009, table)
+    path = folder / table / "part-00000.parquet"
+    say_rows(path, 1009, 1 << 40)
+    for command in (["check", folder], ["show", folder, "--html", tmp_path / "page.html"]):
+        told = within(400, *command)
+        assert told.returncode == 2 and "Traceback" not in told.stderr, told.stderr
+        assert "at most 67,108,864 values in a row group, saw" in " ".join(told.stderr.split())
+    say_rows(path, 1 << 40, 2)
+    assert pq.ParquetFile(path).metadata.row_group(0).num_rows == 2
+    assert len(read_group(path, table, 0)) == 2
+
+
+def test_ids_of_a_row_group_that_nobody_reads_are_not_read(make_trace, tmp_path: Path) -> None:
+    """Rule: 8,000,000 rows of `traces` are refused by the same bound before their ids are values."""
+    folder = repeated_part(tmp_path / "in", evolve(make_trace(1), plan="", claims=Claims()), 1009, "traces")
+    say_rows(folder / "traces" / "part-00000.parquet", 1009, 8_000_000)
+    with pytest.raises(TraceError, match="at most 67,108,864 values in a row group, saw 80,000,000"):
+        TraceStore.open(folder).trace_ids()
 
 
 def test_one_trace_has_so_many_rows_as_values(make_trace, tmp_path: Path, monkeypatch) -> None:
@@ -177,7 +215,7 @@ def test_a_small_frame_does_not_become_a_gigabyte(make_trace, tmp_path: Path) ->
     (tmp_path / "in" / "traces").mkdir(parents=True)
     (tmp_path / "in" / "journal").mkdir()
     journal_of(tmp_path / "in" / "journal" / "worker-0.journal", bytes(1200 * MEGABYTE))
-    told = checked_within(400, tmp_path / "in", "--checks", "log")
+    told = within(400, "check", tmp_path / "in", "--checks", "log")
     assert told.returncode == 2 and "Traceback" not in told.stderr, told.stderr
     assert "once decompressed, and a run has at most 268,435,456" in told.stderr
 

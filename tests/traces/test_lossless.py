@@ -4,10 +4,12 @@ alone."""
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import attrs
 import pytest
+from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +21,14 @@ from fencepost.traces.events import Event, Name, lacks_topic
 from fencepost.traces.journal import JournalWriter, decode_payload, encode_frame, scan
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.store import TraceStore
-from fencepost.traces.tables import chunks_of, rows_of_tables, tables_of, traces_of_tables
+from fencepost.traces.tables import CHUNK_ROWS as ROWS
+from fencepost.traces.tables import (
+    chunks_of,
+    operations_of_table,
+    rows_of_tables,
+    tables_of,
+    traces_of_tables,
+)
 from fencepost.traces.trace import Claims, LossRange, Trace
 from tests.checkers import lab
 
@@ -217,3 +226,17 @@ def test_a_trace_with_two_rows_is_refused(make_trace) -> None:
     rows = [rows_of(make_trace(number)) for number in (1, 1)]
     with pytest.raises(TraceError, match="expected one row in traces per trace, saw two for 1"):
         list(rows_of_tables(tables_of(rows)))
+
+
+def test_what_is_made_on_the_way_does_not_grow_with_the_rows() -> None:
+    """Rule: operations are made few rows at a time, so that a long history costs what its operations are."""
+    one = lab.operation(0, Function.APPEND, 0, 7, process=1, **lab.T0, acks=-1, offset=5)
+    rows = tuple(evolve(one, op_id=n, invoke_time=n << 20, completion_time=n << 21) for n in range(3 * ROWS))
+    table = tables_of([rows_of(lab.trace(rows))]).operations
+    tracemalloc.start()
+    try:
+        (made,) = operations_of_table(table, table.column_names).values()
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert made == rows and most < 1.25 * kept

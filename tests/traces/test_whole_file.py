@@ -11,12 +11,13 @@ from fencepost.traces.whole_file import whole, write_whole
 
 
 def test_the_old_file_stays_where_writing_fails(tmp_path):
-    """Rule: what was there stays, and no draft does."""
+    """Rule: what was there stays, no draft does, and the error names the file, which `write` does not."""
     path = tmp_path / "page.html"
     write_whole(path, "old")
-    with pytest.raises(OSError, match="full"), whole(path) as draft:
+    with pytest.raises(OSError, match="full") as error, whole(path) as draft:
         draft.write_text("a part")
         raise OSError(28, "full")
+    assert error.value.filename == str(path)
     assert path.read_text() == "old" and [one.name for one in tmp_path.iterdir()] == ["page.html"]
 
 

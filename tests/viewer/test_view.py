@@ -8,6 +8,7 @@ from attrs import evolve
 
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome, Record
+from fencepost.viewer import view as page_view
 from fencepost.viewer.known.client_knowledge import HOWS, READ
 from fencepost.viewer.replica_logs import BlockLog, Gone
 from fencepost.viewer.tracks import windows
@@ -161,6 +162,31 @@ def test_a_window_says_the_same_as_the_whole(kind, shown):
                 cut = part["facts"].get(subject, {}).get(name)
                 assert at(cut, step) == at(track, first + step), f"{subject} {name} at {first + step}"
     assert sum(part["moments"]["wait"]) == sum(whole["moments"]["wait"][:end])
+    assert whole["left_out"] == []
+    (cut,) = part["left_out"]
+    events = sum(1 for name in part["moments"]["name"] if name < len(Name))
+    missing = len(run.trace.operations) - len(part["operations"]["id"])
+    assert f"with {missing} operations and {len(run.trace.events) - events} events" in cut
+
+
+def test_what_is_too_much_for_a_page_is_counted_in_one_place(shown, monkeypatch):
+    """Rule: partitions, findings, claims and unread lines beyond their bounds are each named with a
+    number."""
+    run = shown("group")
+    for name in ("MOST_PARTITIONS", "MOST_FINDINGS", "MOST_CLAIMS", "MOST_UNREAD"):
+        monkeypatch.setattr(page_view, name, 1)
+    claims = evolve(run.trace.claims, reasons=("a", "b", "c"))
+    two = evolve(run.verdicts[0], findings=run.findings[:1] * 2)
+    trace = evolve(run.trace, claims=claims)
+    partitions = len(page_view.partitions_of(trace, ()))
+    left_out = view_of(Shown(trace=trace, verdicts=(two,), unread=("line 3", "line 4")))["left_out"]
+    assert partitions > 1 and left_out == [
+        f"{partitions - 1} of {partitions} partitions",
+        "1 of 2 findings",
+        "2 of 3 reasons of claims",
+        "line 3",
+        "and 1 more that could not be read",
+    ]
 
 
 def test_windows_hold_the_finding_with_more_before_it_than_after():

@@ -23,8 +23,10 @@ from fencepost.checkers.arrow_arrays import (
     table_column,
 )
 from fencepost.checkers.invariants.hw_mono import LISTED, READ_COMMITTED, SHOWING, Shown, ShownEnd
+from fencepost.checkers.invariants.replicas import Key
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import ACKS_ALL, Function, Outcome
+from fencepost.traces.tables import CHUNK_ROWS
 
 COLUMNS = (
     *("trace_id", "op_id", "clock_id", "function", "outcome", "invoke_time", "completion_time", "topic"),
@@ -117,15 +119,16 @@ def shown_ends(table: pa.Table, ids: Collection[int]) -> dict[int, list[Shown]]:
         *(rows.own("invoke_time"), completion, end, epoch, rows.own("clock_id"), rows.own("op_id")),
         *(functions[rows.row], node),
     )
-    topics, found = rows.topics(), dict[int, list[Shown]]()
+    topics, found, keys = rows.topics(), dict[int, list[Shown]](), dict[Key, Key]()
     by = [Function(name) if name in SHOWING else None for name in names]
     kept = np.flatnonzero((end != _MISSING) & ((epoch >= 0) | (node >= 0)))
-    for place, trace_id, number, *times_and_ends, function, broker in zip(
-        kept.tolist(), *(column[kept].tolist() for column in columns), strict=True
-    ):
-        values: list[Any] = [*times_and_ends, by[function], broker]
-        shown = ShownEnd(*values)
-        found.setdefault(trace_id, []).append(((topics[place], number), shown))
+    for some in (kept[at : at + CHUNK_ROWS] for at in range(0, len(kept), CHUNK_ROWS)):
+        for place, trace_id, number, *times_and_ends, function, broker in zip(
+            some.tolist(), *(column[some].tolist() for column in columns), strict=True
+        ):
+            values: list[Any] = [*times_and_ends, by[function], broker]
+            key = (topics[place], number)
+            found.setdefault(trace_id, []).append((keys.setdefault(key, key), ShownEnd(*values)))
     return found
 
 

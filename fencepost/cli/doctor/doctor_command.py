@@ -167,7 +167,7 @@ class Report:
         for one in begun[:MOST_LISTED]:
             self._say(f"so far (a finding after {one.row.bound_s} s)", one)
         lines = [
-            *(f"lists are not whole: {one}" for one in sorted(self.watched.unlisted)),
+            *sorted(self.watched.unasked),
             *not_judged(events),
         ]
         if self.topics and not self.watched.topics:
@@ -214,9 +214,9 @@ class Report:
     def _judged(self) -> bool:
         """Whether any broker said anything of a partition, or there is none in the whole cluster."""
         answered = {event.cause for event in self.watched.events if '"error"' not in (event.detail or "")}
-        return "partition" in answered or (
-            "brokers" in answered and not self.watched.topics and not self.topics
-        )
+        if not self.watched.topics:
+            return "brokers" in answered and not self.topics
+        return "partition" in answered
 
     def _summary(self, found: int, notes: int) -> str:
         seen = self.watched

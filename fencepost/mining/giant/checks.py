@@ -38,7 +38,7 @@ from fencepost.traces.tables import Tables, events_of_table
 from fencepost.traces.trace import Trace
 
 WHOLE_OPERATIONS = 2_000_000
-"""Operations that a check still takes together: a million of them take a gigabyte."""
+"""Operations that a check still takes together: a million, with three records each, take two gigabytes."""
 MOST_EVENTS = 5_000_000
 """Events that a check takes together: a million of them take half a gigabyte."""
 

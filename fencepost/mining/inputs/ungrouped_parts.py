@@ -24,7 +24,7 @@ from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table, check_sch
 from fencepost.traces.store import TraceStore
 
 GIANT_OPERATIONS = 1_000_000
-"""A history of more is judged by slot ranges: as a whole it would need more than a gigabyte."""
+"""A history of more is judged by slot ranges: as a whole it would need more than two gigabytes."""
 RECORDS_OF_ONE = 5
 """Records that weigh as much as an operation: an operation may have thousands of them."""
 BATCH_ROWS = 250_000

@@ -69,7 +69,7 @@ class Summary:
     @property
     def shapes(self) -> str:
         """How the traces were judged, in a few words."""
-        small = f"{sum(self.traces.values()) - self.giants:,} small ones by row group"
+        small = f"{max(sum(self.traces.values()) - self.giants, 0):,} small ones by row group"
         sentence = (
             f"{_many(self.giants, 'giant history', 'giant histories')} by slot ranges, {small}"
             if self.giants

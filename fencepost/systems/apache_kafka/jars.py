@@ -84,6 +84,11 @@ class Release:
             return self.controllers in ("kraft", SEPARATE)
         return int(self.version.partition(".")[0]) >= FIRST_KRAFT
 
+    @property
+    def advertises_control(self) -> bool:
+        """Whether the listener of controllers may be advertised (KIP-853): before 4.0 that is refused."""
+        return int(self.version.partition(".")[0]) >= FIRST_KRAFT
+
     def class_path(self) -> str:
         """The jars, as `java -cp` wants them. Raises EnvironmentError_ where they cannot be had."""
         return _from_maven(self.version) if self.home is None else _from_home(self.home)

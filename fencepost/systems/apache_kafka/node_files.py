@@ -55,7 +55,15 @@ class NodeFiles:
             mode = settings.with_zookeeper(self.zookeeper)
         path = folder / "server.properties"
         data = str((folder / "data").absolute())
-        text = settings.properties(node, self.ports, data, mode, self.more, self.names)
+        text = settings.properties(
+            node,
+            self.ports,
+            data,
+            mode,
+            self.more,
+            self.names,
+            advertises_control=self.release.advertises_control,
+        )
         path.write_text(text, encoding="utf-8")
         return path
 

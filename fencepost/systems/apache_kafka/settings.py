@@ -148,21 +148,27 @@ def properties(
     mode: Mapping[str, str],
     more: Mapping[str, str],
     names: Names = DIRECT,
+    *,
+    advertises_control: bool = False,
 ) -> str:
     """The text of server.properties. mode: of `with_zookeeper` or `with_kraft`. more: settings of the caller,
-    which win. names: of the hosts."""
+    which win. names: of the hosts. advertises_control: whether this version says where controllers are, and
+    brokers go there instead of to the quorum's voters (KIP-853)."""
     mine, size = ports[broker], sum(bool(each.client) for each in ports.values())
     copies = str(min(3, size))
     clients, brokers = names.clients.format(broker), names.brokers.format(broker)
     listeners = {"CLIENT": mine.client, "INTER": mine.inter, "CTRL": mine.control}
-    serving = {
-        "advertised.listeners": f"CLIENT://{clients}:{mine.client},INTER://{brokers}:{mine.inter}",
-        "inter.broker.listener.name": "INTER",
+    advertised = {
+        f"CLIENT://{clients}": mine.client,
+        f"INTER://{brokers}": mine.inter,
+        f"CTRL://{brokers}": mine.control * advertises_control,
     }
+    said = ",".join(f"{name}:{port}" for name, port in advertised.items() if port)
     settings = {
         "broker.id": str(broker),
         "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in listeners.items() if port),
-        **(serving if mine.client else {}),
+        **({"inter.broker.listener.name": "INTER"} if mine.client else {}),
+        **({"advertised.listeners": said} if said else {}),
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,INTER:PLAINTEXT,CTRL:PLAINTEXT",
         "log.dirs": log_dirs,
         "offsets.topic.replication.factor": copies,

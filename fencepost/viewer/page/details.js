@@ -23,7 +23,7 @@ export function drawHead(root) {
     finding ? html("dl", { class: "finding" }, html("dt", null, "expected"), html("dd", null, finding.expected), html("dt", null, "seen"), html("dd", null, finding.seen)) : null,
     finding ? proof(view, finding) : null,
     strikes(view),
-    others(view), undecided(view), windowNote(view));
+    others(view), undecided(view), leftOut(view));
   document.title = `${finding ? finding.title : "run"} · trace ${trace.id} · Fencepost`;
 }
 
@@ -67,9 +67,9 @@ function undecided(view) {
   return weak.length ? html("p", { class: "dim small" }, weak.map((one) => `${one.check}: ${one.decision.replaceAll("_", " ")}, ${one.reason}`).join(" · ")) : null;
 }
 
-function windowNote(view) {
-  const { first, end, total } = view.window;
-  return end - first === total ? null : html("p", { class: "note" }, `This page holds moments ${first + 1} to ${end} of ${total}: the trace is cut to a window around the finding. What came before is in the state of the first moment.`);
+function leftOut(view) {
+  if (!view.left_out.length) return null;
+  return html("details", { class: "note", id: "left-out", open: view.left_out.length < FEW_STRIKES }, html("summary", null, "What this page leaves out"), html("ul", null, view.left_out.map((one) => html("li", null, one))));
 }
 
 /** Make the panel of the chosen thing once. */

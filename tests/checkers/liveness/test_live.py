@@ -53,6 +53,32 @@ def committed(second: float, offset: int) -> Event:
     return asked(second, "committed", detail={"group": "g", "offsets": [["t", 0, offset, -1]]})
 
 
+def stored(second: float, *records: tuple[int, int | None, bool | None], **detail: Any) -> Event:
+    """The last records of group g and t-0: place, offset, whether it counts."""
+    said = {
+        "group": "g",
+        "of": ["t", 0],
+        "records": [[place, value, -1, counts] for place, value, counts in records],
+    }
+    at = {"topic": "__consumer_offsets", "partition": 3, "leader": 1, "high_watermark": 99}
+    return asked(second, "offset_records", detail=said | detail, **at)
+
+
+def offsets_log(second: float, end: int = 90) -> Event:
+    return log(second, topic="__consumer_offsets", partition=3, end_offset=end)
+
+
+def commits(second: float) -> Event:
+    """One more record each time."""
+    return stored(second, (int(second), 5 + int(second), True))
+
+
+def crowd(second: float, *names: str) -> Event:
+    """Members by name, all of them of the client before the dash."""
+    clients = {name: f"{name.split('-')[0]} /10.0.0.1" for name in names}
+    return group(second, members=[[name, None, [["t", 0]]] for name in names], clients=clients)
+
+
 def producers(second: float, first: int) -> Event:
     return asked(
         second, "producers", detail={"producers": [[7, 2, 5, 0, first]]}, topic="t", partition=0, leader=1
@@ -107,6 +133,7 @@ WRONG = {
     "metadata_disagrees": rounds(
         range(9), lambda s: view(s, 2, leader=2, leader_epoch=5), lambda s: view(s, 3, leader_epoch=4)
     ),
+    "fenced_broker_answers": rounds(range(15), brokers, lambda s: brokers(s, 2, (1, 3))),
     "settings_disagree": rounds(range(13), *(partial(dynamic, node=node) for node in (1, 2, 3))),
     "partition_without_leader": rounds(range(9), brokers, lambda s: view(s, leader=-1, isr=(3,))),
     "below_min_isr": rounds(range(9), settings, lambda s: view(s, isr=(1,))),
@@ -124,6 +151,7 @@ WRONG = {
     "last_stable_offset_stuck": rounds(range(70), lambda s: log(s, offset=6), lambda s: producers(s, -1)),
     "group_rebalances": rounds(range(340), lambda s: group(s, state="PreparingRebalance")),
     "commit_beyond_end": rounds(range(3), lambda s: committed(s, 10), log),
+    "served_offset_stands": rounds(range(9), lambda s: committed(s, 4), offsets_log, commits),
 }  # fmt: skip
 """The answers that convict, by anomaly."""
 
@@ -151,9 +179,13 @@ def test_one_answer_convicts_nobody(name):
 
 def test_broker_lists_disagree_by_majority():
     """A broker that is cut off keeps the list that it had."""
-    lists = (brokers, lambda s: brokers(s, 2), lambda s: brokers(s, 4), lambda s: brokers(s, 3, (1, 2, 3, 4)))
+    three = (1, 2, 4)
+    lists = (
+        *(partial(brokers, node=node, live=three) for node in three),
+        lambda s: brokers(s, 3, (1, 2, 3, 4)),
+    )
     assert found(rounds(range(13), *lists)) == ["metadata_disagrees"]
-    assert found(rounds(range(13), *lists[:1], *lists[3:])) == []  # of two nobody knows who is right
+    assert found(rounds(range(13), *lists[::3])) == []  # of two nobody knows who is right
 
 
 @pytest.mark.parametrize(
@@ -197,6 +229,24 @@ def test_broker_lists_disagree_by_majority():
         rounds(range(9), lambda s: transaction(s, started_ms=0, timeout_ms=1_000), *OPEN),
         # who is no leader any more may lack records
         rounds(range(9), lambda s: committed(s, 10), lambda s: log(s, high_watermark=-1)),
+        # a commit that failed may stay in the log; the answer may be the one before; what is not replicated
+        # or not decided says nothing; a tombstone; what was not read to its end
+        rounds(range(9), lambda s: committed(s, 4), offsets_log, lambda s: stored(s, (7, 5, True))),
+        rounds(range(9), lambda s: committed(s, 4 + int(s)), offsets_log, commits),
+        rounds(range(9), lambda s: committed(s, 4), offsets_log,
+               lambda s: stored(s, (int(s) - 1, 4, True), (int(s), 5 + int(s) % 2, True))),
+        rounds(range(9), lambda s: committed(s, 4), partial(offsets_log, end=100), commits),
+        rounds(range(9), lambda s: committed(s, 4), commits),
+        rounds(range(9), lambda s: committed(s, 4), offsets_log, lambda s: stored(s, (int(s), 5, None))),
+        rounds(range(9), lambda s: committed(s, 4), offsets_log, lambda s: stored(s, (int(s), 5, False))),
+        rounds(range(9), lambda s: committed(s, 4), offsets_log, lambda s: stored(s, (int(s), None, True))),
+        rounds(range(9), lambda s: committed(s, -1), offsets_log, commits),
+        rounds(range(9), lambda s: committed(s, 4), offsets_log,
+               lambda s: stored(s, (int(s), 5, True), cut=True)),
+        # a broker that was stopped answers until its next heartbeat
+        rounds(range(8), brokers, lambda s: brokers(s, 2, (1, 3))),
+        # members that come and go
+        rounds(range(400), lambda s: crowd(s, "a-1", f"b-{int(s) // 2}")),
         # a marker is committed only with those in sync that its partition demands
         rounds(range(70), settings, lambda s: view(s, isr=()), PREPARED),
         rounds(range(70), PREPARED),
@@ -236,6 +286,40 @@ def test_notes_are_no_findings():
     assert noted(rounds(range(3), lambda s: group(s, members=[["m", None, []]]))) == [
         "members without partitions"
     ]
+
+
+def test_a_stored_offset_that_nobody_serves_is_a_note():
+    """Before 4.0 a commit that failed may stay in the log: that is told, and the next one ends it."""
+    alone = (lambda s: committed(s, 4), offsets_log, lambda s: stored(s, (7, 5, True)))
+    assert noted(rounds(range(9), *alone)) == ["another offset is stored"]
+    assert noted(rounds(range(9), *alone[:2], lambda s: stored(s, (7, 4, True), (8, 5, False)))) == []
+    aborted = rounds(range(9), *alone[:2], lambda s: stored(s, (7, 5, True), (8, 4, False)))
+    assert noted(aborted) == ["another offset is stored"]
+    assert noted(rounds(range(9), *alone[:2], lambda s: stored(s, (int(s), 5, True)))) == []
+
+
+def test_a_client_whose_members_leave_again_and_again_is_a_note():
+    """More often than it has members at once: in a restart and in a deployment each leaves once."""
+    assert noted(rounds(range(9), lambda s: crowd(s, "a-1", f"b-{int(s) // 3}"))) == ["members come and go"]
+    rolling = [crowd(s, *(f"a-{number + 10 * (s > number)}" for number in range(5))) for s in range(9)]
+    assert noted(rolling) == [] and noted(rounds((1, 2), lambda s: crowd(s, "a-1"))) == []
+    moved = [crowd(s, "a-1", "b-1") for s in range(3)]
+    assert noted([*moved, asked(4, "group", detail={"error": "COORDINATOR_LOAD_IN_PROGRESS"}), *moved]) == []
+
+
+def test_settings_of_brokers_that_allow_a_loss_are_notes():
+    """Of Kafka's own topics; a single broker can have no more than one replica."""
+    risky = [["", "offsets.commit.required.acks", "1"], ["", "transaction.state.log.min.isr", "1"]]
+    events = rounds(range(3), brokers, lambda s: asked(s, "settings", detail={"settings": risky}))
+    assert noted(events) == ["settings allow a loss"] * 2
+    fine = [["", "offsets.commit.required.acks", "-1"], ["", "transaction.state.log.min.isr", "2"]]
+    assert noted(rounds(range(3), brokers, lambda s: asked(s, "settings", detail={"settings": fine}))) == []
+    alone = rounds(
+        range(3),
+        lambda s: brokers(s, live=(1,)),
+        lambda s: asked(s, "settings", detail={"settings": risky[1:]}),
+    )
+    assert noted(alone) == []
 
 
 def moving(second: float, rate: int = 10) -> list[Event]:

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from fencepost.systems.apache_kafka import network as n
+from fencepost.systems.apache_kafka.jars import Release
 from fencepost.systems.apache_kafka.settings import Ports, properties, with_kraft
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 from tests.systems.apache_kafka.real_lab import VERSIONS, Lab, started
@@ -59,6 +60,9 @@ def test_brokers_advertise_names_and_clients_get_addresses():
     assert lines["listeners"] == "CLIENT://127.0.0.1:4,INTER://127.0.0.1:5,CTRL://127.0.0.1:6"
     assert lines["advertised.listeners"] == "CLIENT://127.1.202.2:4,INTER://broker-2:5"
     assert lines["controller.quorum.voters"] == "1@broker-1:3,2@broker-2:6"
+    said = properties(2, ports, "/d", with_kraft(2, ports, n.NAMES), {}, n.NAMES, advertises_control=True)
+    assert "INTER://broker-2:5,CTRL://broker-2:6\n" in said  # else others would pass the links of 2 by
+    assert Release(version="4.0.0").advertises_control and not Release(version="3.9.2").advertises_control
 
 
 def test_a_directed_pair_means_one_way_of_each_connection(network):

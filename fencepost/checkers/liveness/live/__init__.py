@@ -45,6 +45,7 @@ NEEDED_FOR = {
     Question.GROUP: "classic groups",
     Question.CONSUMER_GROUP: "groups of the consumer protocol",
     Question.COMMITTED: "committed offsets",
+    Question.OFFSET_RECORDS: "committed offsets against those that are stored",
     Question.REASSIGNMENTS: "reassignments",
 }
 """What is not judged without an answer."""

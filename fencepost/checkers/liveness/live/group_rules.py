@@ -4,7 +4,9 @@ Owns these rules. What may be meant to be so is a note: more members than partit
 once a day, retention that overtook a group.
 """
 
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 from fencepost.checkers.liveness.live.partition_rules import told
 from fencepost.checkers.liveness.live.sights import BOOTSTRAP, Answer, Key, LiveRow, Seen, Sight, sight
@@ -61,7 +63,76 @@ def _beyond(seen: Seen) -> Iterator[Sight]:
         )
 
 
+def _stored(seen: Seen) -> Iterator[tuple[Answer, Key, list[tuple[int, int]], int]]:
+    """Each partition that a group committed, where the log is replicated and no transaction is open: the
+    latest records (place, offset), the last one at the end, and what OffsetFetch said before.
+
+    Where a log has more than its high watermark, a coordinator of 3.x may serve what is not to be read yet.
+    """
+    served: dict[str, dict[Key, int]] = {}
+    for one, known in told(seen, Question.COMMITTED, Question.OFFSET_RECORDS):
+        of, log = one.detail, known.logs.get(one.key)
+        if one.event.cause == Question.COMMITTED:
+            served[of.group] = {(topic, number): offset for topic, number, offset, _ in of.offsets}
+        elif of.of is not None and log is not None and not of.cut:
+            said = served.get(of.group, {}).get(of.of, -1)
+            counting = [each for each in of.records if each[3] is not False]
+            decided = counting and all(each[3] and isinstance(each[1], int) for each in counting)
+            if decided and said >= 0 and log.event.end_offset <= one.event.high_watermark:
+                yield one, of.of, [(place, value) for place, value, *_ in counting], said
+
+
+def _told_apart(seen: Seen, *, moves: bool) -> Iterator[Sight]:
+    """A coordinator that serves another offset than its log has last: none of the latest, while more and more
+    come (`moves`), or while the last one stays. Before 4.0 a commit that failed after it was appended is
+    stored and not served, until the next one."""
+    last: dict[tuple[str, Key], int] = {}
+    for one, key, records, said in _stored(seen):
+        (place, value), group = records[-1], one.detail.group
+        before = last.get((group, key), place)
+        last[group, key] = place
+        other = said not in {each for _, each in records} if moves else said != value
+        if moves and other and place == before:
+            continue  # no commit came
+        yield sight(
+            one,
+            (group, key),
+            ((said,) if moves else (said, place)) if other else None,
+            topic=key[0],
+            partition=key[1],
+            offset=said,
+            expected=f"the offset of group {group} to be {value}, which {one.key[0]}-{one.key[1]} has last, "
+            f"at offset {place}",
+            seen=f"OffsetFetch says {said}",
+            command=_describe(group) + "--offsets",
+        )
+
+
 # ---- notes
+
+
+def _flapping(seen: Seen) -> Iterator[Sight]:
+    """A client whose members leave more often than it has members at once: in a restart each leaves once."""
+    there: dict[tuple[str, str], dict[str, str]] = {}
+    left, most = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
+    for one in seen.of(*GROUPS):
+        place, now = (one.detail.group, str(one.event.cause)), one.detail.clients
+        before = there.get(place, {})
+        left.update((*place, before[member]) for member in before.keys() - now.keys())
+        most |= Counter((*place, client) for client in now.values())
+        there[place] = now
+        for subject in sorted(each for each in most if each[:2] == place):
+            count, client = left[subject], subject[2]
+            yield sight(
+                one,
+                subject,
+                True if count > most[subject] else None,
+                topic=None,
+                partition=-1,
+                expected=f"members of group {place[0]} to stay: each that comes or goes makes a rebalance",
+                seen=f"client {client} left {count} times, and had {most[subject]} members at most",
+                command=_describe(place[0]) + "--members --verbose",
+            )
 
 
 def _below(seen: Seen) -> Iterator[Sight]:
@@ -127,6 +198,22 @@ ROWS = (
         name="commit_beyond_end",
         sights=_beyond,
         reason="the end was asked for after the offset, and a log's end goes back only with a loss",
+    ),
+    LiveRow(
+        name="served_offset_stands",
+        sights=partial(_told_apart, moves=True),
+        bound_s=5,
+        least=3,
+        reason="one of several commits that are replicated at once is served; one alone may have failed",
+    ),
+    LiveRow(name="members come and go", sights=_flapping, note=True),
+    LiveRow(
+        name="another offset is stored",
+        sights=partial(_told_apart, moves=False),
+        bound_s=5,
+        least=3,
+        reason="a coordinator serves what is replicated; before 4.0 a commit that failed may stay in the log",
+        note=True,
     ),
     LiveRow(name="a group skipped records", sights=_below, note=True),
     LiveRow(name="members without partitions", sights=_idle, note=True),

@@ -130,6 +130,19 @@ def _lists(seen: Seen) -> Iterator[Sight]:
         latest[one.event.node] = one.event.replicas
 
 
+def _fenced(seen: Seen) -> Iterator[Sight]:
+    """A broker that answers, and knows itself that the controllers count it for away."""
+    for one in seen.of(Question.BROKERS):
+        yield sight(
+            one,
+            one.event.node,
+            None if one.event.node in one.event.replicas else True,
+            expected=f"broker {one.event.node}, which answers, to be one of the live brokers",
+            seen=f"its own Metadata name {sorted(one.event.replicas)}",
+            command=f"look for heartbeats to the controllers in the log of broker {one.event.node}",
+        )
+
+
 def _leaderless(seen: Seen) -> Iterator[Sight]:
     for one, known in told(seen, Question.PARTITION):
         away = sorted(set(one.event.replicas) - set(known.live))
@@ -258,6 +271,13 @@ ROWS = (
         bound_s=8,
         least=3,
         reason="as above; brokers come and go, and an answer names no version",
+    ),
+    LiveRow(
+        name="fenced_broker_answers",
+        sights=_fenced,
+        bound_s=8,
+        least=3,
+        reason="a broker is fenced until its next heartbeat, and one that starts answers nobody before that",
     ),
     LiveRow(name="partition_without_leader", sights=_leaderless, bound_s=5, reason=DECIDED),
     LiveRow(name="below_min_isr", sights=_below_min_isr, bound_s=5, least=3, reason=DECIDED),

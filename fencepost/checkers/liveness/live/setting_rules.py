@@ -9,6 +9,8 @@ from fencepost.checkers.liveness.live.partition_rules import MIN_ISR, UNCLEAN, t
 from fencepost.checkers.liveness.live.sights import BOOTSTRAP, LiveRow, Seen, Sight, sight
 from fencepost.traces.events import Question
 
+ACKS = "offsets.commit.required.acks"
+
 
 def _settings(seen: Seen) -> Iterator[Sight]:
     """A broker for which a topic has other settings than for most. Only what was set at the topic counts:
@@ -57,6 +59,23 @@ def _may_lose(seen: Seen) -> Iterator[Sight]:
         )
 
 
+def _brokers_may_lose(seen: Seen) -> Iterator[Sight]:
+    """What brokers make Kafka's own topics with, and how they write to them."""
+    for one, known in told(seen, Question.SETTINGS):
+        for _, name, value in one.detail.settings:
+            few = name.endswith((".replication.factor", ".min.isr")) and value == "1" and len(known.live) > 1
+            yield sight(
+                one,
+                (one.event.node, name),
+                value if few or (name == ACKS and value != "-1") else None,
+                topic=None,
+                partition=-1,
+                expected=f"broker {one.event.node} to let offsets and transactions survive a broker",
+                seen=f"{name}={value}",
+                command=f"set {name} in server.properties; a topic that is there keeps its own settings",
+            )
+
+
 ROWS = (
     LiveRow(
         name="settings_disagree",
@@ -67,4 +86,5 @@ ROWS = (
         "its disk takes; an answer names no version",
     ),
     LiveRow(name="settings allow a loss", sights=_may_lose, note=True),
+    LiveRow(name="settings allow a loss", sights=_brokers_may_lose, note=True),
 )

@@ -35,6 +35,7 @@ class Detail(msgspec.Struct, frozen=True):
     group: str = ""
     state: str = ""
     members: tuple[tuple[Any, ...], ...] = ()
+    clients: dict[str, str] = {}
     offsets: tuple[tuple[str, int, int, int], ...] = ()
     producers: tuple[tuple[int, ...], ...] = ()
     ranges: tuple[tuple[int, int, str], ...] = ()
