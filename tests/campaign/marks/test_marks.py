@@ -201,7 +201,7 @@ def test_recorded_seeds_reach_every_mark():
 def test_a_calm_run_reaches_no_mark(monkeypatch):
     """Without faults, operators and groups nothing of the kind happens, but that logs forget: a mark that is
     always there says nothing."""
-    off = ("administered", "groups", "transactions", "producers", "compacted")
+    off = ("administered", "groups", "transactions", "producers", "compacted", "limited", "moved_settings")
     bare = evolve(PROFILES["default"], small_segments=100, retained=100, **dict.fromkeys(off, 0))
     monkeypatch.setitem(PROFILES, "default", bare)
     plans = [swarm(seed, "default+calm") for seed in range(8)]
