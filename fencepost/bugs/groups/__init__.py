@@ -3,7 +3,7 @@
 Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, what these break).
 """
 
-from fencepost.bugs.groups import commit_bugs, loads, static_member_bugs
+from fencepost.bugs.groups import commit_bugs, loads, member_bugs, static_member_bugs
 
 OFFSET_SAFE = frozenset(
     {
@@ -29,6 +29,13 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
     ("KAFKA-8069", "group_offsets", commit_bugs.ExpiresAtOnce, OFFSET_SAFE, SAFE),
     ("P3", "group_offsets", commit_bugs.TakesAnyGeneration, OFFSET_SAFE, SAFE),
     ("P5", "consumer_coordinator", commit_bugs.RetriesAsyncCommits, OFFSET_SAFE, SAFE),
+    (
+        "P3-LISTS",
+        "group_membership",
+        member_bugs.ComparesFirstAssignors,
+        frozenset({"needless_refusal", "slow_rebalance"}),
+        "LIVENESS",
+    ),
     (
         "KAFKA-10284",
         "group_membership",

@@ -27,6 +27,8 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
         frozenset({"nonmonotonic_send"}),
         "",
     ),
+    ("KIP-126", "producer_sequences", numbers.NumbersHalvesAlike, NEVER_WRITTEN | TWICE, "COMMIT-SAFE"),
+    ("R1-COPIES", "log", appending.RefusesLargeCopies, frozenset({"no_progress"}), ""),
     ("KAFKA-6003", "log", appending.ChecksItsLeader, frozenset({"no_progress"}), ""),
     ("KAFKA-6683", "log", appending.ProducersFirst, NEVER_WRITTEN, "COMMIT-SAFE"),
 )

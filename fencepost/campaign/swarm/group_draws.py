@@ -29,6 +29,9 @@ MOVES = ("reassign_move", "reassign_grow", "reassign_reorder")
 """What operators ask for the topics of coordinators, and for the output of transactions."""
 NAMES = ("orders", "payments-v2.eu", "größe", "注文", "😀")
 """Beginnings of names of groups: in one, two and four bytes of UTF-8, the last with two units of UTF-16."""
+BEGIN = ("subscribe", "transform")
+LONGEST_MS = 15_000
+"""The most that consumers which differ wait longer: a run waits a minute for progress."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
@@ -142,6 +145,46 @@ def _busy(consumer: ConsumerOptions, draw: Draws) -> ConsumerOptions:
         heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "busy.heartbeat"),
         processing_ms=work_ms,
         max_poll_interval_ms=consumer.max_poll_interval_ms + 2 * work_ms,
+    )
+
+
+def with_different_consumers(plan: Plan, draw: Draws) -> Plan:
+    """The plan with consumers that differ, if it has any. None has less patience than those that are alike: a
+    session that is shorter proves nothing where messages take long."""
+    if not any(operation.key for operation in plan.operations if operation.function in BEGIN):
+        return plan
+    names = ["range", "round_robin", "sticky"]
+    common = plan.consumer.assignor
+    strange = not plan.consumer.static_members and draw.chance(20, "consumers.strange")
+    others = []
+    for place in range(draw.between((1, 2), "consumers")):
+        assignor = draw.choice(names, "consumers.assignor", place)
+        others.append(
+            evolve(
+                _slower(plan.consumer, draw, place),
+                assignor=assignor,
+                second_assignor="" if strange or assignor == common else common,
+                commit=draw.choice(STYLES, "consumers.commit", place),
+                max_poll_records=draw.between((3, 30), "consumers.max_poll_records", place),
+            )
+        )
+    return evolve(plan, consumers=tuple(others))
+
+
+def _slower(consumer: ConsumerOptions, draw: Draws, place: int) -> ConsumerOptions:
+    def more(value: int, most: int, purpose: str) -> int:
+        longer = value * draw.between((100, 100 * most), f"consumers.{purpose}", place) // 100
+        return min(longer, max(value, LONGEST_MS))
+
+    session_ms = more(consumer.session_timeout_ms, 4, "session")
+    return evolve(
+        consumer,
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "consumers.heartbeat", place),
+        max_poll_interval_ms=more(consumer.max_poll_interval_ms, 3, "max_poll_interval"),
+        auto_commit_interval_ms=more(consumer.auto_commit_interval_ms, 2, "auto_commit"),
+        processing_ms=more(consumer.processing_ms, 2, "processing"),
+        poll_timeout_ms=more(consumer.poll_timeout_ms, 2, "poll_timeout"),
     )
 
 

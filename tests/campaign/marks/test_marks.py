@@ -28,7 +28,7 @@ from tests.checkers.traces_by_hand import (
     trace,
 )
 
-RECORDED = (7, 10, 12, 14, 24, 29, 46, 47)
+RECORDED = (7, 10, 11, 12, 14, 17, 24, 29, 46, 47, 62)
 """Seeds that together reach every mark."""
 
 
@@ -54,6 +54,11 @@ def group(phase: str, time: int = 0):
 def loaded(node: int):
     """A broker became the coordinator."""
     return event(Name.GROUPS_LOADED, node=node, topic="__consumer_offsets", partition=0)
+
+
+def settings(retention: str, node: int = 1):
+    """A broker took over a topic's configuration."""
+    return event(Name.TOPIC_CONFIGURED, node=node, topic="t", detail=f'{{"retention.ms":"{retention}"}}')
 
 
 def deletion(cause: str):
@@ -124,6 +129,10 @@ BY_HAND = {
         (*WROTE, cuts(1, 2, 1, end=3, to=7, cause="full")),
         (*WROTE, cuts(1, 2, 1, end=3, to=0, cause="full")),
     ),
+    "configured_back": (
+        (settings("1"), settings("2"), settings("1")),
+        (settings("1"), settings("2"), settings("2", node=2), settings("2")),
+    ),
     "coordinator_failed_over": (
         (loaded(1), group("PreparingRebalance"), loaded(2)),
         (loaded(1), group("PreparingRebalance"), group("Stable"), loaded(2)),
@@ -164,6 +173,11 @@ def test_marks_of_operations_are_told_from_others():
     refused = row(Function.COMMIT, outcome=Outcome.FAIL, error="ILLEGAL_GENERATION")
     assert reached(operations=[refused]) == {"commit_refused"}
     assert reached(operations=[evolve(refused, function=Function.JOIN)]) == set()
+    strange = row(Function.JOIN, outcome=Outcome.FAIL, error="INCONSISTENT_GROUP_PROTOCOL")
+    assert reached(operations=[strange]) == {"assignor_refused"}
+    large = row(Function.APPEND, outcome=Outcome.FAIL, error="MESSAGE_TOO_LARGE")
+    assert reached(operations=[large]) == {"too_large"}
+    assert reached(operations=[evolve(large, function=Function.COMMIT)]) == set()
 
 
 def retried() -> Operation:
@@ -187,7 +201,7 @@ def test_recorded_seeds_reach_every_mark():
 def test_a_calm_run_reaches_no_mark(monkeypatch):
     """Without faults, operators and groups nothing of the kind happens, but that logs forget: a mark that is
     always there says nothing."""
-    off = ("administered", "groups", "transactions", "producers", "compacted")
+    off = ("administered", "groups", "transactions", "producers", "compacted", "limited", "moved_settings")
     bare = evolve(PROFILES["default"], small_segments=100, retained=100, **dict.fromkeys(off, 0))
     monkeypatch.setitem(PROFILES, "default", bare)
     plans = [swarm(seed, "default+calm") for seed in range(8)]

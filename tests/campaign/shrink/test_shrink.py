@@ -324,3 +324,13 @@ def test_the_short_form_is_the_same_plan(profile, tmp_path):
     write_plan(tmp_path / "deep" / "plan.json", plan)
     write_plan(tmp_path / "deep" / "plan.json", plan)
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["plan.json"]
+
+
+def test_other_clients_go_if_nothing_depends_on_them():
+    """Rule: what is left is alike; where a second one is needed it stays alone."""
+    plan = swarm(1, "default+different+groups")
+    plan = evolve(plan, consumers=(*plan.consumers, evolve(plan.consumer, commit="none")))
+    assert shrink(plan, Says(lambda _: True)).plan.consumers == ()
+    needs = Says(lambda one: any(other.commit == "none" for other in one.consumers))
+    shrunk = shrink(plan, needs).plan
+    assert len(shrunk.consumers) == 1 and shrunk.clients == ()

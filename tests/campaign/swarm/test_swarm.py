@@ -8,9 +8,12 @@ from fencepost.campaign.swarm import names_again
 from fencepost.campaign.swarm.bounds import REQUESTS
 from fencepost.campaign.swarm.swarm import PROFILES, swarm
 from fencepost.record.observed_state import ObservedState
+from fencepost.record.settings import settings_of
+from fencepost.run.faults.configuration_change import CHANGES
 from fencepost.run.faults.roles import resolve
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.errors import FencepostError, PlanError
+from fencepost.traces.plan import TopicOptions
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
 SEEDS = range(200)
@@ -176,3 +179,64 @@ def test_a_name_is_used_again_in_some_plans_and_the_others_stay_as_they_are(monk
             assert of.count("create_topic") >= of.count("delete_topic") > 0
             moved = (fault for fault in plan.faults if fault.kind.startswith("reassign"))
             assert not any(fault.target.startswith(f"partition {name}-") for fault in moved)
+
+
+def test_clients_differ_in_some_plans_and_none_is_less_patient_than_its_group_needs():
+    """Rule: other options are drawn by themselves: without them the plan is the same. All members name one
+    assignor, but for some groups whose members come and go under one id."""
+    plans = [swarm(seed, "default+different+groups") for seed in range(100)]
+    for plan in plans:
+        assert plan.clients and plan.consumers
+        for other in plan.consumers:
+            assert other.session_timeout_ms >= plan.consumer.session_timeout_ms
+            assert 3 * other.heartbeat_interval_ms <= other.session_timeout_ms
+            assert other.static_members == plan.consumer.static_members
+        assert all(other.producer.idempotent == plan.client.producer.idempotent for other in plan.clients)
+        assert plan_from_json(plan_to_json(plan)) == plan
+    strange = [plan for plan in plans if not settings_of(plan_to_json(plan), ()).assignors]
+    assert 0 < len(strange) < 20 and not any(plan.consumer.static_members for plan in strange)
+    both = [plan for plan in plans if any(other.second_assignor for other in plan.consumers)]
+    assert len(both) > 30
+    alike = [swarm(seed) for seed in range(60) if not swarm(seed).clients]
+    assert 30 < len(alike) < 60 and not any(plan.consumers for plan in alike)
+
+
+def test_a_process_that_comes_back_has_the_next_options():
+    """Rule: process and life choose them in turn; the plan's own are the first."""
+    plan = swarm(1, "default+different+groups")
+    every = (plan.consumer, *plan.consumers)
+    assert [plan.consumer_of(0, life) for life in range(4)] == [every[life % len(every)] for life in range(4)]
+    assert plan.consumer_of(1, 0) is plan.consumers[0]
+    assert plan.client_of(0) is plan.client and plan.client_of(1) is plan.clients[0]
+
+
+def test_limits_hold_one_record_and_refuse_many():
+    """Rule: each topic of clients takes any record alone; some appends are larger than any batch."""
+    plans = [swarm(seed, "default+limited") for seed in range(60)]
+    for plan in plans:
+        own = [topic for topic in plan.cluster.topics if topic.name in ("t", "u")]
+        assert own and all(100 <= topic.max_message_bytes <= 240 for topic in own)
+        rest = [topic for topic in plan.cluster.topics if topic.name.startswith("__") or topic.name == "out"]
+        assert all(topic.max_message_bytes == TopicOptions().max_message_bytes for topic in rest)
+    assert sum(any(one.records > 10 for one in plan.operations) for plan in plans) > 30
+
+
+def test_settings_move_both_ways():
+    """Rule: settings go down and up again in one plan, on what clients write to; right after a topic is made,
+    too."""
+    plans = [swarm(seed, "default+moved_settings+administered") for seed in range(80)]
+    made = 0
+    for plan in plans:
+        moved = [fault for fault in plan.faults if 7_000 <= fault.fault_id < 8_000]
+        assert len(moved) > 1
+        assert {fault.kind for fault in moved} == {"alter_topic"}
+        assert not any("__" in fault.target or fault.target == "topic out" for fault in moved)
+        begun = [fault for fault in plan.faults if fault.kind == "create_topic" and fault.fault_id < 300_000]
+        for one in begun:
+            made += 1
+            assert any(0 <= fault.at_ms - one.at_ms <= 400 for fault in moved)
+    assert made
+    down, up = (CHANGES.index({"max.message.bytes": limit}) for limit in ("110", "1048588"))
+    assert any(
+        {down, up} <= {fault.parameter for fault in plan.faults if fault.fault_id >= 7_000} for plan in plans
+    )

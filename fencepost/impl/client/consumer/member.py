@@ -135,7 +135,8 @@ class GroupMember:
     def join(self) -> None:
         """Send JoinGroup."""
         identity, options = self.desk.identity, self.desk.options
-        subscription = Subscription(topics=identity.topics, owned=self.owned)
+        subscription = encode_subscription(Subscription(topics=identity.topics, owned=self.owned))
+        names = dict.fromkeys((options.assignor, options.second_assignor or options.assignor))
         self.stage = Stage.JOINING
         self.desk.cancel_timer(HEARTBEAT_TIMER)
         begun = self.desk.begin(Function.JOIN, member=self.known_as)
@@ -150,7 +151,7 @@ class GroupMember:
                 member_id=self.member_id,
                 group_instance_id=identity.instance_id,
                 protocol_type=PROTOCOL_TYPE,
-                protocols=((options.assignor, encode_subscription(subscription)),),
+                protocols=tuple((name, subscription) for name in names),
             )
 
         self.desk.ask(
