@@ -30,6 +30,10 @@ MEMBER_LEFT = "member_left"
 AUDIT_FOUND = "audit_found"
 """The cause of a mark: an audit of the brokers' files at the end found something wrong. topic,
 partition, offset; detail: JSON {anomaly, expected, seen}."""
+ASSERTED = "assertion_failed"
+"""The cause of a mark: an assertion of a test on a service did not hold. topic, partition, offset of the last
+record that it is about; detail: JSON {check: the assertion's name, expected, seen, operations: op ids,
+places: [topic, partition, offset] of all records that it is about}."""
 NOT_EVERYWHERE = "not_on_every_replica"
 """The cause of a mark: an acknowledged record that such files do not have on every replica at its offset.
 topic, partition, offset; detail: JSON {says}. It convicts nobody."""

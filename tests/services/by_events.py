@@ -25,7 +25,7 @@ from fencepost.kafka.services import Service as Process
 from fencepost.traces.errors import PlanError
 from tests.services import other_languages
 from tests.services.promises import Result
-from tests.services.running import MOST_STARTS, ServiceRun, zoo_cluster
+from tests.services.running import MOST_ROUNDS, MOST_STARTS, ROUND_MS, ServiceRun, zoo_cluster
 from tests.services.zoo import BY_NAME, REFUSED, Order, Service, more_orders
 
 LOSS = ("record_never_processed", "committed_before_processed")
@@ -41,8 +41,6 @@ STARTS_S = 120.0
 IDLE_S, LONGEST_S = 0.4, 10.0
 """How long a service at work writes nothing before it gets another order, and before it is killed anyway."""
 REBALANCES = 3
-ROUND_MS, MOST_ROUNDS = 3_000, 20
-"""How long it may take for what is left before it gets another order, and how often."""
 PREFIX = b"invoice for "
 
 

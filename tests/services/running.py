@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient
 
 import fencepost.kafka
 from fencepost.kafka import KafkaCluster
-from fencepost.kafka.chaos.moments import HANDED_OUT
+from fencepost.kafka.chaos.draw import WORK
 from fencepost.kafka.services import Service as Process
 from fencepost.traces.plan import TransactionOptions
 from tests.services.promises import Result
@@ -36,6 +37,9 @@ ANSWERS_MS = 1_200
 BURSTS = ((3, 200), (6, 200), (1, 350), (6, 450), (3, 200), (6, 200), (1, 350), (6, 950))
 """How many orders are sent and how long the next ones are waited with, in turn: strikes find the service with
 one order, with several at once, idle, and at the end of its input. A seed is to stay below 6 s."""
+MOST_ROUNDS, ROUND_MS = 20, 3_000
+"""At the end, of a service that is not done: how many orders it gets, one by one, and how long each is waited
+for. One that writes in batches waits for more."""
 SETTLES_MS = 500
 """Of the cluster's time."""
 DATABASE = "service.db"
@@ -76,10 +80,14 @@ class ServiceRun:
         self.kafka.create_topic(self.source, partitions=self.service.partitions)
         for topic in (self.sink, *self.service.topics):
             self.kafka.create_topic(topic)
+        # who asks first for a coordinator has to ask again later: not the service, which waits in between
+        asked = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
+        found = asked.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)])
         if self.service.aborted:
             self._send_in_transactions()
         else:
-            self._send(self.service.orders)
+            self._send(self.service.orders, self._producer())  # nothing fails yet
+        found[self.group].result(PATIENCE_S)
 
     def send_later(self) -> None:
         """Send the later ones, if they are not sent yet."""
@@ -100,13 +108,18 @@ class ServiceRun:
     def _producer(self, **options: str) -> Producer:
         return Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0, **options})
 
-    def _send(self, orders: Iterable[Order]) -> None:
-        if self._shop is None:
-            self._shop = self._producer(**{"enable.idempotence": "true"})
-        producer = self._shop
+    def _send(self, orders: Iterable[Order], producer: Producer | None = None) -> None:
+        """Send orders, and wait until they are there. producer: None: one that sends each once."""
+        producer = producer or self._open_shop()
         for key, value in orders:
             producer.produce(self.source, value, key)
         assert producer.flush(PATIENCE_S) == 0, "orders were not sent"
+
+    def _open_shop(self) -> Producer:
+        """The producer of later orders. It has no producer id for half a second: librdkafka waits so long."""
+        if self._shop is None:
+            self._shop = self._producer(**{"enable.idempotence": "true"})
+        return self._shop
 
     def _send_in_transactions(self) -> None:
         producer = self._producer(**{"transactional.id": "shop"})
@@ -193,17 +206,22 @@ class ServiceRun:
         """Let it do all its work while chaos strikes it; answers what chaos has reached."""
         self.kafka.chaos(seed)
         orders = chain(self.service.later, more_orders())
+        self._open_shop()
         with self._start() as process:
-            self._until_at_most(self._at_work, STARTS_MS)
+            self._until_at_most(self._work_done, STARTS_MS)
             for count, gap_ms in BURSTS:
-                shown = self._moments()
+                done = self._work_done()
                 self._send(islice(orders, count))
-                self._until_at_most(lambda shown=shown: self._moments() != shown, ANSWERS_MS)  # type: ignore[misc]
+                self._until_at_most(lambda done=done: self._work_done() > done, ANSWERS_MS)  # type: ignore[misc]
                 self._until_at_most(lambda: self.kafka.reached()["over"], gap_ms)
                 if self.kafka.reached()["over"]:
                     break
             self.kafka.heal()
-            self._send(islice(orders, 1))  # a service that has dropped one of the others commits past it
+            for _ in range(MOST_ROUNDS):
+                self._send(islice(orders, 1))  # a service that has dropped one of the others commits past it
+                self._until_at_most(self.done, ROUND_MS)
+                if self.done():
+                    break
             self.kafka.until(self.done, PATIENCE_S)
             self._settle()
             process.terminate()
@@ -213,11 +231,10 @@ class ServiceRun:
         end = self._time_ms() + milliseconds
         self.kafka.until(lambda: condition() or self._time_ms() > end, PATIENCE_S)
 
-    def _moments(self) -> dict[str, int]:
-        return dict(self.kafka.reached()["moments"])
-
-    def _at_work(self) -> bool:
-        return HANDED_OUT in self._moments()
+    def _work_done(self) -> int:
+        """How many moments of work it has shown: one that starts again shows others before."""
+        moments: dict[str, int] = self.kafka.reached()["moments"]
+        return sum(moments.get(kind, 0) for kind in WORK)
 
     def _time_ms(self) -> int:
         return int(self.kafka.status()["time_ms"])

@@ -1,5 +1,5 @@
 """The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, HW-KEPT, EPOCH-MONO, CTRL-FENCE, those of
-ISR, assignment and deletion, progress after the faults, NO-CRASH, STORED and SYNCED.
+ISR, assignment and deletion, progress after the faults, NO-CRASH, STORED, SERVICE and SYNCED.
 
 Owns the one pass over a trace's events, and the verdict. Each invariant is one file of this folder and
 receives only the events that it names. Must not know which system recorded the trace, or which bugs were
@@ -25,9 +25,9 @@ from fencepost.checkers.invariants.in_sync import InSync
 from fencepost.checkers.invariants.incarnation import Incarnation
 from fencepost.checkers.invariants.live import Live
 from fencepost.checkers.invariants.log_match import LogMatch
+from fencepost.checkers.invariants.marked import Asserted, Stored
 from fencepost.checkers.invariants.no_crash import NoCrash
 from fencepost.checkers.invariants.replicas import Replicas
-from fencepost.checkers.invariants.stored import Stored
 from fencepost.checkers.invariants.synced import Synced, flush_messages_of
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.record.settings import settings_of
@@ -71,6 +71,7 @@ def judge(trace: Trace, shown: Iterable[Shown] | None = None) -> Verdict:
         Live(findings),
         NoCrash(findings),
         Stored(findings),
+        Asserted(findings),
         Synced(replicas, findings, flush_messages_of(settings_of(trace.plan, trace.events))),
     )
     handlers: dict[Name, list[Handler]] = {}

@@ -6,24 +6,29 @@ assertion.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from fencepost.campaign.failure import MOST_LINES
+from fencepost.campaign.failure import MOST_LINES, TRACE
+from fencepost.checkers.invariants.marked import mark_of
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.kafka.judgement import exercised, failed, of_clients
 from fencepost.kafka.topic_records import KafkaRecord
+from fencepost.report.commands import check_traces
 from fencepost.report.explain import operation_line
 from fencepost.report.timeline import as_plain, timeline
 from fencepost.traces.anomalies import ASSERTION_FAILED
+from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Trace
 
 MOST_SHOWN = 5
 """Problems that a failure lists; it says how many there are."""
+MOST_MARKED = 100
+"""Of them that are kept in the trace."""
 MOST_COPIES = 5
 """Records that one problem names: a loop that writes one result for ever is shown by a few of them."""
 MOST_FAULTS_SHOWN = 12
@@ -147,7 +152,17 @@ def check(trace: Trace, name: str, promise: str, problems: Iterable[Problem], fo
         most_lines=MOST_LINES,
         fold_start=True,
     )
-    verdict = Verdict(
-        decision=Decision.ILLEGAL, check=name, findings=tuple(one.finding(name, promise) for one in found)
-    )
-    return failed(trace, "\n".join([*lines, "", as_plain(shown), f"seed {trace.seed}"]), verdict, folder)
+    findings = tuple(one.finding(name, promise) for one in found)
+    verdict = Verdict(decision=Decision.ILLEGAL, check=name, findings=findings)
+    lines += ["", as_plain(shown), f"seed {trace.seed}"]
+    if folder is not None:
+        lines.append(f"judge it again: {check_traces(folder / TRACE)}")
+    return failed(_marked(trace, findings), "\n".join(lines), verdict, folder)
+
+
+def _marked(trace: Trace, findings: Sequence[Finding]) -> Trace:
+    """The trace with these findings, so that whoever judges it later finds them, too."""
+    time = max((event.time for event in trace.events), default=0)
+    marks = tuple(mark_of(time, finding) for finding in findings[:MOST_MARKED])
+    marked = evolve(trace, events=(*trace.events, *marks))
+    return evolve(marked, digest=digest_of(marked))

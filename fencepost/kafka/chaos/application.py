@@ -17,7 +17,7 @@ from attrs import define, field
 
 from fencepost.kafka.chaos import draw, hands
 from fencepost.kafka.chaos.draw import Answers, Seen, Strike
-from fencepost.kafka.chaos.moments import BETWEEN, END, HANDED_OUT, RESULT, Moments
+from fencepost.kafka.chaos.moments import BETWEEN, END, HANDED_OUT, JOINING, RESULT, START, Moments
 from fencepost.kafka.chaos.service_processes import Processes
 from fencepost.proxy.faults.allowed import fits, may_answer
 from fencepost.proxy.faults.fault import RequestFault
@@ -26,6 +26,9 @@ from fencepost.sim.scheduler import MILLISECOND
 
 GAP_MS = 150
 """After a strike: the service goes on for so long before the next round begins."""
+SETTLES_MS = 3_000
+"""After a rebalance: so long the service may take to join again and commit before the next round begins. A
+member asks every 3 s whether it has to join, by default."""
 PAUSE_MS = 1_500
 """Of a process that is paused and has no session."""
 LONGEST_PAUSE_MS = 3_000
@@ -87,8 +90,13 @@ class ApplicationChaos:
     to_replace: list[int] = field(factory=list, init=False)
     # Those of them that have not gone on yet.
     _replaced: set[int] = field(factory=set, init=False)
-    # All of them: what they still do is not struck, so that it can do harm.
+    # All of them, and those that are about to be killed: what they still do is not struck.
     _old: set[int] = field(factory=set, init=False)
+    # Kinds of moments that have to come after a rebalance that was struck, in their order: what it has led to
+    # is gone with the memory of a process that ends before.
+    _to_come: list[str] = field(factory=list, init=False)
+    # They are not waited for beyond this time, nanoseconds.
+    _settled_at: int = field(default=0, init=False)
     # Processes that were asked to end and want to be started again.
     to_restart: list[int] = field(factory=list, init=False)
     # Moments of the whole run, by kind.
@@ -108,8 +116,14 @@ class ApplicationChaos:
 
     @property
     def over(self) -> bool:
-        """Whether no strike is left."""
-        return self._ended or len(self.strikes) >= hands.HAND
+        """Whether no strike is left, and the last one has had its time."""
+        return self._ended or (len(self.strikes) >= hands.HAND and not self._settling)
+
+    @property
+    def _settling(self) -> bool:
+        """Whether a rebalance that was struck has led to nothing so far: a heartbeat has to tell the service
+        of it, and what it does wrong then stays with its next commit."""
+        return bool(self._to_come) and self.now() < self._settled_at
 
     def carries_out(self, strike: Strike) -> bool:
         """Whether a strike is not left out."""
@@ -169,10 +183,14 @@ class ApplicationChaos:
 
     def _at(self, kind: str, process: int, asked: Asked) -> None:
         self.shown[kind] += 1
+        if kind == START:
+            self._to_come.clear()
+        elif [kind] == self._to_come[:1]:
+            del self._to_come[0]
         if kind in (RESULT, BETWEEN):
             for replaced in sorted(self._replaced - {process}):
                 self._go_on(replaced)
-        if self.now() < self._quiet_until or process in self._old:
+        if self.now() < self._quiet_until or process in self._old or (self._settling and kind != JOINING):
             return
         self._since[kind] += 1
         seen = Seen(
@@ -193,6 +211,9 @@ class ApplicationChaos:
             self._carry_out(strike, process, asked)
 
     def _carry_out(self, strike: Strike, process: int, asked: Asked) -> None:
+        if strike.act in hands.OF_MEMBERS:
+            self._to_come = [JOINING, BETWEEN]
+            self._settled_at = self.now() + SETTLES_MS * MILLISECOND
         if strike.act == hands.KILL:
             self._kill(strike, process, asked)
         elif strike.act == hands.REPLACE:
@@ -241,6 +262,7 @@ class ApplicationChaos:
             self._armed.append(number)
 
     def _kill(self, strike: Strike, process: int, asked: Asked) -> None:
+        self._old.add(process)
         if strike.kind not in (HANDED_OUT, END) and asked.answered:
             verb = "silence answer" if strike.after_effect else "silence"
             client = asked.header.client_id or ""

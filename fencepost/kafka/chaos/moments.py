@@ -40,8 +40,9 @@ class Moments:
     _last: int = field(default=0, init=False)
     # Idle kinds since then.
     _said: set[str] = field(factory=set, init=False)
-    # Whether something was committed or written: before it, an idle service only waits for its group.
-    _worked: bool = field(default=False, init=False)
+    # Processes that have committed or written something, since the last start: before that, an idle service
+    # only waits for its group, as for the end of the session of the process before it.
+    _worked: set[int] = field(factory=set, init=False)
     # Processes that have begun to work; -1 for clients without one.
     _started: set[int] = field(factory=set, init=False)
 
@@ -57,10 +58,13 @@ class Moments:
         if kind:
             self._last = now
             self._said.clear()
-            self._worked |= kind in (RESULT, COMMIT)
+            if kind in (RESULT, COMMIT):
+                self._worked.add(process)
             return kind
+        if process not in self._worked:
+            return ""
         for idle, after_ms in ((IDLE, IDLE_MS), (END, END_MS)):
-            if self._worked and idle not in self._said and now - self._last >= after_ms * MILLISECOND:
+            if idle not in self._said and now - self._last >= after_ms * MILLISECOND:
                 self._said.add(idle)
                 return idle
         return ""
@@ -68,6 +72,7 @@ class Moments:
     def _kind(self, process: int, asked: Asked) -> str:
         if asked.api in WORKING and process not in self._started:
             self._started.add(process)
+            self._worked.clear()
             return START
         if asked.api == "Produce":
             return RESULT

@@ -89,24 +89,25 @@ class Processes:
         return self._known[source]
 
     def _of_port(self, port: int) -> int:
-        inode = _inode(port)
-        if inode:
-            wanted = f"socket:[{inode}]"
+        wanted = _sockets_of_port(port)
+        if wanted:
             for process in self._open:
-                if any(wanted in _sockets(each) for each in _family(process)):
+                if any(wanted & _sockets(each) for each in _family(process)):
                     return process
         return UNKNOWN
 
 
-def _inode(port: int) -> str:
-    """Of the client's end of a connection from this machine; "" if there is none."""
+def _sockets_of_port(port: int) -> set[str]:
+    """Those of this machine whose end has this port, as /proc/PID/fd names them: other connections, also ones
+    that were closed a while ago, may have the same port to another server."""
+    found = set()
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
             for line in (PROC / "net" / name).read_text().splitlines()[1:]:
                 fields = line.split()
                 if fields[1].endswith(f":{port:04X}"):
-                    return fields[9]
-    return ""
+                    found.add(f"socket:[{fields[9]}]")
+    return found
 
 
 def _sockets(process: int) -> set[str]:

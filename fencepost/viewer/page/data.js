@@ -31,11 +31,12 @@ export function runValue(run, index) {
   return String(Array.isArray(run[0]) ? run[0][index] : run[0] + index);
 }
 
-/** What a record with this value says, cut to a length; the value itself, its last digits where it is cut, if that is not known. */
+/** What a record with this value says, without its middle where it is too long: records often begin alike. The value itself, its last digits where it is cut, if that is not known. */
 export function contentOf(view, value, most = Infinity) {
   const said = view.contents[value];
   if (said === undefined) return value.length <= most ? value : `…${value.slice(-(most - 1))}`;
-  return said.length <= most ? said : `${said.slice(0, most - 1)}…`;
+  const tail = Math.floor((most - 1) / 2);
+  return said.length <= most ? said : `${said.slice(0, most - 1 - tail)}…${said.slice(said.length - tail)}`;
 }
 
 /** Rows out of columns. */

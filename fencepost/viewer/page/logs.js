@@ -322,7 +322,7 @@ function title(view, partition, block, offset, value, ghost) {
 }
 
 function shorten(view, value, shape) {
-  return contentOf(view, value, Math.floor((shape.cell - 3) / (shape.label < 100 ? 5.9 : 6.3)));
+  return contentOf(view, value, Math.floor((shape.cell - 8) / (shape.label < 100 ? 5.9 : 6.3)));
 }
 
 function marker(offset, label, kind, shape, y, top) {

@@ -3,14 +3,22 @@
 from types import SimpleNamespace
 
 import pytest
+from attrs import evolve
 
 import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
+from fencepost.checkers import invariants
+from fencepost.checkers.invariants.marked import mark_of
+from fencepost.checkers.judges import judge
+from fencepost.kafka.assertions.problems import Problem
 from fencepost.kafka.assertions.rules import Output, contradictions, not_as_the_rule_says
 from fencepost.kafka.topic_records import KafkaRecord
 from fencepost.traces.anomalies import ASSERTION_FAILED
 from fencepost.traces.errors import PlanError
+from fencepost.traces.events import ASSERTED, Event, Name
+from fencepost.traces.jsonlines import read_traces
 from tests.kafka.clients import producer
+from tests.services.promises import NOTHING
 
 EMPTY = SimpleNamespace(operations=(), events=())
 
@@ -136,6 +144,9 @@ def test_an_output_that_is_not_as_the_rule_says_is_a_finding(tmp_path):
         assert [written[op] for op in finding.operations] == [("orders", 1), ("invoices", 1), ("invoices", 2)]
         assert finding.places == (("orders", 0, 1), ("invoices", 0, 1), ("invoices", 0, 2))
         assert (tmp_path / "trace.html").exists()
+        (kept,) = read_traces(tmp_path / "trace.jsonl")
+        assert [one for verdict in judge(kept) for one in verdict.findings] == [finding]
+        assert str(tmp_path / "trace.jsonl") in str(caught.value)
 
         kafka.assert_that("each order has a key", lambda orders: all(one.key for one in orders), "orders")
         with pytest.raises(RunFailedError, match="invoices-0 offset 2") as caught:
@@ -145,6 +156,23 @@ def test_an_output_that_is_not_as_the_rule_says_is_a_finding(tmp_path):
         (finding,) = caught.value.verdict.findings
         assert finding.expected == "no invoice is sent twice"
         assert written[finding.operations[0]] == ("invoices", 2)
+
+
+@pytest.mark.parametrize("detail", ["", "[", "{}", '{"check":"c","expected":"","seen":"","places":[1]}'])
+def test_a_mark_of_another_tool_convicts_nobody(detail):
+    """Rule: it has to say what was asserted."""
+    mark = Event(time=1, name=Name.MARK, cause=ASSERTED, detail=detail)
+    assert invariants.judge(evolve(NOTHING, events=(mark,))).findings == ()
+
+
+def test_every_problem_is_kept():
+    """Rule: also several of one partition; one without operations is shown by its mark, and one is told from
+    another by what it says."""
+    found = [Problem(says=f"{number} is bad").finding("assert_that", "all is well") for number in range(3)]
+    marks = tuple(mark_of(5, one) for one in found)
+    assert invariants.judge(evolve(NOTHING, events=marks)).findings == tuple(
+        evolve(one, events=(place,)) for place, one in enumerate(found)
+    )
 
 
 def raises(records):

@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 import fencepost.kafka
-from fencepost.kafka.chaos import application, draw
+from fencepost.kafka.chaos import application, draw, hands
 from fencepost.kafka.chaos.draw import Strike
-from fencepost.kafka.chaos.hands import KILL, PAUSE, REFUSE_ALL, SILENCE_ALL, TAKE_OVER
+from fencepost.kafka.chaos.hands import KILL, PAUSE, REBALANCE, REFUSE_ALL, SILENCE_ALL, TAKE_OVER
 from fencepost.kafka.chaos.moments import (
     BETWEEN,
     COMMIT,
@@ -23,6 +23,7 @@ from fencepost.kafka.chaos.moments import (
     START,
     Moments,
 )
+from fencepost.kafka.chaos.service_processes import Processes
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.errors import PlanError
 from fencepost.traces.plan import TransactionOptions
@@ -169,7 +170,46 @@ def test_parameters_of_the_other_level_get_a_sentence(kafka):
 
 
 def asked(api):
-    return SimpleNamespace(api=api)
+    body = SimpleNamespace(session_timeout=0)
+    return SimpleNamespace(api=api, group="g", partitions=(), body=body)
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_a_rebalance_has_its_time(monkeypatch, joins):
+    """Rule: the next round begins, and chaos is over, once the service has joined again and committed, or has
+    had time for it; only the rebalance itself is struck before."""
+    decided, clock = [], [0]
+
+    def decide(seed, kind, answers, seen):
+        decided.append(kind)
+        return Strike(kind=kind, act=REBALANCE) if len(decided) == 1 else None
+
+    def shows(api):
+        """Whether a moment that this request shows may be struck."""
+        clock[0] += application.GAP_MS * MILLISECOND
+        before = len(decided)
+        chaos.on_request(1, asked(api))
+        return len(decided) > before
+
+    def nothing(*_):
+        return 0
+
+    monkeypatch.setattr(draw, "decide", decide)
+    monkeypatch.setattr(application, "_answers", nothing)
+    monkeypatch.setattr(hands, "HAND", 1)
+    verbs = ("after", "port_of", "arm", "disarm", "rebalance", "take_over", "lose_leader", "note")
+    chaos = application.ApplicationChaos(
+        seed=1, now=lambda: clock[0], processes=Processes(), **dict.fromkeys(verbs, nothing)
+    )
+    assert shows("Produce") and not shows("Produce") and not chaos.over
+    if joins:
+        chaos.on_answer(1, asked("OffsetCommit"), None)  # of what it had before
+        assert not shows("Produce") and not chaos.over
+        assert shows("SyncGroup")
+        chaos.on_answer(1, asked("OffsetCommit"), None)
+    else:
+        clock[0] += application.SETTLES_MS * MILLISECOND
+    assert chaos.over and shows("Produce")
 
 
 def test_moments_follow_from_requests():
@@ -184,4 +224,6 @@ def test_moments_follow_from_requests():
     assert [moments.request(end + idle, 7, asked("Heartbeat")) for _ in range(2)] == [IDLE, ""]
     assert [moments.request(2 * end, 7, asked("Heartbeat")) for _ in range(2)] == [END, ""]
     assert moments.request(2 * end, 8, asked("Fetch")) == START
+    assert moments.request(4 * end, 8, asked("Heartbeat")) == ""  # it has not worked yet
+    assert moments.request(4 * end, 9, asked("Metadata")) == ""  # it has not even started
     assert HANDED_OUT != moments.answer(2 * end, asked("Heartbeat"), None) == ""
