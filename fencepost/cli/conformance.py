@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
+from attrs import evolve
 
 from fencepost.cli.cluster.client.client_options import Bootstrap, bootstrap_options
 from fencepost.console.options import FILE, FILE_THAT_IS, json_option
@@ -17,6 +18,7 @@ from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
 if TYPE_CHECKING:
     from fencepost.conformance.case import Case
     from fencepost.conformance.record import Compared
+    from fencepost.console.junit import Case as JUnitCase
 
 OURS = "fencepost"
 """The cluster id of our own brokers. For these, our table of departures is the default."""
@@ -110,9 +112,11 @@ def _ask(
     restart: str | None,
 ) -> ExitCode:
     from fencepost.conformance import record
-    from fencepost.conformance.junit import write_junit
     from fencepost.conformance.runner import Result, new_run, run_cases
+    from fencepost.console.junit import check_junit, write_junit
 
+    if junit is not None:
+        check_junit()
     chosen = record.named(against) if against else None
     given = record.read_departures(departures) if departures else None
     run = new_run(bootstrap.servers, bootstrap.access())
@@ -129,8 +133,31 @@ def _ask(
         given = record.departures_of_ours() if run.cluster_id == OURS else {}
     compared = record.compare(results, version, given)
     if junit is not None:
-        write_junit(junit, compared, version)
+        write_junit(junit, f"fencepost conformance against Apache Kafka {version}", map(junit_case, compared))
     return _tell(output, compared, version, everything, junit, run.left)
+
+
+def junit_case(compared: "Compared") -> "JUnitCase":
+    """A case for JUnit: a difference and a broker that stopped answering are failures, a case that was not
+    asked or is explained is skipped with the reason."""
+    from fencepost.conformance.record import Status, difference
+    from fencepost.console.junit import Case, Ended
+
+    subject, _, name = compared.result.case.name.partition(".")
+    made = Case(
+        group=f"conformance.{subject}",
+        name=name,
+        seconds=compared.result.seconds,
+        says=compared.result.case.asked,
+    )
+    if compared.status is Status.DIFFERS:
+        return evolve(made, ended=Ended.FAILED, message=difference(compared), kind="differs")
+    if compared.status is Status.DIED:
+        return evolve(made, ended=Ended.FAILED, message=compared.reason, kind="died")
+    if compared.status in (Status.SKIPPED, Status.DEPARTS, Status.NO_RECORD):
+        reason = f"{compared.status}: {compared.reason}".rstrip(": ")
+        return evolve(made, ended=Ended.SKIPPED, message=reason)
+    return made
 
 
 async def _restart(command: str) -> None:
@@ -157,8 +184,7 @@ def _tell(
     junit: Path | None,
     left: list[str],
 ) -> ExitCode:
-    from fencepost.conformance.junit import difference
-    from fencepost.conformance.record import Status, recorded
+    from fencepost.conformance.record import Status, difference, recorded
 
     counts = Counter(each.status for each in compared)
     shown = table("case", "", "what")

@@ -17,9 +17,12 @@ from attrs import frozen
 
 from fencepost.conformance.case import Facts
 from fencepost.conformance.runner import Result
+from fencepost.report.event_words import printable
 from fencepost.traces.errors import FencepostError
 
 RECORDED, DEPARTURES = "recorded.json", "departures.json"
+LONGEST = 4_000
+"""Characters of one side of a difference."""
 LARGEST_FILE = 16 << 20
 """Bytes of a file of departures or records: ours have half a megabyte."""
 
@@ -152,3 +155,11 @@ def _compared(result: Result, version: str, departures: Mapping[str, str]) -> Co
     why = reason_for(name, departures)
     status = Status.DEPARTS if why else Status.DIFFERS
     return Compared(result=result, status=status, expected=expected, reason=why)
+
+
+def difference(compared: Compared) -> str:
+    """Expected and seen, in one line each."""
+    expected, seen = (
+        msgspec.json.encode(each).decode() for each in (compared.expected, compared.result.facts)
+    )
+    return f"expected {printable(expected, LONGEST)}, saw {printable(seen, LONGEST)}"

@@ -11,6 +11,7 @@ from attrs import evolve
 from click.testing import CliRunner
 
 from fencepost.cli import run as fencepost
+from fencepost.console.junit import write_junit
 from fencepost.impl.runtime.addresses import parse_address
 from fencepost.systems.embedded import Embedded, quick_options
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -22,9 +23,9 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
+from fencepost.cli.conformance import junit_case
 from fencepost.conformance import record
 from fencepost.conformance.cases import all_cases
-from fencepost.conformance.junit import write_junit
 from fencepost.conformance.record import Recorded, Status, recorded
 from fencepost.conformance.runner import Result, new_run, run_cases
 from fencepost.wire.client import Access, look_around
@@ -190,7 +191,7 @@ def test_a_planted_fault_is_noticed(fault):
 def test_junit_says_the_same(whole, tmp_path):
     """Every case is a test case; differences are failures with both sides; what is explained is skipped."""
     compared = record.compare(whole[0], "3.9.2", {})
-    write_junit(tmp_path / "of" / "conformance.xml", compared, "3.9.2")
+    write_junit(tmp_path / "of" / "conformance.xml", "3.9.2", map(junit_case, compared))
     suite = ElementTree.parse(tmp_path / "of" / "conformance.xml").getroot().find("testsuite")
     failures = [each for each in compared if each.status is Status.DIFFERS]
     assert failures, "without the table of departures some differ"

@@ -27,6 +27,10 @@ VERDICTS = "verdicts.jsonl"
 ABOUT_VERSION = 1
 
 
+class _Version(msgspec.Struct):
+    version: int = ABOUT_VERSION
+
+
 @frozen(kw_only=True)
 class About:
     """The content of campaign.json."""
@@ -37,9 +41,18 @@ class About:
 
 
 def read_about(path: Path) -> About:
-    """How the campaign in a folder was asked for. Raises TraceError."""
+    """How the campaign in a folder was asked for. Raises TraceError, also for one of a later version."""
     try:
-        return msgspec.json.decode((path / ABOUT).read_bytes(), type=About)
+        text = (path / ABOUT).read_bytes()
+        version = msgspec.json.decode(text, type=_Version).version
+        if version != ABOUT_VERSION:
+            raise TraceError(
+                expected=f"a campaign of version {ABOUT_VERSION}",
+                seen=f"{version}",
+                where=str(path / ABOUT),
+                hint="a later fencepost wrote it and reads it",
+            )
+        return msgspec.json.decode(text, type=About)
     except OSError as error:
         raise TraceError(
             expected="a campaign's folder", seen=error.strerror or str(error), where=str(path / ABOUT)

@@ -164,8 +164,8 @@ class CampaignResult:
         return sum(self.anomalies.values())
 
     @property
-    def exit_code(self) -> ExitCode:
-        """A run that crashed, was too weak or did not repeat is not Ok."""
+    def exit_codes(self) -> set[ExitCode]:
+        """Those that apply. A run that crashed, was too weak or did not repeat is not Ok."""
         codes = set()
         if self.interrupted:
             codes.add(ExitCode.INTERRUPTED)
@@ -173,7 +173,12 @@ class CampaignResult:
             codes.add(ExitCode.FINDINGS)
         if self.broken or self.undecided or self.crashed or self.disagreeing:
             codes.add(ExitCode.UNDECIDED)
-        return strongest(codes)
+        return codes
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The strongest of them."""
+        return strongest(self.exit_codes)
 
 
 @define(kw_only=True)

@@ -18,6 +18,7 @@ from fencepost.cli.campaign.real import (
     refuse_for_simulation,
 )
 from fencepost.console.branching import Branching
+from fencepost.console.findings import Findings, findings_options, reported
 from fencepost.console.named_files import read_plan
 from fencepost.console.options import (
     FILE,
@@ -95,6 +96,7 @@ SIMULATION = "simulation"
     "Write the result also as a page, with the first run of each anomaly drawn, and a page of each of "
     "these runs next to it."
 )
+@findings_options
 @real_options
 @json_option
 def command(
@@ -115,6 +117,7 @@ def command(
     engine: str,
     master: str | None,
     html: Path | None,
+    findings: Findings,
     output: Output,
     **real: Any,
 ) -> ExitCode:
@@ -139,6 +142,8 @@ def command(
       fencepost campaign --seeds 0:50 --out out/mine --plan mine.json
       # a hundred thousand seeds on a cluster (docs/how-to/spark-cluster.md)
       fencepost campaign --seeds 0:100000 --out /shared/out/wide --engine spark --master spark://host:7077
+      # in CI: only what is not known yet fails (docs/how-to/ci.md)
+      fencepost campaign --seeds 0:500 --out out/nightly --baseline known.json --junit campaign.xml
       # the result as a page
       fencepost campaign --seeds 0:500 --out out/healthy --resume --html out/healthy.html
       # Apache Kafka's own brokers
@@ -170,7 +175,20 @@ def command(
     if html is not None:
         write_html(html, result, out, output, checks=job.checks or ())
     shrunk, code = shrink_found(result, job, out, output, jobs) if shrink else ([], result.exit_code)
-    return output.end(code, {**as_dict(result), "out": str(out), "shrunk": shrunk})
+    _add_to(findings, out, seeds)
+    codes = result.exit_codes | ({code} & {ExitCode.INTERRUPTED})
+    return findings.end(output, codes, {**as_dict(result), "out": str(out), "shrunk": shrunk})
+
+
+def _add_to(findings: Findings, out: Path, seeds: range) -> None:
+    """Take in the findings of the seeds' runs. The same in another run is what breaks the same promise, in
+    the judge's words without numbers and names: seeds draw those."""
+    from fencepost.campaign.driver.ledger import verdicts_of
+    from fencepost.mining.triage.evidence import canonical
+
+    for seed, verdict in verdicts_of(out).items() if findings.wanted else ():
+        for one in verdict.findings if seed in seeds else ():
+            findings.add(reported(one, canonical(one.expected, {one.topic} if one.topic else ())))
 
 
 def _job(asked: Asked) -> "Job":

@@ -11,8 +11,9 @@ from attrs import define, field
 
 from fencepost.checkers.verdict import Decision
 from fencepost.cli.replay import exit_code_of
+from fencepost.console.findings import Findings
 from fencepost.console.output import Output
-from fencepost.traces.errors import ExitCode, strongest
+from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
     from fencepost.cli.check.work import Judgement, Question
@@ -25,6 +26,8 @@ STYLES = {Decision.OK: "green", Decision.ILLEGAL: "red"}
 class Answers:
     """What was judged so far."""
 
+    # What is done with the findings of all traces.
+    findings: Findings
     # How many traces were judged.
     traces: int = 0
     # Why each unreadable piece of the input could not be read.
@@ -57,6 +60,7 @@ class Answers:
                     self.traces += 1
                     self.taken += answer.taken
                     self.codes.add(exit_code_of(answer.verdict))
+                    self.findings.add_all(answer.verdict.findings, f"{answer.source} {answer.trace_id}")
                     for sentence in answer.taken:
                         output.note(sentence)
                     yield number, answer
@@ -71,11 +75,11 @@ class Answers:
             output.note(f"interrupted: {self.traces} {what} were judged")
 
     @property
-    def exit_code(self) -> ExitCode:
-        """Nothing readable is a usage error; something unreadable quarantines."""
+    def exit_codes(self) -> set[ExitCode]:
+        """Those that apply. Nothing readable is a usage error; something unreadable quarantines."""
         codes = set(self.codes)
         if not self.traces:
             codes.add(ExitCode.USAGE)
         elif self.unreadable:
             codes.add(ExitCode.QUARANTINED)
-        return strongest(codes)
+        return codes

@@ -12,10 +12,11 @@ import attrs
 import rich_click as click
 
 from fencepost.cli.replay import exit_code_of
+from fencepost.console.findings import Findings
 from fencepost.console.options import Decorator, Named, options
 from fencepost.console.output import Bar, Output
 from fencepost.traces.anomalies import APPLICATION
-from fencepost.traces.errors import ExitCode, strongest
+from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
     from fencepost.checkers.application.application_events import Events
@@ -75,6 +76,7 @@ def check_application(
     promise: str | None,
     ordered_by: str | None,
     allowed: tuple[str, ...],
+    findings: Findings,
     output: Output,
 ) -> ExitCode:
     """Judge a run by the events of its application, and report.
@@ -84,6 +86,7 @@ def check_application(
         promise: what is promised; None: at-least-once.
         ordered_by: in what order records are processed; None: by key.
         allowed: anomalies that are legal.
+        findings: what is done with them.
         output: of the command.
 
     Returns:
@@ -98,7 +101,8 @@ def check_application(
         judged = judge_events(events, claims)
     _say(events, judged, claims.promise.value, output)
     codes = {exit_code_of(judged.verdict)} | ({ExitCode.QUARANTINED} if events.left_out_in_all else set())
-    return output.end(strongest(codes), _as_dict(events, judged, claims.promise.value, len(paths)))
+    findings.add_all(judged.verdict.findings)
+    return findings.end(output, codes, _as_dict(events, judged, claims.promise.value, len(paths)))
 
 
 def _shown(paths: tuple[Path, ...], bar: Bar) -> Iterator[Path]:

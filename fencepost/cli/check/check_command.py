@@ -18,6 +18,7 @@ from fencepost.cli.check.model import asked_model, check_model, list_models, mod
 from fencepost.cli.inputs import readable_pieces
 from fencepost.cli.replay import by_rank, show_findings
 from fencepost.console.conventions import convention_options
+from fencepost.console.findings import Findings, findings_options
 from fencepost.console.options import (
     ANY_PATH,
     checks_option,
@@ -104,6 +105,7 @@ class Tally(Answers):
 @model_options
 @convention_options
 @jobs_option
+@findings_options
 @json_option
 def command(
     inputs: tuple[Path, ...],
@@ -112,6 +114,7 @@ def command(
     explain: int,
     format: str,
     jobs: int,
+    findings: Findings,
     output: Output,
     claims_file: Path | None,
     allow_duplicates: bool,
@@ -156,6 +159,8 @@ def command(
       fencepost check histories/ --model key-value --jobs 4 --timeout 10
       # did my consumers lose records?
       fencepost check app/*.events --promise at-least-once
+      # in CI: only what is not known yet fails (docs/how-to/ci.md)
+      fencepost check histories/ --baseline known.json --junit check.xml
     """
     if listed:
         return list_models(output)
@@ -167,7 +172,7 @@ def command(
     if files:
         _refuse_options(checks, profile, model)
         return check_application(
-            files, promise=promise, ordered_by=ordered_by, allowed=allowed, output=output
+            files, promise=promise, ordered_by=ordered_by, allowed=allowed, findings=findings, output=output
         )
     if promise or ordered_by or allowed:
         raise click.UsageError(
@@ -185,12 +190,12 @@ def command(
     question = _question(checks, profile, outside, model)
     if output.json:
         question = attrs.evolve(question, lost_listed=None)
-    tally = Tally(most_lost=question.lost_listed)
+    tally = Tally(findings=findings, most_lost=question.lost_listed)
     conventions = Conventions(order=order, keyed=keyed, failed_cas_observes=failed_cas_observes)
     refused = partial(tally.leave_out, output=output)
     pieces = readable_pieces(inputs, format, conventions, refused, output)
     if question.model:
-        return check_model(pieces, tally.unreadable, question, jobs, explain, output)
+        return check_model(pieces, tally.unreadable, question, jobs, explain, findings, output)
     with tally.interruptible(output, "traces"):
         _judge(pieces, question, jobs, explain, tally, output)
     if tally.traces and ExitCode.INTERRUPTED not in tally.codes:
@@ -199,7 +204,7 @@ def command(
     if not tally.traces and not tally.unreadable and ExitCode.INTERRUPTED not in tally.codes:
         output.note(f"{', '.join(map(str, inputs))}: expected at least one trace, saw none")
     _show(tally, question.checks, output)
-    return output.end(tally.exit_code, _as_dict(tally, question.checks))
+    return findings.end(output, tally.exit_codes, _as_dict(tally, question.checks))
 
 
 def _refuse_options(checks: str | None, profile: str | None, model: dict[str, Any]) -> None:

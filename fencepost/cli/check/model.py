@@ -14,6 +14,7 @@ from rich.table import Table
 from fencepost.cli.check.answers import STYLES, Answers
 from fencepost.cli.inputs import format_option
 from fencepost.cli.model.parameters import parameter_options, parameters_of
+from fencepost.console.findings import Findings
 from fencepost.console.options import Decorator, NumberRange, options
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
@@ -114,13 +115,14 @@ def check_model(
     question: "Question",
     jobs: int,
     explain: int,
+    findings: Findings,
     output: Output,
 ) -> ExitCode:
     """Judge every history of the pieces, and report each verdict in the order of the input.
 
     unreadable: why other input could not be read; jobs: processes; explain: how many Illegal histories to
-    explain. Ctrl-C reports what was judged so far."""
-    answers, told, explained = Answers(unreadable=unreadable), [], 0
+    explain; findings: what is done with them. Ctrl-C reports what was judged so far."""
+    answers, told, explained = Answers(findings=findings, unreadable=unreadable), [], 0
     rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:5]), ">seconds", "why")
     with answers.interruptible(output, "histories"):
         for number, judgement in answers.of(pieces, question, jobs, output, "histories"):
@@ -131,8 +133,9 @@ def check_model(
                 _explain(pieces[number], judgement, output)
     if told:
         output.say(rows)
-    return output.end(
-        answers.exit_code,
+    return findings.end(
+        output,
+        answers.exit_codes,
         {
             "model": question.model,
             "traces": answers.traces,

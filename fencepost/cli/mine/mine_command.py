@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import rich_click as click
+from attrs import asdict, evolve
 
 from fencepost.cli.inputs import format_option
 from fencepost.cli.mine import convert, explain, package
 from fencepost.cli.model.parameters import parameter_options, parameters_of
 from fencepost.console.branching import Branching
+from fencepost.console.findings import Findings, Reported, findings_options
 from fencepost.console.options import (
     FOLDER,
     Decorator,
@@ -26,6 +28,7 @@ from fencepost.console.options import (
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
+from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -131,11 +134,13 @@ def _asked_model(
     metavar="MINED",
     help="Folder of an earlier mining: report which bugs are new, gone or have grown.",
 )
+@findings_options
 @json_option
 def command(
     inputs: tuple[Path, ...],
     out: Path,
     checks: str | None,
+    findings: Findings,
     output: Output,
     initial: str | None,
     parameter: tuple[str, ...],
@@ -160,13 +165,40 @@ def command(
       fencepost mine history.edn histories/ --out out/registers --model cas-register
       # which bugs are new since last night
       fencepost mine out/big --out out/today --since out/mined
+      # in CI: only bugs that are not known yet fail (docs/how-to/ci.md)
+      fencepost mine out/big --out out/nightly --baseline known.json --junit bugs.xml
       # after a Ctrl-C
       fencepost mine out/big --out out/logs --checks log --resume
     """
+    if findings.wanted and not asked["triage"]:
+        raise click.UsageError("--junit and --baseline are about bugs: --no-triage finds none")
     asked["model"] = _asked_model(asked["model"], initial, parameter, timeout, memory, most)
     summary = mine_with_bar(list(inputs), out, output, checks=split_names(checks), **asked)
     show(summary, output)
-    return output.end(summary.exit_code, msgspec.json.decode(summary.to_json()))
+    _add_to(findings, summary)
+    return findings.end(output, summary.exit_codes, msgspec.json.decode(summary.to_json()))
+
+
+def _add_to(findings: Findings, summary: "Summary") -> None:
+    """Take in the bugs. One is known if --since says so and its anomaly is not worse than before."""
+    from fencepost.mining.triage.bugs import Bug, Bugs
+    from fencepost.mining.triage.since import since
+
+    checks = {sample.finding.anomaly: sample.finding.check for sample in summary.samples}
+    known = {one.place: one for one in findings.known if one.details}
+    before = Bugs(bugs=tuple(msgspec.convert(one.details, Bug) for one in known.values()))
+    same = {one.name: known[one.before] for one in since(summary.bugs, before, "").both}
+    for bug in summary.bugs.bugs:
+        one = Reported(check=checks[bug.anomaly], anomaly=bug.anomaly, place=bug.name)
+        old = same.get(bug.name, one)
+        one = old if BY_NAME[bug.anomaly].rank >= BY_NAME[old.anomaly].rank else one
+        says = f"trace {bug.smallest.trace_id} of {bug.smallest.source}"
+        details = asdict(evolve(bug, name=one.place, shares=()))
+        findings.add(evolve(one, says=says, details=details))
+    if left := sum(summary.illegal.values()) - summary.bugs.bad:
+        worst = summary.samples[0].finding
+        says = f"{left} traces with findings, such as giant ones"
+        findings.add(Reported(check=worst.check, anomaly=worst.anomaly, place="in no bug", says=says))
 
 
 def mine_with_bar(

@@ -7,6 +7,7 @@ import rich_click as click
 
 from fencepost.cli.torture import drivers
 from fencepost.console.branching import Branching
+from fencepost.console.findings import Findings, Reported, findings_options
 from fencepost.console.options import default_option, jobs_option, json_option, out_option, seeds_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
@@ -31,6 +32,7 @@ from fencepost.traces.errors import ExitCode
     help="Idempotence of every producer. [default: on, if the library has it]",
 )
 @default_option("--faults/--no-faults", default=True, help="Without: only concurrency.")
+@findings_options
 @json_option
 def command(
     library: str,
@@ -42,6 +44,7 @@ def command(
     shrink: bool,
     idempotence: bool | None,
     faults: bool,
+    findings: Findings,
     output: Output,
 ) -> ExitCode:
     """Run a client library in one exact version under seeded faults of requests and brokers, and judge what
@@ -56,6 +59,8 @@ def command(
       fencepost torture sarama@1.43.2 --seeds 0:500 --jobs 2 --out out/sarama
       # a driver of your own
       fencepost torture ./ours@2.0.1 --seeds 0:100 --out out/ours
+      # in CI: only what is not known yet fails (docs/how-to/ci.md)
+      fencepost torture franz-go --seeds 0:100 --baseline known.json --junit torture.xml
       # the control: without idempotence a lost answer makes duplicates
       fencepost torture confluent-kafka --no-idempotence --seeds 0:50 --out out/control
     """
@@ -93,14 +98,21 @@ def command(
             repeating=repeating,
         )
     show(summary, output)
-    output.emit({**summary, "out": str(out)})
+    for anomaly, found in summary["findings"].items():
+        findings.add(Reported(check="torture", anomaly=anomaly, place=found["promise"], says=found["seen"]))
     if summary["interrupted"]:
         output.note(f"interrupted; --resume continues in {out}")
-        return ExitCode.INTERRUPTED
-    if summary["findings"]:
-        return ExitCode.FINDINGS
+    return findings.end(output, _exit_codes(summary), {**summary, "out": str(out)})
+
+
+def _exit_codes(summary: dict[str, Any]) -> set[ExitCode]:
+    """Those that apply: a campaign of which many seeds did not run is undecided."""
     not_run = len(summary["failed"]) + len(summary["disturbed"])
-    return ExitCode.UNDECIDED if not_run * 10 > summary["seeds"] else ExitCode.NOTHING_FOUND
+    return {
+        *([ExitCode.INTERRUPTED] if summary["interrupted"] else ()),
+        *([ExitCode.FINDINGS] if summary["findings"] else ()),
+        *([ExitCode.UNDECIDED] if not_run * 10 > summary["seeds"] else ()),
+    }
 
 
 def show(summary: dict[str, Any], output: Output) -> None:

@@ -88,8 +88,8 @@ class Summary:
         return ", ".join(self.uncounted[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     @property
-    def exit_code(self) -> ExitCode:
-        """As everywhere: nothing readable, findings, quarantined, undecided, or nothing found."""
+    def exit_codes(self) -> set[ExitCode]:
+        """Those that apply: nothing readable, findings, quarantined, undecided, or nothing found."""
         codes = {ExitCode.NOTHING_FOUND}
         if self.unfinished:
             codes.add(ExitCode.INTERRUPTED)
@@ -104,7 +104,12 @@ class Summary:
             count for found in self.decisions.values() for name, count in found.items() if name in undecided
         ):
             codes.add(ExitCode.UNDECIDED)
-        return strongest(codes)
+        return codes
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The strongest of them."""
+        return strongest(self.exit_codes)
 
     def to_json(self) -> str:
         """One JSON object on one line."""

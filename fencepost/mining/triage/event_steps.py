@@ -215,8 +215,10 @@ class _Reading:
         details, reasons = self._reasons(said)
         base = joined(name, causes, details)
         values, codes = np.unique(base, return_inverse=True)
-        texts = [_base(int(one), cause_words, reasons) for one in values]
-        codes, texts = self._with_flags(codes, texts)
+        said_so = [_base(int(one), cause_words, reasons) for one in values]
+        texts = list(dict.fromkeys(said_so))  # causes that differ in numbers and names only are one
+        place = {text: number for number, text in enumerate(texts)}
+        codes, texts = self._with_flags(np.array([place[text] for text in said_so], np.int64)[codes], texts)
         code = np.where((name < 0) | np.isin(name, [CODE_OF[each] for each in RUN]), -1, codes)
         return Steps(
             trace=trace,

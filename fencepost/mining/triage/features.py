@@ -67,28 +67,27 @@ class Features:
 
 @define(eq=False)
 class _Gathered:
-    """Pairs of trace and word from several sources; each source has different words."""
+    """Pairs of trace and word from several sources. Sources may say the same word."""
 
     pieces: list[tuple[Ints, Ints]] = field(factory=list)
-    words: list[str] = field(factory=list)
+    # Word -> its code.
+    places: dict[str, int] = field(factory=dict)
 
     def add(self, kind: str, traces: Ints, codes: Ints, words: list[str]) -> None:
         """codes: into words."""
-        self.pieces.append((traces, codes + len(self.words)))
-        self.words += [f"{kind}: {word}" for word in words]
+        own = [self.places.setdefault(f"{kind}: {word}", len(self.places)) for word in words]
+        self.pieces.append((traces, np.array(own, np.int64)[codes]))
 
     def features(self) -> Features:
         """Each pair once."""
         traces = np.concatenate([piece[0] for piece in self.pieces] or [np.zeros(0, np.int64)])
         codes = np.concatenate([piece[1] for piece in self.pieces] or [np.zeros(0, np.int64)])
-        size = len(self.words) + 1
+        words, size = tuple(self.places), len(self.places) + 1
         has = np.zeros((int(traces.max(initial=-1)) + 1) * size, np.bool_)
         has[traces * size + codes] = True
         both = np.flatnonzero(has)
         used, code = ranked(both % size)
-        return Features(
-            trace=both // size, code=code, words=tuple(self.words[each] for each in used.tolist())
-        )
+        return Features(trace=both // size, code=code, words=tuple(words[each] for each in used.tolist()))
 
 
 def features_of(tables: Tables, steps: Steps) -> Features:

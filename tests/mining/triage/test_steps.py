@@ -183,3 +183,18 @@ def test_planted_bugs_are_no_feature() -> None:
     planted = Plan(seed=0, cluster=ClusterOptions(topics=plain.cluster.topics, bugs=("KIP-101",)))
     found = [features(trace(plan=plan_to_json(plan)))[0] for plan in (plain, planted)]
     assert found[0] == found[1] == {"option: cluster.topics.unclean_leader_election=True"}
+
+
+def test_causes_that_differ_in_numbers_only_are_one_step() -> None:
+    """Rule: a trace has each feature once, and a repeated step is no pair with itself, so that a share of
+    traces is at most all of them."""
+    began = lab.event(4, Name.PHASE, 1, cause="heal")
+    marks = [
+        lab.event(5 + n, Name.MARK, 1, cause=f"broker {n} late", **where)
+        for n, where in enumerate([{"topic": "t", "partition": 0}] * 3 + [{}] * 3)
+    ]
+    tables = tables_of([rows_of(trace(began, *marks))])
+    found = features_of(tables, steps_of(tables.events, np.array([0])))
+    assert len(found.words) == len(set(found.words))
+    assert found.of_each(1)[0].count("step: mark broker # late") == 1
+    assert not [word for word in found.words if word.startswith("then")]
