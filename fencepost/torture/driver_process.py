@@ -43,6 +43,8 @@ WRITE_S = 60.0
 """A driver that does not read for so long has gone."""
 END_S = 10.0
 """Time between `quit` and a kill."""
+STDERR_S = 1.0
+"""What a driver says of its end is waited for so long."""
 MOST_COMMANDS = 2_000_000
 """Commands that are kept for the history."""
 MOST_TROUBLES = 10_000
@@ -139,6 +141,8 @@ class Driver:
     _writing: threading.Lock = field(factory=threading.Lock, init=False)
     # The end of what the process wrote to stderr.
     _stderr: bytearray = field(factory=bytearray, init=False)
+    # Set when stderr has been read to its end.
+    _heard: threading.Event = field(factory=threading.Event, init=False)
     # Readers of stdout and stderr.
     _threads: list[threading.Thread] = field(factory=list, init=False)
 
@@ -363,6 +367,7 @@ class Driver:
                 for event in lines.feed(chunk):
                     self._take(event)
             code = self.process.wait(END_S)
+            self._heard.wait(STDERR_S)  # a child of the driver may hold it open
             self._fail(f"that it ended with code {code}")
         except DriverError as error:
             self._kill()  # before it fails: whoever sees the failure knows who ended the process
@@ -395,6 +400,7 @@ class Driver:
             while chunk := os.read(pipe.fileno(), 1 << 14):
                 self._stderr += chunk
                 del self._stderr[:-STDERR_BYTES]
+        self._heard.set()
 
     def _fail(self, failure: str) -> None:
         with self._changed:

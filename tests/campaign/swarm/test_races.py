@@ -116,7 +116,7 @@ def test_the_profile_races_steps_of_the_protocol():
     assert 10 < len(late) < 50
     assert all(len({one.fault_id for one in plan.faults}) == len(plan.faults) for plan in plans)
     narrowed = [one for seed in range(20) for one in alone(seed, "quick+followed", faults=("pause",)).faults]
-    assert {one.kind for one in narrowed} == {"pause"} <= {*PROFILES["default+quick+followed"].kinds}
+    assert {one.kind for one in narrowed} == {"pause"} <= {*PROFILES["default"].kinds}
 
 
 def test_nothing_is_found_in_a_healthy_cluster():
