@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fencepost.campaign.swarm.profiles import PROFILES
+from fencepost.campaign.swarm.profiles import PROFILES, STEERED
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.liveness import ROWS, counts_of, judge
 from fencepost.checkers.liveness.live import LIVE_ROWS
@@ -72,7 +72,7 @@ def traces_of(arguments: Iterable[str]) -> Iterator[Trace]:
     """The traces that the arguments name."""
     words = iter(arguments)
     for word in words:
-        if word in PROFILES:
+        if word.partition(STEERED)[0] in PROFILES:
             first, _, last = next(words).partition(":")
             for seed in range(int(first), int(last)):
                 yield run(swarm(seed, word))

@@ -47,29 +47,44 @@ LOGS: dict[str, type[Any]] = {"DiskMachine": DiskMachine, "RealMachine": RealMac
 LOG_EXAMPLES_PER_ROUND = 250
 """Hypothesis begins each round with small examples; those of a log are cheap."""
 FOLDER = Path(".fencepost/machines")
-BY_PROFILE = {
-    "elections": "ElectionMachine",
-    "races": "ElectionMachine",
-    "reassignment": "ReassignmentMachine",
-    "relays": "RelayMachine",
-    "silences": "RaceMachine",
-}
-"""The machine that looks for a bug, by the profile of the swarm that does."""
 BY_BUG = {
-    "KAFKA-532": "ElectionMachine",
-    "KAFKA-6082": "ElectionMachine",
-    "KAFKA-1096": "ElectionMachine",
-    "KAFKA-1188": "ElectionMachine",
-    "KAFKA-1382": "ElectionMachine",
+    **dict.fromkeys(
+        (
+            "KAFKA-532",
+            "KAFKA-6082",
+            "KAFKA-1096",
+            "KAFKA-1188",
+            "KAFKA-1382",
+            "KAFKA-1387",
+            "KAFKA-13407",
+            "KAFKA-2729",
+            "KIP-101",
+            "KIP-380",
+            "KIP-279",
+            "KIP-320",
+            "KIP-207",
+        ),
+        "ElectionMachine",
+    ),
+    **dict.fromkeys(
+        (
+            "KAFKA-14140",
+            "KIP-570",
+            "KAFKA-5310",
+            "KAFKA-340",
+            "KAFKA-6193",
+            "KAFKA-1097",
+            "KAFKA-1681",
+            "KAFKA-6650",
+            "KAFKA-7235",
+        ),
+        "ReassignmentMachine",
+    ),
     "KAFKA-1647": "OutageMachine",
-    "KAFKA-1387": "ElectionMachine",
-    "KAFKA-13407": "ElectionMachine",
-    "KAFKA-2729": "ElectionMachine",
-    "KIP-101": "ElectionMachine",
-    "KIP-380": "ElectionMachine",
+    "KAFKA-7128": "RaceMachine",
+    "KAFKA-7415": "RelayMachine",
 }
-"""Where the default profile hunts: those that sessions and zombies show. Every other one is looked for by
-ClusterMachine."""
+"""The machine that looks for a bug; for every other one it is ClusterMachine."""
 
 
 @frozen(kw_only=True)
@@ -135,7 +150,7 @@ def machine_for(bug: str) -> str:
             where="planted bugs",
             hint="`fencepost campaign bugs list` shows them",
         )
-    return BY_BUG.get(bug) or BY_PROFILE.get(BUGS[bug].profile, "ClusterMachine")
+    return BY_BUG.get(bug, "ClusterMachine")
 
 
 def watched(machine: type[ClusterSteps], watch: Watch, **changes: object) -> type[ClusterSteps]:

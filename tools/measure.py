@@ -15,7 +15,6 @@ import rich_click as click
 from attrs import field, frozen
 
 from bench.harness import MEASURES as BENCHES
-from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import FencepostError
 from tools import program
@@ -45,7 +44,6 @@ def module(*words: str) -> tuple[str, ...]:
 
 
 JAVA, CLIENTS, MAVEN = "Java", "toolchains of the clients", "Java, Maven, a JDK"
-QUIET = ("calm",)
 """Profiles of which no mark is expected."""
 HUNTERS = ("ClusterMachine", "ElectionMachine", "ReassignmentMachine")
 MEASURES: Mapping[str, Measure] = {
@@ -96,13 +94,10 @@ MEASURES: Mapping[str, Measure] = {
         programs=(module("kafka_programs"),),
     ),
     "marks": Measure(
-        says="what 2,000 seeds of each profile of the swarm reach, and what never",
+        says="what 2,000 seeds of the swarm reach, and what never",
         takes="an hour, resumable",
-        programs=tuple(
-            (FENCEPOST, "campaign", "--profile", name, "--seeds", "0:2000", "--resume",
-             "--out", f"out/marks/{name}")
-            for name in PROFILES
-            if name not in QUIET
+        programs=(
+            (FENCEPOST, "campaign", "--seeds", "0:2000", "--resume", "--out", "out/marks"),
         ),
         whatever=True,
     ),

@@ -23,9 +23,9 @@ PLACE = Place(page=PAGE, mark="<!-- measured by make measure NAME=track-record -
 RANGES = 5
 """Ranges of seeds of `make measure NAME=track-record`: a row of fewer has no median."""
 HEAD = (
-    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found in | found as | profile | "
+    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found in | found as | "
     "the protection that is missing |",
-    "|---|---|---:|---:|---:|---|---|---|",
+    "|---|---|---:|---:|---:|---|---|",
 )
 
 
@@ -54,7 +54,7 @@ def _row(hunt: Hunt) -> str:
         _found_in(hunt),
     )
     says = f"{hunt.says} (injected)" if BUGS[hunt.bug].injected else hunt.says
-    return "| " + " | ".join((*cells, hunt.anomaly, BUGS[hunt.bug].profile, says)) + " |"
+    return "| " + " | ".join((*cells, hunt.anomaly, says)) + " |"
 
 
 def rows_of(table: str) -> dict[str, str]:

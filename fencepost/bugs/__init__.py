@@ -47,8 +47,6 @@ class PlantedBug:
     part: type
     # Names that a finding of it may carry, each of an invariant that the bug breaks.
     anomalies: frozenset[str]
-    # The swarm profile that hunts it.
-    profile: str = "default"
     # Invariants that its anomalies may show to be broken, next to the protection's own (a request for a
     # broker that is gone breaks INCARNATION at once, and may cost data later).
     also_breaks: frozenset[str] = frozenset()
@@ -84,8 +82,6 @@ COMMIT_SAFE = frozenset(
     {"committed_record_lost", "committed_record_truncated", "lost_write", "inconsistent_offsets"}
 )
 LOG_MATCH = frozenset({"log_divergence", "inconsistent_offsets"})
-QUICK = "elections"
-SILENCES = "silences"
 HW_BOUNDS = frozenset({"high_watermark_outside_log"})
 HW_MONO = frozenset({"high_watermark_regressed", "stale_read"})
 LIVE = frozenset({"no_progress"})
@@ -94,8 +90,6 @@ DELETED = frozenset({"isr_member_deleted", "assigned_replica_deleted"})
 ASSIGN = frozenset({"stale_reassignment", "reassignment_forgotten", "reassignment_incomplete"})
 DEL_COMPLETE = frozenset({"deletion_incomplete", "deleted_topic_left_behind"})
 INCARNATION = frozenset({"earlier_incarnation_obeyed"})
-MOVES = "reassignment"
-"""The profile of operators at work."""
 
 
 def _bug(
@@ -103,43 +97,38 @@ def _bug(
     role: str,
     part: type,
     anomalies: frozenset[str] | str,
-    profile: str = "default",
     *also_breaks: str,
 ) -> PlantedBug:
     names = frozenset({anomalies}) if isinstance(anomalies, str) else anomalies
-    return PlantedBug(
-        bug=bug, role=role, part=part, anomalies=names, profile=profile, also_breaks=frozenset(also_breaks)
-    )
+    return PlantedBug(bug=bug, role=role, part=part, anomalies=names, also_breaks=frozenset(also_breaks))
 
 
 BUGS: dict[str, PlantedBug] = {
     planted.bug: planted
     for planted in (
         _bug("KIP-101", "truncation", kip_101.TruncateToHighWatermark, COMMIT_SAFE),
-        _bug("KIP-279", "truncation", kip_279.TrustsTheEndOffset, LOG_MATCH, QUICK),
-        _bug("KIP-320", "leader", kip_320.ServesAnyEpoch, COMMIT_SAFE, QUICK),
-        _bug("KAFKA-7128", "in_sync_replicas", kafka_7128.JoinsAtTheHighWatermark, COMMIT_SAFE, SILENCES),
+        _bug("KIP-279", "truncation", kip_279.TrustsTheEndOffset, LOG_MATCH),
+        _bug("KIP-320", "leader", kip_320.ServesAnyEpoch, COMMIT_SAFE),
+        _bug("KAFKA-7128", "in_sync_replicas", kafka_7128.JoinsAtTheHighWatermark, COMMIT_SAFE),
         _bug(
             "KAFKA-7415",
             "replica_manager",
             kafka_7415.EntersItsEpochWithItsFirstRecord,
             COMMIT_SAFE | LOG_MATCH,
-            "relays",
             "COMMIT-SAFE",
         ),
-        _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO, "elections"),
+        _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO),
         _bug("KAFKA-532", "control_gate", kafka_532.ObeysAnyController, "fenced_controller_obeyed"),
         _bug("KAFKA-6082", "controller_writer", kafka_6082.WritesUnfenced, "fenced_controller_wrote"),
-        _bug("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, HW_BOUNDS, "storage"),
-        _bug("KAFKA-13194", "cleaner", removing.CompactsWhatIsNotCommitted, COMMIT_SAFE, "storage"),
-        _bug("KAFKA-3978", "partition", kafka_3978.TakesAnyHighWatermark, HW_BOUNDS, "storage"),
-        _bug("KAFKA-9491", "partition", kafka_9491.LeavesTheHighWatermarkBehind, HW_BOUNDS, "storage"),
+        _bug("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, HW_BOUNDS),
+        _bug("KAFKA-13194", "cleaner", removing.CompactsWhatIsNotCommitted, COMMIT_SAFE),
+        _bug("KAFKA-3978", "partition", kafka_3978.TakesAnyHighWatermark, HW_BOUNDS),
+        _bug("KAFKA-9491", "partition", kafka_9491.LeavesTheHighWatermarkBehind, HW_BOUNDS),
         _bug(
             "KAFKA-1647",
             "replica_manager",
             kafka_1647.ForgetsWhoHasNoLeader,
             "high_watermark_forgotten",
-            "default",
             "HW-KEPT",
         ),
         _bug("KAFKA-4443", "channels", kafka_4443.GivesRolesFirst, LIVE),
@@ -151,28 +140,23 @@ BUGS: dict[str, PlantedBug] = {
             "in_sync_replicas",
             isr_bugs.TakesBackWhoStops,
             "stopping_member_joined_isr",
-            MOVES,
         ),
         _bug("KAFKA-1096", "controller_writer", epoch_bugs.AdoptsTheNewestEpoch, "fenced_controller_wrote"),
         _bug("KAFKA-1188", "replica_manager", epoch_bugs.ObeysOldLeaderEpochs, EPOCH_MONO),
-        _bug("KIP-570", "replica_manager", epoch_bugs.StopsWhateverTheEpoch, DELETED | LIVE, MOVES, "LIVE"),
-        _bug(
-            "KIP-380", "control_gate", epoch_bugs.ObeysWhoeverIsMeant, INCARNATION, "default", "INCARNATION"
-        ),
+        _bug("KIP-570", "replica_manager", epoch_bugs.StopsWhateverTheEpoch, DELETED | LIVE, "LIVE"),
+        _bug("KIP-380", "control_gate", epoch_bugs.ObeysWhoeverIsMeant, INCARNATION, "INCARNATION"),
         _bug("KAFKA-1387", "registration", election_bugs.TakesAnOldNodeForItsOwn, LIVE),
         _bug("KAFKA-13407", "controller_elector", election_bugs.IgnoresItsOwnName, LIVE),
-        _bug("KAFKA-5310", "controller_state", election_bugs.RemembersReassignments, ASSIGN, MOVES),
-        _bug("KAFKA-340", "leader_election", election_bugs.LetsTheLastLeaderGo, COMMIT_SAFE, MOVES),
+        _bug("KAFKA-5310", "controller_state", election_bugs.RemembersReassignments, ASSIGN),
+        _bug("KAFKA-340", "leader_election", election_bugs.LetsTheLastLeaderGo, COMMIT_SAFE),
         _bug("KAFKA-3143", "controller_guards", procedures.LeavesTheDeadInTheIsr, "dead_member_left_in_isr"),
-        _bug("KAFKA-6193", "controller_guards", procedures.RemovesAllThatIsPending, ASSIGN, MOVES),
-        _bug(
-            "KAFKA-1097", "controller_guards", procedures.TellsOfOldReplicas, "isr_outside_assignment", MOVES
-        ),
-        _bug("KAFKA-1681", "controller_guards", procedures.ForgetsDeletions, DEL_COMPLETE, MOVES),
-        _bug("KAFKA-6650", "controller_guards", procedures.NeedsAStateToDelete, DEL_COMPLETE, MOVES),
-        _bug("KAFKA-9946", "controller_guards", procedures.TakesAnyStopForADeletion, DEL_COMPLETE, "haste"),
-        _bug("KAFKA-7235", "controller_guards", procedures.ShutsDownWhoLives, INCARNATION, MOVES),
-        _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE, "storage"),
+        _bug("KAFKA-6193", "controller_guards", procedures.RemovesAllThatIsPending, ASSIGN),
+        _bug("KAFKA-1097", "controller_guards", procedures.TellsOfOldReplicas, "isr_outside_assignment"),
+        _bug("KAFKA-1681", "controller_guards", procedures.ForgetsDeletions, DEL_COMPLETE),
+        _bug("KAFKA-6650", "controller_guards", procedures.NeedsAStateToDelete, DEL_COMPLETE),
+        _bug("KAFKA-9946", "controller_guards", procedures.TakesAnyStopForADeletion, DEL_COMPLETE),
+        _bug("KAFKA-7235", "controller_guards", procedures.ShutsDownWhoLives, INCARNATION),
+        _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE),
         *(_bug(*row) for row in groups.ROWS),
         *(_bug(*row) for row in producer.ROWS),
         *(_bug(*row) for row in transactions.ROWS),

@@ -11,6 +11,7 @@ INJECTED: dict[str, str] = {
     "KAFKA-6003": "a follower has no check of sequence numbers; the bug adds it",
     "KAFKA-6650": "a deletion asks for no partition state; the bug adds the condition",
     "KAFKA-7298": "the deletion of records touches no producer; the bug adds the removal",
+    "R1-COPIES": "a follower looks at no size; the bug adds the check",
     "KAFKA-8484": "batches wait in the order of their numbers and are taken so; the bug adds another order",
 }
 """By bug: what the implementation does not do, and the bug does."""

@@ -95,7 +95,7 @@ def command(
       # the plan of a stored run
       fencepost shrink out/broken --trace 17
       # of a seed, without any record
-      fencepost shrink --seed 20 --bug KIP-101 --out small.json
+      fencepost shrink --seed 23 --bug KIP-101 --out small.json
       # your own plan, one minute at most
       fencepost shrink mine.json --seconds 60
       # by its rate: a run against Apache Kafka, ten minutes at most

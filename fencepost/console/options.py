@@ -159,7 +159,10 @@ jobs_option: Decorator = click.option(
     help="Worker processes.",
 )
 profile_option: Decorator = default_option(
-    "--profile", default="default", help="Swarm profile: how wild the plans are (docs/reference/swarm.md)."
+    "--profile",
+    default="default",
+    help="default, or default+FEATURE: every plan has that feature, such as transactions, groups or "
+    "administered (docs/reference/swarm.md).",
 )
 bug_option: Decorator = click.option(
     "--bug",

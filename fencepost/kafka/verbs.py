@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from attrs import define, evolve
 
-from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of
 from fencepost.campaign.swarm.profiles import profile_named
 from fencepost.impl.coordinator.group_states import GroupPhase
@@ -33,7 +32,7 @@ from fencepost.systems.embedded import Embedded
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.plan import Fault, TopicOptions
+from fencepost.traces.plan import TopicOptions
 from fencepost.traces.trace import Trace
 
 LOOK_S = 0.002
@@ -215,25 +214,15 @@ class Verbs:
         bounds = profile_named(profile, ())
         partitions = len(self._assignment(topic)) or 1
         options = TopicOptions(name=topic, partitions=min(partitions, 64))
-        drawn: tuple[Fault, ...] = ()
-        for least in (bounds.faults[0], 1):
-            if not drawn:  # a chaos without a fault would test nothing
-                wanted = evolve(bounds, faults=(least, max(least, bounds.faults[1])))
-                drawn = self._drawn(seed, wanted, options, for_ms)
+        bounds = evolve(bounds, kinds=tuple(kind for kind in bounds.kinds if self._harmless(kind)))
+        drawn = faults_of(Draws(Randomness(seed)), bounds, options, for_ms, len(self._system.brokers))
         self._do(self._cluster.chaos, drawn)
         return len(drawn)
 
-    def _drawn(self, seed: int, bounds: Profile, options: TopicOptions, for_ms: int) -> tuple[Fault, ...]:
-        """Faults of a seed. On disks of this machine none that loses or changes what was written."""
-        drawn = faults_of(Draws(Randomness(seed)), bounds, options, for_ms, len(self._system.brokers))
-        if self._cluster.directory is None:
-            return drawn
-        kinds = self._cluster.kinds
-        return tuple(
-            fault
-            for fault in drawn
-            if not (kinds[fault.kind].loses or kinds[fault.kind].rots or kinds[fault.kind].lies)
-        )
+    def _harmless(self, name: str) -> bool:
+        """Whether a fault loses and changes nothing on disks of this machine; those of memory may."""
+        kind = self._cluster.kinds[name]
+        return self._cluster.directory is None or not (kind.loses or kind.rots or kind.lies)
 
     def _led(self, keys: Collection[TopicPartition]) -> bool:
         return self._do(led, self._system.simulation, keys)

@@ -7,6 +7,7 @@ decoding a whole plan costs as much as judging a trace. Must not know rules.
 
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -36,6 +37,7 @@ class Topic(Struct, frozen=True, kw_only=True):
     cleanup_policy: str = "delete"
     retention_ms: int = 7 * 86_400_000
     retention_bytes: int = -1
+    max_message_bytes: int = (1 << 20) + 12
 
 
 class Groups(Struct, frozen=True, kw_only=True):
@@ -124,6 +126,8 @@ class Consumer(Struct, frozen=True, kw_only=True):
     poll_timeout_ms: int = 500
     request_timeout_ms: int = 1_500
     retry_backoff_ms: int = 100
+    assignor: str = "range"
+    second_assignor: str = ""
 
 
 class Transform(Struct, frozen=True, kw_only=True):
@@ -164,8 +168,12 @@ class Planned(Struct, frozen=True, kw_only=True):
 PAUSE_MS = 100
 
 
+Alike = TypeVar("Alike", bound=Client | Consumer)
+
+
 class Settings(Struct, frozen=True, kw_only=True, dict=True):
-    """The part of a plan from which bounds follow. `real` is None in virtual time."""
+    """The part of a plan from which bounds follow. `real` is None in virtual time. Where clients or consumers
+    differ, `client` and `consumer` have the longest of each time: a bound holds for all of them."""
 
     cluster: Cluster = field(default_factory=Cluster)
     network: Network = field(default_factory=Network)
@@ -173,6 +181,9 @@ class Settings(Struct, frozen=True, kw_only=True, dict=True):
     client: Client = field(default_factory=Client)
     consumer: Consumer = field(default_factory=Consumer)
     transform: Transform = field(default_factory=Transform)
+    # Other options than the first ones, of some clients and consumers.
+    clients: tuple[Client, ...] = ()
+    consumers: tuple[Consumer, ...] = ()
     real: Real | None = None
     operations: tuple[Planned, ...] = ()
 
@@ -205,10 +216,16 @@ class Settings(Struct, frozen=True, kw_only=True, dict=True):
         consumer = self.consumer
         wait_ms = consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms
         step_ms = (self.trips(12) + self.syncs(10)) // MILLISECOND
-        return (
-            consumer.request_timeout_ms < step_ms + 200
-            or consumer.max_poll_interval_ms < wait_ms + 2 * step_ms
+        return any(
+            one.request_timeout_ms < step_ms + 200 or one.max_poll_interval_ms < wait_ms + 2 * step_ms
+            for one in self.consumers or (consumer,)
         )
+
+    @cached_property
+    def assignors(self) -> frozenset[str]:
+        """Those that all consumers name: a group of them may have no other."""
+        names = [{one.assignor, one.second_assignor} - {""} for one in self.consumers or (self.consumer,)]
+        return frozenset(set.intersection(*names))
 
     def trips(self, messages: int) -> int:
         """How long a sequence of so many messages takes if each waits for the one before, nanoseconds."""
@@ -261,4 +278,17 @@ def _decoded(text: str) -> Settings | None:
         found: Settings = from_json(text, Settings)
     except msgspec.DecodeError:
         return None
-    return found
+    clients, consumers = (found.client, *found.clients), (found.consumer, *found.consumers)
+    return msgspec.structs.replace(
+        found, client=_longest(clients), clients=clients, consumer=_longest(consumers), consumers=consumers
+    )
+
+
+def _longest(options: tuple[Alike, ...]) -> Alike:
+    """The longest of each time of these; what has no order is empty where they differ."""
+    found: dict[str, Any] = {}
+    for name in options[0].__struct_fields__:
+        values = {getattr(one, name) for one in options}
+        texts = str in map(type, values)
+        found[name] = values.pop() if len(values) == 1 else "" if texts else max(values)
+    return type(options[0])(**found)

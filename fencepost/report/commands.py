@@ -50,7 +50,12 @@ def explaining(replay: str, anomaly: str) -> str:
 
 
 def replay_seed(
-    seed: int, *, profile: str, bugs: tuple[str, ...], checks: Sequence[str] = (), anomaly: str = ""
+    seed: int,
+    *,
+    profile: str = "default",
+    bugs: tuple[str, ...],
+    checks: Sequence[str] = (),
+    anomaly: str = "",
 ) -> str:
     """Show a seed's run without any stored trace. checks, anomaly: as for a stored run."""
     options = {"--bug": bugs, "--profile": profile if profile != "default" else ""}

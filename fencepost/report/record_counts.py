@@ -43,7 +43,7 @@ class LogReport:
             unread=counts.unread,
             duplicated=counts.duplicated,
             unknown_present=counts.unknown_present,
-            lost=tuple(counts.lost_values[:listed]),
+            lost=tuple(sorted(counts.lost_values, key=lambda one: one.allowed)[:listed]),
         )
 
     @property
@@ -74,9 +74,10 @@ def _as_dict(
     }
 
 
-def _place_of(lost: tuple[str, int, LostRecord]) -> tuple[str, int, str, int, int]:
+def _place_of(lost: tuple[str, int, LostRecord]) -> tuple[bool, str, int, str, int, int]:
+    """What no claim allows comes first: a list that is cut still has it."""
     source, trace_id, one = lost
-    return source, trace_id, one.topic, one.partition, one.offset
+    return one.allowed, source, trace_id, one.topic, one.partition, one.offset
 
 
 @define

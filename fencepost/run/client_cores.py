@@ -23,7 +23,7 @@ def make_client(
     """The core of a process. healing: it is the run's own reader, which reads everything there is, and whose
     appends are plain. It waits longer than any append takes: whether the cluster serves is asked, not whether
     the plan's clients would have had the patience."""
-    options, metadata = plan.client, ClientMetadata(brokers)
+    options, metadata = plan.client_of(process), ClientMetadata(brokers)
     if healing:
         patient = evolve(
             options,

@@ -138,7 +138,8 @@ class Members:
 
     def core(self, process: int) -> Consumer:
         """The core of its last incarnation."""
-        mine, options = self.incarnations[process], self.plan.consumer
+        mine = self.incarnations[process]
+        options = self.plan.consumer_of(process, mine.session)
         identity = ConsumerIdentity(
             process=process,
             group=mine.group,

@@ -7,7 +7,7 @@ a float would tie a plan to a machine's libm. Targets of faults are roles, resol
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import Factory, field, frozen
 from attrs.validators import ge, in_, instance_of, le
@@ -16,6 +16,7 @@ from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
 
 PLAN_VERSION = 1
 MILLION = 1_000_000
+MEBIBYTE = 1 << 20
 GIBIBYTE = 1 << 30
 PEBIBYTE = 1 << 50
 MOST_ID = 9 * 10**12
@@ -66,6 +67,9 @@ def is_legal_topic(name: str) -> bool:
     return _LEGAL.fullmatch(name) is not None and name not in (".", "..")
 
 
+Options = TypeVar("Options")
+
+
 def _required(high: int) -> int:
     """A field without default that is an integer within [0, high]."""
     return field(validator=[instance_of(int), ge(0), le(high)])
@@ -104,6 +108,8 @@ class TopicOptions:
     min_cleanable_dirty_ppm: int = _bounded(0, MILLION, 500_000)
     # index.interval.bytes: an index has an entry for about so many bytes.
     index_interval_bytes: int = _bounded(0, GIBIBYTE, 4_096, LATER)
+    # max.message.bytes: the largest batch that a producer may send.
+    max_message_bytes: int = _bounded(1, GIBIBYTE, MEBIBYTE + 12, LATER)
     # Whether a create_topic fault of the plan creates the topic, instead of the set-up of the cluster.
     created_later: bool = False
     # Whether a create_topic fault of the plan may create a topic of this name again once it was deleted.
@@ -308,7 +314,7 @@ class ClientOptions:
 
 @frozen(kw_only=True)
 class ConsumerOptions:
-    """The consumers in groups, all alike."""
+    """The consumers in groups."""
 
     # The coordinator removes a member without heartbeats for so long.
     session_timeout_ms: int = _bounded(10, MILLION, 10_000)
@@ -318,6 +324,10 @@ class ConsumerOptions:
     max_poll_interval_ms: int = _bounded(10, 10 * MILLION, 300_000)
     # How a group's leader divides the partitions.
     assignor: str = field(default="range", validator=in_(("range", "round_robin", "sticky")))
+    # The one that members name second in partition.assignment.strategy; empty: none.
+    second_assignor: str = field(
+        default="", validator=in_(("", "range", "round_robin", "sticky")), metadata=LATER
+    )
     # Each process names a group.instance.id (KIP-345).
     static_members: bool = False
     # auto: every auto_commit_interval_ms; sync, async: after processing what a poll returned; before:
@@ -344,6 +354,8 @@ class ConsumerOptions:
         validator=in_(("read_uncommitted", "read_committed")),
         metadata=LATER,
     )
+    # How old a consumer's metadata gets: so long a group may not see a new partition.
+    metadata_max_age_ms: int = _bounded(1, MILLION, 300_000, LATER)
 
 
 @frozen(kw_only=True)
@@ -453,6 +465,11 @@ class BudgetOptions:
     outside: str = field(default="skip", validator=in_(("skip", "allow")))
 
 
+def in_turn(first: Options, others: tuple[Options, ...], turn: int) -> Options:
+    """The options whose turn it is, out of the first and the others."""
+    return (first, *others)[turn % (1 + len(others))]
+
+
 @frozen(kw_only=True)
 class Plan:
     """A whole run, before it happened. seed keys every random choice of the run, together with its cause."""
@@ -474,11 +491,23 @@ class Plan:
     client: ClientOptions = Factory(ClientOptions)
     consumer: ConsumerOptions = Factory(ConsumerOptions)
     transform: TransformOptions = field(default=TransformOptions(), metadata=LATER)
+    # Other options of clients. Process p has the p-th ones, in turn; those of `client` are the first.
+    clients: tuple[ClientOptions, ...] = field(default=(), metadata=LATER)
+    # Other options of consumers, as of clients; a process that comes back has the next ones.
+    consumers: tuple[ConsumerOptions, ...] = field(default=(), metadata=LATER)
     budget: BudgetOptions = Factory(BudgetOptions)
     # What the clients do. No op id or process is above MOST_ID - OWN_IDS.
     operations: tuple[PlannedOperation, ...] = field(default=())
     # Faults, each with its time.
     faults: tuple[Fault, ...] = ()
+
+    def client_of(self, process: int) -> ClientOptions:
+        """The options of a client's process."""
+        return in_turn(self.client, self.clients, process)
+
+    def consumer_of(self, process: int, session: int) -> ConsumerOptions:
+        """The options of a consumer's process that was started `session` times before."""
+        return in_turn(self.consumer, self.consumers, process + session)
 
     @operations.validator
     def _leave_room(self, _: Any, operations: tuple[PlannedOperation, ...]) -> None:

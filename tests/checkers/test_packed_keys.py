@@ -175,7 +175,7 @@ def test_a_number_beyond_64_bits_is_refused_in_a_sentence(name: str) -> None:
 @pytest.fixture(scope="module")
 def simulated() -> Trace:
     """A short run with an election and transactions, with its events."""
-    return run(evolve(swarm(3, "transactions"), safety_ms=5_000, liveness_ms=20_000))
+    return run(evolve(swarm(3, "default+transactions"), safety_ms=5_000, liveness_ms=20_000))
 
 
 @pytest.mark.parametrize("seed", range(amount(14, 40)))

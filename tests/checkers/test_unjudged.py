@@ -27,7 +27,7 @@ def one(function: Function, **more: object) -> Operation:
 
 
 def test_both_forms_read_the_same_of_a_trace() -> None:
-    traces = [wild(seed) for seed in range(30)] + [run(swarm(3, "transactions")), EMPTY]
+    traces = [wild(seed) for seed in range(30)] + [run(swarm(3, "default+transactions")), EMPTY]
     traces = [evolve(trace, trace_id=number) for number, trace in enumerate(traces)]
     tables = tables_of(map(rows_of, traces))
 

@@ -49,7 +49,7 @@ def fencepost(capsys: pytest.CaptureFixture[str]) -> Fencepost:
 
 @pytest.fixture(scope="session")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A campaign of ten runs with KAFKA-532 planted; some have findings (the hunt needs eight seeds)."""
+    """A campaign of ten runs with KAFKA-6082 planted; some have findings (the hunt needs three seeds)."""
     folder = tmp_path_factory.mktemp("campaign") / "planted"
-    assert run(f"campaign --seeds 0:10 --jobs 1 --bug KAFKA-532 --out {folder} --json".split()) == 1
+    assert run(f"campaign --seeds 0:10 --jobs 1 --bug KAFKA-6082 --out {folder} --json".split()) == 1
     return folder

@@ -90,7 +90,7 @@ def test_a_campaign_says_what_it_found(fencepost, tmp_path) -> None:
 
 def test_a_planted_campaign_names_its_first_seed(fencepost, planted) -> None:
     """Findings exit 1, and the summary ends with the command that shows the first one; that command works."""
-    told = fencepost("campaign --seeds 0:10 --jobs 1 --bug KAFKA-532 --out", planted, "--resume")
+    told = fencepost("campaign --seeds 0:10 --jobs 1 --bug KAFKA-6082 --out", planted, "--resume")
     assert told.code == 1
     replay = told.out.split("See the worst one: fencepost ")[1].split("\n")[0]
     shown = fencepost(*replay.split())
@@ -103,20 +103,20 @@ def test_a_planted_campaign_names_its_first_seed(fencepost, planted) -> None:
 def test_replay_of_a_seed_equals_replay_of_its_trace(fencepost, planted, tmp_path) -> None:
     """The stored run, the seed alone, and its plan in a file all give the same digest and verdicts."""
     stored = fencepost("replay", planted, "--trace", 3, "--json").json
-    seed = fencepost("replay --seed 3 --bug KAFKA-532 --json").json
+    seed = fencepost("replay --seed 3 --bug KAFKA-6082 --json").json
     plan = tmp_path / "plan.json"
     plan.write_text(TraceStore.open(planted).read(3).plan)
     filed = fencepost("replay --plan", plan, "--json").json
     assert stored["repeats"] is True
     assert stored["digest"] == seed["digest"] == filed["digest"]
     assert stored["verdicts"] == seed["verdicts"] == filed["verdicts"]
-    assert seed["replay"] == "fencepost replay --seed 3 --bug KAFKA-532"
+    assert seed["replay"] == "fencepost replay --seed 3 --bug KAFKA-6082"
 
 
 def test_check_agrees_with_the_campaign(fencepost, planted, tmp_path) -> None:
     """Stored traces, and the same ones as JSON lines, get the verdicts that the campaign counted."""
     campaign = fencepost(
-        "campaign --seeds 0:10 --jobs 1 --bug KAFKA-532 --out", planted, "--resume", "--json"
+        "campaign --seeds 0:10 --jobs 1 --bug KAFKA-6082 --out", planted, "--resume", "--json"
     ).json
     lines = tmp_path / "traces.jsonl"
     write_traces(lines, TraceStore.open(planted))
@@ -147,14 +147,14 @@ def test_a_weak_run_is_not_ok(fencepost, planted, tmp_path) -> None:
 def test_the_hunt_keeps_its_record(fencepost, tmp_path) -> None:
     """A hunt tells the seeds needed and the command that shows the finding; a recorded bug is not hunted
     again."""
-    first = fencepost("campaign bugs hunt KAFKA-532 --seeds 60 --jobs 1 --out", tmp_path, "--json")
+    first = fencepost("campaign bugs hunt KAFKA-6082 --seeds 60 --jobs 1 --out", tmp_path, "--json")
     assert first.code == 0
     (hunt,) = first.json["hunts"]
-    assert hunt["anomaly"] == "fenced_controller_obeyed"
-    assert hunt["command"] == f"fencepost replay --seed {hunt['seeds_needed'] - 1} --bug KAFKA-532"
+    assert hunt["anomaly"] == "fenced_controller_wrote"
+    assert hunt["command"] == f"fencepost replay --seed {hunt['seeds_needed'] - 1} --bug KAFKA-6082"
     shown = fencepost(*hunt["command"].split()[1:], "--no-timeline")
     assert shown.code == 1 and hunt["anomaly"] in shown.out
-    again = fencepost("campaign bugs hunt KAFKA-532 --seeds 60 --jobs 1 --out", tmp_path, "--json")
+    again = fencepost("campaign bugs hunt KAFKA-6082 --seeds 60 --jobs 1 --out", tmp_path, "--json")
     assert again.json["hunts"] == first.json["hunts"]
 
 
@@ -176,7 +176,7 @@ def test_a_hunt_in_several_ranges_tells_the_median(fencepost, tmp_path) -> None:
 
 def test_a_hunt_that_finds_nothing_is_undecided(fencepost) -> None:
     """A bug that the budget of seeds does not show leaves the question open."""
-    told = fencepost("campaign bugs hunt KAFKA-532 --seeds 1 --jobs 1")
+    told = fencepost("campaign bugs hunt KAFKA-6082 --seeds 1 --jobs 1")
     assert told.code == 3
     assert "not in 1" in told.out
 

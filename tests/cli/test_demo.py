@@ -16,7 +16,7 @@ def test_the_demo_finds_the_planted_bug_and_nothing_else(fencepost, tmp_path) ->
         "--seeds",
         "0:10",
         "--bug",
-        "KAFKA-532",
+        "KAFKA-6082",
         "--jobs",
         1,
         "--master",
@@ -26,7 +26,7 @@ def test_the_demo_finds_the_planted_bug_and_nothing_else(fencepost, tmp_path) ->
     ]
     told = fencepost("demo", *arguments, "--json")
     assert (told.code, told.json["failures"]) == (0, []), told.err
-    assert "fenced_controller_obeyed" in told.json["mined"]["anomalies"]
+    assert "fenced_controller_wrote" in told.json["mined"]["anomalies"]
     assert told.json["mined"]["illegal"][str(tmp_path / "demo" / HEALTHY)] == 0
     for part in ("expected:", "seen:", "Proof", ">>>", "See it again: fencepost replay"):
         assert part in told.err

@@ -28,7 +28,7 @@ USAGE = [
         "the list of checks: expected checks out of log, kafka, transactions, groups, exactly_once, "
         "invariants, conformance, liveness, application, saw 'lgo'",
     ),
-    (["campaign", "--profile", "wild"], "swarm profile: expected one of"),
+    (["campaign", "--profile", "wild"], "swarm profile: expected default"),
     (
         ["campaign", "--plan", "missing.json"],
         "missing.json: expected a readable file, saw No such file or directory",

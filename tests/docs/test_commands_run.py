@@ -35,7 +35,7 @@ LIMITS = {
     "campaign bugs": ("--no-shrink", "--jobs", "1"),
 }
 """Options of commands that otherwise take longer."""
-SEED = 20
+SEED = 23
 """Of a run in which KIP-101 is found: the one that pages replay."""
 
 

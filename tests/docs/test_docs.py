@@ -39,12 +39,13 @@ def _table(text: str, heading: str) -> list[list[str]]:
 
 
 def _fields(cls: type, prefix: str = "") -> Iterator[tuple[str, "attrs.Attribute[typing.Any]"]]:
-    """Every field of a plan with its path; `[]` for the members of a list."""
+    """Every field of a plan with its path; `[]` for the members of a list. Other clients have the fields of
+    the first one."""
     for attribute in attrs.fields(attrs.resolve_types(cls)):
         yield prefix + attribute.name, attribute
         is_list = typing.get_origin(attribute.type) is tuple
         inner = typing.get_args(attribute.type)[0] if is_list else attribute.type
-        if attrs.has(inner):
+        if attrs.has(inner) and attribute.name not in ("clients", "consumers"):
             yield from _fields(inner, f"{prefix}{attribute.name}{'[].' if is_list else '.'}")
 
 

@@ -20,7 +20,7 @@ def test_every_message_has_a_name_of_its_own() -> None:
 
 
 def test_a_renamed_class_changes_no_run() -> None:
-    plan = swarm(7, "transactions")
+    plan = swarm(7, "default+transactions")
     before = run(plan).digest
     kinds = [kind for table in TABLES for kind in table]
     names = [(kind.__name__, kind.__qualname__) for kind in kinds]

@@ -19,7 +19,7 @@ from fencepost.viewer import examples
 @pytest.fixture(scope="module")
 def lost():
     """A run that lost a record, and its findings."""
-    trace = run(swarm(20, "default", ("KIP-101",)))
+    trace = run(swarm(23, "default", ("KIP-101",)))
     return trace, combine(judge(trace, DEFAULT_CHECKS)).findings
 
 

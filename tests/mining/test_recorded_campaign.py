@@ -18,8 +18,8 @@ from fencepost.traces.store import TraceStore
 pytestmark = pytest.mark.spark
 
 HEALTHY, PLANTED = range(12), range(5)
-FOUND = {"KIP-101": 20, "KAFKA-532": 7, "KAFKA-6082": 9}
-"""Seeds whose run shows the bug (tests/bugs/test_bugs.py)."""
+FOUND = {"KIP-101": 23, "KAFKA-532": 47, "KAFKA-6082": 2}
+"""Seeds whose run shows the bug."""
 
 
 def recorded() -> list:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.traces.errors import FencepostError
 from tools import check, measure
 from tools.ledger import TOP
@@ -39,12 +38,6 @@ def test_without_a_name_all_are_listed() -> None:
     """Rule: with what each takes and needs."""
     told = CliRunner().invoke(measure.command, [], standalone_mode=False)
     assert told.exit_code == 0 and all(name in told.output for name in MEASURES)
-
-
-def test_the_marks_of_every_profile_are_measured() -> None:
-    """Rule: a campaign of each, but of the calm one, of which no mark is expected."""
-    asked = [words[words.index("--profile") + 1] for words in MEASURES["marks"].programs]
-    assert set(asked) == set(PROFILES) - {"calm"} and len(asked) == len(set(asked))
 
 
 def test_an_unknown_name_gets_a_sentence() -> None:

@@ -2,31 +2,33 @@
 page's data against."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.invariants.replicas import Replicas
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Verdict
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
 from fencepost.viewer.moments import Kind, moments_of
 from fencepost.viewer.page_file import write_page
 from fencepost.viewer.view import Shown
 from tests.checkers import lab
 
+STORIES = Path(__file__).parents[2] / "docs" / "explanation" / "runs"
 RUNS = {
-    "kip_101": (20, "default", ("KIP-101",)),
-    "fenced_controller": (9, "default", ("KAFKA-6082",)),
-    "no_progress": (0, "default", ("KAFKA-4443",)),
-    "group": (17, "groups", ("KAFKA-4362",)),
-    "producer": (1, "producer", ("KIP-98",)),
+    "kip_101": "kip-101",
+    "fenced_controller": "kafka-6082",
+    "no_progress": "kafka-4443",
+    "group": "kafka-4362",
+    "producer": "kip-98",
 }
-"""Seed, profile and bugs of each kind of run."""
+"""The plan of each kind of run, among STORIES."""
 FOREIGN = "foreign"
 
 
@@ -38,8 +40,7 @@ def shown_run(kind: str) -> Shown:
     elif kind == "transactions":
         trace = transactional_trace()
     else:
-        seed, profile, bugs = RUNS[kind]
-        trace = run(swarm(seed, profile, bugs))
+        trace = run(plan_from_json((STORIES / f"{RUNS[kind]}.json").read_text(encoding="utf-8")))
     verdicts: tuple[Verdict, ...] = judge(trace, DEFAULT_CHECKS)
     return Shown(trace=trace, verdicts=verdicts)
 

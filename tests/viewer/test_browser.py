@@ -353,7 +353,7 @@ SHRUNK = json.loads(
   ]
 }"""
 )
-"""KIP-101 at seed 20, as `fencepost shrink` leaves it."""
+"""KIP-101 at seed 23, as `fencepost shrink` leaves it."""
 
 
 @all_of_them

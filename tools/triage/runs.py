@@ -40,8 +40,6 @@ class Wanted:
     key: str
     # planted.
     bugs: tuple[str, ...]
-    # Of the swarm, by turns.
-    profiles: tuple[str, ...]
     # Each of these sets of anomalies must be among what a run shows, so that a run with two bugs shows both.
     own: tuple[frozenset[str], ...]
     # How many.
@@ -55,7 +53,6 @@ def of_bug(bug: str, runs: int, seeds: int) -> Wanted:
     return Wanted(
         key=bug,
         bugs=(bug,),
-        profiles=(BUGS[bug].profile,),
         own=(BUGS[bug].anomalies,),
         runs=runs,
         seeds=seeds,
@@ -65,16 +62,13 @@ def of_bug(bug: str, runs: int, seeds: int) -> Wanted:
 def of_both(first: str, second: str, runs: int, seeds: int) -> Wanted:
     """Runs with two bugs planted that show an anomaly of each. The bugs are in different parts and share no
     anomaly."""
-    profiles = tuple(sorted({BUGS[first].profile, BUGS[second].profile}))
     own = (BUGS[first].anomalies, BUGS[second].anomalies)
-    return Wanted(
-        key=f"{first}+{second}", bugs=(first, second), profiles=profiles, own=own, runs=runs, seeds=seeds
-    )
+    return Wanted(key=f"{first}+{second}", bugs=(first, second), own=own, runs=runs, seeds=seeds)
 
 
-def of_none(profiles: tuple[str, ...], runs: int) -> Wanted:
-    """Healthy runs, equally many of each profile."""
-    return Wanted(key=HEALTHY, bugs=(), profiles=profiles, own=(), runs=runs, seeds=2 * runs)
+def of_none(runs: int) -> Wanted:
+    """Healthy runs."""
+    return Wanted(key=HEALTHY, bugs=(), own=(), runs=runs, seeds=2 * runs)
 
 
 def _tried(wanted: Wanted, seeds: range) -> tuple[list[Rows], int]:
@@ -83,7 +77,7 @@ def _tried(wanted: Wanted, seeds: range) -> tuple[list[Rows], int]:
         os.nice(NICE - os.nice(0))
     kept = []
     for seed in seeds:
-        trace, rows = run_with_rows(swarm(seed, wanted.profiles[seed % len(wanted.profiles)], wanted.bugs))
+        trace, rows = run_with_rows(swarm(seed, bugs=wanted.bugs))
         verdict = combine(judge(trace))
         shown = {finding.anomaly for finding in verdict.findings}
         good = all(shown & own for own in wanted.own) if wanted.own else verdict.decision is Decision.OK

@@ -1,12 +1,10 @@
 """Planted bugs of group coordinators and of consumers: each removes one protection by swapping one part.
 
-Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, what these break).
-All are hunted in the profile `groups`.
+Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, what these break).
 """
 
-from fencepost.bugs.groups import commit_bugs, loads, static_member_bugs
+from fencepost.bugs.groups import commit_bugs, loads, member_bugs, static_member_bugs
 
-PROFILE = "groups"
 OFFSET_SAFE = frozenset(
     {
         "committed_offset_lost",
@@ -23,20 +21,26 @@ SAFE, STUCK = "OFFSET-SAFE", "LIVE"
 """What clients see of it. ONE-COORDINATOR, ONE-INSTANCE and GENERATION-FENCE, which the model names, are what
 a broker can see."""
 
-ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
-    ("KAFKA-10614", "group_loading", loads.RunsTasksInAnyOrder, LIVE, PROFILE, STUCK),
-    ("KAFKA-5600", "group_loading", loads.AppliesTheLastBatch, OFFSET_SAFE, PROFILE, SAFE),
-    ("KAFKA-4362", "group_log", loads.AnswersForWhatItLeft, OFFSET_SAFE, PROFILE, SAFE),
-    ("KAFKA-13636", "group_offsets", commit_bugs.ExpiresWhileRebalancing, OFFSET_SAFE, PROFILE, SAFE),
-    ("KAFKA-8069", "group_offsets", commit_bugs.ExpiresAtOnce, OFFSET_SAFE, PROFILE, SAFE),
-    ("P3", "group_offsets", commit_bugs.TakesAnyGeneration, OFFSET_SAFE, PROFILE, SAFE),
-    ("P5", "consumer_coordinator", commit_bugs.RetriesAsyncCommits, OFFSET_SAFE, PROFILE, SAFE),
+ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
+    ("KAFKA-10614", "group_loading", loads.RunsTasksInAnyOrder, LIVE, STUCK),
+    ("KAFKA-5600", "group_loading", loads.AppliesTheLastBatch, OFFSET_SAFE, SAFE),
+    ("KAFKA-4362", "group_log", loads.AnswersForWhatItLeft, OFFSET_SAFE, SAFE),
+    ("KAFKA-13636", "group_offsets", commit_bugs.ExpiresWhileRebalancing, OFFSET_SAFE, SAFE),
+    ("KAFKA-8069", "group_offsets", commit_bugs.ExpiresAtOnce, OFFSET_SAFE, SAFE),
+    ("P3", "group_offsets", commit_bugs.TakesAnyGeneration, OFFSET_SAFE, SAFE),
+    ("P5", "consumer_coordinator", commit_bugs.RetriesAsyncCommits, OFFSET_SAFE, SAFE),
+    (
+        "P3-LISTS",
+        "group_membership",
+        member_bugs.ComparesFirstAssignors,
+        frozenset({"needless_refusal", "slow_rebalance"}),
+        "LIVENESS",
+    ),
     (
         "KAFKA-10284",
         "group_membership",
         static_member_bugs.KeepsNewIdsInMemory,
         ONE_INSTANCE,
-        PROFILE,
         "ONE-INSTANCE",
     ),
 )

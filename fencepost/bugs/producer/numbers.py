@@ -28,6 +28,16 @@ class NumbersAgainOutOfOrder(Sequences):
         return list(reversed(super().in_order(batches)))
 
 
+class NumbersHalvesAlike(Sequences):
+    """KIP-126: both halves of a batch that was too large keep its number, so that the second is taken for a
+    retry of the first."""
+
+    def number_half(self, first: ProducerBatch, later: ProducerBatch) -> None:
+        """That of the first."""
+        super().number_half(first, later)
+        later.sequence = first.sequence
+
+
 class ClaimsAnyBlock(ProducerIds):
     """R10: a block of ids is written over whatever is in ZooKeeper. Two brokers that read the same last
     block give the same ids: to a log, one producer's batches are retries of the other's."""

@@ -2,6 +2,7 @@
 
 from types import TracebackType
 
+from fencepost.impl.log.batch.header import CorruptBatchError, Damage, read_headers
 from fencepost.impl.log.batch.record_batch import BatchHeader
 from fencepost.impl.log.producer.producer_state import OutOfOrderSequenceError
 from fencepost.impl.log.producer.snapshot_files import write_snapshot
@@ -44,6 +45,23 @@ class ChecksItsLeader(SegmentedLog):
                     expected="sequence 0", seen=str(header.base_sequence), where=f"append to {self.directory}"
                 )
             seen.add(header.producer_id)
+
+
+class RefusesLargeCopies(SegmentedLog):
+    """R1-COPIES: a follower obeys max.message.bytes, and refuses what its leader took before the limit came
+    down, for ever."""
+
+    def append_as_follower(self, data: bytes) -> list[BatchHeader]:
+        """Look at the size first."""
+        for header in read_headers(data):
+            if header.size > self.options.max_message_bytes:
+                raise CorruptBatchError(
+                    Damage.HEADER,
+                    0,
+                    expected=f"at most {self.options.max_message_bytes} bytes",
+                    seen=f"{header.size}",
+                )
+        return super().append_as_follower(data)
 
 
 class ProducersFirst(SegmentedLog):

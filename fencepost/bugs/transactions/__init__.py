@@ -1,7 +1,6 @@
 """Planted bugs of transactions: each removes one protection by swapping one part.
 
-Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, what these break).
-All are hunted in the profile `transactions`.
+Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, what these break).
 """
 
 from fencepost.bugs.transactions import (
@@ -12,7 +11,6 @@ from fencepost.bugs.transactions import (
     verifications,
 )
 
-PROFILE = "transactions"
 LIVE = frozenset({"no_progress"})
 ATOM = frozenset({"open_transaction_read", "torn_transaction"})
 ABORTED = frozenset({"failed_append_visible"})
@@ -24,20 +22,19 @@ OFFSETS = frozenset(
     }
 )
 
-ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
-    ("T1", "transaction_coordinator", coordinators.ObeysAnyEpoch, ONCE | ATOM, PROFILE, "TXN-ATOM"),
-    ("T2", "transaction_loading", coordinators.ForgetsTheLastEpoch, ONCE | ATOM, PROFILE, "TXN-ATOM"),
-    ("KAFKA-16352", "transaction_loading", coordinators.LeavesEndsToOthers, LIVE, PROFILE, "LIVE"),
-    ("T3", "transaction_markers", coordinators.ForgetsAPartition, LIVE, PROFILE, "LIVE"),
-    ("T4", "transaction_markers", coordinators.SendsMarkersOnce, LIVE | ATOM, PROFILE, "TXN-ATOM"),
-    ("T5", "log", readers.ShowsOpenTransactions, ATOM | ONCE, PROFILE, "EXACTLY-ONCE"),
-    ("T6", "log", readers.ForgetsAborted, ATOM | ONCE, PROFILE, "EXACTLY-ONCE"),
+ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
+    ("T1", "transaction_coordinator", coordinators.ObeysAnyEpoch, ONCE | ATOM, "TXN-ATOM"),
+    ("T2", "transaction_loading", coordinators.ForgetsTheLastEpoch, ONCE | ATOM, "TXN-ATOM"),
+    ("KAFKA-16352", "transaction_loading", coordinators.LeavesEndsToOthers, LIVE, "LIVE"),
+    ("T3", "transaction_markers", coordinators.ForgetsAPartition, LIVE, "LIVE"),
+    ("T4", "transaction_markers", coordinators.SendsMarkersOnce, LIVE | ATOM, "TXN-ATOM"),
+    ("T5", "log", readers.ShowsOpenTransactions, ATOM | ONCE, "EXACTLY-ONCE"),
+    ("T6", "log", readers.ForgetsAborted, ATOM | ONCE, "EXACTLY-ONCE"),
     (
         "T7",
         "transactional_offsets",
         transaction_offset_bugs.CommitsWithoutOffsets,
         ONCE | OFFSETS,
-        PROFILE,
         "OFFSET-SAFE",
     ),
     (
@@ -45,7 +42,6 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
         "transactional_offsets",
         transaction_offset_bugs.OffsetsWithoutCommit,
         ONCE | OFFSETS,
-        PROFILE,
         "OFFSET-SAFE",
     ),
     (
@@ -53,7 +49,6 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
         "transactional_offsets",
         transaction_offset_bugs.TakesAnyMember,
         ONCE | OFFSETS,
-        PROFILE,
         "OFFSET-SAFE",
     ),
     (
@@ -61,24 +56,23 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
         "group_offsets",
         transaction_offset_bugs.ShowsUnstableOffsets,
         ONCE | OFFSETS,
-        PROFILE,
         "OFFSET-SAFE",
     ),
-    ("T13", "marker_writer", coordinators.AnswersBeforeReplicas, LIVE | ATOM, PROFILE, "TXN-ATOM"),
-    ("T14", "transaction_coordinator", coordinators.GivesTheSameEpochAgain, ONCE | ATOM, PROFILE, "TXN-ATOM"),
-    ("T15", "transaction_coordinator", coordinators.WaitsForEver, LIVE, PROFILE, "LIVE"),
-    ("T12", "transaction_log", coordinators.DecidesBeforeReplicas, LIVE | ONCE, PROFILE, "EXACTLY-ONCE"),
-    ("T26", "transaction_coordinator", coordinators.BeginsEpochsAgain, LIVE | ONCE, PROFILE, "EXACTLY-ONCE"),
-    ("T11", "transform_loop", transform_bugs.TransformsWhatIsNotItsOwn, ONCE, PROFILE, "EXACTLY-ONCE"),
+    ("T13", "marker_writer", coordinators.AnswersBeforeReplicas, LIVE | ATOM, "TXN-ATOM"),
+    ("T14", "transaction_coordinator", coordinators.GivesTheSameEpochAgain, ONCE | ATOM, "TXN-ATOM"),
+    ("T15", "transaction_coordinator", coordinators.WaitsForEver, LIVE, "LIVE"),
+    ("T12", "transaction_log", coordinators.DecidesBeforeReplicas, LIVE | ONCE, "EXACTLY-ONCE"),
+    ("T26", "transaction_coordinator", coordinators.BeginsEpochsAgain, LIVE | ONCE, "EXACTLY-ONCE"),
+    ("T11", "transform_loop", transform_bugs.TransformsWhatIsNotItsOwn, ONCE, "EXACTLY-ONCE"),
 )
-LATE: tuple[tuple[str, str, type, frozenset[str], str, str, str], ...] = (
+LATE: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     (
         *("KIP-890", "transaction_verification", verifications.WritesUnasked, LIVE | ONCE | ABORTED),
-        *(PROFILE, "EXACTLY-ONCE", "COMMIT-SAFE"),
+        *("EXACTLY-ONCE", "COMMIT-SAFE"),
     ),
     (
         *("T10", "transaction_verification", verifications.BelievesOldAnswers, LIVE | ONCE | ABORTED),
-        *(PROFILE, "EXACTLY-ONCE", "COMMIT-SAFE"),
+        *("EXACTLY-ONCE", "COMMIT-SAFE"),
     ),
 )
 """Rows in the same form. A batch that comes after the end of its transaction opens the next one: nobody ends

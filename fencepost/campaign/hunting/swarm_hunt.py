@@ -93,7 +93,7 @@ def _hunt(bug: PlantedBug, seeds: range, jobs: int, drive: Drive) -> Hunt:
 
     campaign = Campaign(
         seeds=seeds,
-        job=Job(profile=bug.profile, bugs=(bug.bug,)),
+        job=Job(bugs=(bug.bug,)),
         jobs=jobs,
         until=shows,
         recheck_one_in=0,
@@ -115,7 +115,7 @@ def _hunt(bug: PlantedBug, seeds: range, jobs: int, drive: Drive) -> Hunt:
 
 
 def _command(bug: PlantedBug, seed: int, anomaly: str, named_otherwise: bool) -> str:
-    return replay_seed(seed, profile=bug.profile, bugs=(bug.bug,), anomaly=anomaly if named_otherwise else "")
+    return replay_seed(seed, bugs=(bug.bug,), anomaly=anomaly if named_otherwise else "")
 
 
 def read_record(out: Path | None, seeds: int, ranges: int) -> dict[str, Hunt]:

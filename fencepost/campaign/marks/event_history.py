@@ -70,6 +70,8 @@ class EventHistory:
     rebalances: dict[str, list[int]] = field(factory=dict)
     # The leader that appended a value first.
     wrote: dict[int, int] = field(factory=dict)
+    # What a broker took over of each topic's configuration, as events say it.
+    configured: dict[tuple[str, int], list[str]] = field(factory=dict)
     # Faults that have begun at a broker and not ended, by id.
     lasting: dict[int, Span] = field(factory=dict)
     # Those that have ended, in order.
@@ -96,6 +98,15 @@ class EventHistory:
         runs, epochs = self.epochs.get(replica), self.exposed.get(replica[:2], {})
         last = runs[-1][1] if runs else -1
         return max((offset for epoch, offset in epochs.items() if epoch <= last), default=0)
+
+    def configurations(self, event: Event) -> list[str]:
+        """Those that the broker of an event has had of its topic, none at first, without repetitions."""
+        return self.configured.get((event.topic or "", event.node), ["{}"])
+
+    def _configured(self, event: Event) -> None:
+        known = self.configurations(event)
+        if known[-1] != event.detail:
+            self.configured[event.topic or "", event.node] = [*known, event.detail]
 
     def _exposed(self, event: Event) -> None:
         if event.cause == "leader":
@@ -175,6 +186,7 @@ _LEARN = {
     Name.LOG_RECOVERED: EventHistory._ends_at,
     Name.FAULT_BEGAN: EventHistory._began,
     Name.FAULT_ENDED: EventHistory._ended,
+    Name.TOPIC_CONFIGURED: EventHistory._configured,
     Name.GROUPS_LOADED: EventHistory._loaded,
     Name.GROUP_PHASE: EventHistory._phase,
 }

@@ -135,6 +135,14 @@ MARKS: tuple[Mark, ...] = (
         leads=("alter_topic", *REQUESTS_MADE),
         needs=("alter_topic",),
     ),
+    Mark(
+        name="configured_back",
+        says="a broker took back a configuration that a topic had had before the last one",
+        on=Name.TOPIC_CONFIGURED,
+        seen=lambda past, event: event.detail in past.configurations(event)[:-1],
+        leads=("moved_settings", "alter_topic", *REQUESTS_MADE),
+        needs=("alter_topic",),
+    ),
     # ---- replication
     Mark(
         name="isr_shrunk_to_one",
@@ -277,6 +285,20 @@ MARKS: tuple[Mark, ...] = (
         seen=sign.coordinator_moved,
         leads=("groups", *LEADERS_FALL),
         needs=("groups",),
+    ),
+    Mark(
+        name="assignor_refused",
+        says="a consumer was refused that names no assignor of all the others",
+        row_predicate=sign.error(Function.JOIN, "INCONSISTENT_GROUP_PROTOCOL"),
+        leads=("different", "groups"),
+        needs=("different", "groups"),
+    ),
+    Mark(
+        name="too_large",
+        says="an append failed for good, as its batch was too large",
+        row_predicate=sign.error(Function.APPEND, "MESSAGE_TOO_LARGE"),
+        leads=("limited", "moved_settings"),
+        needs=("limited or moved_settings",),
     ),
     Mark(
         name="duplicate_known",

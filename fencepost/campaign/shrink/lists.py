@@ -59,7 +59,7 @@ def remove_from(shrinking: Shrinking, name: str) -> None:
 
     Args:
         shrinking: the search so far.
-        name: "operations" or "faults".
+        name: of the list: "operations", "faults", "clients" or "consumers".
     """
     plan = shrinking.plan
     leave_out(shrinking, getattr(plan, name), lambda kept: with_members(plan, name, kept))
@@ -70,7 +70,7 @@ def with_members(plan: Plan, name: str, members: tuple[Any, ...]) -> Plan:
 
     Args:
         plan: the plan.
-        name: "operations" or "faults".
+        name: of the list: "operations", "faults", "clients" or "consumers".
         members: the new list.
     """
     changes: dict[str, Any] = {name: members}

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from fencepost.campaign.shrink.lists import Pass, Shrinking, leave_out
+from fencepost.campaign.shrink.lists import Pass, Shrinking, leave_out, remove_from
 from fencepost.campaign.shrink.times import rounded, rounder
 from fencepost.traces.plan import Plan
 
@@ -78,6 +78,12 @@ def with_defaults(plan: Plan, paths: Collection[Path]) -> Plan:
     return changed
 
 
+def _alike(shrinking: Shrinking) -> None:
+    """Fewer other options than the first ones: best, all processes have the same."""
+    for name in ("clients", "consumers"):
+        remove_from(shrinking, name)
+
+
 def _to_defaults(shrinking: Shrinking) -> None:
     plan = shrinking.plan
     every = deviations(plan)
@@ -105,4 +111,4 @@ def _within_bounds(plan: Plan, path: Path, values: Iterable[int]) -> Iterator[Pl
 
 def option_passes() -> tuple[Pass, ...]:
     """The passes over options."""
-    return (_to_defaults, _numbers)
+    return (_alike, _to_defaults, _numbers)

@@ -111,6 +111,13 @@ class Profile:
     # Of a hundred plans with groups: how many have consumers that work for longer than a session between two
     # polls, so that others wait as long for them to join.
     busy: int = 0
+    # Plans in a hundred whose clients and consumers differ from each other, and have other options when they
+    # come back.
+    different: int = 0
+    # Plans in a hundred whose topics take small batches only, and whose clients send larger ones, too.
+    limited: int = 0
+    # Plans in a hundred in which operators move the settings of topics up and down.
+    moved_settings: int = 0
     # Plans in a hundred in which each fault comes when the cluster has got over the last one.
     lone: int = 0
     # Plans in a hundred with stretches of calm between bursts of faults, or without any fault.

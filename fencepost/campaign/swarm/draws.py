@@ -6,12 +6,14 @@ Owns the keys of the draws. Must not know clusters or clients: a fault's target 
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import REQUESTS, Profile
+from fencepost.run.faults.configuration_change import CHANGES
 from fencepost.run.faults.table import FAULTS
 from fencepost.sim.randomness import Randomness
-from fencepost.traces.plan import Fault, TopicOptions
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
+from fencepost.traces.plan import Fault, Plan, TopicOptions
 
-FIRST_REQUEST = 1_000
-"""Fault ids of requests begin here."""
+FIRST_REQUEST, FIRST_CHANGE = 1_000, 7_000
+"""Fault ids of requests, and of those that change settings, begin here."""
 
 
 class Draws:
@@ -161,6 +163,61 @@ def requests_of(
             )
         )
     return tuple(sorted(requests, key=lambda fault: (fault.at_ms, fault.fault_id)))
+
+
+def with_changes(plan: Plan, draw: Draws) -> Plan:
+    """The plan with operators who move a topic's settings, up and down, at any time and right after it was
+    made. What transactions write stays as it is: a batch that is too large would end each of them."""
+    made = [
+        fault.at_ms + draw.between((0, 400), "changes.made", fault.fault_id)
+        for fault in plan.faults
+        if fault.kind == "create_topic"
+    ]
+    names = [
+        topic.name
+        for topic in plan.cluster.topics
+        if topic.name not in (*INTERNAL_TOPICS, plan.transform.output)
+    ]
+    some = draw.chance(60, "changes.some")
+    kinds = [
+        draw.between((0, len(CHANGES) - 1), "changes.kind", number)
+        for number in range(draw.between((2, 4), "changes.kinds"))
+    ]
+    count = draw.between((2, 15), "changes")
+    at_ms = [*made, *(_moment(plan, draw, number) for number in range(count))]
+    changes = tuple(
+        Fault(
+            fault_id=FIRST_CHANGE + number,
+            kind="alter_topic",
+            at_ms=moment,
+            duration_ms=0,
+            target=f"topic {draw.choice(names, 'changes.topic', number)}",
+            parameter=kinds[draw.between((0, len(kinds) - 1), "changes.parameter", number)]
+            if some
+            else draw.between((0, len(CHANGES) - 1), "changes.parameter", number),
+        )
+        for number, moment in enumerate(at_ms)
+    )
+    return evolve(
+        plan,
+        cluster=evolve(
+            plan.cluster,
+            log_retention_check_interval_ms=min(
+                plan.cluster.log_retention_check_interval_ms,
+                draw.between((200, 5_000), "changes.retention_check"),
+            ),
+        ),
+        faults=(*plan.faults, *changes),
+    )
+
+
+def _moment(plan: Plan, draw: Draws, number: int) -> int:
+    """Any time, mostly near a fault."""
+    at_ms = draw.between((0, plan.safety_ms), "changes.at", number)
+    if plan.faults and draw.chance(60, "changes.near", number):
+        fault = plan.faults[draw.between((0, len(plan.faults) - 1), "changes.beside", number)]
+        at_ms = fault.at_ms + draw.between((0, 2_000), "changes.after", number)
+    return min(at_ms, plan.safety_ms)
 
 
 def _soon(draw: Draws, kind: str, number: int) -> tuple[int, int]:

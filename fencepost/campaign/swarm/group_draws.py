@@ -17,18 +17,21 @@ FIRST_OPERATION = 500_000
 """Op ids of what consumer processes are asked to do."""
 FIRST_MOVE = 5_000
 """Fault ids of requests of operators for the offsets topic."""
-UNHEARD = "add_partitions"
-"""Consumers look for new partitions when they join, and otherwise every five minutes (metadata.max.age.ms):
-longer than a run waits for progress."""
+GROWS = "add_partitions"
+FRESH_MS = (300, 4_000)
+"""metadata.max.age.ms where a topic grows. The default is longer than a run waits for progress."""
 FAR_US, FAR_TAIL_US = 150_000, 50_000
 """The longest latencies of networks that are neither stormy nor those of quick elections."""
 REBALANCE_TRIPS = 16
 """Messages that follow each other from a member's JoinGroup to its first heartbeat in the generation, records
 of the assignment included, and as many again."""
 MOVES = ("reassign_move", "reassign_grow", "reassign_reorder")
-"""What operators ask for the offsets topic."""
+"""What operators ask for the topics of coordinators, and for the output of transactions."""
 NAMES = ("orders", "payments-v2.eu", "größe", "注文", "😀")
 """Beginnings of names of groups: in one, two and four bytes of UTF-8, the last with two units of UTF-16."""
+BEGIN = ("subscribe", "transform")
+LONGEST_MS = 15_000
+"""The most that consumers which differ wait longer: a run waits a minute for progress."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
@@ -44,7 +47,7 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     cluster = evolve(
         plan.cluster, topics=(*plan.cluster.topics, offsets), groups=coordinator_options(draw, slow_ms)
     )
-    consumer = consumer_options(draw, slow_ms)
+    consumer = consumer_options(plan, draw, slow_ms)
     if not slow_ms and draw.chance(bounds.busy, "groups.busy"):
         consumer = _busy(consumer, draw)
     lives = _lives(plan, draw, bounds)
@@ -56,8 +59,8 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         consumer=consumer,
         operations=(*plan.operations, *lives),
         faults=(
-            *(_aimed(fault, draw, offsets) for fault in plan.faults if fault.kind != UNHEARD),
-            *_moves(plan, draw, offsets, [kind for kind in MOVES if kind in bounds.request_kinds]),
+            *(_aimed(fault, draw, offsets) for fault in plan.faults),
+            *moves_of(plan, draw, (offsets,), bounds, "groups", FIRST_MOVE),
         ),
     )
 
@@ -104,9 +107,16 @@ def coordinator_options(draw: Draws, slow_ms: int) -> GroupOptions:
     )
 
 
-def consumer_options(draw: Draws, slow_ms: int) -> ConsumerOptions:
-    """Of the consumers. slow_ms: `slow_ms_of` the plan."""
+def consumer_options(plan: Plan, draw: Draws, slow_ms: int) -> ConsumerOptions:
+    """Of the consumers.
+
+    Args:
+        plan: what they consume in.
+        draw: the seed's draws.
+        slow_ms: `slow_ms_of` the plan.
+    """
     session_ms = draw.between((800, 5_000), "consumer.session")
+    fresh = any(fault.kind == GROWS for fault in plan.faults) or draw.chance(30, "consumer.fresh")
     return ConsumerOptions(
         session_timeout_ms=session_ms + REBALANCE_TRIPS * slow_ms,
         heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "consumer.heartbeat"),
@@ -121,6 +131,7 @@ def consumer_options(draw: Draws, slow_ms: int) -> ConsumerOptions:
         poll_timeout_ms=draw.between((200, 1_500), "consumer.poll_timeout"),
         request_timeout_ms=draw.between((500, 2_000), "consumer.request_timeout") + 4 * slow_ms,
         retry_backoff_ms=draw.between((20, 300), "consumer.backoff"),
+        metadata_max_age_ms=draw.between(FRESH_MS, "consumer.metadata_age") if fresh else 300_000,
     )
 
 
@@ -134,6 +145,46 @@ def _busy(consumer: ConsumerOptions, draw: Draws) -> ConsumerOptions:
         heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "busy.heartbeat"),
         processing_ms=work_ms,
         max_poll_interval_ms=consumer.max_poll_interval_ms + 2 * work_ms,
+    )
+
+
+def with_different_consumers(plan: Plan, draw: Draws) -> Plan:
+    """The plan with consumers that differ, if it has any. None has less patience than those that are alike: a
+    session that is shorter proves nothing where messages take long."""
+    if not any(operation.key for operation in plan.operations if operation.function in BEGIN):
+        return plan
+    names = ["range", "round_robin", "sticky"]
+    common = plan.consumer.assignor
+    strange = not plan.consumer.static_members and draw.chance(20, "consumers.strange")
+    others = []
+    for place in range(draw.between((1, 2), "consumers")):
+        assignor = draw.choice(names, "consumers.assignor", place)
+        others.append(
+            evolve(
+                _slower(plan.consumer, draw, place),
+                assignor=assignor,
+                second_assignor="" if strange or assignor == common else common,
+                commit=draw.choice(STYLES, "consumers.commit", place),
+                max_poll_records=draw.between((3, 30), "consumers.max_poll_records", place),
+            )
+        )
+    return evolve(plan, consumers=tuple(others))
+
+
+def _slower(consumer: ConsumerOptions, draw: Draws, place: int) -> ConsumerOptions:
+    def more(value: int, most: int, purpose: str) -> int:
+        longer = value * draw.between((100, 100 * most), f"consumers.{purpose}", place) // 100
+        return min(longer, max(value, LONGEST_MS))
+
+    session_ms = more(consumer.session_timeout_ms, 4, "session")
+    return evolve(
+        consumer,
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "consumers.heartbeat", place),
+        max_poll_interval_ms=more(consumer.max_poll_interval_ms, 3, "max_poll_interval"),
+        auto_commit_interval_ms=more(consumer.auto_commit_interval_ms, 2, "auto_commit"),
+        processing_ms=more(consumer.processing_ms, 2, "processing"),
+        poll_timeout_ms=more(consumer.poll_timeout_ms, 2, "poll_timeout"),
     )
 
 
@@ -197,19 +248,34 @@ def _aimed(fault: Fault, draw: Draws, offsets: TopicOptions) -> Fault:
     return evolve(fault, target=f"{role} {key}")
 
 
-def _moves(plan: Plan, draw: Draws, offsets: TopicOptions, kinds: list[str]) -> tuple[Fault, ...]:
-    """In some plans operators move the offsets partitions, and their groups with them."""
-    if not kinds or not draw.chance(25, "groups.moved"):
+def moves_of(
+    plan: Plan, draw: Draws, topics: tuple[TopicOptions, ...], bounds: Profile, label: str, first: int
+) -> tuple[Fault, ...]:
+    """In some plans operators move partitions of these topics, and what their leaders coordinate with them.
+
+    Args:
+        plan: that has the topics.
+        draw: the seed's draws.
+        topics: to move.
+        bounds: the profile, with the kinds of request.
+        label: of the draws.
+        first: fault id of the first request.
+    """
+    kinds = [kind for kind in MOVES if kind in bounds.request_kinds]
+    if not kinds or not draw.chance(25, f"{label}.moved"):
         return ()
-    return tuple(
-        Fault(
-            fault_id=FIRST_MOVE + number,
-            kind=draw.choice(kinds, "groups.move", number),
-            at_ms=draw.between((0, plan.safety_ms), "groups.move_at", number),
-            duration_ms=0,
-            target=f"partition "
-            f"{offsets.name}-{draw.between((0, offsets.partitions - 1), 'groups.move_of', number)}",
-            parameter=draw.between((0, 7), "groups.move_to", number),
+    moved: list[Fault] = []
+    for number in range(draw.between((1, 4), f"{label}.moves")):
+        topic = topics[draw.between((0, len(topics) - 1), f"{label}.move_topic", number)]
+        partition = draw.between((0, topic.partitions - 1), f"{label}.move_of", number)
+        moved.append(
+            Fault(
+                fault_id=first + number,
+                kind=draw.choice(kinds, f"{label}.move", number),
+                at_ms=draw.between((0, plan.safety_ms), f"{label}.move_at", number),
+                duration_ms=0,
+                target=f"partition {topic.name}-{partition}",
+                parameter=draw.between((0, 7), f"{label}.move_to", number),
+            )
         )
-        for number in range(draw.between((1, 4), "groups.moves"))
-    )
+    return tuple(moved)

@@ -7,8 +7,16 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.impl.client.partitioners import NAMES
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.operations import ACKS_ALL
-from fencepost.traces.plan import ClusterOptions, Plan, PlannedOperation, ProducerOptions, TopicOptions
+from fencepost.traces.plan import (
+    ClientOptions,
+    ClusterOptions,
+    Plan,
+    PlannedOperation,
+    ProducerOptions,
+    TopicOptions,
+)
 
 ALL = 100
 KEY_HASH = "key_hash"
@@ -48,6 +56,56 @@ def with_producers(plan: Plan, draw: Draws, percent: int) -> Plan:
             delivery_timeout_ms=draw.between((4_000, 30_000), "producer_delivery_timeout"),
         ),
         operations=tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id))),
+    )
+
+
+def with_limits(plan: Plan, draw: Draws) -> Plan:
+    """The plan with topics whose largest batch has a few records, and appends below it and above. One record
+    fits into each."""
+    topics = tuple(
+        topic
+        if topic.name in (*INTERNAL_TOPICS, plan.transform.output)
+        else evolve(topic, max_message_bytes=draw.between((100, 240), "limits.bytes", place))
+        for place, topic in enumerate(plan.cluster.topics)
+    )
+    operations = tuple(
+        evolve(one, records=draw.between((1, 14), "limits.records", one.op_id))
+        if one.function == "append" and draw.chance(25, "limits.larger", one.op_id)
+        else one
+        for one in plan.operations
+    )
+    return evolve(plan, cluster=evolve(plan.cluster, topics=topics), operations=operations)
+
+
+def with_different_clients(plan: Plan, draw: Draws) -> Plan:
+    """The plan with clients that differ in their patience, in what they ask for at once, and in how they
+    batch. What judges of all of them count with is the same: acks, idempotence, retries."""
+    return evolve(
+        plan,
+        clients=tuple(
+            _different(plan.client, draw, place) for place in range(draw.between((1, 2), "others"))
+        ),
+    )
+
+
+def _different(client: ClientOptions, draw: Draws, place: int) -> ClientOptions:
+    producer = client.producer
+    if producer.pipelined:
+        producer = evolve(
+            producer,
+            linger_ms=draw.between((0, 400), "other.linger", place),
+            batch_bytes=draw.between((80, 1_500), "other.batch_bytes", place),
+            max_in_flight=draw.between((1, 5), "other.in_flight", place),
+            compression=draw.choice(["none", *CODECS], "other.compression", place),
+        )
+    return evolve(
+        client,
+        producer=producer,
+        request_timeout_ms=client.request_timeout_ms
+        * draw.between((100, 250), "other.patience", place)
+        // 100,
+        fetch_wait_max_ms=draw.between((0, client.fetch_wait_max_ms), "other.fetch_wait", place),
+        max_poll_records=draw.between((1, 60), "other.max_poll", place),
     )
 
 

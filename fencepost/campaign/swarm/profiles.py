@@ -1,7 +1,9 @@
-"""The profiles of the swarm: bounds of what it draws, by name.
+"""The profile of the swarm: bounds of what it draws, and how often each feature is on.
 
-Owns the table. Must not draw.
+Owns the one profile, and the names under which it is drawn with a feature always on. Must not draw.
 """
+
+from typing import Any
 
 from attrs import evolve
 
@@ -9,47 +11,28 @@ from fencepost.campaign.marks.marks import NAMES
 from fencepost.campaign.swarm.bounds import (
     ALL_REQUESTS,
     DISK,
-    FENCING,
+    PERCENTAGES,
     PROCESS_AND_NETWORK,
-    QUICK,
-    TRUNCATION,
     WIDE,
     Profile,
 )
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
+from fencepost.campaign.swarm.subset import ON, ROWS, SCHEDULES, needs_of
 from fencepost.run.faults.operator_requests import ADMINISTRATION
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.errors import FencepostError, unknown_name
 
-ELECTIONS = Profile(
-    says="quick elections: short sessions, brokers far apart, faults within round trips of each other that "
-    "mostly hit leaders",
-    safety_ms=(15_000, 40_000),
-    operations=(150, 400),
-    faults=(10, 60),
-    partitions=(1, 1),
-    kinds=QUICK,
-    small_segments=0,
-    retained=0,
-    disks_lost=0,
-    brokers=(3, 5),
-    quick=100,
-)
+GENERAL = "default"
 PROFILES: dict[str, Profile] = {
-    "default": Profile(
-        says="everything at random, operators in a third of the plans: the profile that a change must "
-        "survive",
-        administered=35,
-    ),
-    "everything": Profile(
-        says="the one swarm: each plan has a random part of all features, kinds of fault, workloads and "
-        "schedules that the other profiles have",
+    GENERAL: Profile(
+        says="each plan has a random part of all features, workloads, kinds of fault and schedules",
         operations=(30, 300),
         faults=(1, 16),
         kinds=PROCESS_AND_NETWORK + DISK + WIDE,
         request_kinds=ALL_REQUESTS,
         retained=45,
         compacted=45,
+        small_segments=40,
         deletions=35,
         disks_lost=30,
         administered=50,
@@ -57,10 +40,10 @@ PROFILES: dict[str, Profile] = {
         single=12,
         stormy=10,
         restless=15,
-        producers=35,
+        producers=45,
         quick=22,
         followed=60,
-        groups=35,
+        groups=45,
         gentle=25,
         named=40,
         busy=15,
@@ -68,217 +51,81 @@ PROFILES: dict[str, Profile] = {
         relayed=7,
         silenced=8,
         retried=7,
+        different=25,
+        limited=20,
+        moved_settings=20,
         lone=18,
         hasty=45,
         names_again=33,
         rests=90,
         calm=6,
-        transactions=25,
+        transactions=40,
         other_ends=40,
         indexed=40,
         mixed=True,
     ),
-    "reassignment": Profile(
-        says="operators at work: replicas move, topics come, grow and go, brokers stop cleanly, while "
-        "controllers fail",
-        faults=(1, 14),
-        partitions=(1, 3),
-        brokers=(3, 4),
-        administered=100,
-        requests=(1, 12),
-        single=20,
-        stormy=25,
-        restless=20,
-    ),
-    "storage": Profile(
-        says="small segments, retention, compaction with keys, deleted records, clean and unclean restarts, "
-        "disks that fail",
-        operations=(60, 400),
-        partitions=(1, 3),
-        kinds=PROCESS_AND_NETWORK + DISK,
-        small_segments=100,
-        retained=70,
-        compacted=45,
-        deletions=30,
-        disks_lost=50,
-    ),
-    "producer": Profile(
-        says="pipelined producers, mostly idempotent: batches, several in flight, small segments, logs that "
-        "forget and compact",
-        operations=(60, 400),
-        partitions=(1, 3),
-        kinds=(*PROCESS_AND_NETWORK, "clean_restart", "io_error"),
-        small_segments=60,
-        retained=20,
-        compacted=20,
-        deletions=35,
-        disks_lost=40,
-        producers=100,
-    ),
-    "elections": ELECTIONS,
-    "races": evolve(
-        ELECTIONS,
-        says="quick elections whose faults follow steps of the protocol: an election, an ISR change, a "
-        "truncation; and a broker that is always late",
-        followed=95,
-    ),
-    "relays": evolve(
-        ELECTIONS,
-        says="several leaders in a row go when they have just written, or a log was just cut, before the "
-        "one broker that is always late has heard of it",
-        safety_ms=(25_000, 45_000),
-        operations=(250, 400),
-        kinds=("crash", "expire_session", "slow_link"),
-        brokers=(4, 5),
-        quick=0,
-        relayed=100,
-    ),
-    "silences": evolve(
-        ELECTIONS,
-        says="a follower, then one leader after another is cut off within a round trip of a step of the "
-        "protocol, and loses its session a little later",
-        safety_ms=(25_000, 45_000),
-        operations=(250, 400),
-        kinds=("partition", "expire_session", "slow_link"),
-        brokers=(4, 5),
-        quick=0,
-        silenced=100,
-    ),
-    "retries": Profile(
-        says="disks fail for a moment within an append; a broker that halts is soon back, and producers send "
-        "again what was not answered",
-        safety_ms=(25_000, 45_000),
-        operations=(250, 400),
-        faults=(8, 40),
-        partitions=(1, 1),
-        kinds=("io_error",),
-        small_segments=100,
-        retained=0,
-        disks_lost=0,
-        producers=100,
-        retried=100,
-    ),
-    "groups": Profile(
-        says="producers, and consumers in groups that come, go, crash and pause; coordinators fail in "
-        "every state of a rebalance",
-        operations=(60, 300),
-        partitions=(1, 4),
-        kinds=(*PROCESS_AND_NETWORK, "clean_restart"),
-        retained=0,
-        disks_lost=0,
-        groups=100,
-    ),
-    "transactions": Profile(
-        says="processes that consume, transform and produce in transactions, some with one transactional id; "
-        "coordinators and leaders fail between any two steps",
-        operations=(60, 200),
-        partitions=(1, 3),
-        kinds=(*PROCESS_AND_NETWORK, "clean_restart"),
-        retained=0,
-        disks_lost=0,
-        transactions=100,
-    ),
-    "fencing": Profile(
-        says="what was replaced works on: sessions end, processes and clocks stop, ZooKeeper is "
-        "away, requests come late",
-        operations=(60, 300),
-        faults=(4, 24),
-        partitions=(1, 3),
-        kinds=FENCING,
-        request_kinds=ALL_REQUESTS,
-        small_segments=10,
-        retained=0,
-        disks_lost=0,
-        brokers=(3, 5),
-        administered=50,
-        requests=(1, 6),
-        stormy=15,
-        producers=35,
-        quick=35,
-        followed=30,
-    ),
-    "truncation": Profile(
-        says="logs that part: leaders fall with a tail that nobody copied, power fails, elections are "
-        "unclean, logs are cut and begin anew",
-        operations=(100, 400),
-        faults=(4, 30),
-        partitions=(1, 2),
-        kinds=TRUNCATION,
-        request_kinds=("alter_topic", "preferred_election", "reassign_reorder", "clean_restart"),
-        small_segments=50,
-        retained=25,
-        deletions=20,
-        disks_lost=60,
-        brokers=(3, 4),
-        administered=30,
-        producers=25,
-        quick=45,
-        followed=35,
-        unclean=35,
-    ),
-    "chaos": Profile(
-        says="everything that there is: each kind of fault and request, producers, groups, compaction, "
-        "unclean elections, three to five brokers",
-        operations=(60, 300),
-        faults=(2, 24),
-        kinds=PROCESS_AND_NETWORK + DISK + WIDE,
-        request_kinds=ALL_REQUESTS,
-        small_segments=50,
-        retained=30,
-        compacted=20,
-        deletions=20,
-        disks_lost=40,
-        brokers=(3, 5),
-        administered=70,
-        requests=(1, 8),
-        single=10,
-        stormy=10,
-        restless=10,
-        producers=30,
-        quick=20,
-        followed=35,
-        groups=30,
-        unclean=15,
-    ),
-    "haste": Profile(
-        says="operators in haste: the next request follows a step of the last one, on links that lose "
-        "messages, and the broker that it concerns goes meanwhile",
-        faults=(1, 14),
-        partitions=(1, 3),
-        brokers=(3, 4),
-        administered=100,
-        requests=(1, 12),
-        single=20,
-        stormy=25,
-        restless=20,
-        hasty=100,
-    ),
-    "calm": Profile(says="no faults at all: what the cluster does when nothing breaks", faults=(0, 0)),
 }
+FORMER = {
+    "everything": (),
+    "chaos": (),
+    "reassignment": ("administered",),
+    "storage": ("small_segments", "retained"),
+    "producer": ("producers",),
+    "elections": ("quick",),
+    "races": ("quick", "followed"),
+    "relays": ("relayed",),
+    "silences": ("silenced",),
+    "retries": ("retried",),
+    "groups": ("groups",),
+    "transactions": ("transactions",),
+    "fencing": ("quick",),
+    "truncation": ("quick", "unclean"),
+    "haste": ("hasty",),
+    "calm": ("calm",),
+}
+"""What the names of 0.1 had more of. They work for one version."""
 
 
 STEERED = "+"
-"""In the name of a profile, before each mark that it is steered to."""
+"""In the name of a profile, before each feature that its plans have, or mark that they are steered to."""
+COORDINATED = ("groups", "transactions")
+"""Features that need a coordinator which stays for a while."""
 
 
 def profile_named(name: str, faults: tuple[str, ...] = ()) -> Profile:
     """The profile of this name, with these kinds of fault and request only (all of its own, if none is
-    named). "default+log_cut" is the profile default steered to the mark log_cut. Raises FencepostError."""
-    base, *marks = name.split(STEERED)
-    profile = PROFILES.get(base)
-    if profile is None:
+    named). After each + is a feature that every plan has ("default+transactions"), or a mark that the plans
+    are steered to ("default+log_cut"). Raises FencepostError."""
+    base, *more = name.split(STEERED)
+    features = FORMER.get(base, ())
+    if base not in PROFILES and base not in FORMER:
         raise FencepostError(
-            expected=f"one of {', '.join(sorted(PROFILES))}",
+            expected=f"{GENERAL}, or {GENERAL}{STEERED}FEATURE",
             seen=unknown_name(base, PROFILES),
             where="swarm profile",
-            hint="docs/reference/swarm.md describes them",
+            hint="docs/reference/swarm.md describes the features",
         )
-    for mark in marks:
-        if mark not in NAMES:
+    for one in more:
+        if one not in NAMES and one not in PERCENTAGES:
             raise FencepostError(
-                expected=f"a mark after {STEERED}: {', '.join(NAMES)}", seen=mark, where="swarm profile"
+                expected=f"a feature or a mark after {STEERED}: {', '.join((*PERCENTAGES, *NAMES))}",
+                seen=one,
+                where="swarm profile",
             )
-    return with_mark_weights(_with_kinds(profile, faults), marks)
+    features = (*features, *(one for one in more if one in PERCENTAGES))
+    profile = _with_features(_with_kinds(PROFILES[GENERAL], faults), features)
+    return with_mark_weights(profile, [one for one in more if one in NAMES])
+
+
+def _with_features(profile: Profile, features: tuple[str, ...]) -> Profile:
+    """The profile whose plans all have these, and what they need; another schedule gives way to one that is
+    named."""
+    wanted = {name for feature in features for name in (feature, *needs_of(feature))}
+    if not wanted:
+        return profile
+    others = {*SCHEDULES} if wanted & {*SCHEDULES, "calm"} else {*ROWS} if wanted & {*COORDINATED} else set()
+    shares: dict[str, Any] = dict.fromkeys(others, 0) | dict.fromkeys(wanted, ON)
+    return evolve(profile, **shares)
 
 
 def _with_kinds(profile: Profile, faults: tuple[str, ...]) -> Profile:

@@ -1,17 +1,17 @@
 """The one swarm: each seed draws which features, schedules and kinds of fault it has, out of all that there
 are.
 
-Owns that draw. Must not draw anything inside a feature. The profile `everything` has every feature with some
-chance; here each is switched on or off for the plan, most of them off (swarm testing: Groce et al., ISSTA
-2012). What is on has the bounds that the named profiles give it. A schedule says when faults come. A plan has
-one of them at most: each replaces the plan's faults by rows of its own.
+Owns that draw. Must not draw anything inside a feature. The profile has every feature with some chance; here
+each is switched on or off for the plan, most of them off (swarm testing: Groce et al., ISSTA 2012). A
+schedule says when faults come. A plan has one of them at most: each replaces the plan's faults by rows of its
+own.
 """
 
 from typing import Any
 
 from attrs import evolve
 
-from fencepost.campaign.swarm.bounds import PROCESS_AND_NETWORK, QUICK, Profile
+from fencepost.campaign.swarm.bounds import QUICK, Profile
 from fencepost.campaign.swarm.draws import Draws
 
 SCHEDULES = ("quick", "relayed", "silenced", "retried", "lone")
@@ -20,13 +20,34 @@ FULL = SCHEDULES[:-1]
 """Those with faults all the time."""
 ROWS = ("relayed", "silenced", "retried")
 """Those in which every leader goes at once, a coordinator with it: no group ever comes to a generation."""
+CROWDS = ("groups", "transactions", "administered", "small_segments")
+"""What makes a plan slower."""
 CROWDED = 45
-"""Of a hundred plans with such a schedule: how many may have consumers in groups, logs that forget, and
-operators as well. Each makes a plan slower."""
+"""Of a hundred plans with such a schedule: how many may have some of that as well."""
 CORE = 70
 """Of a hundred plans with quick elections: how many have only the kinds of fault that end leaders and cut
 links."""
 ON = 100
+NEEDS = {
+    "retained": ("small_segments",),
+    "compacted": ("small_segments",),
+    "deletions": ("small_segments",),
+    "hasty": ("administered",),
+    "names_again": ("administered",),
+    "restless": ("administered",),
+    "single": ("administered",),
+    "followed": ("quick",),
+    "retried": ("producers",),
+    "gentle": ("groups",),
+    "named": ("groups",),
+    "busy": ("groups",),
+}
+"""Features without which others are nothing."""
+
+
+def needs_of(feature: str) -> tuple[str, ...]:
+    """The features that this one needs."""
+    return NEEDS.get(feature, ())
 
 
 def subset_of(bounds: Profile, draw: Draws) -> Profile:
@@ -35,13 +56,15 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
     if not bounds.mixed:
         return bounds
     schedule = _schedule(bounds, draw)
-    alone = schedule in FULL and not draw.chance(CROWDED, "mixed.crowded")
+    wanted = any(getattr(bounds, name) >= ON for name in CROWDS)
+    alone = schedule in FULL and not wanted and not draw.chance(CROWDED, "mixed.crowded")
 
     def on(feature: str) -> int:
         return ON * draw.chance(getattr(bounds, feature), f"mixed.{feature}")
 
-    logs = not alone and draw.chance(40, "mixed.logs")
+    logs = not alone and bool(on("small_segments"))
     operators = not alone and bool(on("administered"))
+    coordinators = not alone and schedule not in ROWS
     of_schedule: dict[str, Any] = {name: ON * (name == schedule) for name in SCHEDULES}
     chosen = evolve(
         bounds,
@@ -56,37 +79,19 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
         stormy=on("stormy") * (not schedule),
         single=on("single"),
         unclean=on("unclean"),
-        groups=on("groups") * (not alone and schedule not in ROWS),
+        groups=on("groups") * coordinators,
+        different=on("different"),
+        limited=on("limited"),
+        moved_settings=on("moved_settings"),
         producers=ON if schedule == "retried" else on("producers"),
         small_segments=ON if schedule == "retried" else 80 * logs,
         retained=on("retained") * logs,
         compacted=on("compacted") * logs,
         deletions=on("deletions") * logs,
         disks_lost=on("disks_lost"),
-        transactions=on("transactions") * (not schedule),
+        transactions=on("transactions") * coordinators,
     )
-    if chosen.transactions:
-        chosen = _transactional(chosen)
     return _sized(chosen, draw, schedule)
-
-
-def _transactional(bounds: Profile) -> Profile:
-    """Exactly-once needs every input, output and offset: nothing may be deleted or lost, and groups have
-    processes of their own."""
-    safe = (*PROCESS_AND_NETWORK, "clean_restart")
-    return evolve(
-        bounds,
-        kinds=tuple(kind for kind in bounds.kinds if kind in safe) or PROCESS_AND_NETWORK,
-        administered=0,
-        hasty=0,
-        unclean=0,
-        single=0,
-        groups=0,
-        disks_lost=0,
-        retained=0,
-        compacted=0,
-        deletions=0,
-    )
 
 
 def _schedule(bounds: Profile, draw: Draws) -> str:
@@ -126,6 +131,6 @@ def _sized(bounds: Profile, draw: Draws, schedule: str) -> Profile:
             partitions=(1, 1) if draw.chance(85, "mixed.one_partition") else (1, 2),
             brokers=(4, 5) if schedule in ("relayed", "silenced") else (3, 5),
         )
-    if draw.chance(bounds.calm * (3 if bounds.groups else 1), "mixed.calm"):
+    if draw.chance(bounds.calm * (3 if bounds.groups and bounds.calm < ON else 1), "mixed.calm"):
         return evolve(bounds, faults=(0, 0))
     return evolve(bounds, brokers=(3, 5) if draw.chance(30, "mixed.brokers") else (3, 3))

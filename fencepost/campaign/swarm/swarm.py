@@ -8,13 +8,13 @@ purpose, so that a new knob does not reshuffle the others.
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
-from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
+from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on, with_changes
 from fencepost.campaign.swarm.election_draws import with_quick_elections
-from fencepost.campaign.swarm.group_draws import with_groups
+from fencepost.campaign.swarm.group_draws import with_different_consumers, with_groups
 from fencepost.campaign.swarm.haste import with_haste
 from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.names_again import with_names_again
-from fencepost.campaign.swarm.producer_draws import with_producers
+from fencepost.campaign.swarm.producer_draws import with_different_clients, with_limits, with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.relays import with_relays
 from fencepost.campaign.swarm.rests import with_rests
@@ -87,7 +87,14 @@ def swarm(
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
     plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
     plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
-    return with_names_again(_patient(with_rests(plan, draw, bounds)), draw, bounds)
+    plan = _patient(with_rests(plan, draw, bounds))
+    if draw.chance(bounds.limited, "limited"):
+        plan = with_limits(plan, draw)
+    if "alter_topic" in bounds.request_kinds and draw.chance(bounds.moved_settings, "moved_settings"):
+        plan = with_changes(plan, draw)
+    if draw.chance(bounds.different, "different"):
+        plan = with_different_consumers(with_different_clients(plan, draw), draw)
+    return with_names_again(plan, draw, bounds)
 
 
 def _patient(plan: Plan) -> Plan:

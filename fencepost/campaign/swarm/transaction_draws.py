@@ -5,7 +5,7 @@ Owns the draws. Must not know bugs: nothing here is a scenario. No fault goes be
 records of __transaction_state are lost a transaction hangs for ever, in Kafka too. Processes come, go, crash
 and pause; some share a transactional id, so that one fences the other; a part of the faults is aimed at
 the coordinators of the transactions and groups and the leaders of the output, so that they fail between any
-two steps of a transaction.
+two steps of a transaction. Operators move the partitions of all of them.
 """
 
 from attrs import evolve
@@ -13,15 +13,15 @@ from attrs import evolve
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.campaign.swarm.group_draws import (
-    FIRST_OPERATION,
     consumer_options,
     coordinator_options,
+    moves_of,
     offsets_topic,
     slow_ms_of,
 )
 from fencepost.campaign.swarm.races import LATE, LOSSY
 from fencepost.run.faults.table import FAULTS
-from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan import (
     ConsumerOptions,
     Fault,
@@ -33,9 +33,14 @@ from fencepost.traces.plan import (
 )
 
 OUTPUT = "out"
+FIRST_OPERATION = 600_000
+"""Op ids of what these processes are asked to do."""
 FIRST_READ = 700_000
 """Op ids of reads of the output."""
-GROUP = "g1"
+FIRST_MOVE = 6_000
+"""Fault ids of requests of operators for these topics."""
+GROUP = "x1"
+"""Of these processes: whoever else consumed in it would take inputs away from them."""
 ANSWER_TRIPS = 8
 """Messages between a request to a coordinator and its answer: its record must reach every replica."""
 KEPT_MS = 604_800_000
@@ -68,25 +73,32 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     impatient = draw.chance(25, "transactions.impatient")
     plan = _with_a_late_broker(_with_late_messages(plan, draw) if impatient else plan, draw, bounds)
     slow_ms, transform = slow_ms_of(plan), _transform(plan, draw, impatient=impatient)
-    output, offsets = _output_topic(draw), offsets_topic(draw)
-    state = evolve(offsets, name=STATE_TOPIC, partitions=draw.between((1, 2), "transactions.partitions"))
+    known = {topic.name: topic for topic in plan.cluster.topics}
+    output, offsets = _output_topic(draw), known.get(OFFSETS_TOPIC) or offsets_topic(draw)
+    state = evolve(
+        offsets_topic(draw), name=STATE_TOPIC, partitions=draw.between((1, 2), "transactions.partitions")
+    )
+    topics = (output, offsets, state)
+    groups = plan.cluster.groups if offsets.name in known else coordinator_options(draw, slow_ms)
     cluster = evolve(
         plan.cluster,
-        topics=(*plan.cluster.topics, output, offsets, state),
-        groups=evolve(coordinator_options(draw, slow_ms), offsets_retention_ms=KEPT_MS),
+        topics=tuple({**known, **{topic.name: topic for topic in topics}}.values()),
+        groups=evolve(groups, offsets_retention_ms=KEPT_MS),
         transactions=_coordinators(draw, slow_ms),
         controller_request_timeout_ms=max(plan.cluster.controller_request_timeout_ms, 3 * _trip_ms(plan)),
     )
-    topics = (output, offsets, state)
     return evolve(
         plan,
         cluster=cluster,
         client=evolve(plan.client, retry_unknown=False),
-        budget=evolve(plan.budget, outside="skip"),
+        budget=evolve(plan.budget, outside="skip", isr_disks_lost=0),
         consumer=_consumers(plan, draw, slow_ms, transform, impatient=impatient),
         transform=transform,
         operations=(*plan.operations, *_reads(plan, draw, output), *_lives(plan, draw)),
-        faults=tuple(_followed(_aimed(fault, draw, topics), plan, draw) for fault in plan.faults),
+        faults=(
+            *(_followed(_aimed(fault, draw, topics), plan, draw) for fault in plan.faults),
+            *moves_of(plan, draw, topics, bounds, "transactions", FIRST_MOVE),
+        ),
     )
 
 
@@ -210,7 +222,7 @@ def _consumers(
 ) -> ConsumerOptions:
     """A poll is a transaction: it may last until the coordinator ends it, and one more may have to begin.
     impatient: requests are given up sooner than a leader gives its question to the coordinator up."""
-    options = consumer_options(draw, slow_ms)
+    options = consumer_options(plan, draw, slow_ms)
     waits_ms = 2 * transform.transaction_timeout_ms + transform.pause_ms
     request_ms = options.request_timeout_ms
     if impatient:

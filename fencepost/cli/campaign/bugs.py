@@ -105,7 +105,7 @@ def show_bug(bug: str, output: Output) -> ExitCode:
 
 
 def _swarm_bug(bug: "PlantedBug") -> dict[str, Any]:
-    more = {"anomalies": sorted(bug.anomalies), "profile": bug.profile, "family": bug.family}
+    more = {"anomalies": sorted(bug.anomalies), "family": bug.family}
     return _of_any(bug) | more | {"found_by": "swarm"}
 
 
@@ -168,9 +168,7 @@ def hunt(
     """Hunt planted bugs, and measure how many seeds of the general swarm the first finding takes, or how many
     examples of the log machine.
 
-    Seeds are those of any campaign with the profile of the bug. Four profiles are schedules of faults that
-    were made to reach one bug each (docs/results/track-record.md). With --out the record survives a
-    Ctrl-C.
+    Seeds are those of any campaign (docs/results/track-record.md). With --out the record survives a Ctrl-C.
 
     \b
     Examples

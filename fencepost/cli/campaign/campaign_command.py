@@ -215,20 +215,13 @@ def _job(asked: Asked) -> "Job":
 
 
 def show_faults(output: Output) -> ExitCode:
-    """The table of kinds, with the profiles that draw each."""
-    from fencepost.campaign.swarm.profiles import PROFILES
+    """The table of kinds."""
     from fencepost.run.faults.table import FAULTS
 
-    kinds = []
-    for name, kind in FAULTS.items():
-        drawn = [
-            profile
-            for profile, bounds in PROFILES.items()
-            if (name in bounds.kinds and bounds.faults[1])
-            or (name in bounds.request_kinds and bounds.administered)
-        ]
-        kinds.append({"kind": name, "says": kind.says, "parameter": kind.parameter_says, "profiles": drawn})
-    columns = {"kind": "kind", "what happens": "says", "profiles": "profiles"}
+    kinds = [
+        {"kind": name, "says": kind.says, "parameter": kind.parameter_says} for name, kind in FAULTS.items()
+    ]
+    columns = {"kind": "kind", "what happens": "says", "its parameter": "parameter"}
     return output.listed("faults", kinds, columns)
 
 
@@ -238,10 +231,10 @@ def show_marks(output: Output) -> ExitCode:
     from fencepost.campaign.marks.real_marks import REAL_MARKS
     from fencepost.campaign.swarm import real_systems
     from fencepost.campaign.swarm.mark_weights import marks_possible
-    from fencepost.campaign.swarm.profiles import PROFILES
+    from fencepost.campaign.swarm.profiles import GENERAL, PROFILES
     from fencepost.run.faults.table import REAL_FAULTS
 
-    reached = {name: marks_possible(profile) for name, profile in PROFILES.items()}
+    reached = {GENERAL: marks_possible(PROFILES[GENERAL])}
     for name in real_systems.PROFILES:
         bounds = real_systems.bounds_of(name, tuple(REAL_FAULTS))
         reached[f"{name} (--system)"] = marks_possible(bounds, REAL_MARKS)

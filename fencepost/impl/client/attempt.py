@@ -20,6 +20,17 @@ from fencepost.traces.plan import PlannedOperation
 VALUES_PER_OPERATION = 1000
 """Value ids of an append are op_id * 1000 + index."""
 
+FINAL_ERRORS = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    }
+)
+"""Errors that a retry with the same bytes would get again; Kafka does not retry them either. CORRUPT_MESSAGE
+is retried, because the bytes may have been damaged in transit."""
+
 READ_COMMITTED, EARLIEST = "read_committed", "earliest"
 """Arguments of an operation. The last one is of a list_offsets of the log start."""
 TENTH_MS = 100

@@ -8,7 +8,7 @@ attempts. Reads are always retried.
 
 from attrs import define, field
 
-from fencepost.impl.client.attempt import EARLIEST, READ_COMMITTED, TENTH_MS, Attempt, complete
+from fencepost.impl.client.attempt import EARLIEST, FINAL_ERRORS, READ_COMMITTED, TENTH_MS, Attempt, complete
 from fencepost.impl.client.isolation import committed_batches
 from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
@@ -238,6 +238,9 @@ class Client:
             current.error, current.offset = NO_ERROR, response.base_offset
             current.leader_epoch, current.log_start_offset = response.leader_epoch, response.log_start_offset
             self._finish(current, Outcome.OK)
+        elif outcome is Outcome.FAIL and response.error in FINAL_ERRORS and not current.unknown:
+            current.error = response.error
+            self._finish(current, Outcome.FAIL)
         elif outcome is Outcome.FAIL:
             self._retry(current, response.error)
         else:

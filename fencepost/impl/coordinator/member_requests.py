@@ -85,9 +85,22 @@ class GroupMembership(Rebalances):
             group = self.table.create(request.group_id)
         if group.phase is GroupPhase.DEAD:
             return None, ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if not group.accepts(request.protocol_type, request.protocols):
+        if not self.has_common_protocol(group, request):
             return group, ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return group, NO_ERROR
+
+    def has_common_protocol(self, group: Group, request: kafka.JoinGroupRequest) -> bool:
+        """Protection P3-LISTS: members of a rolling upgrade name two assignors, and it is enough that all
+        name one of them, wherever it stands in their lists.
+
+        Args:
+            group: the group.
+            request: of who wants to join.
+
+        Returns:
+            whether it may join.
+        """
+        return group.accepts(request.protocol_type, request.protocols)
 
     def _join_without_id(self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest) -> None:
         instance = request.group_instance_id

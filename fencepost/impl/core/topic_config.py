@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, fields_dict, frozen
 
-from fencepost.traces.plan import CENTURY_MS, GIBIBYTE, MILLION, PEBIBYTE, UNLIMITED, TopicOptions
+from fencepost.traces.plan import CENTURY_MS, GIBIBYTE, MEBIBYTE, MILLION, PEBIBYTE, UNLIMITED, TopicOptions
 
 LARGEST = (1 << 63) - 1
 """Kafka's value for "for ever" or "never"."""
@@ -143,6 +143,12 @@ SETTINGS: Mapping[str, Setting] = {
         beyond=CENTURY_MS,
     ),
     "flush.messages": _flush_messages(),
+    "index.interval.bytes": _number(
+        "index_interval_bytes", 0, GIBIBYTE, Kind.INT, "log.index.interval.bytes", "4096", beyond=GIBIBYTE
+    ),
+    "max.message.bytes": _number(
+        "max_message_bytes", 1, GIBIBYTE, Kind.INT, "message.max.bytes", str(MEBIBYTE + 12)
+    ),
     "min.cleanable.dirty.ratio": Setting(
         "min_cleanable_dirty_ppm",
         _ratio,
@@ -175,9 +181,7 @@ ACCEPTED: Mapping[str, Setting] = {
     "compression.type": _one_of("producer", synonym="compression.type"),
     "file.delete.delay.ms": _free(Kind.LONG, "log.segment.delete.delay.ms", "60000"),
     "flush.ms": _free(Kind.LONG, "", str(LARGEST)),
-    "index.interval.bytes": _free(Kind.INT, "log.index.interval.bytes", "4096", LARGEST_INTEGER),
     "max.compaction.lag.ms": _free(Kind.LONG, "log.cleaner.max.compaction.lag.ms", str(LARGEST)),
-    "max.message.bytes": _one_of("1048588", kind=Kind.INT, synonym="message.max.bytes"),
     "message.timestamp.after.max.ms": _free(Kind.LONG, "log.message.timestamp.after.max.ms", str(LARGEST)),
     "message.timestamp.before.max.ms": _free(Kind.LONG, "log.message.timestamp.before.max.ms", str(LARGEST)),
     "message.timestamp.type": _one_of("CreateTime", synonym="log.message.timestamp.type"),

@@ -48,6 +48,7 @@ def log_options(topic: TopicOptions) -> LogOptions:
         compact="compact" in topic.cleanup_policy,
         contiguous="compact" not in topic.cleanup_policy,
         delete_retention_ms=topic.delete_retention_ms,
+        max_message_bytes=topic.max_message_bytes,
     )
 
 

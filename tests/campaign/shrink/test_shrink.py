@@ -14,7 +14,6 @@ from fencepost.campaign.shrink.smaller_cluster import cluster_passes, topic_of
 from fencepost.campaign.shrink.text import short_plan, write_plan
 from fencepost.campaign.shrink.times import earlier, rounded, rounder
 from fencepost.campaign.shrink.workers import Workers
-from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
@@ -22,6 +21,8 @@ from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation,
 from fencepost.traces.plan_json import plan_from_json
 
 ANOMALY = Target(anomaly="lost_write")
+
+PLANS = ("default", "default+groups", "default+transactions", "default+retried", "default+hasty")
 
 
 @define
@@ -109,7 +110,7 @@ def test_two_that_hold_each_other_go_together():
     assert [one.op_id for one in small.operations] == [5] and small.faults == ()
 
 
-@pytest.mark.parametrize("profile", sorted(PROFILES))
+@pytest.mark.parametrize("profile", PLANS)
 def test_a_plan_without_any_need_becomes_nothing(profile):
     """Rule: each pass does its work: if everything may go, one broker with one partition and the defaults is
     left."""
@@ -167,7 +168,7 @@ def test_the_best_so_far_survives_any_end(end):
 
 def test_every_pass_only_ever_takes_away():
     """Rule: no candidate is larger than its plan in anything that is shrunk, so that shrinking ends."""
-    plan = swarm(21, "reassignment")
+    plan = swarm(21, "default+administered")
 
     def size(one: Plan) -> tuple[int, ...]:
         topics = one.cluster.topics
@@ -235,7 +236,7 @@ def test_numbers_become_lower_and_rounder():
 def test_options_are_all_that_is_not_structure():
     """Rule: every option of every profile's plans can go back to its default, and structure stays as it
     is."""
-    for profile in sorted(PROFILES):
+    for profile in PLANS:
         plan = swarm(11, profile)
         plain = with_defaults(plan, deviations(plan))
         assert deviations(plain) == ()
@@ -313,7 +314,7 @@ def test_the_limit_of_time_holds():
     assert (small.plan, small.finished, small.interrupted, small.runs) == (plan, False, False, 0)
 
 
-@pytest.mark.parametrize("profile", sorted(PROFILES))
+@pytest.mark.parametrize("profile", PLANS)
 def test_the_short_form_is_the_same_plan(profile, tmp_path):
     """Rule: what is written without the defaults reads back as the same plan, and replaces a file as a
     whole."""
@@ -323,3 +324,13 @@ def test_the_short_form_is_the_same_plan(profile, tmp_path):
     write_plan(tmp_path / "deep" / "plan.json", plan)
     write_plan(tmp_path / "deep" / "plan.json", plan)
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["plan.json"]
+
+
+def test_other_clients_go_if_nothing_depends_on_them():
+    """Rule: what is left is alike; where a second one is needed it stays alone."""
+    plan = swarm(1, "default+different+groups")
+    plan = evolve(plan, consumers=(*plan.consumers, evolve(plan.consumer, commit="none")))
+    assert shrink(plan, Says(lambda _: True)).plan.consumers == ()
+    needs = Says(lambda one: any(other.commit == "none" for other in one.consumers))
+    shrunk = shrink(plan, needs).plan
+    assert len(shrunk.consumers) == 1 and shrunk.clients == ()

@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+from alone import alone
 
+from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.swarm.races import STEPS
-from fencepost.campaign.swarm.swarm import PROFILES, swarm
 from fencepost.checkers.judges import judge
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import PlanError
@@ -103,9 +104,9 @@ def test_what_can_be_followed_exists_and_is_documented():
 def test_the_profile_races_steps_of_the_protocol():
     """Rule: most faults follow an event, each event is followed in some plan, some plans have a broker that
     is always late; --faults narrows it."""
-    plans = [swarm(seed, "races") for seed in range(60)]
+    plans = [alone(seed, "quick+followed") for seed in range(60)]
     faults = [one for plan in plans for one in plan.faults]
-    assert sum(bool(one.follows) for one in faults) * 3 > 2 * len(faults)
+    assert sum(bool(one.follows) for one in faults) * 2 > len(faults)
     assert {one.follows for one in faults} == {"", *STEPS} and {*FOLLOWED} - {*STEPS} == {
         "appended",
         "marker_written",
@@ -114,14 +115,16 @@ def test_the_profile_races_steps_of_the_protocol():
     late = [plan for plan in plans if any(one.kind == "slow_link" and not one.at_ms for one in plan.faults)]
     assert 10 < len(late) < 50
     assert all(len({one.fault_id for one in plan.faults}) == len(plan.faults) for plan in plans)
-    narrowed = [one for seed in range(20) for one in swarm(seed, "races", faults=("pause",)).faults]
-    assert {one.kind for one in narrowed} == {"pause"} <= {*PROFILES["races"].kinds}
+    narrowed = [one for seed in range(20) for one in alone(seed, "quick+followed", faults=("pause",)).faults]
+    assert {one.kind for one in narrowed} == {"pause"} <= {*PROFILES["default"].kinds}
 
 
 def test_nothing_is_found_in_a_healthy_cluster():
     """Rule: faults at the worst moment show nothing where no protection is missing; and they are at that
     moment (planted: KAFKA-7415)."""
     for seed in (0, 1, 9, 13):
-        assert not [one for verdict in judge(run(swarm(seed, "races"))) for one in verdict.findings], seed
-    planted = run(swarm(9, "races", bugs=("KAFKA-7415",)))
+        assert not [
+            one for verdict in judge(run(alone(seed, "quick+followed"))) for one in verdict.findings
+        ], seed
+    planted = run(alone(9, "quick+followed", bugs=("KAFKA-7415",)))
     assert {one.anomaly for verdict in judge(planted) for one in verdict.findings} == {"conformance"}

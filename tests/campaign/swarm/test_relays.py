@@ -1,8 +1,8 @@
 """Relays of leaders: the profile `relays`, and KAFKA-7415 by hand, which it was made to reach."""
 
 import pytest
+from alone import alone
 
-from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.run.simulated.run import run
 from fencepost.run.simulated.simulated_cluster import SimulatedCluster
@@ -94,7 +94,7 @@ def test_relays_are_rows_of_leaders_that_go_behind_their_writes() -> None:
     """Rule: all faults but the late broker follow an event and hit the leader; each relay begins seconds
     after the last; every broker has a replica."""
     for seed in range(12):
-        plan = swarm(seed, "relays")
+        plan = alone(seed, "relayed")
         late, *others = plan.faults
         assert (late.kind, late.at_ms, late.duration_ms) == ("slow_link", 0, plan.safety_ms)
         assert {fault.follows for fault in others} <= {"appended", "became_leader", "truncated"}
@@ -102,7 +102,7 @@ def test_relays_are_rows_of_leaders_that_go_behind_their_writes() -> None:
         assert {fault.kind for fault in others} <= {"expire_session", "crash"}
         assert len({fault.fault_id for fault in plan.faults}) == len(plan.faults)
         assert plan.cluster.topics[0].replication_factor == plan.cluster.brokers >= 4
-    follows = [fault.follows for seed in range(12) for fault in swarm(seed, "relays").faults]
+    follows = [fault.follows for seed in range(12) for fault in alone(seed, "relayed").faults]
     assert follows.count("appended") > follows.count("truncated") > 12
 
 
@@ -110,11 +110,11 @@ def test_relays_are_rows_of_leaders_that_go_behind_their_writes() -> None:
 def test_fewer_kinds_may_be_asked_for(asked: str, left: set[str]) -> None:
     """Rule: --faults narrows the profile; without the end of sessions there are no relays."""
     assert {
-        fault.kind for seed in range(4) for fault in swarm(seed, "relays", faults=(asked,)).faults
+        fault.kind for seed in range(4) for fault in alone(seed, "relayed", faults=(asked,)).faults
     } == left
 
 
 def test_nothing_is_found_in_a_healthy_cluster() -> None:
     """Rule: short reigns show nothing where no protection is missing."""
     for seed in (0,):
-        assert not [one for verdict in judge(run(swarm(seed, "relays"))) for one in verdict.findings], seed
+        assert not [one for verdict in judge(run(alone(seed, "relayed"))) for one in verdict.findings], seed

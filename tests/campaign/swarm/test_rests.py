@@ -3,18 +3,16 @@
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.swarm.draws import Draws
 from fencepost.campaign.swarm.profiles import PROFILES
-from fencepost.campaign.swarm.rests import AWAY_IDS, REST_MS, SCHEDULED, with_rests
+from fencepost.campaign.swarm.rests import AWAY_IDS, REST_MS, SCHEDULED
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.liveness import ROWS
 from fencepost.checkers.liveness.forms import Form
 from fencepost.record.settings import MILLISECOND, settings_of
-from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan_json import plan_to_json
 
 LONGEST_MS = 10_000
-ALWAYS = evolve(PROFILES["everything"], rests=100, **dict.fromkeys(SCHEDULED, 0))
+ALWAYS = evolve(PROFILES["default"], rests=100, **dict.fromkeys(SCHEDULED, 0))
 BOUNDED = (Form.HOLD, Form.FOLLOW, Form.NEVER)
 """Forms whose bound is a part of a calm; that of a cause says how far back one is looked for."""
 
@@ -22,11 +20,13 @@ BOUNDED = (Form.HOLD, Form.FOLLOW, Form.NEVER)
 @pytest.fixture(scope="module")
 def plans():
     """Plans with rests, of groups and transactions too."""
-    return [
-        with_rests(swarm(seed, profile), Draws(Randomness(seed)), ALWAYS)
-        for profile in ("default", "groups", "transactions")  # which draw no rests themselves
-        for seed in range(100)
-    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROFILES, "default", ALWAYS)
+        return [
+            swarm(seed, f"default+{feature}")
+            for feature in ("producers", "groups", "transactions")
+            for seed in range(100)
+        ]
 
 
 def test_no_bound_is_longer_than_ten_seconds(plans):

@@ -4,10 +4,10 @@ KAFKA-6683 (tests/bugs/test_bugs.py)."""
 from functools import cache
 
 import pytest
+from alone import alone
 
 from fencepost.bugs.storage.appending import ProducersFirst
 from fencepost.campaign.swarm.retries import CALLS, FAILS, PASSES
-from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.log.log_options import LogOptions
@@ -22,7 +22,7 @@ from fencepost.traces.plan import Plan
 
 @cache
 def plans() -> list[Plan]:
-    return [swarm(seed, "retries") for seed in range(20)]
+    return [alone(seed, "retried") for seed in range(20)]
 
 
 def test_disks_fail_for_a_moment_in_a_write_or_a_sync() -> None:
@@ -43,7 +43,7 @@ def test_most_topics_live_on_one_broker_and_roll_with_nearly_every_batch() -> No
     """Rule: a retry meets the log of the first attempt where no other replica can lead; the others have a
     replica on each broker."""
     factors = [plan.cluster.topics[0].replication_factor for plan in plans()]
-    assert set(factors) == {1, 3} and factors.count(1) > len(plans()) // 2
+    assert {1, 3} <= set(factors) <= {1, 3, 4, 5} and factors.count(1) > len(plans()) // 2
     for plan in plans():
         assert plan.cluster.topics[0].segment_bytes <= 250 and plan.client.producer.pipelined
         assert plan.client.delivery_timeout_ms > 3 * plan.cluster.zookeeper_session_timeout_ms
@@ -99,11 +99,11 @@ def test_fewer_kinds_may_be_asked_for() -> None:
     """Rule: --faults narrows the profile; with disks that work there are only the faults that were asked
     for."""
     assert {
-        fault.kind for seed in range(4) for fault in swarm(seed, "retries", faults=("crash",)).faults
+        fault.kind for seed in range(4) for fault in alone(seed, "retried", faults=("crash",)).faults
     } == {"crash"}
 
 
 @pytest.mark.parametrize("seed", [0, 7])
 def test_nothing_is_found_in_a_healthy_cluster(seed: int) -> None:
     """Rule: a failing disk shows nothing where no protection is missing."""
-    assert not [one for verdict in judge(run(swarm(seed, "retries"))) for one in verdict.findings]
+    assert not [one for verdict in judge(run(alone(seed, "retried"))) for one in verdict.findings]

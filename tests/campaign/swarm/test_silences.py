@@ -4,9 +4,9 @@ KAFKA-7128 (tests/bugs/test_bugs.py)."""
 from functools import cache
 
 import pytest
+from alone import alone
 
 from fencepost.campaign.swarm.silences import STEPS
-from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.run.simulated.run import run
 from fencepost.traces.plan import Fault, Plan
@@ -14,7 +14,7 @@ from fencepost.traces.plan import Fault, Plan
 
 @cache
 def plans() -> list[Plan]:
-    return [swarm(seed, "silences") for seed in range(20)]
+    return [alone(seed, "silenced") for seed in range(20)]
 
 
 def falls(plan: Plan) -> list[Fault]:
@@ -60,11 +60,11 @@ def test_some_pairs_of_brokers_are_far() -> None:
 def test_fewer_kinds_may_be_asked_for(asked: str, left: set[str]) -> None:
     """Rule: --faults narrows the profile; without links that break there are no silences."""
     assert {
-        fault.kind for seed in range(4) for fault in swarm(seed, "silences", faults=(asked,)).faults
+        fault.kind for seed in range(4) for fault in alone(seed, "silenced", faults=(asked,)).faults
     } == left
 
 
 def test_nothing_is_found_in_a_healthy_cluster() -> None:
     """Rule: silences show nothing where no protection is missing."""
     for seed in (0, 1):
-        assert not [one for verdict in judge(run(swarm(seed, "silences"))) for one in verdict.findings], seed
+        assert not [one for verdict in judge(run(alone(seed, "silenced"))) for one in verdict.findings], seed

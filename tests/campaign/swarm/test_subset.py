@@ -1,5 +1,4 @@
-"""The one swarm: a plan has a random part of everything, one schedule at most, and every named profile is a
-part of what it can draw."""
+"""The one swarm: a plan has a random part of everything, one schedule at most, and what is asked for."""
 
 from collections import Counter
 from itertools import pairwise
@@ -8,24 +7,30 @@ import pytest
 
 from fencepost.campaign.swarm.bounds import PERCENTAGES
 from fencepost.campaign.swarm.draws import Draws
-from fencepost.campaign.swarm.profiles import PROFILES, profile_named
-from fencepost.campaign.swarm.subset import SCHEDULES, subset_of
+from fencepost.campaign.swarm.profiles import FORMER, PROFILES, profile_named
+from fencepost.campaign.swarm.subset import CROWDS, NEEDS, SCHEDULES, needs_of, subset_of
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 
-EVERYTHING = PROFILES["everything"]
+EVERYTHING = PROFILES["default"]
+FEATURES = sorted({*SCHEDULES, *CROWDS, *NEEDS, "unclean", "producers"})
 
 
-@pytest.mark.parametrize("name", sorted(PROFILES))
-def test_a_named_profile_is_a_part(name: str) -> None:
-    """Rule: what a profile can have, the one swarm can."""
-    profile = PROFILES[name]
-    assert {*profile.kinds} <= {*EVERYTHING.kinds}
-    assert {*profile.request_kinds} <= {*EVERYTHING.request_kinds}
-    assert {one for one in PERCENTAGES if getattr(profile, one)} <= {
-        one for one in PERCENTAGES if getattr(EVERYTHING, one)
-    }
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_named_feature_is_in_every_plan(feature: str) -> None:
+    """Rule: with all that it needs; where it asks for a schedule no other one takes its place."""
+    profile = profile_named(f"default+{feature}")
+    for seed in range(60):
+        bounds = subset_of(profile, Draws(Randomness(seed)))
+        for one in (feature, *needs_of(feature)):
+            assert getattr(bounds, one), (seed, one)
+
+
+def test_names_of_the_first_version_still_draw() -> None:
+    """Rule: for one version, with the features that they were about."""
+    assert profile_named("relays") == profile_named("default+relayed")
+    assert all(swarm(1, name).faults is not None for name in FORMER)
 
 
 def test_every_feature_is_on_in_some_plans_and_off_in_others() -> None:
@@ -39,17 +44,12 @@ def test_every_feature_is_on_in_some_plans_and_off_in_others() -> None:
     assert not any(bounds.mixed for bounds in drawn)
 
 
-def test_a_named_profile_is_what_it_was() -> None:
-    """Rule: only the mixture draws its bounds."""
-    assert subset_of(PROFILES["storage"], Draws(Randomness(3))) is PROFILES["storage"]
-
-
 def test_lone_faults_do_not_meet() -> None:
     """Rule: each fault comes when the one before it has ended, and lasts longer than a session."""
     plans = [
         plan
         for seed in range(60)
-        if subset_of(EVERYTHING, Draws(Randomness(seed))).lone and (plan := swarm(seed, "everything")).faults
+        if subset_of(EVERYTHING, Draws(Randomness(seed))).lone and (plan := swarm(seed, "default")).faults
     ]
     assert plans
     for plan in plans:
@@ -63,15 +63,15 @@ def test_lone_faults_do_not_meet() -> None:
 def test_kinds_can_be_chosen() -> None:
     """Rule: `--faults` cuts the one swarm down, too."""
     for seed in range(30):
-        bounds = subset_of(profile_named("everything", ("crash",)), Draws(Randomness(seed)))
+        bounds = subset_of(profile_named("default", ("crash",)), Draws(Randomness(seed)))
         assert bounds.kinds == ("crash",)
-        assert {fault.kind for fault in swarm(seed, "everything", faults=("crash",)).faults} <= {"crash"}
+        assert {fault.kind for fault in swarm(seed, "default", faults=("crash",)).faults} <= {"crash"}
 
 
 def test_groups_have_names_of_any_script() -> None:
     """Rule: in a part of the plans, and then the offsets topic has one to five partitions, so that the hash
     of a name matters; all lives of one group keep its name."""
-    drawn = [swarm(seed, "everything") for seed in range(300)]
+    drawn = [swarm(seed, "default") for seed in range(300)]
     plans = [plan for plan in drawn if any(one.function == "subscribe" for one in plan.operations)]
     names = [{one.key for one in plan.operations if one.function == "subscribe"} for plan in plans]
     named = [one for one in names if not one & {"g1", "g2"}]

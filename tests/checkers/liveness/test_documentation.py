@@ -14,5 +14,5 @@ def test_the_tables_are_the_codes() -> None:
 
 def test_the_report_counts_each_row() -> None:
     """Rule: how often each row was judged, excused, and found something."""
-    said = counted([run(swarm(1, "everything"))])
+    said = counted([run(swarm(1, "default"))])
     assert said.startswith("1 traces") and "| `slow_election` |" in said

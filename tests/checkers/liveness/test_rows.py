@@ -10,6 +10,7 @@ from attrs import evolve
 
 from fencepost.checkers.liveness import ROWS, counts_of, judge
 from fencepost.checkers.liveness.forms import Form
+from fencepost.record.settings import settings_of
 from fencepost.record.timeline import Kind, Subject
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import REPLICA_DELETED, Event, Name, Question
@@ -763,3 +764,42 @@ def test_a_round_that_begins_in_the_middle_says_nothing_of_open_transactions() -
     nothing = asked(50.1, Question.PRODUCERS, 1, leader=1, detail={"producers": []}, **where)
     story = [nothing, asked(50.2, Question.LOG, 1, **end), asked(60, Question.LOG, 1, **end)]
     assert "last_stable_offset_stuck" not in found(story)
+
+
+def found_with(plan: Plan, parts: Sequence[Event | Operation]) -> set[str]:
+    """The anomalies of a trace of another plan."""
+    return {finding.anomaly for finding in judge(evolve(trace_of(parts), plan=plan_to_json(plan))).findings}
+
+
+@pytest.mark.parametrize(("second", "wrong"), [("range", True), ("", False)])
+def test_a_member_with_an_assignor_of_all_others_is_not_refused(second: str, wrong: bool) -> None:
+    """Rule: a refusal as inconsistent is one where all consumers of the plan have an assignor in common."""
+    plan = evolve(PLAN, consumers=(evolve(PLAN.consumer, assignor="sticky", second_assignor=second),))
+    refused = of_group(Function.JOIN, 60, 60.1, outcome=Outcome.FAIL, error="INCONSISTENT_GROUP_PROTOCOL")
+    assert ("needless_refusal" in found_with(plan, [*MEMBER, refused])) is wrong
+
+
+def test_a_batch_is_too_large_where_the_limit_may_be_so_low() -> None:
+    """Rule: by the plan's limit, or if the topic's settings changed; else a refusal is one without a
+    reason."""
+    large = op(Function.APPEND, 41, 41.1, outcome=Outcome.FAIL, error="MESSAGE_TOO_LARGE")
+    story = [op(Function.APPEND, 40, 40.1, offset=1), large]
+    low = evolve(PLAN, cluster=evolve(PLAN.cluster, topics=(TopicOptions(max_message_bytes=60),)))
+    changed = event(30, Name.TOPIC_CONFIGURED, node=1, topic="t", detail={"max.message.bytes": "60"})
+    assert "needless_retry" in found(story)
+    assert "needless_retry" not in found_with(low, story)
+    assert "needless_retry" not in found([*story, changed])
+
+
+def test_a_bound_holds_for_each_of_the_clients() -> None:
+    """Rule: where they differ, each time is the longest, patience the shortest, and what has no order is not
+    known."""
+    slow = evolve(PLAN.consumer, session_timeout_ms=9_000, heartbeat_interval_ms=100, commit="sync")
+    hasty = evolve(PLAN.consumer, request_timeout_ms=10)
+    plan = evolve(PLAN, consumers=(slow,), clients=(evolve(PLAN.client, request_timeout_ms=5_000),))
+    alike, of = settings_of(plan_to_json(PLAN), ()), settings_of(plan_to_json(plan), ())
+    assert alike is not None and of is not None
+    assert (of.consumer.session_timeout_ms, of.consumer.heartbeat_interval_ms) == (9_000, 200)
+    assert (alike.consumer.commit, of.consumer.commit, of.client.request_timeout_ms) == ("auto", "", 5_000)
+    impatient = settings_of(plan_to_json(evolve(plan, consumers=(slow, hasty))), ())
+    assert impatient is not None and impatient.hasty and not of.hasty

@@ -57,7 +57,7 @@ def test_only_what_is_new_fails(command: str, fencepost, planted, tmp_path) -> N
     baseline, junit = tmp_path / "known.json", tmp_path / "new" / "junit.xml"
     call = ["check", planted]
     if command == "campaign":
-        call = ["campaign", "--seeds", "0:10", "--bug", "KAFKA-532", "--out", planted, "--resume"]
+        call = ["campaign", "--seeds", "0:10", "--bug", "KAFKA-6082", "--out", planted, "--resume"]
     if command == "events":
         call = ["check", lost_by_the_application(tmp_path / "app.events")]
     if command == "model":

@@ -184,6 +184,12 @@ def test_any_error_beside_a_base_offset_is_unknown(error: ErrorCode) -> None:
     assert operation.outcome is Outcome.UNKNOWN and operation.offset is None
 
 
+def test_a_batch_that_is_too_large_fails_for_good() -> None:
+    """Rule: the same bytes would be refused again, as for a pipelined producer."""
+    row = append_meeting(refusing(ErrorCode.MESSAGE_TOO_LARGE))
+    assert (row.outcome, row.error, row.attempts) == (Outcome.FAIL, "MESSAGE_TOO_LARGE", 1)
+
+
 def test_silence_is_unknown() -> None:
     """Rule: an append that was sent and never answered may have happened."""
     desk = Desk()

@@ -82,7 +82,7 @@ def test_no_transition_of_a_campaign_is_illegal() -> None:
     """Rule (C9): in runs with faults of all kinds each broker's states follow the table, from the start of
     each process."""
     for seed in (3, 13, 28):
-        trace = run(swarm(seed, "reassignment"))
+        trace = run(swarm(seed, "default+administered"))
         for node in range(1, 5):
             lives: list[list[BrokerState]] = []
             for event in trace.events:

@@ -24,7 +24,7 @@ from fencepost.traces.trace import Trace
 
 pytestmark = pytest.mark.spark
 
-PLANTED = {"KIP-101": 20}
+PLANTED = {"KIP-101": 23}
 """A seed whose run shows the bug to its clients (tests/bugs/test_bugs.py)."""
 
 

@@ -20,6 +20,7 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Outcome
 from fencepost.traces.plan import Fault
+from tests.bugs.found import FOUND
 
 
 class FollowsOnlyAWhile(ReplicaFetcher):
@@ -117,7 +118,7 @@ def test_an_exception_in_a_controller_is_the_verdict(small_plan):
 
 def test_an_exception_in_a_client_is_the_verdict_and_names_its_process():
     """Rule: a client that ends is no broker: its process is named, and its operation stays unknown."""
-    trace = run(swarm(0, "groups", bugs=("TEST-CLIENT",)))
+    trace = run(swarm(0, "default+groups", bugs=("TEST-CLIENT",)))
     first = errors(trace)[0]
     assert (first.node, first.cause) == (-1, "ZeroDivisionError")
     verdict = verdict_of(trace)
@@ -155,11 +156,11 @@ def test_a_healthy_run_has_none(small_plan):
     assert not errors(trace) and verdict_of(trace).decision is Decision.OK
 
 
-@pytest.mark.parametrize(("bug", "seed"), [("KAFKA-5634", 20), ("KAFKA-3978", 24), ("KAFKA-9491", 22)])
-def test_the_bugs_of_the_bounds_keep_their_verdict(bug, seed):
+@pytest.mark.parametrize("bug", ["KAFKA-5634", "KAFKA-3978", "KAFKA-9491"])
+def test_the_bugs_of_the_bounds_keep_their_verdict(bug):
     """Rule: the assertion of the bounds ends the broker, the run goes on to its end, and the finding is still
     high_watermark_outside_log: what the broker recorded convicts it, not what it asserts."""
-    trace = run(swarm(seed, "storage", bugs=(bug,)))
+    trace = run(FOUND[bug])
     assert "is not between the log start" in errors(trace)[0].detail
     verdict = verdict_of(trace)
     assert verdict.anomaly == "high_watermark_outside_log"

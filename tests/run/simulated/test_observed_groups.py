@@ -196,8 +196,8 @@ def test_what_a_member_reads_back_is_of_the_group_that_has_the_name() -> None:
 def test_plans_of_groups_repeat_and_reach_what_they_are_for() -> None:
     """Rule: the same seed gives the same digest; a few seeds reach rebalances, fail-overs of coordinators,
     crashes and every style of commit."""
-    assert run(swarm(5, "groups")).digest == run(swarm(5, "groups")).digest
-    plans = [swarm(seed, "groups") for seed in range(60)]
+    assert run(swarm(5, "default+groups")).digest == run(swarm(5, "default+groups")).digest
+    plans = [swarm(seed, "default+groups") for seed in range(60)]
     assert {plan.consumer.commit for plan in plans} == {"auto", "sync", "async", "before"}
     assert {plan.consumer.assignor for plan in plans} == {"range", "round_robin", "sticky"}
     functions = {operation.function for plan in plans for operation in plan.operations}

@@ -249,7 +249,7 @@ def test_healthy_seeds_find_nothing(first):
 def test_a_group_beyond_a_record_that_retention_deleted_has_caught_up() -> None:
     """Rule (found by the profile everything, seed 710127): the last record was deleted before the group was
     stable. Its members read beyond it, get nothing, and show no position: that is progress all the same."""
-    trace = run(swarm(710127, "everything"))
+    trace = run(swarm(710127, "default"))
     assert not [event.cause for event in trace.events if event.name is Name.LIVENESS_FAILED]
 
 
@@ -257,7 +257,7 @@ def test_a_broker_that_leads_what_is_no_longer_its_own_is_restarted() -> None:
     """Rule (found by the profile everything, seed 710301): a partition of __consumer_offsets was moved away
     from its leader while that had no session, so it was never asked to stop. Its group would stay there for
     ever, in Kafka, too, until somebody restarts the broker; the run does."""
-    trace = run(swarm(710301, "everything"))
+    trace = run(swarm(710301, "default"))
     assert not [event.cause for event in trace.events if event.name is Name.LIVENESS_FAILED]
     healed = next(
         event.time for event in trace.events if event.name is Name.PHASE and event.cause == "liveness"

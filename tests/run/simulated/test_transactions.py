@@ -151,7 +151,7 @@ def test_what_a_crash_left_open_is_aborted_in_time():
 @pytest.mark.parametrize("seed", [2, 3, 5, 8])
 def test_the_profile_is_healthy_and_replays(seed):
     """Rule (KIP-98): no judge finds anything, and the same plan gives the same digest."""
-    planned = swarm(seed, "transactions")
+    planned = swarm(seed, "default+transactions")
     trace = run(planned)
     assert judged(trace) == []
     assert run(planned).digest == trace.digest

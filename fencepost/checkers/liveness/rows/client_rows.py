@@ -18,6 +18,10 @@ from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
 ASKED = frozenset({Function.APPEND, Function.POLL, Function.LIST_OFFSETS})
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 """Of a reader whose position retention has passed, or that lost records took away."""
+TOO_LARGE = "MESSAGE_TOO_LARGE"
+BATCH_BYTES, RECORD_BYTES = 61, 80
+"""The header of a batch, and the most of a record of ours besides its key: its fields, the value id, and a
+header with that id."""
 _time, _begin = attrgetter("time"), attrgetter("begin")
 WAITING = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT", None})
 
@@ -54,6 +58,15 @@ def _served(facts: Facts, timeline: Timeline) -> Iterator[tuple[Operation, Opera
         place = bisect_right(calms, served, key=_begin) - 1
         if place >= 0 and one.invoke_time <= calms[place].end:
             yield before, one, calms[place].end
+
+
+def _too_large(facts: Facts, one: Operation) -> bool:
+    """Whether it was refused as too large, and may have been: its topic's limit was low, or changed."""
+    if one.error != TOO_LARGE:
+        return False
+    changed = any(event.topic == one.topic for _, event in facts.of(Name.TOPIC_CONFIGURED))
+    most = BATCH_BYTES + len(one.records) * (RECORD_BYTES + len((one.key or "").encode()))
+    return changed or facts.settings.topic(one.topic).max_message_bytes < most
 
 
 def _small(facts: Facts, one: Operation) -> bool:
@@ -100,6 +113,7 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             continue
         waited = one.outcome is not Outcome.OK and one.error in WAITING  # another row asks about it
         excused = one.error == OUT_OF_RANGE or _small(facts, one) or waited or _asks_the_dead(facts, one)
+        excused = excused or _too_large(facts, one)
         if excused or _moved(facts, one, before.invoke_time):
             continue
         if one.completion_time is None:

@@ -359,7 +359,6 @@ ROWS = (
         subject=Subject.PARTITION,
         cases=_cuts,
         bound=bounds.caught_up,
-        through=frozenset({Kind.REQUEST}),
     ),
     Row(
         name="needless_shrink",

@@ -30,7 +30,7 @@ from fencepost.traces.operations import Function, Operation, Outcome, Position, 
 from fencepost.traces.plan import ConsumerOptions
 
 POLL_TIMER, AGAIN_TIMER, AUTO_COMMIT_TIMER = ("poll",), ("again",), ("auto_commit",)
-MAX_POLL_TIMER, APPLICATION_TIMER = ("max_poll",), ("application",)
+MAX_POLL_TIMER, APPLICATION_TIMER, METADATA_TIMER = ("max_poll",), ("application",), ("metadata",)
 
 
 @define
@@ -95,6 +95,7 @@ class Consumer:
             assert isinstance(input, Started), input
             if self.options.commit == "auto":
                 self.desk.set_timer(AUTO_COMMIT_TIMER, self.options.auto_commit_interval_ms)
+            self.desk.set_timer(METADATA_TIMER, self.options.metadata_max_age_ms)
             self.application.started(self)
         return self.desk.outbox
 
@@ -126,9 +127,15 @@ class Consumer:
                 AGAIN_TIMER: self._advance,
                 AUTO_COMMIT_TIMER: self._on_auto_commit,
                 MAX_POLL_TIMER: self._on_max_poll,
+                METADATA_TIMER: self._on_old_metadata,
                 APPLICATION_TIMER: lambda: self.application.woken(self),
             }
             timers.get(key, partial(self.on_other_timer, key))()
+
+    def _on_old_metadata(self) -> None:
+        self.desk.set_timer(METADATA_TIMER, self.options.metadata_max_age_ms)
+        if not self.dead:
+            self.desk.refresh_metadata(lambda answered: self.coordinator.metadata_came())
 
     # ---- methods for the application
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from fencepost.impl.client.consumer.assignors import ASSIGNORS
 from fencepost.impl.client.consumer.requests import ConsumerDesk, positions_of
@@ -88,6 +88,9 @@ class GroupMember:
     generation: int = kafka.NO_GENERATION
     # The partitions in the previous generation.
     owned: tuple[TopicPartition, ...] = ()
+    # How many partitions each topic had when this member divided them as the group's leader; empty if it is
+    # not the leader.
+    divided: dict[str, int] = field(factory=dict)
     # Why it can never join; NONE while it can.
     failed: ErrorCode = NO_ERROR
 
@@ -132,7 +135,8 @@ class GroupMember:
     def join(self) -> None:
         """Send JoinGroup."""
         identity, options = self.desk.identity, self.desk.options
-        subscription = Subscription(topics=identity.topics, owned=self.owned)
+        subscription = encode_subscription(Subscription(topics=identity.topics, owned=self.owned))
+        names = dict.fromkeys((options.assignor, options.second_assignor or options.assignor))
         self.stage = Stage.JOINING
         self.desk.cancel_timer(HEARTBEAT_TIMER)
         begun = self.desk.begin(Function.JOIN, member=self.known_as)
@@ -147,7 +151,7 @@ class GroupMember:
                 member_id=self.member_id,
                 group_instance_id=identity.instance_id,
                 protocol_type=PROTOCOL_TYPE,
-                protocols=((options.assignor, encode_subscription(subscription)),),
+                protocols=tuple((name, subscription) for name in names),
             )
 
         self.desk.ask(
@@ -167,6 +171,7 @@ class GroupMember:
         self.member_id, self.generation = answer.member_id, answer.generation_id
         self.stage = Stage.SYNCING
         assignments: tuple[tuple[str, bytes], ...] = ()
+        self.divided = {}
         if answer.members:
             assignments = self._assign(answer.protocol_name, answer.members)
         identity, generation = self.desk.identity, answer.generation_id
@@ -189,7 +194,8 @@ class GroupMember:
         on_answer = {member: decode_subscription(data) for member, data in members}
         subscriptions = {member: one for member, one in on_answer.items() if one is not None}
         topics = tuple(sorted({topic for one in subscriptions.values() for topic in one.topics}))
-        shares = ASSIGNORS[name](subscriptions, self.desk.partitions(topics))
+        self.divided = self.desk.partitions(topics)
+        shares = ASSIGNORS[name](subscriptions, self.divided)
         return tuple((member, encode_assignment(keys)) for member, keys in shares.items())
 
     def _synced(self, begun: Operation, node: int, generation: int, answer: Any) -> None:
@@ -247,9 +253,16 @@ class GroupMember:
     def give_up_membership(self) -> None:
         """Membership has ended: join as a new member."""
         self.member_id, self.generation, self.rejoin = "", kafka.NO_GENERATION, True
+        self.divided = {}
         if self.stage is Stage.STABLE:
             self.stage = Stage.OUT
             self.desk.cancel_timer(HEARTBEAT_TIMER)
+
+    def metadata_came(self) -> None:
+        """A leader whose topics have grown asks for a rebalance, as Kafka's does."""
+        if self.divided and self.divided != self.desk.partitions(tuple(self.divided)):
+            self.rejoin = True
+            self.wake()
 
     # ---- heartbeats
 

@@ -79,6 +79,17 @@ class ProducerBatch:
         """The number of its records."""
         return sum(len(append.values) for append in self.appends)
 
+    def split(self) -> "ProducerBatch":
+        """Keep the first half of its appends, and return another batch with the others. They count as sent as
+        often: neither takes more appends."""
+        later = self.appends[(len(self.appends) + 1) // 2 :]
+        self.appends = self.appends[: -len(later)]
+        size = sum(size_of(append) for append in later)
+        self.size -= size
+        return ProducerBatch(
+            self.partition, self.acks, self.created_at, later, HEADER_SIZE + size, attempts=self.attempts
+        )
+
     def precedes(self, other: "ProducerBatch") -> bool:
         """Order by sequence number within one epoch of a partition. Few batches are in flight, so a wrap
         shows as a large distance."""

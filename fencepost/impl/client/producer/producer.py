@@ -16,6 +16,7 @@ from collections import deque
 
 from attrs import define, field
 
+from fencepost.impl.client.attempt import FINAL_ERRORS
 from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.partitioners import Partitioner
 from fencepost.impl.client.producer.accumulator import NONE, Accumulator, Line, ProducerBatch
@@ -53,17 +54,6 @@ LINGER, RETRY, REQUEST, DELIVERY, PLACING = (
 )
 KINDS = frozenset({LINGER, RETRY, REQUEST, DELIVERY, PLACING, METADATA[0], IDENTITY[0]})
 """The first elements of the keys of this core's timers."""
-
-FINAL_ERRORS = frozenset(
-    {
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.INVALID_RECORD,
-        ErrorCode.INVALID_TIMESTAMP,
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-    }
-)
-"""Errors that a retry with the same bytes would get again; Kafka does not retry them either. CORRUPT_MESSAGE
-is retried, because the bytes may have been damaged in transit."""
 
 
 @define(eq=False)
@@ -263,6 +253,9 @@ class Producer:
         batch.correlation_id, batch.error = NONE, error
         batch.unknown |= unknown
         self._cancel((REQUEST, batch.number))
+        if error is ErrorCode.MESSAGE_TOO_LARGE and self.sequences.may_be_split(batch):
+            self._split(line, batch)
+            return
         if batch.sequence == NONE:
             gives_up = batch.unknown and not self.options.retry_unknown
         else:
@@ -277,6 +270,15 @@ class Producer:
         line.put_back(batch)
         batch.not_before = self.now + self.options.retry_backoff_ms * MILLISECOND
         self._set((RETRY, batch.number), batch.not_before)
+
+    def _split(self, line: Line, batch: ProducerBatch) -> None:
+        """A batch that is too large for the topic goes in two, at once, as in Kafka."""
+        later = batch.split()
+        self.sequences.number_half(batch, later)
+        self._set((DELIVERY, later.number), later.created_at + self.options.delivery_timeout_ms * MILLISECOND)
+        for half in (later, batch):
+            half.not_before = self.now
+            line.put_back(half)
 
     def _end(
         self,

@@ -104,6 +104,23 @@ class Sequences:
         batch.sequence = line.next_sequence
         line.next_sequence = (line.next_sequence + batch.count) % SEQUENCES
 
+    def number_half(self, first: ProducerBatch, later: ProducerBatch) -> None:
+        """Protection KIP-126: the halves of a batch that was too large have its numbers, each those of its
+        own records.
+
+        Args:
+            first: what is left of the batch, with its numbers.
+            later: the other half.
+        """
+        if first.sequence != NONE:
+            later.producer_id, later.producer_epoch = first.producer_id, first.producer_epoch
+            later.sequence = (first.sequence + first.count) % SEQUENCES
+
+    def may_be_split(self, batch: ProducerBatch) -> bool:
+        """Whether a batch that is too large goes in two. Protection KAFKA-3995: not one that may be in the
+        log already, from before the limit came down; its halves would be there twice."""
+        return len(batch.appends) > 1 and not self.may_be_written(batch)
+
     # ---- results
 
     def gives_up(self, line: Line, batch: ProducerBatch, error: ErrorCode) -> bool:

@@ -5,7 +5,8 @@ import pytest
 from attrs import evolve
 from impl_producer_desk import MILLISECOND, T0, ProducerDesk
 
-from fencepost.impl.client.producer.producer import FINAL_ERRORS, MAX_ATTEMPTS
+from fencepost.impl.client.attempt import FINAL_ERRORS
+from fencepost.impl.client.producer.producer import MAX_ATTEMPTS
 from fencepost.impl.client.producer_requests import IDENTITY, METADATA
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.log.batch.record_batch import read_header

@@ -10,7 +10,11 @@ import random
 import pytest
 from impl_producer_desk import MILLISECOND, ProducerDesk
 
-from fencepost.bugs.producer.numbers import NumbersAgainOutOfOrder, SendsAgainUnderANewEpoch
+from fencepost.bugs.producer.numbers import (
+    NumbersAgainOutOfOrder,
+    NumbersHalvesAlike,
+    SendsAgainUnderANewEpoch,
+)
 from fencepost.impl.client.producer.sequences import Sequences
 from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.log.batch.record_batch import read_header, read_records, with_leader_fields
@@ -28,6 +32,8 @@ from fencepost.traces.plan import ClientOptions
 
 SEEDS = range(60)
 MOST_STEPS = 4_000
+LIMITS = (80, 100, 1 << 20)
+"""max.message.bytes, which moves in every other history: a batch of one record, of two, of any number."""
 
 
 class Log:
@@ -36,9 +42,12 @@ class Log:
     def __init__(self) -> None:
         self.values: list[int] = []
         self.state = ProducerState()
+        self.largest = 1 << 20
 
     def append(self, request: kafka.ProduceRequest) -> tuple[ErrorCode, int]:
         """What a leader answers: the error, and where the batch stands (-1: nowhere)."""
+        if len(request.records) > self.largest:
+            return ErrorCode.MESSAGE_TOO_LARGE, -1
         data = with_leader_fields(request.records, base_offset=len(self.values), leader_epoch=0)
         header = read_header(data)
         try:
@@ -79,6 +88,7 @@ class World:
             max_in_flight=self.draw.choice([1, 5]),
         )
         self.logs = [Log(), Log()]
+        self.limits = random.Random(seed + 1_000) if seed % 2 else None
         self.loss = self.draw.choice([0, 10, 30])
         self.under_way: list[tuple[int, object]] = []
 
@@ -88,6 +98,8 @@ class World:
         for _ in range(MOST_STEPS):
             if not appends and self.desk.producer.idle:
                 return
+            if self.limits is not None and self.limits.randrange(20) == 0:
+                self.limits.choice(self.logs).largest = self.limits.choice(LIMITS)
             move = self.draw.randrange(10)
             if appends and move < 3:
                 self.desk.append(partition=self.draw.randrange(2))
@@ -183,6 +195,14 @@ class GoesOnCounting(Sequences):
             line.next_sequence = batch.sequence
 
 
+class SplitsWhatMayBeWritten(Sequences):
+    """Whatever an earlier attempt came to."""
+
+    def may_be_split(self, batch):
+        """If there is anything to split."""
+        return len(batch.appends) > 1
+
+
 class SendsAtOnce(Sequences):
     """Does not wait until the log knows it."""
 
@@ -198,6 +218,8 @@ class SendsAtOnce(Sequences):
         (SendsAgainUnderANewEpoch, "written twice"),
         (NumbersAgainOutOfOrder, "written out of order"),
         (GoesOnCounting, "acknowledged where another stands"),
+        (NumbersHalvesAlike, "acknowledged where another stands"),
+        (SplitsWhatMayBeWritten, "written twice"),
     ],
 )
 def test_the_histories_find_a_planted_fault(fault, complaint) -> None:

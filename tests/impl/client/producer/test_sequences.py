@@ -227,3 +227,40 @@ def test_new_numbers_follow_the_order_of_sending(order):
     for number in range(3):
         assert (desk.numbers(0)[2], desk.values(0)) == (number, [1000 * (number + 1)])
         desk.answer(base_offset=number)
+
+
+def test_a_batch_that_is_too_large_goes_in_two_with_its_own_numbers():
+    """Rule: its halves are sent one after the other, each with the numbers of its records; a record that does
+    not fit alone fails."""
+    desk = ProducerDesk(idempotent=True, client=PATIENT, linger_ms=5)
+    desk.producer.accumulator.line(T0).introduced = True
+    for _ in range(3):
+        desk.append()
+    desk.answer_id()
+    desk.fire_all("produce_linger")
+    assert desk.values() == [1000, 2000, 3000]
+    desk.answer(ErrorCode.MESSAGE_TOO_LARGE)
+    assert (desk.numbers(), desk.values(), len(desk.open)) == ((7, 0, 0), [1000, 2000], 1)
+    desk.answer(base_offset=0)
+    assert (desk.numbers(), desk.values()) == ((7, 0, 2), [3000])
+    desk.answer(ErrorCode.MESSAGE_TOO_LARGE)
+    assert [(row.outcome, row.offset) for row in desk.done] == [
+        (Outcome.OK, 0),
+        (Outcome.OK, 1),
+        (Outcome.FAIL, None),
+    ]
+
+
+def test_a_batch_that_may_be_written_is_never_split():
+    """Rule: the limit may have come down since; its halves would be there twice."""
+    desk = ProducerDesk(idempotent=True, client=PATIENT, linger_ms=5)
+    desk.producer.accumulator.line(T0).introduced = True
+    desk.append()
+    desk.append()
+    desk.answer_id()
+    desk.fire_all("produce_linger")
+    desk.answer(ErrorCode.REQUEST_TIMED_OUT, base_offset=0)
+    go_on(desk)
+    desk.answer(ErrorCode.MESSAGE_TOO_LARGE)
+    go_on(desk)
+    assert desk.values() == [1000, 2000] and desk.done == []

@@ -1,0 +1,16 @@
+"""Bugs of joining: who may be a member of a group."""
+
+from msgspec.structs import replace
+
+from fencepost.impl.coordinator.consumer_group import Group
+from fencepost.impl.coordinator.member_requests import GroupMembership
+from fencepost.impl.messages.group_api import JoinGroupRequest
+
+
+class ComparesFirstAssignors(GroupMembership):
+    """P3-LISTS: only the assignor that a member names first counts, so that a rolling upgrade, in which the
+    new members name the old one second, refuses them."""
+
+    def has_common_protocol(self, group: Group, request: JoinGroupRequest) -> bool:
+        """As if it had named one."""
+        return super().has_common_protocol(group, replace(request, protocols=request.protocols[:1]))
