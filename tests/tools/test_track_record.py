@@ -27,7 +27,7 @@ def test_one_bug_is_measured_anew_by_itself() -> None:
     changed = "\n".join(updated(page, [HUNT]))
     assert updated(page, []) == page.strip().splitlines()
     assert rows_of(changed) == rows_of(page) | {
-        "KIP-279": "| KIP-279 | LOG-MATCH | 7 | 7 | 4 of 5 | log_divergence | elections | this protection |"
+        "KIP-279": "| KIP-279 | LOG-MATCH | 7 | 7 | 4 of 5 | log_divergence | this protection |"
     }
     assert [*rows_of(changed)] == [*rows_of(page)]
 

@@ -116,7 +116,7 @@ def test_bad_runs_stand_once_among_healthy_ones(tmp_path) -> None:
 
 def test_a_harvest_goes_on_where_it_ended(tmp_path) -> None:
     """Rule: no seed is run twice, and what was kept is counted; a chunk has all its runs or none."""
-    wanted = [evolve(of_none(("calm",), 3), seeds=60)]
+    wanted = [evolve(of_none(3), seeds=60)]
     first = list(harvest(tmp_path, wanted, first_seed=5, jobs=1))
     assert first == [("healthy", 20, 20)]
     assert list(harvest(tmp_path, wanted, first_seed=5, jobs=1)) == []
