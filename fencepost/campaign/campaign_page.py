@@ -27,13 +27,13 @@ def page_of(
     runs: Iterable[RunResult],
     out: Path,
     *,
-    folder: Path | None = None,
+    page: Path | None = None,
     checks: tuple[str, ...] = (),
 ) -> str:
     """The HTML of a campaign.
 
-    Parameters: runs: the verdict of each run, in any order; out: the campaign's folder of traces; folder:
-    where a page of the viewer goes for each run that is drawn, None for no such pages; checks: the judges,
+    Parameters: runs: the verdict of each run, in any order; out: the campaign's folder of traces; page:
+    where the text will be written, pages of the viewer next to it, None for no such pages; checks: the judges,
     where they are not the usual ones. Returns: the page's text. Raises: FencepostError if a page of the
     viewer cannot be written.
     """
@@ -55,7 +55,7 @@ def page_of(
         good=not result.findings and not weak,
         tables=tuple(tables),
         figures=tuple(_figures(judged, tuple(first))),
-        examples=examples_of(samples, folder),
+        examples=examples_of(samples, page),
         examples_heading="The first run with each anomaly",
     ).html()
 

@@ -222,7 +222,7 @@ class _Mining:
         out = self.work.out
         write_whole(out / "summary.json", summary.to_json() + "\n")
         if page:
-            write_whole(out / "index.html", page_of(summary, out))
+            write_whole(out / "index.html", page_of(summary, out / "index.html"))
 
 
 def mine(

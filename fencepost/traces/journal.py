@@ -300,9 +300,10 @@ class JournalWriter:
             if not lock(descriptor):
                 os.close(descriptor)
                 raise TraceError(
-                    expected="a journal of this worker's own",
-                    seen="that another one holds it",
+                    expected="no other campaign writing here",
+                    seen="one that is at work",
                     where=str(path),
+                    hint="wait for its end, or write to another folder",
                 )
             if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
                 break

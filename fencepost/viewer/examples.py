@@ -41,10 +41,11 @@ def trace_of(sample: Sample, stores: dict[str, TraceStore]) -> Trace | None:
         return None
 
 
-def examples_of(samples: Sequence[Sample], folder: Path | None) -> tuple[Example, ...]:
+def examples_of(samples: Sequence[Sample], page: Path | None) -> tuple[Example, ...]:
     """An example for each sample.
 
-    Parameters: folder: where a page of the viewer goes for each trace that is drawn; None for no such pages.
+    Parameters: page: where the page of results is written; a page of the viewer goes next to it for each trace
+    that is drawn, with its name. None for no such pages.
     Raises: FencepostError if one of them cannot be written.
     """
     found: list[Example] = []
@@ -54,7 +55,7 @@ def examples_of(samples: Sequence[Sample], folder: Path | None) -> tuple[Example
         key, trace = (sample.source, sample.trace_id), trace_of(sample, stores)
         again = key in pages
         if trace is not None and not again:
-            pages[key] = _watched(sample, trace, samples, folder, number=len(pages) + 1)
+            pages[key] = _watched(sample, trace, samples, page, number=len(pages) + 1)
         found.append(_example(sample, trace, again=again, watch=pages.get(key, "")))
     return tuple(found)
 
@@ -81,14 +82,14 @@ def _example(sample: Sample, trace: Trace | None, *, again: bool, watch: str) ->
 
 
 def _watched(
-    sample: Sample, trace: Trace, samples: Sequence[Sample], folder: Path | None, *, number: int
+    sample: Sample, trace: Trace, samples: Sequence[Sample], page: Path | None, *, number: int
 ) -> str:
-    """The name of the viewer's page of an example, written into `folder`; "" where none is wanted."""
-    if folder is None:
+    """The name of the viewer's page of an example, written next to `page`; "" where none is wanted."""
+    if page is None:
         return ""
     same = (sample.source, sample.trace_id)
     findings = tuple(one.finding for one in samples if (one.source, one.trace_id) == same)
     verdict = Verdict(decision=Decision.ILLEGAL, check="findings", findings=findings)
-    name = f"example-{number}.html"
-    write_page(folder / name, [Shown(trace=trace, verdicts=(verdict,), replay=sample.replay)])
+    name = f"{page.stem}-example-{number}.html"
+    write_page(page.with_name(name), [Shown(trace=trace, verdicts=(verdict,), replay=sample.replay)])
     return name

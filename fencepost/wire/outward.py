@@ -165,6 +165,7 @@ def _tell_join(request: groups.JoinGroupRequest, response: Any) -> Mapping[str, 
         "protocol_name": response.protocol_name or "",
         "members": tuple((each.member_id, each.metadata) for each in response.members),
         "instances": tuple((member, instance) for member, instance in instances if instance is not None),
+        "skip_assignment": getattr(response, "skip_assignment", False),
     }
 
 

@@ -23,7 +23,7 @@ def broken(tmp_path_factory):
 def test_every_anomaly_leads_to_its_first_run(broken, tmp_path: Path) -> None:
     """Rule: the table links to an example, drawn from the run of the lowest seed, with a page to watch it."""
     out, result, runs = broken
-    html = page_of(result, runs.values(), out, folder=tmp_path)
+    html = page_of(result, runs.values(), out, page=tmp_path / "page.html")
     assert set(result.anomalies) >= {"committed_record_lost"}
     for name in result.anomalies:
         first = min(run.seed for run in runs.values() if run.anomaly == name)

@@ -253,6 +253,6 @@ def test_statistics_and_page_tell_what_was_counted(campaign: Path, mixed, tmp_pa
         )
     drawn = {(sample.source, sample.trace_id) for sample in summary.samples}
     assert html.count("data-figure role") == len(drawn)
-    assert len(list((tmp_path / "out").glob("example-*.html"))) == len(drawn)
+    assert len(list((tmp_path / "out").glob("index-example-*.html"))) == len(drawn)
     ours = html.replace(library(), "")  # which has addresses in it; the page's policy lets it ask for none
     assert len(ours) < len(html) and "http://" not in ours and "https://" not in ours

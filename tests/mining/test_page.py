@@ -54,14 +54,14 @@ def summary(lost, monkeypatch):
 
 def test_a_trace_is_drawn_once_and_every_anomaly_leads_to_its_example(summary, tmp_path):
     """Two findings of one trace: one figure, two sections, a link to each, and one page to watch."""
-    html = mining_page.page_of(summary, tmp_path)
+    html = mining_page.page_of(summary, tmp_path / "index.html")
     names = [sample.finding.anomaly for sample in summary.samples]
     assert html.count("data-figure role") == 1 and "drawn above" in html
     for name in names:
         assert f'href="#example-{name}"' in html and f'id="example-{name}"' in html
-    assert [entry.name for entry in tmp_path.iterdir()] == ["example-1.html"]
-    assert html.count('href="example-1.html"') == 2
-    text = (tmp_path / "example-1.html").read_text(encoding="utf-8")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["index-example-1.html"]
+    assert html.count('href="index-example-1.html"') == 2
+    text = (tmp_path / "index-example-1.html").read_text(encoding="utf-8")
     data = json.loads(text.split('id="data">', 1)[1].split("</script>", 1)[0])
     assert {finding["anomaly"] for finding in data["views"][0]["findings"]} == set(names)
 
@@ -74,7 +74,7 @@ def test_cells_are_shaded_by_rate(summary):
 
 def test_without_a_folder_no_page_is_written_and_none_is_linked(summary, tmp_path):
     """A page for whoever has nowhere to put others."""
-    assert "example-1.html" not in mining_page.page_of(summary)
+    assert "index-example-1.html" not in mining_page.page_of(summary)
 
 
 def test_lanes_and_measurements_share_one_axis(lost):

@@ -269,7 +269,7 @@ def write_html(
     from fencepost.campaign.driver.ledger import verdicts_of
     from fencepost.console.named_files import write_text
 
-    text = page_of(result, verdicts_of(out).values(), out, folder=path.parent, checks=checks)
+    text = page_of(result, verdicts_of(out).values(), out, page=path, checks=checks)
     write_text(path, text)
     output.say(f"\nThe page is {path}")
 

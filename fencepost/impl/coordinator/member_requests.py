@@ -191,7 +191,8 @@ class GroupMembership(Rebalances):
         self.take_timeouts(member, request)
         self.heard(group, member_id)
         if group.phase is GroupPhase.STABLE and same:
-            self.persist_static_member(group, member, leader or "")
+            named = group.leader if request.may_skip_assignment else leader
+            self.persist_static_member(group, member, named or "")
         elif group.phase is GroupPhase.PREPARING:
             self._complete_if_all_have_joined(group)
         else:
@@ -221,7 +222,7 @@ class GroupMembership(Rebalances):
             waiting, member.join = member.join, None
             self.refuse_join(waiting, STORE_ERRORS.get(error, error), member.member_id)
         elif group.phase is GroupPhase.STABLE:
-            # it becomes a follower, even if it led: no new assignment is made
+            # no new assignment is made, even if it led: it leads on (KIP-814), or becomes a follower
             self.answer_join(group, member, leader)
         else:
             self._complete_if_all_have_joined(group)

@@ -170,19 +170,22 @@ class Rebalances:
         self.table.broker_context.set_timer((SYNC_TIMER, group.group_id), group.rebalance_timeout_ms())
 
     def answer_join(self, group: Group, member: Member, leader: str | None = None) -> None:
-        """Send the response to JoinGroup; the leader gets the list of members."""
+        """Send the response to JoinGroup; the leader gets the list of members. leader: whom the response names
+        if the group keeps its assignment; None: the member that will send a new one."""
         assert member.join is not None
         waiting, member.join = member.join, None
-        leads = member.member_id == group.leader and leader is None
+        named = group.leader or "" if leader is None else leader
+        leads = member.member_id == named
         response = kafka.JoinGroupResponse(
             correlation_id=waiting.correlation_id,
             error=NO_ERROR,
             generation_id=group.generation,
             protocol_name=group.protocol or "",
-            leader=leader or group.leader or "",
+            leader=named,
             member_id=member.member_id,
             members=group.subscriptions() if leads else (),
             instances=tuple((known, name) for name, known in group.static.items()) if leads else (),
+            skip_assignment=leads and leader is not None,
         )
         self.table.broker_context.reply(waiting.source, response, waiting.correlation_id)
 

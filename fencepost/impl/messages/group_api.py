@@ -53,6 +53,8 @@ class JoinGroupRequest(Correlated, frozen=True, kw_only=True, gc=False):
     protocols: tuple[tuple[str, bytes], ...]
     # As in MemberDescription; "" if it is not known.
     client_host: str = ""
+    # Whether it knows `skip_assignment` (KIP-814, version 9).
+    may_skip_assignment: bool = True
 
 
 class JoinGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
@@ -70,6 +72,8 @@ class JoinGroupResponse(Answered, frozen=True, kw_only=True, gc=False):
     members: tuple[tuple[str, bytes], ...] = ()
     # (member id, group.instance.id) of the static members in `members`.
     instances: tuple[tuple[str, str], ...] = ()
+    # The leader keeps the assignment that the group has (KIP-814).
+    skip_assignment: bool = False
 
 
 class SyncGroupRequest(Correlated, frozen=True, kw_only=True, gc=False):

@@ -136,12 +136,12 @@ def _records(summary: Summary, records: LogTotals) -> list[Table]:
     return tables
 
 
-def page_of(summary: Summary, folder: Path | None = None) -> str:
+def page_of(summary: Summary, page: Path | None = None) -> str:
     """The HTML of a summary.
 
-    Parameters: folder: where a page of the viewer goes for each example that is drawn; None for no such
-    pages. Returns: the page's text, with links to those in the same folder. Raises: FencepostError if one of
-    them cannot be written.
+    Parameters: page: where the text will be written, a page of the viewer next to it for each example that is
+    drawn; None for no such pages. Returns: the page's text. Raises: FencepostError if one of them cannot be
+    written.
     """
     judged, illegal = sum(summary.traces.values()), sum(summary.illegal.values())
     tables = [_inputs(summary), _checks(summary)]
@@ -163,5 +163,5 @@ def page_of(summary: Summary, folder: Path | None = None) -> str:
         lead=lead,
         good=not illegal and not summary.quarantined,
         tables=tuple(tables),
-        examples=examples_of(summary.samples, folder),
+        examples=examples_of(summary.samples, page),
     ).html()

@@ -39,6 +39,7 @@ def join_group(call: Call, request: Any) -> Handling:
                 member_id=member_id,
                 group_instance_id=request.group_instance_id if call.version >= FIRST_WITH_INSTANCES else None,
                 protocols=tuple((each.name, each.metadata) for each in request.protocols),
+                may_skip_assignment=False,  # which our versions do not have
             )
         ]
         if answer.error is not ErrorCode.MEMBER_ID_REQUIRED or call.version >= FIRST_WITH_REQUIRED_ID:

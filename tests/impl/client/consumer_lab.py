@@ -80,7 +80,7 @@ class ConsumerLab:
         self.asked: list[Any] = []
         self.rows: list[Operation] = []
         self.late: dict[int, Any] = {}
-        self.generation = 0
+        self.generation, self.skip_assignment = 0, False
         self.epoch, self.committed_epoch = 0, -1
         self.now = 0
         self.timers: dict[Any, int] = {}
@@ -198,6 +198,7 @@ class ConsumerLab:
             leader="m",
             member_id="m",
             members=(("m", request.protocols[0][1]),),
+            skip_assignment=self.skip_assignment,
         )
 
     def fetched(self, request: kafka.FetchRequest, error: ErrorCode) -> Any:

@@ -82,9 +82,10 @@ class GroupLab(Lab):
         group: str = "g",
         protocols: tuple[str, ...] = ("range",),
         timeouts_ms: tuple[int, int] = (SESSION_MS, REBALANCE_MS),
+        may_skip_assignment: bool = True,
     ) -> "Asked":
         """JoinGroup; a member without an id gets one first. timeouts_ms: of the session and of a
-        rebalance."""
+        rebalance; may_skip_assignment: whether it is of version 9."""
         request = kafka.JoinGroupRequest(
             correlation_id=self._number(),
             group_id=group,
@@ -95,6 +96,7 @@ class GroupLab(Lab):
             group_instance_id=instance,
             protocol_type="consumer",
             protocols=tuple((name, subscription) for name in protocols),
+            may_skip_assignment=may_skip_assignment,
         )
         return self.send(node, request)
 

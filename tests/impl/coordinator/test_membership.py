@@ -132,17 +132,20 @@ def test_who_waits_is_told_when_the_coordinator_goes(phase: str) -> None:
     assert waits.answer.error is ErrorCode.NOT_COORDINATOR
 
 
-def test_a_static_member_comes_back_without_a_rebalance() -> None:
+@pytest.mark.parametrize("leads_on", [False, True])
+def test_a_static_leader_comes_back_without_a_rebalance(leads_on: bool) -> None:
     """Rule (KIP-345, KAFKA-10284): the same instance under a new id keeps its assignment; its old id is
-    fenced, at the next coordinator too."""
+    fenced, at the next coordinator too. Since version 9 (KIP-814) it leads on: it hears who is in the group,
+    and that nothing is to be assigned."""
     lab = GroupLab()
     before = lab.join(1, instance="i").answer
     lab.sync(1, before, {before.member_id: b"mine"}, instance="i")
     lab.rest()
-    back = lab.join(1, instance="i")
+    back = lab.join(1, instance="i", may_skip_assignment=leads_on)
     lab.rest()
     after = back.answer
-    assert (after.error, after.generation_id, after.members) == (NONE, 1, ())
+    assert (after.error, after.generation_id, after.skip_assignment) == (NONE, 1, leads_on)
+    assert (after.leader == after.member_id, len(after.members)) == (leads_on, int(leads_on))
     assert lab.sync(1, after, instance="i").answer.assignment == b"mine"
     assert lab.heartbeat(1, before, instance="i") is ErrorCode.FENCED_INSTANCE_ID
     lab.elect(2, 1)

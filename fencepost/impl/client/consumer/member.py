@@ -174,6 +174,8 @@ class GroupMember:
         self.divided = {}
         if answer.members:
             assignments = self._assign(answer.protocol_name, answer.members)
+            if answer.skip_assignment:
+                assignments = ()  # KIP-814: the group keeps what it has; its leader watches the topics
         identity, generation = self.desk.identity, answer.generation_id
 
         def request(number: int) -> kafka.SyncGroupRequest:

@@ -1,6 +1,7 @@
 """The consumer: what its application is told and when, what it commits, where it begins, and when it gives
 up."""
 
+import pytest
 from consumer_lab import T0, T1, ConsumerLab
 
 from fencepost.bugs.groups.commit_bugs import RetriesAsyncCommits
@@ -12,7 +13,9 @@ from fencepost.impl.messages.group_api import (
     LeaveGroupRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
+    SyncGroupRequest,
 )
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Function, Outcome
 
@@ -57,6 +60,22 @@ def test_revoked_comes_before_assigned_and_the_automatic_commit_before_both() ->
     assert kinds == [OffsetCommitRequest, JoinGroupRequest]
     assert lab.committed == {T0: 3, T1: 2}
     assert [entry[0] for entry in lab.diary.entries][-2:] == ["revoked", "assigned"]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_leader_whose_topic_grows_asks_for_a_rebalance(back: bool) -> None:
+    """Rule: the group's leader looks at its topics with each metadata and joins again when one has grown, a
+    static leader that is back (KIP-814), too, though it assigns nothing until then."""
+    lab = ConsumerLab(metadata_max_age_ms=1_000)
+    lab.skip_assignment = back
+    lab.errors[HeartbeatRequest] = [ErrorCode.UNKNOWN_MEMBER_ID]
+    lab.asked.clear()
+    lab.advance(3_500)
+    assert [bool(request.assignments) for request in lab.requests(SyncGroupRequest)] == [not back]
+    lab.asked.clear()
+    lab.logs[TopicPartition("t", 2)] = 0
+    lab.advance(5_000)
+    assert lab.requests(JoinGroupRequest)
 
 
 def test_the_automatic_commit_comes_every_interval() -> None:
