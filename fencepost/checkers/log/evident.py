@@ -21,6 +21,9 @@ from fencepost.checkers.statements import EARLIEST, ISOLATIONS, READ_COMMITTED
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
+_OK, _UNKNOWN = Outcome.OK, Outcome.UNKNOWN
+_APPEND, _POLL, _LIST_OFFSETS, _TXN = Function.APPEND, Function.POLL, Function.LIST_OFFSETS, Function.TXN
+"""Python 3.11 takes longer to look up the member of an Enum than these loops do for all else of a field."""
 _COMMITTED = ISOLATIONS[READ_COMMITTED]
 _ALL = (None, ACKS_ALL)
 _BEFORE_ALL = -(1 << 63)
@@ -78,20 +81,20 @@ def _logs_of(operations: Iterable[Operation], trusted: bool, appends: list[int])
     before = _BEFORE_ALL
     for operation in operations:
         op_id, function, done = operation.op_id, operation.function, operation.completion_time
-        ok = operation.outcome is Outcome.OK
+        ok = operation.outcome is _OK
         if op_id <= before or (ok if done is None else done < operation.invoke_time):
             return None
         before = op_id
         stable = operation.last_stable_offset
-        if function is Function.TXN or operation.argument == EARLIEST or operation.isolation == _COMMITTED:
+        if function is _TXN or operation.argument == EARLIEST or operation.isolation == _COMMITTED:
             return None
         if (stable is not None and stable >= 0) or operation.positions:
             return None
-        is_append = function is Function.APPEND
+        is_append = function is _APPEND
         if is_append:
             if not operation.records:
                 continue
-        elif not ok or (function is not Function.POLL and function is not Function.LIST_OFFSETS):
+        elif not ok or (function is not _POLL and function is not _LIST_OFFSETS):
             continue
         topic, partition, offset = operation.topic, operation.partition, operation.offset
         if topic is None or partition is None or not 0 <= partition < MOST_PARTITION:
@@ -101,7 +104,7 @@ def _logs_of(operations: Iterable[Operation], trusted: bool, appends: list[int])
             log = logs[topic, partition] = _Log()
         if not is_append:
             end = operation.end_offset if trusted or operation.strong else -1
-            if (end is None or end < 0) and function is Function.LIST_OFFSETS:
+            if (end is None or end < 0) and function is _LIST_OFFSETS:
                 end = offset if trusted or operation.strong else -1
             log.reads.append((operation, -1 if end is None else end))
             continue
@@ -112,7 +115,7 @@ def _logs_of(operations: Iterable[Operation], trusted: bool, appends: list[int])
             if not known or operation.acks not in _ALL:
                 return None
             log.firm.append(operation)
-        elif operation.outcome is Outcome.UNKNOWN:
+        elif operation.outcome is _UNKNOWN:
             if known:
                 return None
             log.unknown.append(operation)
@@ -174,7 +177,7 @@ def _shown(log: _Log, read: Operation, began: dict[int, int]) -> int | None:
     """The offset after the records that the read shows, -1 if it shows none; None if one of them is not
     there. A batch of unknown outcome is where it is shown."""
     value, topic, partition, epochs = log.value, read.topic, read.partition, log.epoch
-    at = -1 if read.function is Function.LIST_OFFSETS or read.offset is None else read.offset
+    at = -1 if read.function is _LIST_OFFSETS or read.offset is None else read.offset
     for record in read.records:
         offset = record.offset
         if offset != at:
