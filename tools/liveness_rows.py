@@ -33,7 +33,8 @@ def rows_table() -> str:
     for row in ROWS:
         through = ", ".join(sorted(row.through)) if len(row.through) < 5 else "all but latent damage"
         where = "" if row.where == "every system" else row.where
-        lines.append(f"| `{row.name}` | {row.subject} | {through} | {where} |".replace("|  |", "| |"))
+        cells = (f"`{row.name}`", row.subject, through, where)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
