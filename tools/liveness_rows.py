@@ -28,13 +28,11 @@ LEAST_PER_THOUSAND = 50
 
 
 def rows_table() -> str:
-    """The rows as the page has them."""
-    lines = ["| anomaly | subject | judged through | asked of |", "|---|---|---|---|"]
-    for row in ROWS:
-        through = ", ".join(sorted(row.through)) if len(row.through) < 5 else "all but latent damage"
-        where = "" if row.where == "every system" else row.where
-        cells = (f"`{row.name}`", row.subject, through, where)
-        lines.append(f"| {' | '.join(cells)} |")
+    """The rows by subject, as the page has them."""
+    lines = []
+    for subject in dict.fromkeys(row.subject for row in ROWS):
+        names = ", ".join(f"`{row.name}`" for row in ROWS if row.subject == subject)
+        lines.append(f"- {subject}: {names}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,6 +1,8 @@
 """Faults that follow an event, and the profile that draws them."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from alone import alone
@@ -16,6 +18,7 @@ from fencepost.traces.plan_json import plan_from_json, plan_to_json
 from fencepost.traces.trace import Trace
 
 MILLISECOND = 1_000_000
+DOCUMENTATION = (Path(__file__).parents[3] / "docs" / "reference" / "plans.md").read_text()
 
 
 def fault(number: int, follows: str, **options) -> Fault:
@@ -91,9 +94,11 @@ def test_plans_without_it_are_written_as_before():
         plan_from_json(plan_to_json(follows).replace("truncated", "nonsense"))
 
 
-def test_what_can_be_followed_exists():
-    """Rule: each is an event's name; docs/reference/plans.md lists them as what the field allows."""
+def test_what_can_be_followed_exists_and_is_documented():
+    """Rule: each is an event's name, and docs/reference/plans.md lists them all."""
     assert {*FOLLOWED} <= {name.value for name in Name}
+    section = DOCUMENTATION.split("## Faults that follow an event")[1].split("## Targets")[0]
+    assert set(re.findall(r"`([a-z_]+)`", section.split("What can be followed:")[1])) == {*FOLLOWED}
 
 
 def test_the_profile_races_steps_of_the_protocol():

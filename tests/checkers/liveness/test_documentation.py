@@ -7,7 +7,7 @@ from tools.liveness_rows import LIVE_AT, ROWS_AT, counted, live_table, rows_tabl
 
 def test_the_tables_are_the_codes() -> None:
     """Rule: `python -m tools.liveness_rows` writes them; a row that differs is seen."""
-    assert ROWS_AT.read() == rows_table() and "| `no_controller` |" in rows_table()
+    assert ROWS_AT.read() == rows_table() and "- controller: `no_controller`" in rows_table()
     assert LIVE_AT.read() == live_table() and "| `hanging_transaction` |" in live_table()
 
 
