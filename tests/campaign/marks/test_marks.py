@@ -1,6 +1,5 @@
 """Marks: each is recognised where it happened and nowhere else, and the swarm reaches them."""
 
-
 import pytest
 from attrs import evolve
 
