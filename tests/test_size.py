@@ -52,7 +52,6 @@ EXCEPTIONS = {
     "tests/scenarios": 28,
     "tests/tools": 25,
     "tests/torture": 19,
-    "tests/traces": 18,
     "tests/wire": 25,
     "tools": 30,
 }

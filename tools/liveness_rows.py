@@ -7,7 +7,6 @@ blind.
 """
 
 import argparse
-import inspect
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,54 +16,32 @@ from fencepost.campaign.swarm.profiles import PROFILES, STEERED
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.liveness import ROWS, counts_of, judge
 from fencepost.checkers.liveness.live import LIVE_ROWS
-from fencepost.record import bounds
 from fencepost.run.simulated.run import run
-from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 from tools.ledger import TOP
 from tools.page import Place
 
 PAGE = TOP / "docs" / "reference" / "liveness.md"
-ROWS_AT, BOUNDS_AT, LIVE_AT = (
-    Place(page=PAGE, mark=f"<!-- {name} -->") for name in ("rows", "bounds", "live clusters")
-)
+ROWS_AT, LIVE_AT = (Place(page=PAGE, mark=f"<!-- {name} -->") for name in ("rows", "live clusters"))
 LEAST_PER_THOUSAND = 50
 
 
 def rows_table() -> str:
-    """The rows as the page has them."""
-    lines = ["| anomaly | form | subject | what breaks it | judged through | asked of |"]
-    lines.append("|---|---|---|---|---|---|")
-    for row in ROWS:
-        through = ", ".join(sorted(row.through)) if len(row.through) < 5 else "all but latent damage"
-        says = BY_NAME[row.name].definition
-        cells = (f"`{row.name}`", row.form, row.subject, says, through, row.where)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def bounds_table() -> str:
-    """The bounds as the page has them."""
-    lines = ["| bound | how long |", "|---|---|"]
-    for name, function in sorted(vars(bounds).items()):
-        if (
-            inspect.isfunction(function)
-            and function.__module__ == bounds.__name__
-            and not name.startswith("_")
-        ):
-            says = " ".join((function.__doc__ or "").split())
-            lines.append(f"| `{name}` | {says} |")
+    """The rows by subject, as the page has them."""
+    lines = []
+    for subject in dict.fromkeys(row.subject for row in ROWS):
+        names = ", ".join(f"`{row.name}`" for row in ROWS if row.subject == subject)
+        lines.append(f"- {subject}: {names}")
     return "\n".join(lines) + "\n"
 
 
 def live_table() -> str:
-    """The rows for live clusters as the page has them."""
-    lines = ["| anomaly, or note | what is found | how long | because |", "|---|---|---|---|"]
+    """The rows for live clusters that are findings, as the page has them."""
+    lines = ["| anomaly | how long | because |", "|---|---|---|"]
     for row in LIVE_ROWS:
-        name = row.name if row.note else f"`{row.name}`"
-        says = "a note" if row.note else BY_NAME[row.name].definition
-        lines.append(f"| {name} | {says} | {row.least} answers, {row.bound_s} s | {row.reason} |")
+        if not row.note:
+            lines.append(f"| `{row.name}` | {row.least} answers, {row.bound_s} s | {row.reason} |")
     return "\n".join(lines) + "\n"
 
 
@@ -111,7 +88,6 @@ def main() -> None:
         sys.stdout.write(counted(traces_of(what)) + "\n")
     else:
         ROWS_AT.write(rows_table())
-        BOUNDS_AT.write(bounds_table())
         LIVE_AT.write(live_table())
 
 

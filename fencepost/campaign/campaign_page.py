@@ -82,7 +82,7 @@ def _anomalies(result: CampaignResult, first: dict[str, RunResult]) -> Iterable[
         ),
         share=tuple(count / most for count in result.anomalies.values()),
         links=tuple(anchor_of(name) if name in first else "" for name in result.anomalies),
-        note="Each run counts once, for its worst anomaly (docs/reference/anomalies.md).",
+        note="Each run counts once, for its worst anomaly (`fencepost check --anomalies`).",
     )
 
 

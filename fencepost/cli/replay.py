@@ -67,8 +67,8 @@ class ReplayRequest:
     "--anomaly",
     default="",
     metavar="NAME",
-    help="Explain this finding. [default: the one that names the run, by its rank in "
-    "docs/reference/verdicts.md]",
+    help="Explain this finding. [default: the one that names the run, by the rank of "
+    "`fencepost check --anomalies`]",
 )
 @default_option(
     "--lines", type=click.IntRange(10, 100_000), default=100, help="Approximate length of the timeline."
@@ -138,7 +138,7 @@ def command(
         raise click.UsageError("expected --html with --beside, saw none")
     if anomaly and anomaly not in BY_NAME:
         raise click.UsageError(
-            f"expected --anomaly as in docs/reference/anomalies.md, saw {unknown_name(anomaly, BY_NAME)}"
+            f"expected --anomaly as in `fencepost check --anomalies`, saw {unknown_name(anomaly, BY_NAME)}"
         )
     names = split_names(checks) or ()
     request = _request(folder, trace_id, seed, plan_file, bugs, profile, names, anomaly)

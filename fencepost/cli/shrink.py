@@ -132,7 +132,7 @@ def _known(anomaly: str) -> str:
     from fencepost.traces.anomalies import BY_NAME
 
     if anomaly and anomaly not in BY_NAME:
-        raise click.UsageError(f"expected --anomaly as a name of docs/reference/verdicts.md, saw {anomaly!r}")
+        raise click.UsageError(f"expected --anomaly as in `fencepost check --anomalies`, saw {anomaly!r}")
     return anomaly
 
 

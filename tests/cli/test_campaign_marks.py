@@ -1,7 +1,7 @@
 """What `fencepost campaign` tells of marks, and of the kinds of fault there are."""
 
 from fencepost.campaign.marks.marks import NAMES
-from fencepost.run.faults.table import FAULTS
+from fencepost.run.faults.table import KINDS
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
 
@@ -24,8 +24,13 @@ def test_the_lists_show_every_kind_and_every_mark(fencepost) -> None:
     """--list-faults and --list-marks name all there are, the marks with the profiles that reach each, and run
     nothing."""
     faults = fencepost("campaign --list-faults --json").json["faults"]
-    assert [row["kind"] for row in faults] == list(FAULTS)
-    assert all(row["says"] and row["parameter"] for row in faults)
+    assert [row["kind"] for row in faults] == list(KINDS)
+    assert all(row["says"] and row["parameter"] and row["systems"] for row in faults)
+    of = {row["kind"]: row for row in faults}
+    assert of["bounce"]["parameter"].endswith("(1 to 400)") and of["pause"]["parameter"] == "not used"
+    assert of["power_loss"]["costs"] == ["stops the broker", "loses data"] and of["loss"]["costs"] == []
+    assert of["pause"]["systems"] == ["simulated", "embedded", "real (pause)"]
+    assert of["client_loss"]["systems"] == ["embedded"]
     marks = {row["mark"]: row for row in fencepost("campaign --list-marks --json").json["marks"]}
     assert tuple(marks)[: len(NAMES)] == NAMES and "default" in marks["log_cut"]["profiles"]
     assert {"strong (--system)", "real (--system)"} <= set(marks["written_between"]["profiles"])

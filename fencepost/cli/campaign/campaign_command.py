@@ -215,14 +215,26 @@ def _job(asked: Asked) -> "Job":
 
 
 def show_faults(output: Output) -> ExitCode:
-    """The table of kinds."""
-    from fencepost.run.faults.table import FAULTS
+    """The table of kinds: parameters that the swarm draws, what they cost, which systems can have them."""
+    from fencepost.run.faults.table import FAULTS, KINDS
 
-    kinds = [
-        {"kind": name, "says": kind.says, "parameter": kind.parameter_says} for name, kind in FAULTS.items()
-    ]
+    kinds = []
+    for name, kind in KINDS.items():
+        drawn = "" if kind.parameter == (0, 0) else f" ({kind.parameter[0]} to {kind.parameter[1]})"
+        costs = {"stops the broker": kind.stops, "loses data": kind.loses}
+        systems = {"simulated": name in FAULTS, "embedded": kind.simulated}
+        real = [] if kind.real is None else [f"real ({kind.real.verb})"]
+        kinds.append(
+            {
+                "kind": name,
+                "says": kind.says,
+                "parameter": kind.parameter_says + drawn,
+                "costs": [says for says, is_so in costs.items() if is_so],
+                "systems": [says for says, is_so in systems.items() if is_so] + real,
+            }
+        )
     columns = {"kind": "kind", "what happens": "says", "its parameter": "parameter"}
-    return output.listed("faults", kinds, columns)
+    return output.listed("faults", kinds, columns | {"costs": "costs", "systems": "systems"})
 
 
 def show_marks(output: Output) -> ExitCode:

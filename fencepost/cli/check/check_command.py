@@ -33,6 +33,7 @@ from fencepost.record.claimed import OutsideClaims, check_named, outside_claims
 from fencepost.record.claimed.profiles import check_profile
 from fencepost.report.commands import replay_stored, show_stored
 from fencepost.report.record_counts import MOST_LOST, LogTotals
+from fencepost.traces.anomalies import ANOMALIES
 from fencepost.traces.errors import ExitCode
 from fencepost.traces.importers.conventions import Conventions, Order
 
@@ -102,6 +103,7 @@ class Tally(Answers):
     is_flag=True,
     help="List what --model can name: its functions, and which are decided in linear time.",
 )
+@click.option("--anomalies", is_flag=True, help="List what a finding can be: rank, definition, invariant.")
 @model_options
 @convention_options
 @jobs_option
@@ -126,6 +128,7 @@ def command(
     keyed: bool | None,
     failed_cas_observes: bool,
     listed: bool,
+    anomalies: bool,
     emitter: str | None,
     promise: str | None,
     ordered_by: str | None,
@@ -164,6 +167,8 @@ def command(
     """
     if listed:
         return list_models(output)
+    if anomalies:
+        return list_anomalies(output)
     if emitter is not None:
         return print_emitter(emitter)
     if not inputs:
@@ -205,6 +210,13 @@ def command(
         output.note(f"{', '.join(map(str, inputs))}: expected at least one trace, saw none")
     _show(tally, question.checks, output)
     return findings.end(output, tally.exit_codes, _as_dict(tally, question.checks))
+
+
+def list_anomalies(output: Output) -> ExitCode:
+    """The table of anomalies, the one that names a trace first."""
+    rows = [attrs.asdict(anomaly) for anomaly in ANOMALIES]
+    columns = ("rank", "name", "definition", "breaks", "allowed")
+    return output.listed("anomalies", rows, dict(zip(columns, columns, strict=True)))
 
 
 def _refuse_options(checks: str | None, profile: str | None, model: dict[str, Any]) -> None:

@@ -227,7 +227,7 @@ class Real:
 class FaultKind:
     """A kind of fault: what it does, what it may cost, which target and parameter it has."""
 
-    # Its description in --help and docs/reference/plans.md.
+    # Its description in `campaign --list-faults`.
     says: str
     # How it begins and ends in a simulated cluster. Where it does not begin, it is none of the simulator's.
     begin: Callable[[SimulatedHit], object] = nothing

@@ -220,7 +220,7 @@ FAULTS: dict[str, FaultKind] = {
     ),
     **ADMINISTRATION,
 }
-"""What a simulated run can have, in the order of docs/reference/plans.md."""
+"""What a simulated run can have, in the order of `campaign --list-faults`."""
 KINDS: Mapping[str, FaultKind] = {**FAULTS, **OUTSIDE_FAULTS}
 """All kinds."""
 EMBEDDED_FAULTS = {name: kind for name, kind in KINDS.items() if kind.simulated}

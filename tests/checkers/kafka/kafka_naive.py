@@ -1,8 +1,8 @@
 """The kafka check as its definitions read: quadratic, object by object, without columns. It answers which
 anomalies stand in which logs.
 
-Written from docs/reference/anomalies.md, not from the checker: consumers look back over their own rows,
-occupied offsets are sets.
+Written from the definitions of traces/anomalies, not from the checker: consumers look back over their own
+rows, occupied offsets are sets.
 """
 
 from collections import defaultdict

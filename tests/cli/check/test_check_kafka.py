@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.cli import run
+from fencepost.traces.anomalies import ANOMALIES
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "anomalies.md"
 
@@ -23,6 +24,24 @@ def check(path: Path, capsys: pytest.CaptureFixture[str], checks: str) -> tuple[
     capsys.readouterr()
     code = run(["check", str(path), "--checks", checks, "--jobs", "1", "--json"])
     return code, json.loads(capsys.readouterr().out)
+
+
+def test_the_anomalies_are_listed(fencepost) -> None:
+    """--anomalies lists every name that a finding can have, the one that names a trace first, with what
+    allows it."""
+    told = fencepost("check --anomalies --json").json["anomalies"]
+    assert [row["name"] for row in told] == [anomaly.name for anomaly in ANOMALIES]
+    assert [row["rank"] for row in told] == sorted(row["rank"] for row in told)
+    assert all(row["definition"] and row["breaks"] for row in told)
+    assert {row["name"] for row in told if row["jepsen"]} >= {"lost_write", "poll_skip"}
+    out = fencepost("check --anomalies").out
+    assert "lost_write" in out and "acks=0 and 1" in out
+
+
+def test_jepsens_names_are_documented() -> None:
+    """docs/reference/anomalies.md has each name of Jepsen's workload with ours."""
+    rows = re.findall(r"^\| ([\w-]+) \| `(\w+)` \|$", DOCUMENT.read_text(), flags=re.M)
+    assert rows == [(anomaly.jepsen, anomaly.name) for anomaly in ANOMALIES if anomaly.jepsen]
 
 
 def test_the_documented_history_is_judged(tmp_path, capsys) -> None:

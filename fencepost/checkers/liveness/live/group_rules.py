@@ -191,20 +191,19 @@ ROWS = (
         sights=_rebalancing,
         bound_s=330,
         least=20,
-        reason="a member may work for max.poll.interval.ms, 300 s, before it joins again; few answers may "
-        "each show another rebalance",
+        reason="max.poll.interval.ms, 300 s; few answers may each show another rebalance",
     ),
     LiveRow(
         name="commit_beyond_end",
         sights=_beyond,
-        reason="the end was asked for after the offset, and a log's end goes back only with a loss",
+        reason="a log's end goes back only with a loss",
     ),
     LiveRow(
         name="served_offset_stands",
         sights=partial(_told_apart, moves=True),
         bound_s=5,
         least=3,
-        reason="one of several commits that are replicated at once is served; one alone may have failed",
+        reason="one commit alone may have failed",
     ),
     LiveRow(name="members come and go", sights=_flapping, note=True),
     LiveRow(

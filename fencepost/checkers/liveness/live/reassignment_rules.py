@@ -74,8 +74,7 @@ ROWS = (
         sights=_unmoved,
         bound_s=60,
         least=3,
-        reason="a throttled copy moves each second, in one of the broker's partitions; one that fails is "
-        "tried again after a second",
+        reason="a throttled copy moves each second; a failed one is tried again after a second",
     ),
     LiveRow(name="a reassignment is under way", sights=_under_way, note=True),
 )

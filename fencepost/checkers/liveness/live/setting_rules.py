@@ -82,8 +82,7 @@ ROWS = (
         sights=_settings,
         bound_s=8,
         least=3,
-        reason="a broker learns a change within two fetches of the metadata log, a second, and what "
-        "its disk takes; an answer names no version",
+        reason="two fetches of the metadata log, a second, and the broker's disk",
     ),
     LiveRow(name="settings allow a loss", sights=_may_lose, note=True),
     LiveRow(name="settings allow a loss", sights=_brokers_may_lose, note=True),

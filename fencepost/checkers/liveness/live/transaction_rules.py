@@ -176,18 +176,18 @@ ROWS = (
     LiveRow(
         name="hanging_transaction",
         sights=_hanging,
-        reason="its coordinator contradicts twice, and it was open in the log before and after",
+        reason="the coordinator contradicts twice, and the log has it open before and after",
     ),
     LiveRow(
         name="transaction_outlives_timeout",
         sights=_overdue,
-        reason="it was watched for its time-out and a minute, as two clocks may differ by any time",
+        reason="watched for its time-out and a minute, since clocks differ",
     ),
     LiveRow(
         name="decision_stands",
         sights=_undecided,
         bound_s=60,
-        reason="twice request.timeout.ms between brokers: a marker that was lost is sent again",
+        reason="twice request.timeout.ms between brokers",
     ),
     LiveRow(
         name="last_stable_offset_stuck",
