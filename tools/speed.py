@@ -92,7 +92,8 @@ def page(kept: Iterable[Mapping[str, Any]]) -> str:
         parts.append(f"## {one['measure']}\n")
         says = MEASURES[one["measure"]]
         parts.append(f"{says[0].upper()}{says[1:]}. {one['date']}, {one['commit']}, {one['machine']}.\n")
-        parts.append("| case | subject | peer | times |\n|---|---:|---:|---:|")
+        units = " or ".join(dict.fromkeys(f"µs a {row['unit']}" for row in one["rows"]))
+        parts.append(f"| case | subject, {units} | peer | times |\n|---|---:|---:|---:|")
         for row in one["rows"]:
             parts += _lines(row)
         parts.append("")
@@ -105,7 +106,7 @@ def _lines(row: Mapping[str, Any]) -> Iterable[str]:
         pairs = zip(subject, costs, strict=True)
         ratios = [mine["cpu_s"] / max(other["cpu_s"], 1e-9) for mine, other in pairs]
         mine, other = (f"{side} {_cost(row, of)}" for side, of in ((name, subject), (peer, costs)))
-        yield f"| {row['case']} | {mine} µs a {row['unit']} | {other} | {_spread(ratios)} |"
+        yield f"| {row['case']} | {mine} | {other} | {_spread(ratios)} |"
 
 
 def _cost(row: Mapping[str, Any], costs: Iterable[Mapping[str, float]]) -> str:

@@ -23,7 +23,7 @@ PLACE = Place(page=PAGE, mark="<!-- measured by make measure NAME=track-record -
 RANGES = 5
 """Ranges of seeds of `make measure NAME=track-record`: a row of fewer has no median."""
 HEAD = (
-    f"| bug | seeds needed | median of {RANGES} ranges | found in | found as |",
+    f"| bug | seeds needed | median of {RANGES} ranges | found in, of {RANGES} | found as |",
     "|---|---:|---:|---:|---|",
 )
 
@@ -39,9 +39,10 @@ def _median(hunt: Hunt) -> str:
 
 
 def _found_in(hunt: Hunt) -> str:
-    """In how many of its ranges the bug was found."""
+    """In how many of its ranges the bug was found, and of how many where these are not all."""
     ranges = hunt.ranges or (hunt.seeds_needed,)
-    return f"{sum(needed is not None for needed in ranges)} of {len(ranges)}"
+    found = sum(needed is not None for needed in ranges)
+    return f"{found}" if len(ranges) == RANGES else f"{found} of {len(ranges)}"
 
 
 def _row(hunt: Hunt) -> str:
