@@ -53,4 +53,4 @@ def test_what_was_done_several_times_is_one_row():
     """Rule: with the number of times and each answer; another outcome is a row of its own."""
     made = [("load, 1", "ok", "a"), ("load, 2", "ok", "b"), ("load, 3", "failed", "c"), ("kfake", "ok", "d")]
     lines = lines_of(Done(case=case, outcome=outcome, why=why) for case, outcome, why in made)
-    assert lines[2:] == ["| load, 2 times | ok | a; b |", "| load | failed | c |", "| kfake | ok | d |"]
+    assert lines[2:] == ["| load, 2 times | a; b |", "| load | **failed**: c |", "| kfake | d |"]

@@ -449,10 +449,11 @@ def lines_of(rows: Iterable[Done]) -> list[str]:
     for row in rows:
         short = textwrap.shorten(row.why.replace("|", "/"), CELL, placeholder=" ...")
         said.setdefault((re.sub(r", \d+$", "", row.case), row.outcome), []).append(short)
-    lines = ["| case | outcome | what doctor said |", "|---|---|---|"]
+    lines = ["| case | what doctor said |", "|---|---|"]
     for (case, outcome), texts in said.items():
         times = f", {len(texts)} times" if len(texts) > 1 else ""
-        lines.append(f"| {case}{times} | {outcome} | {'; '.join(dict.fromkeys(texts))} |")
+        mark = "" if outcome == OK else f"**{outcome}**: "
+        lines.append(f"| {case}{times} | {mark}{'; '.join(dict.fromkeys(texts))} |")
     return lines
 
 
