@@ -2,7 +2,7 @@
 `main`.
 
 Owns that nobody looks for garbage among modules while they load: they stay. That is a seventh of what
-loading a campaign's worker costs (docs/decisions/test-time.md). Must not know the modules.
+loading a campaign's worker costs. Must not know the modules.
 """
 
 import gc

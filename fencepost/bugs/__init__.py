@@ -77,7 +77,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "the name of a session": ("KAFKA-1387", "KAFKA-13407"),
     "work that is pending": ("KAFKA-6193", "KAFKA-5310", "KAFKA-1681", "KAFKA-6650", "KAFKA-9946"),
 }
-"""Equivalence classes of the zoo (docs/explanation/zoo.md)."""
+"""Equivalence classes of the zoo (docs/spec/bugs.md): what their bugs share."""
 COMMIT_SAFE = frozenset(
     {"committed_record_lost", "committed_record_truncated", "lost_write", "inconsistent_offsets"}
 )

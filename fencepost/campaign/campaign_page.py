@@ -33,7 +33,7 @@ def page_of(
     """The HTML of a campaign.
 
     Parameters: runs: the verdict of each run, in any order; out: the campaign's folder of traces; page:
-    where the text will be written, pages of the viewer next to it, None for no such pages; checks: the judges,
+    where the text will be written, with pages of the viewer next to it; None for none; checks: the judges,
     where they are not the usual ones. Returns: the page's text. Raises: FencepostError if a page of the
     viewer cannot be written.
     """

@@ -4,7 +4,7 @@ Owns the decorator, and the one place that chooses an engine. Must not know what
 
 A kernel runs as plain Python until that has taken about as long as loading or compiling it would. From then
 on it runs as machine code. So a small input never waits for a compiler, and a large one waits once. Numba is
-imported only then. docs/decisions/kernels.md has the measurements.
+imported only then. The reasons: docs/decisions/kernels.md.
 
 Numba's cache depends only on the file of the outermost kernel. Therefore the cache key of a kernel includes
 the content of all files with kernels in its folder. A change to any of them compiles all of them again.

@@ -46,7 +46,7 @@ def cluster(
       port: of the first broker on 127.0.0.1; the others take the next ones. 0: any free ports.
       directory: a folder for the brokers' files. None: simulated disks, in memory.
       seed: of what happens by chance (how long a reconnection waits, what a power loss leaves).
-      bugs: planted bugs, by their ids in the zoo (docs/explanation/zoo.md).
+      bugs: planted bugs, by their ids (docs/spec/bugs.md).
       most_events: bound of the record. Beyond it nothing more is recorded, and the verdict is on the run up
         to there.
       listen: whether sockets are opened.

@@ -44,8 +44,8 @@ def trace_of(sample: Sample, stores: dict[str, TraceStore]) -> Trace | None:
 def examples_of(samples: Sequence[Sample], page: Path | None) -> tuple[Example, ...]:
     """An example for each sample.
 
-    Parameters: page: where the page of results is written; a page of the viewer goes next to it for each trace
-    that is drawn, with its name. None for no such pages.
+    Parameters: page: where the page of results is written; a page of the viewer goes next to it, with its
+    name, for each trace that is drawn. None for no such pages.
     Raises: FencepostError if one of them cannot be written.
     """
     found: list[Example] = []

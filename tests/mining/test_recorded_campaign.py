@@ -14,19 +14,17 @@ from fencepost.mining.mine import mine
 from fencepost.run.simulated.run import run
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
+from tests.bugs.found import FOUND
 
 pytestmark = pytest.mark.spark
 
-HEALTHY, PLANTED = range(12), range(5)
-FOUND = {"KIP-101": 23, "KAFKA-532": 47, "KAFKA-6082": 2}
-"""Seeds whose run shows the bug."""
+HEALTHY = range(12)
 
 
 def recorded() -> list:
     """Runs of the swarm under trace ids of their own."""
     plans = [swarm(seed) for seed in HEALTHY]
-    plans += [swarm(seed, bugs=(bug,)) for bug in sorted(BUGS) for seed in PLANTED]
-    plans += [swarm(seed, bugs=(bug,)) for bug, seed in FOUND.items()]
+    plans += FOUND.values()
     return [evolve(run(plan), trace_id=number) for number, plan in enumerate(plans)]
 
 

@@ -89,7 +89,10 @@ def test_a_foreign_file_is_not_a_journal(tmp_path: Path) -> None:
 
 def test_two_workers_never_share_a_journal(tmp_path: Path) -> None:
     """A journal belongs to one worker at a time; the second is told so."""
-    with JournalWriter.open(tmp_path / "a.journal"), pytest.raises(TraceError, match="no other campaign writing here"):
+    with (
+        JournalWriter.open(tmp_path / "a.journal"),
+        pytest.raises(TraceError, match="no other campaign writing here"),
+    ):
         JournalWriter.open(tmp_path / "a.journal")
     JournalWriter.open(tmp_path / "a.journal").close()
 

@@ -170,7 +170,7 @@ class Rebalances:
         self.table.broker_context.set_timer((SYNC_TIMER, group.group_id), group.rebalance_timeout_ms())
 
     def answer_join(self, group: Group, member: Member, leader: str | None = None) -> None:
-        """Send the response to JoinGroup; the leader gets the list of members. leader: whom the response names
+        """Send the response to JoinGroup; the leader gets the list of members. leader: named in the response
         if the group keeps its assignment; None: the member that will send a new one."""
         assert member.join is not None
         waiting, member.join = member.join, None

@@ -209,7 +209,7 @@ class Run(Story):
 
     def _strays(self) -> list[int]:
         """Brokers of which ZooKeeper says that they were gone when a reassignment left them out, and whose
-        process has not ended since. As in Kafka, nobody ever tells them (docs/explanation/zoo.md, "a stray
+        process has not ended since. As in Kafka, nobody ever tells them (docs/spec/bugs.md, "a stray
         replica"), so that operators restart them, and so does the run."""
         left_out: dict[int, None] = {}
         gone, replicas = set[int](), dict[tuple[str, int], tuple[int, ...]]()

@@ -10,8 +10,8 @@ from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 
 BAD = {
-    "KAFKA-1188": (5000004, 5000007, 5000008, 5000010),
-    "KAFKA-708": (5000000, 5000003, 5000006, 5000022),
+    "KAFKA-1188": (5000003, 5000005, 5000006, 5000008),
+    "KAFKA-708": (5000002, 5000007, 5000012, 5000016),
 }
 """Seeds of the profile `default` that show the bug."""
 HEALTHY = range(100, 124)

@@ -2,8 +2,7 @@
 violation without each.
 
 The numbers are exact: breadth-first exploration of a fixed system in one process. A case may start after a
-history, where the violation is too deep for a quick test; docs/explanation/model.md has the runs from the
-initial state.
+history, where the violation is too deep for a quick test.
 """
 
 import pytest

@@ -204,7 +204,7 @@ def _directories(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _was_told(facts: Facts, assigned: list[Told], broker: int, moment: int) -> bool:
     """Whether a broker was registered all the time since a partition was taken from it, and for as long
     before as the controller may take to hear of its return. One that was not may never hear of it
-    (docs/explanation/zoo.md, "a stray replica")."""
+    (docs/spec/bugs.md, "a stray replica")."""
     since = 0
     for told in assigned:
         if told.time <= moment and broker in told.value:
