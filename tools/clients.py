@@ -16,7 +16,7 @@ import rich_click as click
 
 import fencepost.kafka
 from fencepost.console.output import Output
-from fencepost.torture.abilities.ability_table import ABILITIES, Cell, try_all
+from fencepost.torture.abilities.ability_table import Cell, try_all
 from fencepost.torture.building import build, missing
 from fencepost.torture.libraries import Wanted, libraries, wanted
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -24,7 +24,6 @@ from tools import program
 from tools.page import Place
 from tools.program import FAILED, OK, SKIPPED, Done, run_cases
 
-MARKS = {"ok": "yes", "failed": "**no**", "absent": "–"}
 ALSO = ("kafka-clients@3.9.2",)
 """Rows of `make measure NAME=clients` in addition to the newest version of each library: Java 3.9 is the last
 line that
@@ -48,15 +47,15 @@ def lines_of(library: Wanted, cells: list[Cell] | str) -> list[str]:
     reason."""
     if isinstance(cells, str):
         return [f"- {library}: skipped: {cells}"]
-    marks = " | ".join(MARKS[cell.outcome] for cell in cells)
-    failed = [f"- {library}: {cell.ability}: {cell.why}" for cell in cells if cell.outcome == "failed"]
-    return [f"| {library}: {library.library.title} | {marks} |", *failed]
+    names = [", ".join(c.ability for c in cells if c.outcome == outcome) for outcome in (FAILED, "absent")]
+    works = sum(cell.outcome == "ok" for cell in cells)
+    failed = [f"- {library}: {cell.ability}: {cell.why}" for cell in cells if cell.outcome == FAILED]
+    return [f"| {library}: {library.library.title} | {works} | {' | '.join(names)} |", *failed]
 
 
 def page_of(rows: Mapping[str, list[str]]) -> str:
     """The table, then what failed or was skipped, in the order of NAME@VERSION."""
-    lines = ["| client | " + " | ".join(ability.name for ability in ABILITIES) + " |"]
-    lines.append("|---" * (len(ABILITIES) + 1) + "|")
+    lines = ["| client | works | does not | is not there |", "|---|---:|---|---|"]
     sorted_lines = [line for name in sorted(rows) for line in rows[name]]
     lines += [line for line in sorted_lines if line.startswith("|")]
     notes = [line for line in sorted_lines if line.startswith("-")]

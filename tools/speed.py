@@ -33,8 +33,8 @@ OPENING = """# Speed
 
 What the judges, the simulator and the log cost, against a named peer in the same run.
 `make measure NAME=speed` measures anew and writes this page; `python -m bench NAME --help` says what each
-measure does. Each figure is the median of the turns, with the range of all of them in brackets. *Times* is
-the subject's processor time over the peer's: below 1, the subject is the faster one.
+measure does. Each figure is processor time: the median of the turns, with their range in brackets. *Times*
+is the subject's over the peer's: below 1, the subject is the faster one.
 """
 
 
@@ -92,7 +92,8 @@ def page(kept: Iterable[Mapping[str, Any]]) -> str:
         parts.append(f"## {one['measure']}\n")
         says = MEASURES[one["measure"]]
         parts.append(f"{says[0].upper()}{says[1:]}. {one['date']}, {one['commit']}, {one['machine']}.\n")
-        parts.append("| case | side | processor time each | times |\n|---|---|---:|---:|")
+        units = " or ".join(dict.fromkeys(f"µs a {row['unit']}" for row in one["rows"]))
+        parts.append(f"| case | subject, {units} | peer | times |\n|---|---:|---:|---:|")
         for row in one["rows"]:
             parts += _lines(row)
         parts.append("")
@@ -100,13 +101,16 @@ def page(kept: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _lines(row: Mapping[str, Any]) -> Iterable[str]:
-    subject, *_ = row["sides"].values()
-    for number, (side, costs) in enumerate(row["sides"].items()):
-        each = [cost["cpu_s"] / row["per"] * 1e6 for cost in costs]
+    (name, subject), *peers = row["sides"].items()
+    for peer, costs in peers:
         pairs = zip(subject, costs, strict=True)
         ratios = [mine["cpu_s"] / max(other["cpu_s"], 1e-9) for mine, other in pairs]
-        times = _spread(ratios) if number else ""
-        yield f"| {'' if number else row['case']} | {side} | {_spread(each)} µs a {row['unit']} | {times} |"
+        mine, other = (f"{side} {_cost(row, of)}" for side, of in ((name, subject), (peer, costs)))
+        yield f"| {row['case']} | {mine} | {other} | {_spread(ratios)} |"
+
+
+def _cost(row: Mapping[str, Any], costs: Iterable[Mapping[str, float]]) -> str:
+    return _spread([cost["cpu_s"] / row["per"] * 1e6 for cost in costs])
 
 
 def _spread(values: list[float]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tools.ledger import Ledger
 from tools.page import Place
 from tools.program import FAILED, OK, Done
-from tools.real_record.doctor import HELD, MARK, SCENARIOS, Tour, cases_of, outcome
+from tools.real_record.doctor import HELD, MARK, SCENARIOS, Tour, cases_of, lines_of, outcome
 
 
 def said(findings=(), notes=()):
@@ -47,3 +47,10 @@ def test_the_page_has_room_for_the_table():
     """Rule: the marks are there, so that the measure can write."""
     page = Path(__file__).parents[2] / "docs" / "results" / "doctor.md"
     assert Place(page=page, mark=MARK).read() is not None
+
+
+def test_what_was_done_several_times_is_one_row():
+    """Rule: with the number of times and each answer; another outcome is a row of its own."""
+    made = [("load, 1", "ok", "a"), ("load, 2", "ok", "b"), ("load, 3", "failed", "c"), ("kfake", "ok", "d")]
+    lines = lines_of(Done(case=case, outcome=outcome, why=why) for case, outcome, why in made)
+    assert lines[2:] == ["| load, 2 times | a; b |", "| load | **failed**: c |", "| kfake | d |"]

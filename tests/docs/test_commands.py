@@ -136,7 +136,7 @@ def test_programs_of_python_exist(document: Path) -> None:
     for shown in _of(document, "python"):
         words = shown.words[1:]
         if words[0] == "-m" and words[1].split(".")[0] not in ("tools", "bench", "tests", "fencepost"):
-            assert words[1] in ("http.server", "pytest", "venv", "pip"), str(shown)
+            assert words[1] in ("http.server", "pydoc", "pytest", "venv", "pip"), str(shown)
             continue
         if f"```python\n# {words[0]}\n" in document.read_text():  # the page has it
             continue

@@ -3,6 +3,7 @@ embedded cluster: the consumer is killed in its work, and takes over."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from tests.services.other_languages import JAVA, library
 from tests.torture.built_client import built_or_skipped
 
 PAGE = Path("docs/how-to/consumer.md")
-NAMED = re.compile(r"```\w+\n(?:#|//) (\w+\.\w+)\n(.*?)```", re.DOTALL)
+NAMED = re.compile(r"```python\n# (\w+\.\w+)\n(.*?)```", re.DOTALL)
 """A program, and the name of its file."""
 ORDERS, BOUND_S = 200, 600
 AT = ("orders", 0)
@@ -34,10 +35,11 @@ LOST = {"record_never_processed", "record_never_received"}
 
 
 def copied(folder: Path, capsys: pytest.CaptureFixture[str], language: str) -> None:
-    """The page's programs, and the emitters."""
+    """The page's programs, the one that it links to, and the emitters."""
     (folder / "app").mkdir()
     for name, text in NAMED.findall(PAGE.read_text(encoding="utf-8")):
         (folder / name).write_text(text)
+    shutil.copy("docs/examples/consumer/Billing.java", folder)
     for each in {"python", language}:
         assert run(["check", "--emitter", each]) == ExitCode.NOTHING_FOUND
         (folder / EMITTERS[each]).write_text(capsys.readouterr().out)

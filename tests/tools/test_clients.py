@@ -1,5 +1,7 @@
 """The table of clients: its rows are keyed by NAME@VERSION, so that one of them can be measured again."""
 
+from pathlib import Path
+
 from fencepost.torture.abilities.ability_table import ABILITIES, Cell
 from fencepost.torture.libraries import wanted
 from tools.clients import lines_of, page_of, rows_of
@@ -29,7 +31,8 @@ def test_a_page_is_read_back_and_one_row_replaced():
     again = rows_of(page_of(old))
     assert again == old
     page = page_of({**again, str(NEW): lines_of(NEW, cells("ok"))})
-    assert page.count("**no**") == 2 * len(ABILITIES) and page.count(f"- {NEW}") == 0
+    assert page.count(f"| 0 | {ABILITIES[0].name}, ") == 2 and page.count(f"- {NEW}") == 0
+    assert f"| {len(ABILITIES)} |  |  |" in page
     assert page.count(f"- {OLD}: acks=0: acks=0: saw 1") == 1
 
 
@@ -38,3 +41,10 @@ def test_a_library_that_is_skipped_has_a_line_and_no_row():
     page = page_of({str(SARAMA): lines_of(SARAMA, "no go on the path; install Go")})
     assert page.splitlines()[3:] == [f"- {SARAMA}: skipped: no go on the path; install Go"]
     assert rows_of(page) == {str(SARAMA): page.splitlines()[3:]}
+
+
+def test_the_page_names_what_is_tried():
+    """Rule: every ability, with the number of all of them."""
+    page = Path("docs/reference/clients.md").read_text()
+    assert f"{len(ABILITIES)} abilities" in page
+    assert all(ability.name in page for ability in ABILITIES)

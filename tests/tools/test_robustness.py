@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tools import robustness
 from tools.page import Place
-from tools.program import FAILED, OK, SKIPPED
+from tools.program import FAILED, OK, SKIPPED, Done
 from tools.robustness import CASES, MARK, BrokenError, LacksError, tried
 
 
@@ -41,3 +41,9 @@ def test_the_page_has_room_for_the_table():
     """Rule: what `make measure NAME=robustness` writes has its place."""
     page = Path(robustness.__file__).parents[2] / "docs" / "results" / "robustness.md"
     assert Place(page=page, mark=MARK).read() is not None
+
+
+def test_only_what_is_not_ok_is_marked():
+    """Rule: a case that failed says so before what was seen."""
+    rows = [Done(case="a", why="x"), Done(case="b", outcome=FAILED, why="y")]
+    assert robustness.lines_of(rows, "abc")[-2:] == ["| a | x |", "| b | **failed**: y |"]

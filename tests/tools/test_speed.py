@@ -20,8 +20,8 @@ KEPT = {
 def test_the_page_has_median_range_and_ratio():
     """Rule: a figure is the median with its range, and a ratio pairs the turns."""
     text = speed.page([KEPT])
-    assert "| a case | judge | 2 (1 to 4) µs a event |  |" in text
-    assert "|  | peer | 2 (1 to 4) µs a event | 1 (0.5 to 2) |" in text
+    assert "| case | subject, µs a event | peer | times |" in text
+    assert "| a case | judge 2 (1 to 4) | peer 2 (1 to 4) | 1 (0.5 to 2) |" in text
     assert "2026-01-01 10:00 UTC, abc, 2 processors." in text
 
 

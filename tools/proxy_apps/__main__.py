@@ -202,19 +202,23 @@ def outcome_of(
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """The table of the page."""
+    """The table of the page: a row for each application, a column for each broker."""
     lines = [
-        "| application | broker | it | records | commits | transactions | in the trace |",
-        "|---|---|---|---|---|---|---|",
+        f"| application | {' | '.join(BROKERS)} |",
+        "|---" * (1 + len(BROKERS)) + "|",
     ]
-    for case, one in results.items():
-        name, _, broker = case.rpartition(" @ ")
-        said = {OK: "all, nothing else, no finding", SKIPPED: f"not run: {one.why}"}.get(
-            one.outcome, f"**{one.why}**"
-        )
-        numbers = f"{one.records:,} | {one.commits:,} | {one.transactions:,}"
-        lines.append(f"| {name} | {broker} | {one.worked} | {numbers} | {said} |".replace("  ", " "))
+    for name in dict.fromkeys(case.rpartition(" @ ")[0] for case in results):
+        cells = [_cell(results.get(f"{name} @ {broker}")) for broker in BROKERS]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(one: Result | None) -> str:
+    """What became of a case, in short."""
+    if one is None or one.outcome == SKIPPED:
+        return f"not run{f': {one.why}' if one else ''}"
+    numbers = f"{one.records:,}, {one.commits:,}, {one.transactions:,}"
+    return f"{one.worked}: {numbers}" if one.outcome == OK else f"**{one.why}**"
 
 
 @click.command("proxy_apps", help=__doc__)

@@ -169,10 +169,9 @@ def line_of(name: str, row: Shown, outcome: str, said: str) -> str:
         said: by its script.
     """
     short = "; ".join(said.splitlines()[-2:])
-    command = f"`python -m tools.proxy_apps.shown {name}`"
     finding = f"[{row.breaks}](../findings/{name}.md)"
     cells = (row.library, finding, f"{row.broker}: {outcome}", short, row.found, row.since)
-    return f"| {' | '.join((*cells, command, row.reported))} |"
+    return f"| {' | '.join((*cells, row.reported))} |"
 
 
 def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
@@ -191,8 +190,8 @@ def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
 
 
 HEAD = (
-    "| library | finding | Apache Kafka | its script says | found by | since | command | reported before |",
-    "|---|---|---|---|---|---|---|---|",
+    "| library | finding | Apache Kafka | its script says | found by | since | reported before |",
+    "|---|---|---|---|---|---|---|",
 )
 
 

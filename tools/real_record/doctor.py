@@ -7,12 +7,14 @@ kept: the next call goes on from there.
 """
 
 import json
+import re
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
@@ -433,10 +435,26 @@ def command(words: tuple[str, ...], out: Path, healthy: int, docs: Path | None) 
         tour.close()
     if docs is not None:
         rows = [ledger.rows[case] for case in cases if case in ledger.rows]
-        lines = ["| case | outcome | what doctor said |", "|---|---|---|"]
-        lines += [f"| {row.case} | {row.outcome} | {row.why.replace('|', '/')} |" for row in rows]
-        Place(page=docs, mark=MARK).write_table(lines)
+        Place(page=docs, mark=MARK).write_table(lines_of(rows))
     return code
+
+
+CELL = 200
+"""Characters of a cell."""
+
+
+def lines_of(rows: Iterable[Done]) -> list[str]:
+    """The table: what was done several times is one row, with all that was said."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        short = textwrap.shorten(row.why.replace("|", "/"), CELL, placeholder=" ...")
+        said.setdefault((re.sub(r", \d+$", "", row.case), row.outcome), []).append(short)
+    lines = ["| case | what doctor said |", "|---|---|"]
+    for (case, outcome), texts in said.items():
+        times = f", {len(texts)} times" if len(texts) > 1 else ""
+        mark = "" if outcome == OK else f"**{outcome}**: "
+        lines.append(f"| {case}{times} | {mark}{'; '.join(dict.fromkeys(texts))} |")
+    return lines
 
 
 if __name__ == "__main__":

@@ -24,9 +24,7 @@ LOST = frozenset(
 where the middle of a lost batch was; what was appended later is below it; and the sequence number that was
 lost with it is accepted again."""
 LAST_MEMBER = (
-    "Kafka's before 4.1, known upstream as KIP-966 ([finding](../findings/apache-kafka-last-replica.md)). "
-    "The ISR's only member lost power and what it had not synced, and was elected again in a clean election; "
-    "brokers outside of the ISR had the records that were acknowledged before."
+    "Kafka's before 4.1, known upstream as KIP-966 ([finding](../findings/apache-kafka-last-replica.md))."
 )
 
 

@@ -29,7 +29,7 @@ from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 from tools.ledger import TOP, Ledger
 from tools.page import Place
-from tools.program import FAILED, SKIPPED, Done, run_cases
+from tools.program import FAILED, OK, SKIPPED, Done, run_cases
 from tools.robustness.foreign_brokers import BROKERS, BrokenError, LacksError, conformance_of, ran
 
 MARK = "<!-- measured: robustness -->"
@@ -378,9 +378,10 @@ def lines_of(rows: list[Done], commit: str) -> list[str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
     machine = f"{platform.system()}, {os.cpu_count()} cores, {memory} GiB, Python {platform.python_version()}"
     day = f"{datetime.now(UTC):%-d %B %Y}"
-    table = [f"| {row.case} | {row.outcome} | {row.why.replace('|', '/')} |" for row in rows]
+    marks = {row.case: "" if row.outcome == OK else f"**{row.outcome}**: " for row in rows}
+    table = [f"| {row.case} | {marks[row.case]}{row.why.replace('|', '/')} |" for row in rows]
     head = [f"{len(rows)} cases on {commit}, {day}, {machine}: {number}.", ""]
-    return [*head, "| case | outcome | what was seen |", "|---|---|---|", *table]
+    return [*head, "| case | what was seen |", "|---|---|", *table]
 
 
 @click.command("robustness", help=__doc__)

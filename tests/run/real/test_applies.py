@@ -136,12 +136,13 @@ def applies(stories, anomaly, system):
 
 
 def rows_of(stories):
-    """The lines of the table."""
-    yield f"| anomaly | breaks | {' | '.join(SOURCES)} |"
-    yield "|---|---|" + "---|" * len(SOURCES)
+    """The lines of the list: the anomalies that the same systems can show."""
+    found = {}
     for anomaly in sorted(stories, key=list(BY_NAME).index):
-        cells = ["yes" if applies(stories, anomaly, system) else "no" for system in SOURCES]
-        yield f"| `{anomaly}` | {BY_NAME[anomaly].breaks} | {' | '.join(cells)} |"
+        systems = [system for system in SOURCES if applies(stories, anomaly, system)]
+        found.setdefault(", ".join(systems) or "none", []).append(f"`{anomaly}`")
+    for systems, anomalies in found.items():
+        yield f"- {systems}: {', '.join(anomalies)}"
 
 
 def test_every_anomaly_of_the_invariants_has_a_story(stories):
@@ -159,7 +160,7 @@ def test_every_anomaly_of_the_invariants_has_a_story(stories):
     assert added and added <= stories.keys(), added - stories.keys()
 
 
-def test_the_table_of_invariants_is_what_the_code_says(stories):
+def test_the_list_of_invariants_is_what_the_code_says(stories):
     """Generated: put these lines into the page if they differ."""
     lines = "\n".join(rows_of(stories))
     assert lines in PAGE.read_text(encoding="utf-8"), lines
@@ -171,13 +172,11 @@ def test_what_cannot_be_broken_would_be_in_the_table_otherwise(stories):
         assert any(convicts(system, *story) for story in stories[anomaly]), (anomaly, system)
 
 
-def test_the_table_of_steps_is_what_the_code_says():
-    """Generated: put these lines into the page if they differ."""
-    lines = "\n".join(
-        f"| `{name.value}` | {', '.join(actions)} | {'in part' if name in STEPS_WITHOUT_LOGS else 'no'} |"
-        for name, actions in ACTIONS.items()
-    )
-    assert lines in PAGE.read_text(encoding="utf-8"), lines
+def test_the_steps_are_what_the_code_says():
+    """Generated: put this line into the page if it differs."""
+    names = [f"`{name.value}`" for name in ACTIONS if name in STEPS_WITHOUT_LOGS]
+    line = f"Of real brokers, in part: {', '.join(names)}. Of the simulation, all."
+    assert line in PAGE.read_text(encoding="utf-8"), line
 
 
 def test_a_source_that_says_nothing_convicts_nobody(stories, monkeypatch):
