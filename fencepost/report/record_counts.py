@@ -138,7 +138,7 @@ class LogTotals:
         leader = f", {acks_1} with acks=1" if acks_1 else ""
         yield (
             f"records: {self.acknowledged.total()} acknowledged ({by_acks or 'none'});"
-            f" {self.lost_in_all} lost{leader}{allowed}; {self.unread} read by nobody;"
+            f" {self.lost_in_all} lost{leader}{allowed}; {self.unread} never read;"
             f" {self.duplicated} duplicated; {self.unknown_present} unknown but present"
         )
         for source, trace_id, one in self.lost[:MOST_LOST]:

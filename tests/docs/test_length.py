@@ -8,6 +8,8 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 MOST = {"how-to": 700, "explanation": 1000}
 """Words of a page, without what is typed and printed."""
+IN_ALL = 70_000
+"""Words of all pages together: who adds one shortens another."""
 CHANGES = 80
 """Lines of what is not released yet."""
 
@@ -25,6 +27,12 @@ PAGES = [page for folder in MOST for page in sorted((DOCS / folder).glob("*.md")
 def test_a_page_is_no_longer_than_its_kind(page: Path) -> None:
     """Rule: a task has at most 700 words, an explanation 1,000."""
     assert words(page.read_text(encoding="utf-8")) <= MOST[page.parent.name]
+
+
+def test_all_pages_together_can_be_kept_true() -> None:
+    """Rule: README, the changes, how to contribute, and every page have at most so many words together."""
+    top = (DOCS.parent / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"))
+    assert sum(words(page.read_text(encoding="utf-8")) for page in (*top, *DOCS.rglob("*.md"))) <= IN_ALL
 
 
 def test_what_is_typed_is_no_word() -> None:

@@ -97,7 +97,7 @@ def test_they_are_on_the_page_and_in_the_text(tmp_path: Path) -> None:
     text, html = summary.plain(), page_of(summary)
     line = (
         "481 acknowledged (309 with acks=all, 172 with acks=1); 427 lost, 172 with acks=1 (5 of them "
-        "allowed); 0 read by nobody"
+        "allowed); 0 never read"
     )
     assert line in text
     assert "t-0 offset 50, value 50, acks=all" in text and f"and 327 more (all of them: {out}/lost)" in text

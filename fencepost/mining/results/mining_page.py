@@ -113,7 +113,7 @@ def _records(summary: Summary, records: LogTotals) -> list[Table]:
         lost = counts["lost"].get(acks, {"allowed": 0, "not_allowed": 0})
         rows.append((acks, *map(_number, (acknowledged, lost["not_allowed"], lost["allowed"]))))
     note = (
-        f"{_number(records.unread)} acknowledged records read by nobody; {_number(records.duplicated)} "
+        f"{_number(records.unread)} acknowledged records never read; {_number(records.duplicated)} "
         f"values duplicated;"
         f" {_number(records.unknown_present)} records of unknown outcome present."
     )

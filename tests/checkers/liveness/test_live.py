@@ -281,7 +281,7 @@ def test_notes_are_no_findings():
     assert "producer 7, epoch 2, from offset 6; the coordinator of x says Ongoing" in held.last.seen
     assert noted(rounds(range(3), lambda s: committed(s, 3), log)) == [
         "a group skipped records",
-        "lag, and nobody reads",
+        "lag without a reader",
     ]
     assert noted(rounds(range(3), lambda s: group(s, members=[["m", None, []]]))) == [
         "members without partitions"

@@ -108,7 +108,7 @@ def test_lost_records_are_listed(tmp_path, capsys) -> None:
     capsys.readouterr()
     assert run(["check", str(path), "--checks", "log", "--jobs", "1", "--explain", "0"]) == 1
     told = capsys.readouterr().out
-    assert "records: 300 acknowledged (300 with acks=all); 249 lost; 0 read by nobody;" in told
+    assert "records: 300 acknowledged (300 with acks=all); 249 lost; 0 never read;" in told
     assert told.count("  lost: ") == 100
     assert "and 149 more (all of them: --json)" in told
 

@@ -98,7 +98,7 @@ def test_what_arrives_between_two_watches_is_judged_once(tmp_path: Path, make, s
     everything = [*healthy, *planted, *live]
     wanted = sorted(row for trace in everything for row in plain(trace) if row[1] == "log")
     assert found_in(out) == wanted
-    assert {row[0] for row in wanted} == {1, 2, 120}
+    assert {row[0] for row in wanted} == {1, 2, 123}
     assert (ended.exit_code, ended.findings, ended.findings_in_all) == (
         ExitCode.FINDINGS,
         len(wanted),

@@ -216,5 +216,5 @@ ROWS = (
     ),
     LiveRow(name="a group skipped records", sights=_below, note=True),
     LiveRow(name="members without partitions", sights=_idle, note=True),
-    LiveRow(name="lag, and nobody reads", sights=_unread, note=True),
+    LiveRow(name="lag without a reader", sights=_unread, note=True),
 )
