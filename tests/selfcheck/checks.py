@@ -1,5 +1,7 @@
 """What a recorder, a disk and the steps of brokers owe, in the words of a list of complaints."""
 
+from itertools import pairwise
+
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.impl.log.values import NO_VALUE
@@ -129,12 +131,8 @@ def _sides(log, fresh):
     """(what, in memory, from the files). A log start is checkpointed late, and an idle producer is forgotten
     at once in memory only."""
     yield "its end", log.log_end_offset, fresh.log_end_offset
-    written = [
-        [(epoch, start) for epoch, start in side.epochs.entries if start < side.log_end_offset]
-        for side in (log, fresh)
-    ]
-    # One without a record yet is given up when a log is opened.
-    yield "its leader epochs", *written
+    first = max(log.log_start_offset, fresh.log_start_offset)
+    yield "its leader epochs", *(_written(side, first) for side in (log, fresh))
     both = sorted(set(log.producers.producers) & set(fresh.producers.producers))
     for producer in both:
         held, read = (side.producers.producers[producer] for side in (log, fresh))
@@ -142,6 +140,17 @@ def _sides(log, fresh):
             yield f"{name} of producer {producer}", getattr(held, name), getattr(read, name)
     missing = sorted(set(log.producers.producers) - set(both))
     yield "producers that the files lack", missing, []
+
+
+def _written(log, first):
+    """(epoch, its first offset from `first` on) of the epochs that have a record there: one without a record
+    yet is given up when a log is opened."""
+    entries = [(epoch, start) for epoch, start in log.epochs.entries if start < log.log_end_offset]
+    return [
+        (epoch, max(start, first))
+        for (epoch, start), (_, end) in pairwise([*entries, (None, log.log_end_offset)])
+        if end > first
+    ]
 
 
 def steps(watched):

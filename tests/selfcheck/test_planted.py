@@ -88,7 +88,7 @@ def test_a_producer_that_memory_or_a_file_forgot_is_caught(seen):
 def test_a_leader_epoch_that_is_in_memory_only_is_caught(seen):
     """The cache of leader epochs has an entry that its file lacks."""
     log = logs(seen)[0]
-    log.epochs.entries.insert(0, (-1, -1))
+    log.epochs.entries.append((log.epochs.entries[-1][0] + 1, log.log_end_offset - 1))
     assert ["its leader epochs" in wrong for wrong in memory(seen)] == [True]
 
 
