@@ -25,7 +25,7 @@ from fencepost.checkers.invariants.in_sync import InSync
 from fencepost.checkers.invariants.incarnation import Incarnation
 from fencepost.checkers.invariants.live import Live
 from fencepost.checkers.invariants.log_match import LogMatch
-from fencepost.checkers.invariants.marked import Asserted, Stored
+from fencepost.checkers.invariants.marked import Marked
 from fencepost.checkers.invariants.no_crash import NoCrash
 from fencepost.checkers.invariants.replicas import Replicas
 from fencepost.checkers.invariants.synced import Synced, flush_messages_of
@@ -70,8 +70,7 @@ def judge(trace: Trace, shown: Iterable[Shown] | None = None) -> Verdict:
         Deletion(findings),
         Live(findings),
         NoCrash(findings),
-        Stored(findings),
-        Asserted(findings),
+        Marked(findings),
         Synced(replicas, findings, flush_messages_of(settings_of(trace.plan, trace.events))),
     )
     handlers: dict[Name, list[Handler]] = {}

@@ -6,6 +6,7 @@ hold, for no judge knows what a test asserts. Must not know files (audit/), nor 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -22,35 +23,6 @@ class _Found(msgspec.Struct, frozen=True):
     anomaly: str
     expected: str
     seen: str
-
-
-@define
-class Stored:
-    """The state of the invariant."""
-
-    findings: Findings
-
-    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """What audits found."""
-        return {Name.MARK: self._mark}
-
-    def _mark(self, position: int, event: Event) -> None:
-        if event.cause != AUDIT_FOUND:
-            return
-        try:
-            detail = from_json(event.detail, _Found)
-        except msgspec.DecodeError:  # a trace may come from any tool
-            return
-        if detail.anomaly in BY_NAME:
-            self.findings.add(
-                detail.anomaly,
-                expected=detail.expected,
-                seen=detail.seen,
-                topic=event.topic,
-                partition=event.partition,
-                offset=event.offset,
-                events=(position,),
-            )
 
 
 class _Detail(msgspec.Struct, frozen=True):
@@ -84,22 +56,35 @@ def mark_of(time: int, finding: Finding) -> Event:
 
 
 @define
-class Asserted:
-    """The state of the invariant."""
+class Marked:
+    """The state of both."""
 
     findings: Findings
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """What assertions found."""
+        """What audits and assertions found."""
         return {Name.MARK: self._mark}
 
     def _mark(self, position: int, event: Event) -> None:
-        if event.cause != ASSERTED:
-            return
-        try:
-            detail = from_json(event.detail, _Detail)
-        except msgspec.DecodeError:  # a trace may come from any tool
-            return
+        with suppress(msgspec.DecodeError):  # a trace may come from any tool
+            if event.cause == AUDIT_FOUND:
+                self._audited(position, event, from_json(event.detail, _Found))
+            elif event.cause == ASSERTED:
+                self._asserted(position, event, from_json(event.detail, _Detail))
+
+    def _audited(self, position: int, event: Event, detail: _Found) -> None:
+        if detail.anomaly in BY_NAME:
+            self.findings.add(
+                detail.anomaly,
+                expected=detail.expected,
+                seen=detail.seen,
+                topic=event.topic,
+                partition=event.partition,
+                offset=event.offset,
+                events=(position,),
+            )
+
+    def _asserted(self, position: int, event: Event, detail: _Detail) -> None:
         facts: dict[str, Any] = {name: getattr(detail, name) for name in _Detail.__struct_fields__}
         finding = Finding(
             anomaly=ASSERTION_FAILED,
