@@ -18,6 +18,7 @@ import attrs
 import msgspec
 from attrs import Factory, define, frozen
 
+from fencepost.campaign.driver.sitting import FOLDER, NO_SITTING, take_over
 from fencepost.campaign.workers.results import Job, RunResult
 from fencepost.traces.errors import EnvironmentError_, FencepostError, TraceError
 from fencepost.traces.store import TraceStore
@@ -118,6 +119,8 @@ def claim(path: Path, job: Job, *, software_version: str, resume: bool) -> Trace
                     seen=_shown(getattr(job, name)),
                     where=str(path),
                 )
+            if (path / FOLDER).is_dir():
+                take_over(path / FOLDER, NO_SITTING)
         store = TraceStore.create(path)
         if not taken:
             about = attrs.asdict(About(software_version=software_version, job=job))

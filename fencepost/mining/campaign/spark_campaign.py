@@ -23,11 +23,12 @@ from attrs import define, field, frozen
 from fencepost import __version__
 from fencepost.campaign.driver.campaign_driver import Campaign, CampaignProgress, is_rechecked
 from fencepost.campaign.driver.ledger import Ledger, claim
+from fencepost.campaign.driver.sitting import NO_SITTING, take_over
 from fencepost.campaign.driver.steering import Steering
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.pool import Pool
 from fencepost.campaign.workers.results import CampaignResult, Orders, RunResult, Tally, Task
-from fencepost.mining.campaign.tasks import Chunk, ChunkOrders, run_chunk, take_over, verdicts_of
+from fencepost.mining.campaign.tasks import Chunk, ChunkOrders, run_chunk, verdicts_of
 from fencepost.mining.spark.jobs import run_tasks
 from fencepost.mining.spark.session import check_spark, session
 from fencepost.traces.errors import FencepostError
@@ -249,6 +250,7 @@ def drive_on_spark(
             _run(sitting, left, running)
     except KeyboardInterrupt:
         interrupted = True
+        take_over(sitting.orders.folder, NO_SITTING)  # a worker may still be at its chunk: it is too late
     finally:
         sitting.on_progress = _ignore  # progress is no longer reported after an interruption
         sitting.take_up()

@@ -15,7 +15,6 @@ are judged again. Both happen under a lock and only while the sitting is the tas
 that outlives its driver cannot add a part that the next sitting does not know.
 """
 
-import fcntl
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -24,14 +23,13 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
+from fencepost.campaign.driver.sitting import FOLDER, sitting_locked
 from fencepost.campaign.workers.results import Job, Orders, RunResult, Task
 from fencepost.campaign.workers.worker import Worker
 from fencepost.traces.canonical_rows import Rows
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.sealing import write_part
 
-FOLDER = ".spark"
-SITTING = "sitting"
 MOST_ATTEMPTS = 2
 """Processes that a seed may take with it before it is given up, as in a local campaign."""
 
@@ -75,28 +73,6 @@ class _PartWorker(Worker):
 def verdicts_of(folder: Path, number: int) -> Path:
     """The file of a chunk's verdicts. folder: of tasks and driver; number: of the chunk."""
     return folder / f"verdicts-{number}.jsonl"
-
-
-@contextmanager
-def sitting_locked(folder: Path, *, exclusive: bool) -> Iterator[int]:
-    """The open file that names the sitting; it does not change meanwhile. With `exclusive` it is not read
-    either."""
-    descriptor = os.open(folder / SITTING, os.O_RDWR | (os.O_CREAT if exclusive else 0), 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def take_over(folder: Path, sitting: str) -> None:
-    """Make this the only sitting: from now on the tasks of earlier sittings write nothing."""
-    folder.mkdir(exist_ok=True)
-    with sitting_locked(folder, exclusive=True) as descriptor:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, sitting.encode(), 0)
-    for path in folder.glob("begun-*"):  # seeds that ran when the last sitting ended did not end it
-        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -10,11 +10,12 @@ from attrs import evolve
 
 from fencepost.campaign.driver.campaign_driver import Campaign, drive
 from fencepost.campaign.driver.ledger import Ledger
+from fencepost.campaign.driver.sitting import FOLDER, take_over
 from fencepost.campaign.workers.results import CampaignResult, Job, RunResult, Task
 from fencepost.cli import run
 from fencepost.mining.campaign import spark_campaign
 from fencepost.mining.campaign.spark_campaign import drive_on_spark
-from fencepost.mining.campaign.tasks import FOLDER, Chunk, ChunkOrders, run_chunk, take_over, verdicts_of
+from fencepost.mining.campaign.tasks import Chunk, ChunkOrders, run_chunk, verdicts_of
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
 from fencepost.traces.store import TraceStore
 
@@ -151,6 +152,34 @@ def test_a_worker_that_outlives_its_driver_writes_nothing(orders: ChunkOrders) -
         run_chunk(CHUNK, orders, attempt="a")
     assert digests(orders.out) == []
     assert not verdicts_of(orders.folder, 3).exists()
+
+
+def test_a_local_driver_takes_over_from_the_tasks_of_spark(tmp_path: Path) -> None:
+    """A worker of a sitting that was interrupted or killed is too late once the campaign goes on, with either
+    engine."""
+    out = tmp_path / "out"
+    campaign = Campaign(seeds=range(0), job=JOB, out=out)
+    drive(campaign)
+    take_over(out / FOLDER, "killed")
+    drive(evolve(campaign, resume=True))
+    with pytest.raises(FencepostError, match="saw another driver, which has taken over"):
+        run_chunk(CHUNK, ChunkOrders(job=JOB, out=out, sitting="killed"), attempt="a")
+    assert digests(out) == []
+
+
+def test_an_interrupted_sitting_has_no_tasks_any_more(tmp_path: Path, monkeypatch) -> None:
+    """What a worker ends after Ctrl-C was reported is not added: another driver may run its seeds."""
+    begun = []
+
+    def interrupted(sitting, *_):
+        begun.append(sitting.orders)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spark_campaign, "_run", interrupted)
+    campaign = Campaign(seeds=range(20, 22), job=JOB, out=tmp_path / "out")
+    assert drive_on_spark(campaign, spark=object()).interrupted
+    with pytest.raises(FencepostError, match="which has taken over"):
+        run_chunk(CHUNK, *begun, attempt="a")
 
 
 def test_a_chunk_that_is_run_again_is_there_once(orders: ChunkOrders) -> None:
