@@ -47,7 +47,8 @@ def _found_in(hunt: Hunt) -> str:
 
 def _row(hunt: Hunt) -> str:
     needed = _number(hunt.seeds_needed, hunt.seeds_tried)
-    return "| " + " | ".join((hunt.bug, needed, _median(hunt), _found_in(hunt), hunt.anomaly)) + " |"
+    found_as = f"{hunt.anomaly} (injected)" if BUGS[hunt.bug].injected else hunt.anomaly
+    return "| " + " | ".join((hunt.bug, needed, _median(hunt), _found_in(hunt), found_as)) + " |"
 
 
 def rows_of(table: str) -> dict[str, str]:

@@ -138,7 +138,7 @@ def command(
         raise click.UsageError("expected --html with --beside, saw none")
     if anomaly and anomaly not in BY_NAME:
         raise click.UsageError(
-            f"expected --anomaly as in `fencepost check --anomalies`, saw {unknown_name(anomaly, BY_NAME)}"
+            "expected --anomaly as in `fencepost check --anomalies`, saw " + unknown_name(anomaly, BY_NAME)
         )
     names = split_names(checks) or ()
     request = _request(folder, trace_id, seed, plan_file, bugs, profile, names, anomaly)

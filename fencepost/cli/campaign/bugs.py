@@ -175,11 +175,15 @@ def hunt(
       fencepost campaign bugs hunt KIP-101 --seeds 200
       fencepost campaign bugs hunt --ranges 3 --out out/bugs --json
     """
+    from fencepost.campaign.hunting.log_hunt import read_log_record
+    from fencepost.campaign.hunting.swarm_hunt import read_record
+
     _check_ids(bugs)
-    hunts = _hunt_swarm_bugs(bugs, seeds, ranges, jobs, out, output)
+    record, log_record = read_record(out, seeds, ranges), read_log_record(out, examples)
+    hunts = _hunt_swarm_bugs(bugs, seeds, ranges, jobs, record, out, output)
     log_hunts = []
     if not any(found.interrupted for found in hunts):
-        log_hunts = _hunt_log_bugs(bugs, examples, shrink, out, output)
+        log_hunts = _hunt_log_bugs(bugs, examples, shrink, log_record, out, output)
     if hunts:
         _show(hunts, output)
     _show_log_hunts(log_hunts, out, output)
@@ -210,16 +214,21 @@ def _check_ids(bugs: tuple[str, ...]) -> None:
 
 
 def _hunt_swarm_bugs(
-    bugs: tuple[str, ...], seeds: int, ranges: int, jobs: int, out: Path | None, output: Output
+    bugs: tuple[str, ...],
+    seeds: int,
+    ranges: int,
+    jobs: int,
+    record: "dict[str, Hunt]",
+    out: Path | None,
+    output: Output,
 ) -> "list[Hunt]":
     from fencepost import forking
     from fencepost.bugs import BUGS
-    from fencepost.campaign.hunting.swarm_hunt import hunt_ranges, read_record, write_record
+    from fencepost.campaign.hunting.swarm_hunt import hunt_ranges, write_record
 
     def drive(campaign: "Campaign", name: str) -> "CampaignResult":
         return drive_with_bar(campaign, output, name)
 
-    record = read_record(out, seeds, ranges)
     hunts = []
     with forking.kept():  # a campaign for each bug
         for bug in [bug for bug in bugs if bug in BUGS] if bugs else BUGS:
@@ -233,12 +242,16 @@ def _hunt_swarm_bugs(
 
 
 def _hunt_log_bugs(
-    bugs: tuple[str, ...], examples: int, shrink: bool, out: Path | None, output: Output
+    bugs: tuple[str, ...],
+    examples: int,
+    shrink: bool,
+    record: "dict[str, LogHunt]",
+    out: Path | None,
+    output: Output,
 ) -> "list[LogHunt]":
     from fencepost.bugs.storage import LOG_BUGS
-    from fencepost.campaign.hunting.log_hunt import hunt_log_bug, read_log_record, write_log_record
+    from fencepost.campaign.hunting.log_hunt import hunt_log_bug, write_log_record
 
-    record = read_log_record(out, examples)
     hunts = []
     for bug in [bug for bug in bugs if bug in LOG_BUGS] if bugs else LOG_BUGS:
         found = record.get(bug)
