@@ -15,6 +15,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 import fencepost.kafka
+from fencepost.checkers.liveness.serving import Serving, serving
 from fencepost.proxy.faults import Struck
 from fencepost.torture import scenario as verbs
 from fencepost.torture.at_brokers import shuffled
@@ -93,6 +94,8 @@ MOST_READERS = 3
 """Most times that it begins: with the offset reset `none` it may not read at all."""
 ASKING = frozenset({"close", "resubscribe"})
 """Commands with which an application itself gives partitions away."""
+LASTS_MS = 1_000
+"""Duration of a fault from which on it matters who serves meanwhile."""
 NEVER = 1 << 62
 """Later than any time of a run."""
 OFTEN_MS = 100
@@ -129,6 +132,10 @@ class Outcome:
     clock: tuple[tuple[int, int], ...] = ()
     # When a client's request of its group had no clean answer: monotonic nanoseconds, client.
     troubles: tuple[tuple[int, str], ...] = ()
+    # When a fault of requests struck a request, and whose: monotonic nanoseconds, client.
+    struck: tuple[tuple[int, str], ...] = ()
+    # When each partition served its clients, by the brokers' record; empty without a fault of LASTS_MS.
+    serving: Mapping[str, tuple[Serving, ...]] = field(factory=dict)
     # Commands with which the application gave up what it reads, or chose other topics.
     asking: tuple[Command, ...] = ()
     # Members that were closed before the end.
@@ -279,6 +286,8 @@ class Torture:
             heard=tuple(self.heard.commits),
             clock=tuple(self.heard.clock),
             troubles=tuple(self.heard.troubles),
+            struck=tuple(self.heard.struck),
+            serving=self._serving(),
             asking=tuple(one for one in self.driver.commands if one.name in ASKING),
             left=frozenset(self.group.left),
             after=tuple(tuple(one) for one in self.producers.after),
@@ -299,6 +308,12 @@ class Torture:
             hit=tuple(self.hit),
             met=dict(self.met),
         )
+
+    def _serving(self) -> dict[str, tuple[Serving, ...]]:
+        if not any(one.for_ms >= LASTS_MS for one in self.scenario.broker_faults):
+            return {}
+        found = serving(self.kafka.trace())
+        return {f"{topic}-{number}": stretches for (topic, number), stretches in found.items()}
 
     def _create(self, topic: str, partitions: int) -> None:
         scenario = self.scenario
