@@ -162,6 +162,7 @@ def _members(run: Run, client: str, time: Callable[[int], int]) -> Iterator[tupl
     moves = [*moves_of(run, client), *(at for at, who in run.troubles if who == client)]
     moves += [one.sent_ns for one in run.asking if one.client == client]
     breaks = sorted(map(time, moves))
-    for stretch in run.serving.get(f"{OFFSETS_TOPIC}-{partition_of(GROUP, len(coordinators))}", ()):
+    mine = f"{OFFSETS_TOPIC}-{partition_of(GROUP, max(1, len(coordinators)))}"
+    for stretch in run.serving.get(mine, ()):
         inside = [at for at in breaks if stretch.begin < at < stretch.end]
         yield from pairwise((stretch.begin, *inside, stretch.end))
