@@ -13,7 +13,7 @@ import threading
 import time
 
 MODE, COMMAND = sys.argv[1], sys.argv[2:]
-HELD_S = 4
+HELD_S = 5
 """How long a partition is held up."""
 NTH = 7
 """The append that is tampered with."""

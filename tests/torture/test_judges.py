@@ -133,11 +133,11 @@ GOOD = Outcome(
 TIMES = {"request_timeout_ms": 500, "delivery_timeout_ms": 500}
 WAITING = {
     "scenario": attrs.evolve(GOOD.scenario, producer={**GOOD.scenario.producer, **TIMES}),
-    "appends": (*GOOD.appends[:2], append(2, b"c", 2, after_ns=3 * SECOND)),
+    "appends": (*GOOD.appends[:2], append(2, b"c", 2, after_ns=4 * SECOND)),
     "clock": ((0, 0), (20 * SECOND, 20 * SECOND)),
     "serving": {"t-0": (Serving(leader=1, since=0, begin=0, end=20 * SECOND),)},
 }
-"""The third append has its answer three seconds later: its time-outs and two seconds."""
+"""The third append has its answer four seconds later: its time-outs, a second, and more."""
 
 
 def changed(**changes):
@@ -284,9 +284,16 @@ PLANTED = {
         {"serving": {"t-0": (Serving(leader=1, since=0, begin=0, end=3 * SECOND),)}},
         {"serving": {"t-0": (Serving(leader=1, since=int(1.5 * SECOND), begin=0, end=20 * SECOND),)}},
         {"struck": ((3 * SECOND, "p0"),)},
+        {"struck": ((int(1.5 * SECOND), "p0"),)},
         {"clock": ((0, 0), (2 * SECOND, 2 * SECOND), (5 * SECOND, 3 * SECOND))},
     ],
-    ids=["its leader is not calm", "not served by this leader", "a request was struck", "a busy machine"],
+    ids=[
+        "its leader is not calm",
+        "not served by this leader",
+        "a request was struck",
+        "and before",
+        "a busy machine",
+    ],
 )
 def test_a_client_may_stand_still_for_a_reason(changes):
     """Rule: each of these is none of the client's doing."""

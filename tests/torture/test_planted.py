@@ -51,7 +51,7 @@ CONSUMER = {
     "metadata_max_age_ms": 100,
 }
 SHORT = {"request_timeout_ms": 500, "delivery_timeout_ms": 500}
-PAUSE = BrokerFault(verb="pause", at_ms=100, for_ms=5_000, target=0)
+PAUSE = BrokerFault(verb="pause", at_ms=100, for_ms=6_000, target=0)
 DELETION = BrokerFault(verb=DELETES, at_ms=900, for_ms=0, target=1)
 GROWTH = BrokerFault(verb=GROWS, at_ms=100, for_ms=0, target=0)
 RECREATION = BrokerFault(verb=RECREATES, at_ms=700, for_ms=0, target=0)
@@ -64,7 +64,8 @@ NEVER_ENDS = ("stuck_append", "stuck_consumer", "stuck_copier", "stuck_transacti
 MOVES = {"below_committed": (500, 800, 1_100), "revoked_without_reason": (600,)}
 """Milliseconds at which the members restart, in the runs whose promise is about that."""
 TRIES = 5
-"""Runs in which brokers remove, or members commit, before it matters: on a crowded machine not in each."""
+"""Runs in which brokers remove, members commit, or the machine is not busy for long enough: on a crowded
+machine not each is one."""
 ALSO = {
     "torn": {"lost_write", "wrong_offset", "offset_acknowledged_twice"},
     "wrong_offset": {"offset_acknowledged_twice"},
@@ -216,7 +217,7 @@ def test_a_client_is_not_blamed_for_what_a_paused_broker_held(built, monkeypatch
 @pytest.mark.parametrize("mode", [*PROMISES, "held_up reading"])
 def test_a_planted_bug_is_found_in_a_run(built, mode, monkeypatch):
     """By its name; at most with what the same bug shows, too."""
-    for _ in range(TRIES if mode in MOVES else 1):
+    for _ in range(TRIES if mode in MOVES or mode.startswith("held_up") else 1):
         found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch))}
         assert found <= {mode.split()[0]} | ALSO.get(mode, set())
         if mode.split()[0] in found:

@@ -12,6 +12,8 @@ from fencepost.model.lives import events_with_lives
 from fencepost.record.facts import Facts, Key, State, facts_of
 from fencepost.record.settings import settings_of
 from fencepost.record.timeline import Disturbance, Kind, Subject, Timeline, gaps, timeline_of, touches
+from fencepost.traces.decoding import from_json
+from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace, plain
 
 
@@ -21,7 +23,7 @@ class Serving:
     broker of it is calm."""
 
     leader: int
-    # Since when it leads without another one in between, nanoseconds of the trace.
+    # Since when it leads and is well, whatever became of other brokers, nanoseconds of the trace.
     since: int
     # Of the stretch, nanoseconds of the trace.
     begin: int
@@ -48,22 +50,34 @@ def serving(trace: Trace) -> dict[Key, tuple[Serving, ...]]:
 
 def _stretches(facts: Facts, timeline: Timeline, key: Key) -> Iterator[Serving]:
     states, since, leader = facts.states[key], 0, -1
-    least = facts.settings.topic(key[0]).min_insync_replicas
+    least = max(facts.settings.topic(key[0]).min_insync_replicas, facts.once(_configured).get(key[0], 0))
     for place, state in enumerate(states):
         if state.leader != leader:
             since, leader = state.time, state.leader
         if state.leader < 0 or len(state.isr) < least:
             continue
         end = states[place + 1].time if place + 1 < len(states) else facts.end
-        against = [one for one in timeline.disturbances if _is_against(facts, one, state)]
+        own = [one for one in timeline.disturbances if _is_against(facts, one, state, (state.leader,))]
+        against = [one for one in timeline.disturbances if _is_against(facts, one, state, state.isr)]
         for calm in gaps(against, end):
-            begin = max(calm.begin, state.time)
-            if begin < calm.end:
-                yield Serving(leader=state.leader, since=since, begin=begin, end=min(calm.end, end))
+            begin, until = max(calm.begin, state.time), min(calm.end, end)
+            well = max((one.end for one in own if one.end <= begin), default=0)
+            if begin < until:
+                yield Serving(leader=state.leader, since=max(since, well), begin=begin, end=until)
 
 
-def _is_against(facts: Facts, one: Disturbance, state: State) -> bool:
-    """Whether a disturbance touches a broker of the ISR, or keeps clients from the leader."""
+def _configured(facts: Facts) -> dict[str, int]:
+    """The largest min.insync.replicas that each topic ever had of its own."""
+    most: dict[str, int] = {}
+    for _, event in facts.of(Name.TOPIC_CONFIGURED):
+        number = from_json(event.detail, dict[str, str]).get("min.insync.replicas", "")
+        if event.topic is not None and number.isdecimal():
+            most[event.topic] = max(int(number), most.get(event.topic, 0))
+    return most
+
+
+def _is_against(facts: Facts, one: Disturbance, state: State, brokers: tuple[int, ...]) -> bool:
+    """Whether a disturbance touches one of these brokers, or keeps clients from the leader."""
     if one.kind is Kind.LINKS:
         return not one.brokers or state.leader in one.brokers
-    return any(touches(facts, one, (Subject.BROKER, broker)) for broker in state.isr)
+    return any(touches(facts, one, (Subject.BROKER, broker)) for broker in brokers)

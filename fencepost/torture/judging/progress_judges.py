@@ -25,7 +25,8 @@ from fencepost.torture.scenario_run import Outcome as Run
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 
 SPARE_NS = 1_000_000_000
-"""Time beyond a library's own time-outs: back-offs, batches, a new connection."""
+"""Time beyond a library's own time-outs: back-offs, batches, a new connection. Those of a producer: of the
+delivery, of a request that waits for the broker that is away, and of the next one that is asked of it."""
 TIMED_OUT = 7
 """The code of REQUEST_TIMED_OUT, which some libraries give for their own time-outs, too."""
 PAUSES = ("pause", "resume")
@@ -49,8 +50,9 @@ def progress(run: Run) -> Iterator[Finding]:
     Args:
         run: what the application saw, and when each partition served its clients.
     """
-    if not run.serving or run.trouble or run.scenario.transactional or run.scenario.copier:
-        return
+    scenario = run.scenario
+    if not run.serving or run.trouble or scenario.transactional or scenario.copier or scenario.idle_ms:
+        return  # brokers that close connections teach clients to wait before the next one
 
     def time(at: int) -> int:
         return time_of(at, run.clock)
@@ -58,16 +60,14 @@ def progress(run: Run) -> Iterator[Finding]:
     struck: dict[str, list[int]] = defaultdict(list)
     for at, client in run.struck:
         struck[client].append(time(at))
-    producer, consumer = run.scenario.producer, run.scenario.consumer
-    both = _ns(producer, "delivery_timeout_ms"), _ns(producer, "request_timeout_ms")
-    every = [(place, one, sum(both)) for place, one in _appends(run, time) if all(both)]
-    fetch = _ns(consumer, "request_timeout_ms")
+    request, delivery = (_ns(scenario.producer, f"{name}_timeout_ms") for name in ("request", "delivery"))
+    every = [(place, one, delivery + 2 * request) for place, one in _appends(run, time) if delivery]
+    fetch = _ns(scenario.consumer, "request_timeout_ms")
     every += [(place, one, fetch) for place, one in _reads(run, time) if fetch]
     for place, wait, patience in every:
         for stretch in run.serving.get(place, ()):
-            for begin, end in _idle(wait, stretch):
-                long = end - begin > patience + SPARE_NS
-                if long and not any(begin - patience <= at <= end for at in struck[wait.client]):
+            for begin, end in _idle(wait, stretch, struck[wait.client]):
+                if end - begin > patience + SPARE_NS:
                     yield Finding(
                         anomaly="held_up",
                         expected=f"{wait.client} to go on at {place}, which broker {stretch.leader} serves "
@@ -81,19 +81,21 @@ def _ns(settings: Any, name: str) -> int:
     return int(settings.get(name, 0)) * 1_000_000
 
 
-def _idle(wait: Wait, stretch: Serving) -> Iterator[tuple[int, int]]:
-    """Spans within a stretch in which the client waits, and was served by this leader before."""
+def _idle(wait: Wait, stretch: Serving, struck: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Spans within a stretch in which the client waits. It was served before by this leader, and since a
+    fault of requests struck it last: what failed may have taught it to wait before the next attempt."""
     inside = [at for at in wait.done if stretch.begin < at < stretch.end]
-    served = min((at for at in wait.done if at >= stretch.since), default=NEVER)
     for after, before in pairwise((stretch.begin, *inside, stretch.end)):
         there = [
             (max(since, after), min(until, before))
             for since, until in wait.owed
             if since < before and until > after
         ]
-        begin = max(min((since for since, _ in there), default=NEVER), served)
-        end = max((until for _, until in there), default=begin)
-        yield begin, end
+        if there:
+            end = max(until for _, until in there)
+            well = max((at for at in struck if at <= end), default=0)
+            served = min((at for at in wait.done if at >= max(stretch.since, well)), default=NEVER)
+            yield max(served, min(since for since, _ in there)), end
 
 
 def _appends(run: Run, time: Callable[[int], int]) -> Iterator[tuple[str, Wait]]:
