@@ -41,6 +41,7 @@ from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
 from fencepost.traces.plan import TransactionOptions
+from fencepost.wire.limits import Limits
 
 ANSWER_S = 40.0
 """Longest wait for answers to appends after the cluster is healed: twice their delivery time-out. An append
@@ -230,18 +231,16 @@ class Torture:
         for topic in self._every_topic:
             partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
             self._create(topic, partitions)
+        cluster, listeners = self.kafka.run.cluster, self._listeners  # type: ignore[attr-defined]
         if scenario.narrow:
-            listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
             listeners.narrow(NARROW_BYTES)
         if scenario.consumer.get("rack"):
-            self.kafka.run.cluster.system.listeners.read_nearby()  # type: ignore[attr-defined]
+            listeners.read_nearby()
         if scenario.idle_ms:
-            self.kafka.run.cluster.system.listeners.close_idle(scenario.idle_ms)  # type: ignore[attr-defined]
-        cluster = self.kafka.run.cluster  # type: ignore[attr-defined]
+            listeners.close_idle(scenario.idle_ms)
         self.heard.now = lambda: cluster.now
-        hooks = self.heard.between(cluster.system.listeners.between)
-        hooks = shuffled.between(hooks, scenario.seed) if scenario.shuffled else hooks
-        cluster.system.listeners.put_between(hooks)
+        hooks = self.heard.between(listeners.between)
+        listeners.put_between(shuffled.between(hooks, scenario.seed) if scenario.shuffled else hooks)
         self._open()
         try:
             self._arm()
@@ -320,6 +319,10 @@ class Torture:
         config = {} if topic == COPIES else SETTINGS.get(scenario.logs, {})
         safety = UNSAFE if scenario.truncates and topic == TOPICS[0] else SAFE
         self.kafka.create_topic(topic, partitions=partitions, config={**safety, **config})
+
+    @property
+    def _listeners(self) -> Any:
+        return self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -478,6 +481,8 @@ class Torture:
                 getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
 
     def _heal(self) -> None:
+        if self.scenario.idle_ms:
+            self._listeners.close_idle(Limits().idle_ms)
         self._end_faults()
         if self.scenario.truncates:
             self.renewed[TOPICS[0]] = time.monotonic_ns()

@@ -11,6 +11,7 @@ from torture_lab import library_here
 from fencepost.application.event_columns import read_events
 from fencepost.checkers.application.application_judge import judge_events
 from fencepost.checkers.application.recorded import written
+from fencepost.systems.listeners import Listeners
 from fencepost.torture.at_brokers.heard import time_of
 from fencepost.torture.building import Built
 from fencepost.torture.driver_process import Driver
@@ -32,6 +33,7 @@ from fencepost.torture.scenario_run import NEVER, carry_out
 from fencepost.torture.workers import Job, Worker
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import read_traces
+from fencepost.wire.limits import Limits
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
@@ -157,9 +159,11 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
 
 @pytest.mark.parametrize("mode", ["nothing", "nothing in transactions", "nothing in copies"])
 def test_a_driver_that_changes_nothing_is_innocent(built, mode, monkeypatch):
-    """What stands between is no finding."""
+    """What stands between is no finding. Idle connections stay open once faults are over."""
+    closed, close_idle = [], Listeners.close_idle
+    monkeypatch.setattr(Listeners, "close_idle", lambda *given: closed.append(given[1]) or close_idle(*given))
     run = run_of(built, mode, monkeypatch)
-    assert judge(run) == []
+    assert judge(run) == [] and closed == ([200, Limits().idle_ms] if mode == "nothing" else [])
     if mode == "nothing":
         assert set(run.hit) == {str(GROWTH), str(DELETION)} and "t-3" in run.log and run.drained
     reported = {one.ended for one in run.transactions}
