@@ -73,7 +73,7 @@ SHOWN: Mapping[str, Shown] = {
             library="confluent-kafka@2.16.1",
             script="librdkafka-timed-out-elsewhere.py",
             breaks="a record is in the log twice, idempotence is on",
-            found="`fencepost torture confluent-kafka`",
+            found="a scenario of torture, written for a test",
             since="not measured",
             reported="in a comment of #4953",
         ),
