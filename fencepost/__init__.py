@@ -2,6 +2,6 @@
 
 from fencepost.moved import lead_to_new_paths
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 lead_to_new_paths()

@@ -1,12 +1,19 @@
 """A table or a diagram in a page of the documentation, between two marks. Must not know what is in it."""
 
+import os
+import platform
+import subprocess
 from pathlib import Path
+from time import gmtime, strftime
 
 from attrs import frozen
 
 from fencepost.traces.errors import FencepostError
+from tools.ledger import TOP
 
 END = "<!-- end -->"
+LAST = "Last measured "
+"""Before the date of a table: rows may be older, for what was not measured anew keeps its row."""
 
 
 @frozen(kw_only=True)
@@ -27,8 +34,8 @@ class Place:
         return before + mark, inside, end + after
 
     def read(self) -> str:
-        """What is between the marks. Raises FencepostError where the page lacks one."""
-        return self._parts()[1]
+        """What is between the marks, without its date. Raises FencepostError where the page lacks one."""
+        return self._parts()[1].partition(f"\n{LAST}")[0]
 
     def write(self, content: str) -> None:
         """Put lines between the marks. Raises FencepostError where the page lacks one."""
@@ -36,8 +43,17 @@ class Place:
         self.page.write_text(before + content + after, encoding="utf-8")
 
     def write_table(self, lines: list[str]) -> None:
-        """The same for lines of a table, with an empty line before and after it."""
-        self.write("\n" + "\n".join(lines) + "\n\n")
+        """The same for lines of a table of what was measured now, with an empty line before and after it, and
+        with where and when."""
+        self.write("\n" + "\n".join(lines) + f"\n\n{measured()}\n\n")
+
+
+def measured() -> str:
+    """Where and when, in a sentence."""
+    git = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False, cwd=TOP).stdout.strip()
+    where = f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}"
+    return f"{LAST}on {strftime('%Y-%m-%d', gmtime())} at {commit or 'an unknown commit'}; {where}."
 
 
 def drawn(page: Path, name: str) -> Place:

@@ -15,6 +15,7 @@ from fencepost.report.commands import replay_stored
 from fencepost.report.figure import Figure, axis, layout, text_of
 from fencepost.report.report_page import Page, Table
 from fencepost.report.sample import Sample
+from fencepost.traces.anomalies import names_by_rank
 from fencepost.viewer.examples import anchor_of, examples_of
 
 MOST_SEEDS_NAMED = 20
@@ -42,6 +43,7 @@ def page_of(
     for run in judged:
         if run.anomaly:
             first.setdefault(run.anomaly, run)
+    first = {name: first[name] for name in names_by_rank(first)}
     weak = len(result.broken) + len(result.undecided) + len(result.crashed) + len(result.disagreeing)
     lead = f"{result.finished:,} of {result.seeds:,} runs judged, with {result.operations:,} operations and "
     lead += f"{result.events:,} protocol events: "
@@ -82,7 +84,7 @@ def _anomalies(result: CampaignResult, first: dict[str, RunResult]) -> Iterable[
         ),
         share=tuple(count / most for count in result.anomalies.values()),
         links=tuple(anchor_of(name) if name in first else "" for name in result.anomalies),
-        note="Each run counts once, for its worst anomaly (`fencepost check --anomalies`).",
+        note="Each run counts once, for its worst anomaly; the worst come first.",
     )
 
 

@@ -78,7 +78,8 @@ def layout(height: int, **more: Any) -> Values:
     """What all figures share. height: in pixels; the width is the page's."""
     return {
         "height": height,
-        "margin": {"l": 60, "r": 16, "t": 24, "b": 40},
+        "margin": {"l": 60, "r": 40, "t": 24, "b": 40},
+        "modebar": {"orientation": "v"},  # in the margin: above the figure it would cover the legend
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
         "font": TEXT,

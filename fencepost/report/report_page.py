@@ -26,7 +26,7 @@ class Table:
     """A table of a page."""
 
     heading: str
-    # Column headings; the first column has words, the others numbers.
+    # Column headings.
     columns: tuple[str, ...]
     # As many cells as columns in each.
     rows: tuple[tuple[str, ...], ...]
@@ -38,6 +38,12 @@ class Table:
     shades: tuple[tuple[float, ...], ...] = ()
     # The anchor of an example for each row, "" for none.
     links: tuple[str, ...] = ()
+
+    @property
+    def wordy(self) -> tuple[bool, ...]:
+        """Whether each column has words in it, and not numbers alone."""
+        columns = zip(*self.rows, strict=True) if self.rows else ((),) * len(self.columns)
+        return tuple(any(char.isalpha() for cell in column for char in cell) for column in columns)
 
 
 @frozen(kw_only=True)

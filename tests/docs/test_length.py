@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from fencepost import __version__
+
 DOCS = Path(__file__).parents[2] / "docs"
 MOST = {"how-to": 700, "explanation": 1000}
 """Words of a page, without what is typed and printed."""
 IN_ALL = 70_000
 """Words of all pages together: who adds one shortens another."""
 CHANGES = 80
-"""Lines of what is not released yet."""
+"""Lines of a version, and of what is not released yet."""
 
 
 def words(text: str) -> int:
@@ -41,7 +43,8 @@ def test_what_is_typed_is_no_word() -> None:
 
 
 def test_the_changes_can_be_read_at_once() -> None:
-    """Rule: one line for each change that a user feels."""
+    """Rule: one line for each change that a user feels, and this version has its part."""
     text = (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8")
-    unreleased = text.split("## [Unreleased]")[1].split("\n## [")[0]
-    assert len(unreleased.strip().splitlines()) <= CHANGES
+    _, *versions = text.split("\n## [")
+    assert [one.split("]")[0] for one in versions[:2]] == ["Unreleased", __version__]
+    assert all(len(one.strip().splitlines()) <= CHANGES for one in versions)

@@ -46,4 +46,4 @@ def test_the_page_has_room_for_the_table():
 def test_only_what_is_not_ok_is_marked():
     """Rule: a case that failed says so before what was seen."""
     rows = [Done(case="a", why="x"), Done(case="b", outcome=FAILED, why="y")]
-    assert robustness.lines_of(rows, "abc")[-2:] == ["| a | x |", "| b | **failed**: y |"]
+    assert robustness.lines_of(rows)[-2:] == ["| a | x |", "| b | **failed**: y |"]

@@ -201,7 +201,7 @@ def outcome_of(
     return run(case, version, application, folder)
 
 
-def table(results: Mapping[str, Result]) -> str:
+def table(results: Mapping[str, Result]) -> list[str]:
     """The table of the page: a row for each application, a column for each broker."""
     lines = [
         f"| application | {' | '.join(BROKERS)} |",
@@ -210,7 +210,7 @@ def table(results: Mapping[str, Result]) -> str:
     for name in dict.fromkeys(case.rpartition(" @ ")[0] for case in results):
         cells = [_cell(results.get(f"{name} @ {broker}")) for broker in BROKERS]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _cell(one: Result | None) -> str:
@@ -241,7 +241,7 @@ def command(words: tuple[str, ...], out: Path, docs: Path | None, again: bool) -
     todo = {case: cases[case] for case in chosen(cases, words) if case not in known}
     run_cases(todo, (), Output(), keep=ledger.add)
     if docs is not None:
-        Place(page=docs, mark=MARK).write(table(ledger.rows))
+        Place(page=docs, mark=MARK).write_table(table(ledger.rows))
     failed = any(one.outcome == FAILED for one in ledger.rows.values())
     return ExitCode.FINDINGS if failed else ExitCode.NOTHING_FOUND
 

@@ -8,7 +8,6 @@ ledger is out/robustness/COMMIT.jsonl, so that a run goes on where it stopped.
 
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -19,7 +18,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -371,17 +369,13 @@ def tried(name: str, case: Case) -> Done:
             os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
 
 
-def lines_of(rows: list[Done], commit: str) -> list[str]:
-    """What the page says: on what, how many cases, and each."""
+def lines_of(rows: list[Done]) -> list[str]:
+    """What the page says: how many cases, and each."""
     counts = Counter(row.outcome for row in rows)
     number = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
-    machine = f"{platform.system()}, {os.cpu_count()} cores, {memory} GiB, Python {platform.python_version()}"
-    day = f"{datetime.now(UTC):%-d %B %Y}"
     marks = {row.case: "" if row.outcome == OK else f"**{row.outcome}**: " for row in rows}
     table = [f"| {row.case} | {marks[row.case]}{row.why.replace('|', '/')} |" for row in rows]
-    head = [f"{len(rows)} cases on {commit}, {day}, {machine}: {number}.", ""]
-    return [*head, "| case | what was seen |", "|---|---|", *table]
+    return [f"{len(rows)} cases: {number}.", "", "| case | what was seen |", "|---|---|", *table]
 
 
 @click.command("robustness", help=__doc__)
@@ -401,5 +395,5 @@ def command(words: tuple[str, ...], docs: Path | None) -> ExitCode:
     code = run_cases(cases, words, Output(), keep=ledger.add)
     if docs is not None:
         rows = [ledger.rows[name] for name in CASES if name in ledger.rows]
-        Place(page=docs, mark=MARK).write_table(lines_of(rows, commit))
+        Place(page=docs, mark=MARK).write_table(lines_of(rows))
     return code

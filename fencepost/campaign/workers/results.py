@@ -14,6 +14,7 @@ from fencepost.campaign.marks.marks import NAMES
 from fencepost.campaign.marks.real_marks import REAL_NAMES
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.systems.named import SIMULATION
+from fencepost.traces.anomalies import names_by_rank
 from fencepost.traces.errors import ExitCode, strongest
 
 MOST_SEEDS_NAMED = 1_000
@@ -225,7 +226,7 @@ class Tally:
             ran=self.ran,
             operations=self.operations,
             events=self.events,
-            anomalies=dict(sorted(self.anomalies.items())),
+            anomalies={name: self.anomalies[name] for name in names_by_rank(self.anomalies)},
             failing=tuple(sorted(self.failing.items()))[:MOST_SEEDS_NAMED],
             broken=tuple(sorted(self.broken))[:MOST_SEEDS_NAMED],
             undecided=tuple(sorted(self.undecided))[:MOST_SEEDS_NAMED],

@@ -59,7 +59,7 @@ def _anomalies(summary: Summary) -> Table:
         ),
         share=tuple(summary.traces_with[name] / most for name in summary.anomalies),
         links=tuple(anchor_of(name) if name in drawn else "" for name in summary.anomalies),
-        note="The most telling first (`fencepost check --anomalies` has their ranks).",
+        note="The most telling first (fencepost check --anomalies has their ranks).",
     )
 
 

@@ -10,6 +10,7 @@ client.jsonl (consumers, producers, transactions, groups, and any history agains
 application.jsonl (what an application did with records, by its own lines).
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from fencepost.traces.anomalies.anomaly import Anomaly
@@ -24,6 +25,7 @@ __all__ = [
     "ONES_OWN",
     "Anomaly",
     "first_by_rank",
+    "names_by_rank",
 ]
 
 ASSERTION_FAILED = "assertion_failed"
@@ -49,7 +51,11 @@ ANOMALIES: tuple[Anomaly, ...] = tuple(
 BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
 
 
+def names_by_rank(names: Iterable[str]) -> list[str]:
+    """Names of anomalies, the worst first, in the order of the alphabet among equals."""
+    return sorted(names, key=lambda name: (BY_NAME[name].rank, name))
+
+
 def first_by_rank(names: "set[str]") -> str | None:
-    """The anomaly that names the trace: the lowest rank among `names`, the first in the alphabet among
-    equals; None for an empty set."""
-    return min(names, key=lambda name: (BY_NAME[name].rank, name), default=None)
+    """The anomaly that names the trace: the worst of them; None for an empty set."""
+    return next(iter(names_by_rank(names)), None)

@@ -1,6 +1,7 @@
-"""What the version before wrote is read: a campaign's folder with its traces, plan and verdicts.
+"""What a version wrote is read by those after it: a campaign's folder with its traces, plan and verdicts.
 
-golden/0.1.0 is what 0.1.0 made of `fencepost campaign --seeds 20 --bug KIP-101`; a release adds its own.
+golden/0.1.0 is what 0.1.0 made of `fencepost campaign --seeds 20 --bug KIP-101`, golden/0.2.0 what 0.2.0 made
+of seed 23; a release adds its own.
 Journals and sealed parts by themselves: tests/traces/golden.
 """
 
@@ -29,19 +30,30 @@ def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_its_trace_plan_and_verdict_are_read(earlier: Path) -> None:
     """Rule: the trace is judged as it was then, its plan has a seed, operations and faults and is the same
     when it is written again, and the verdict is the one that was kept."""
-    about, verdict = read_about(earlier), verdicts_of(earlier)[20]
+    about, ((seed, verdict),) = read_about(earlier), verdicts_of(earlier).items()
     assert (about.software_version, about.job.bugs) == (earlier.name, ("KIP-101",))
-    trace = TraceStore.open(earlier).read(20)
+    trace = TraceStore.open(earlier).read(seed)
     assert combine(judge(trace)).anomaly == verdict.anomaly == "committed_record_lost"
     assert (len(trace.operations), len(trace.events)) == (verdict.operations, verdict.events)
     plan = plan_from_json(trace.plan)
-    assert (plan.seed, plan.cluster.bugs) == (20, ("KIP-101",)) and plan.operations and plan.faults
+    assert (plan.seed, plan.cluster.bugs) == (seed, ("KIP-101",)) and plan.operations and plan.faults
     assert plan_from_json(plan_to_json(plan)) == plan
 
 
 def test_it_is_resumed(earlier: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Rule: what it has judged is not run again."""
-    words = ["campaign", "--seeds", "20", "--bug", "KIP-101", "--resume", "--out", str(earlier), "--json"]
+    (seed,) = verdicts_of(earlier)
+    words = [
+        "campaign",
+        "--seeds",
+        str(seed),
+        "--bug",
+        "KIP-101",
+        "--resume",
+        "--out",
+        str(earlier),
+        "--json",
+    ]
     assert run(words) == 1
     said = msgspec.json.decode(capsys.readouterr().out)
     assert (said["ran"], said["finished"], said["anomalies"]) == (0, 1, {"committed_record_lost": 1})
