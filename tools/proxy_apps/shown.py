@@ -73,9 +73,9 @@ SHOWN: Mapping[str, Shown] = {
             library="confluent-kafka@2.16.1",
             script="librdkafka-timed-out-elsewhere.py",
             breaks="a record is in the log twice, idempotence is on",
-            found="a scenario of torture, written for a test",
+            found="a test's scenario of torture",
             since="not measured",
-            reported="in a comment of #4953",
+            reported="in #4953",
         ),
         Shown(
             library="kafkajs@2.2.4",
