@@ -1,5 +1,7 @@
 """The producer."""
 
+from contextlib import suppress
+
 import confluent_kafka
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Partition
@@ -18,7 +20,8 @@ class Producer:
             self.client.init_transactions(COMMIT_S)
 
     def idle(self):
-        self.client.poll(0)
+        with suppress(KafkaException):  # a fatal error, which each append reports, too
+            self.client.poll(0)
 
     def append(self, command, done):
         def delivered(error, message):
@@ -44,7 +47,7 @@ class Producer:
             on_delivery=delivered,
             **optional,
         )
-        self.client.poll(0)
+        self.idle()
 
     def flush(self, command):
         left = self.client.flush(command.get("timeout_ms", 30_000) / 1000)

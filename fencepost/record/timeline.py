@@ -173,7 +173,7 @@ class Timeline:
         known = self._calms.get((subject, through))
         if known is None:
             touching = [one for one in self.touching(subject) if not _passes(one, subject, through)]
-            known = self._calms[subject, through] = tuple(_gaps(touching, self.facts.end))
+            known = self._calms[subject, through] = tuple(gaps(touching, self.facts.end))
         return known
 
     def calm_at(self, subject: Named, moment: int, through: frozenset[Kind] = frozenset()) -> Calm | None:
@@ -202,9 +202,15 @@ def _passes(one: Disturbance, subject: Named, through: frozenset[Kind]) -> bool:
     )
 
 
-def _gaps(touching: list[Disturbance], end: int) -> Iterator[Calm]:
+def gaps(touching: list[Disturbance], end: int) -> Iterator[Calm]:
+    """The stretches without any of these disturbances.
+
+    Args:
+        touching: ascending by beginning.
+        end: of the last stretch, nanoseconds.
+    """
     reached, last = 0, None
-    for one in touching:  # ascending by beginning
+    for one in touching:
         if one.begin > reached:
             yield Calm(reached, one.begin - 1, last)
         if one.end + 1 > reached:

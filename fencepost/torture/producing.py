@@ -105,10 +105,11 @@ class Producers:
         return [self._anew(producer) for producer in self._producers]
 
     def _anew(self, producer: _Producer) -> Command:
+        producer.client = f"p{self.scenario.seed}-{producer.number}-{self._opened}"
         config: dict[str, Any] = {"bootstrap": self.bootstrap, **self.scenario.producer}
+        config["client_id"] = producer.client
         if self.scenario.transactional:
             config["transactional_id"] = f"p{self.scenario.seed}-{producer.number}"
-        producer.client = f"p{self.scenario.seed}-{producer.number}-{self._opened}"
         self._opened += 1
         producer.opening = self.driver.send("open", producer.client, role="producer", config=config)
         return producer.opening

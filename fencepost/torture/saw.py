@@ -7,7 +7,6 @@ Owns the files and how the times of both become one. Must not know what is a bug
     SEED.commands.jsonl  every command with its answer, and the driver's events, as lines of its protocol
 """
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from fencepost.application.event_files import SUFFIX
 from fencepost.application.event_lines import VERSION
 from fencepost.checkers.application.application_judge import Claims
 from fencepost.checkers.application.recorded import trace_of_events
+from fencepost.torture.at_brokers.heard import time_of
 from fencepost.torture.driver_process import Command, Event
 from fencepost.torture.producing import Transaction
 from fencepost.traces.digest import digest_of
@@ -59,7 +59,7 @@ def keep(
     read = read_events([file])
     lives = tuple(evolve(life, file=Path(life.file).name) for life in read.lives)
     added = trace_of_events(evolve(read, lives=lives), Claims()).events
-    times = [_time_of(at, clock) for at, _ in lines]
+    times = [time_of(at, clock) for at, _ in lines]
     headers = len(added) - len(times)
     stamped = (
         evolve(event, time=times[max(0, number - headers)] if times else 0)
@@ -67,16 +67,6 @@ def keep(
     )
     joined = evolve(trace, events=(*trace.events, *stamped))
     write_traces(path, [evolve(joined, digest=digest_of(joined))])
-
-
-def _time_of(at: int, clock: Sequence[tuple[int, int]]) -> int:
-    """A monotonic moment by the clock of the trace, which stands while a machine is busy."""
-    place = bisect_right(clock, (at, 1 << 62)) - 1
-    if place < 0:
-        return clock[0][1] if clock else 0
-    known, time = clock[place]
-    most = clock[place + 1][1] if place + 1 < len(clock) else time + at - known
-    return min(time + at - known, most)
 
 
 def _raw(commands: Sequence[Command], events: Sequence[Event]) -> Iterator[bytes]:

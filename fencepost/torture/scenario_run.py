@@ -15,6 +15,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 import fencepost.kafka
+from fencepost.checkers.liveness.serving import Serving, serving
 from fencepost.proxy.faults import Struck
 from fencepost.torture import scenario as verbs
 from fencepost.torture.at_brokers import shuffled
@@ -40,6 +41,7 @@ from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
 from fencepost.traces.plan import TransactionOptions
+from fencepost.wire.limits import Limits
 
 ANSWER_S = 40.0
 """Longest wait for answers to appends after the cluster is healed: twice their delivery time-out. An append
@@ -93,6 +95,8 @@ MOST_READERS = 3
 """Most times that it begins: with the offset reset `none` it may not read at all."""
 ASKING = frozenset({"close", "resubscribe"})
 """Commands with which an application itself gives partitions away."""
+LASTS_MS = 1_000
+"""Duration of a fault from which on it matters who serves meanwhile."""
 NEVER = 1 << 62
 """Later than any time of a run."""
 OFTEN_MS = 100
@@ -129,6 +133,10 @@ class Outcome:
     clock: tuple[tuple[int, int], ...] = ()
     # When a client's request of its group had no clean answer: monotonic nanoseconds, client.
     troubles: tuple[tuple[int, str], ...] = ()
+    # When a fault of requests struck a request, and whose: monotonic nanoseconds, client.
+    struck: tuple[tuple[int, str], ...] = ()
+    # When each partition served its clients, by the brokers' record; empty without a fault of LASTS_MS.
+    serving: Mapping[str, tuple[Serving, ...]] = field(factory=dict)
     # Commands with which the application gave up what it reads, or chose other topics.
     asking: tuple[Command, ...] = ()
     # Members that were closed before the end.
@@ -223,18 +231,16 @@ class Torture:
         for topic in self._every_topic:
             partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
             self._create(topic, partitions)
+        cluster, listeners = self.kafka.run.cluster, self._listeners  # type: ignore[attr-defined]
         if scenario.narrow:
-            listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
             listeners.narrow(NARROW_BYTES)
         if scenario.consumer.get("rack"):
-            self.kafka.run.cluster.system.listeners.read_nearby()  # type: ignore[attr-defined]
+            listeners.read_nearby()
         if scenario.idle_ms:
-            self.kafka.run.cluster.system.listeners.close_idle(scenario.idle_ms)  # type: ignore[attr-defined]
-        cluster = self.kafka.run.cluster  # type: ignore[attr-defined]
+            listeners.close_idle(scenario.idle_ms)
         self.heard.now = lambda: cluster.now
-        hooks = self.heard.between(cluster.system.listeners.between)
-        hooks = shuffled.between(hooks, scenario.seed) if scenario.shuffled else hooks
-        cluster.system.listeners.put_between(hooks)
+        hooks = self.heard.between(listeners.between)
+        listeners.put_between(shuffled.between(hooks, scenario.seed) if scenario.shuffled else hooks)
         self._open()
         try:
             self._arm()
@@ -279,6 +285,8 @@ class Torture:
             heard=tuple(self.heard.commits),
             clock=tuple(self.heard.clock),
             troubles=tuple(self.heard.troubles),
+            struck=tuple(self.heard.struck),
+            serving=self._serving(),
             asking=tuple(one for one in self.driver.commands if one.name in ASKING),
             left=frozenset(self.group.left),
             after=tuple(tuple(one) for one in self.producers.after),
@@ -300,11 +308,21 @@ class Torture:
             met=dict(self.met),
         )
 
+    def _serving(self) -> dict[str, tuple[Serving, ...]]:
+        if not any(one.for_ms >= LASTS_MS for one in self.scenario.broker_faults):
+            return {}
+        found = serving(self.kafka.trace())
+        return {f"{topic}-{number}": stretches for (topic, number), stretches in found.items()}
+
     def _create(self, topic: str, partitions: int) -> None:
         scenario = self.scenario
         config = {} if topic == COPIES else SETTINGS.get(scenario.logs, {})
         safety = UNSAFE if scenario.truncates and topic == TOPICS[0] else SAFE
         self.kafka.create_topic(topic, partitions=partitions, config={**safety, **config})
+
+    @property
+    def _listeners(self) -> Any:
+        return self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -463,6 +481,8 @@ class Torture:
                 getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
 
     def _heal(self) -> None:
+        if self.scenario.idle_ms:
+            self._listeners.close_idle(Limits().idle_ms)
         self._end_faults()
         if self.scenario.truncates:
             self.renewed[TOPICS[0]] = time.monotonic_ns()

@@ -10,8 +10,11 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 MODE, COMMAND = sys.argv[1], sys.argv[2:]
+HELD_S = 5
+"""How long a partition is held up."""
 NTH = 7
 """The append that is tampered with."""
 HIDDEN = 10_000_000
@@ -19,7 +22,7 @@ HIDDEN = 10_000_000
 child = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 lock = threading.Lock()
 appends, kept, lie = {}, {}, {}
-count, highest, early = 0, {}, set()
+count, highest, early, held = 0, {}, set(), []
 
 
 def say(event):
@@ -44,6 +47,11 @@ def append(command):
     global count
     count += 1
     appends[command["id"]] = command
+    if MODE == "held_up" and count > NTH and command["partition"] == 1 and holds():
+        held.append(command)
+        return False
+    while MODE == "held_up" and held and not holds():
+        ask(held.pop(0))
     if count <= NTH:
         early.add(command["id"])
     if count != NTH:
@@ -69,6 +77,12 @@ def append(command):
     else:
         return True
     return False
+
+
+def holds():
+    """Whether partition 1 is held up; what was held back goes on later."""
+    kept.setdefault("until", time.monotonic() + HELD_S)
+    return time.monotonic() < kept["until"]
 
 
 def is_after(number):
@@ -129,6 +143,12 @@ def delivered(event):
         key = record["topic"], record["partition"]
         highest[key] = max(record["offset"] + 1, highest.get(key, 0))
     records = event.get("records")
+    if MODE == "held_up reading":
+        held.extend(r for r in records or () if r["partition"] == 1 and r["offset"] > 3)
+        event["records"] = [r for r in records or () if r["partition"] != 1 or r["offset"] <= 3]
+        if held and not holds():
+            event["records"], held[:] = held[:] + event["records"], []
+        return
     if not records:
         if MODE == "delivered_twice" and kept.get("seen"):
             event["records"] = [kept.pop("seen")]

@@ -1,5 +1,9 @@
 """The sources of drivers: short enough to be read, and copied by who writes their own."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from fencepost.torture.libraries import libraries
@@ -34,3 +38,20 @@ def test_what_old_versions_replace_is_there(library):
     text = "".join((*texts, *library.manifest.values()))
     for when in library.when:
         assert all(old in text for old in when.replace), when.below
+
+
+def test_a_fatal_error_does_not_end_the_thread_of_a_producer(tmp_path):
+    """librdkafka raises it wherever events are polled; reports of deliveries still come after it."""
+    pytest.importorskip("confluent_kafka")
+    folder = libraries()["confluent-kafka"].folder
+    program = (
+        "from confluent_kafka import KafkaException as Fatal; from producer import Producer\n"
+        "class Ended:\n    def poll(self, timeout): print('asked'); raise Fatal('fatal')\n"
+        "made = Producer.__new__(Producer); made.client = Ended(); made.idle()\n"
+    )
+    paths = os.pathsep.join((str(folder), str(folder.parent / "shared")))
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (run.returncode, run.stdout) == (0, "asked\n"), run.stderr

@@ -4,6 +4,7 @@ is none."""
 import attrs
 import pytest
 
+from fencepost.checkers.liveness.serving import Serving
 from fencepost.torture.at_brokers.heard import HeardCommit
 from fencepost.torture.copying import name_of
 from fencepost.torture.driver_process import Command, Event
@@ -36,7 +37,7 @@ def entry(offset, value, *, key=b"0", headers=None):
     )
 
 
-def append(number, value, answer, client="p0"):
+def append(number, value, answer, client="p0", after_ns=1):
     headers = [["id", encoded(value)]]
     fields = {"topic": "t", "partition": 0, "key": encoded(b"0"), "value": encoded(value), "headers": headers}
     command = Command(number=number, name="append", client=client, fields=fields, sent_ns=number * SECOND)
@@ -45,7 +46,7 @@ def append(number, value, answer, client="p0"):
         command.answer = (
             {"event": "done", "ok": ok, "offset": answer} if ok else {"event": "done", "ok": False, **answer}
         )
-        command.answered_ns = command.sent_ns + 1
+        command.answered_ns = command.sent_ns + after_ns
     return command
 
 
@@ -127,6 +128,16 @@ GOOD = Outcome(
     drained=True,
     committed={"t-0": 3},
 )
+
+
+TIMES = {"request_timeout_ms": 500, "delivery_timeout_ms": 500}
+WAITING = {
+    "scenario": attrs.evolve(GOOD.scenario, producer={**GOOD.scenario.producer, **TIMES}),
+    "appends": (*GOOD.appends[:2], append(2, b"c", 2, after_ns=4 * SECOND)),
+    "clock": ((0, 0), (20 * SECOND, 20 * SECOND)),
+    "serving": {"t-0": (Serving(leader=1, since=0, begin=0, end=20 * SECOND),)},
+}
+"""The third append has its answer four seconds later: its time-outs, a second, and more."""
 
 
 def changed(**changes):
@@ -263,7 +274,30 @@ PLANTED = {
     "unflushed": {"flushes": (flushed(3, 0.5),)},
     "unreadable": {"unreadable": ("produce version 9, byte 43 of a message: expected a varint",)},
     "ended": {"trouble": "that it ended with code 2"},
+    "held_up": WAITING,
 }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"serving": {"t-0": (Serving(leader=1, since=0, begin=0, end=3 * SECOND),)}},
+        {"serving": {"t-0": (Serving(leader=1, since=int(1.5 * SECOND), begin=0, end=20 * SECOND),)}},
+        {"struck": ((3 * SECOND, "p0"),)},
+        {"struck": ((int(1.5 * SECOND), "p0"),)},
+        {"clock": ((0, 0), (2 * SECOND, 2 * SECOND), (5 * SECOND, 3 * SECOND))},
+    ],
+    ids=[
+        "its leader is not calm",
+        "not served by this leader",
+        "a request was struck",
+        "and before",
+        "a busy machine",
+    ],
+)
+def test_a_client_may_stand_still_for_a_reason(changes):
+    """Rule: each of these is none of the client's doing."""
+    assert judge(changed(**{**WAITING, **changes})) == []
 
 
 def test_a_flush_waits_for_what_was_sent_before_it_only():

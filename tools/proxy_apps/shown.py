@@ -70,6 +70,14 @@ SHOWN: Mapping[str, Shown] = {
             reported="not found",
         ),
         Shown(
+            library="confluent-kafka@2.16.1",
+            script="librdkafka-timed-out-elsewhere.py",
+            breaks="a record is in the log twice, idempotence is on",
+            found="a test's scenario of torture",
+            since="not measured",
+            reported="in #4953",
+        ),
+        Shown(
             library="kafkajs@2.2.4",
             script="kafkajs-lost-answer.cjs",
             breaks="an acknowledged record is not in the log, another is there twice",

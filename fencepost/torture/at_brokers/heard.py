@@ -7,7 +7,8 @@ its commands have.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, evolve, field, frozen
@@ -49,6 +50,8 @@ class Heard:
     commits: list[HeardCommit] = field(factory=list)
     # (when, client) of each request of OF_GROUPS that had an error, another answer, or none.
     troubles: list[tuple[int, str]] = field(factory=list)
+    # (when, client) of each request that a fault of requests struck.
+    struck: list[tuple[int, str]] = field(factory=list)
     # The time of the brokers' record, in nanoseconds.
     now: Callable[[], int] = lambda: 0
     # (monotonic, of the record) of each request.
@@ -85,6 +88,8 @@ class Heard:
                     },
                 )
             )
+        if verdict != PASS:
+            self.struck.append((now, header.client_id or ""))
         if name in OF_GROUPS and verdict != PASS:
             self.troubles.append((now, header.client_id or ""))
 
@@ -92,11 +97,28 @@ class Heard:
         """An answer, and what becomes of it. Parameters as of a hook, and its verdict."""
         name, now = type(body).__name__.removesuffix("Request"), time.monotonic_ns()
         clean = verdict == PASS and not any(_errors(answer))
+        if verdict != PASS:
+            self.struck.append((now, header.client_id or ""))
         place = self._open.pop((source, header.correlation_id), None)
         if place is not None and clean:
             self.commits[place] = evolve(self.commits[place], answered_ns=now)
         if name in OF_GROUPS and not clean:
             self.troubles.append((now, header.client_id or ""))
+
+
+def time_of(at: int, clock: Sequence[tuple[int, int]]) -> int:
+    """A monotonic moment by the clock of the brokers' record, which stands while a machine is busy.
+
+    Args:
+        at: nanoseconds.
+        clock: pairs of the same moment, monotonic and of the record, ascending.
+    """
+    place = bisect_right(clock, (at, 1 << 62)) - 1
+    if place < 0:
+        return clock[0][1] if clock else 0
+    known, time = clock[place]
+    most = clock[place + 1][1] if place + 1 < len(clock) else time + at - known
+    return min(time + at - known, most)
 
 
 @frozen

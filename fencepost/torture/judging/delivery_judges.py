@@ -12,8 +12,13 @@ from fencepost.torture.record_contents import differs, place_of
 from fencepost.torture.scenario_run import Outcome as Run
 
 
-def _moves(run: Run, client: str) -> list[int]:
-    """When this client was given or lost partitions, or sought."""
+def moves_of(run: Run, client: str) -> list[int]:
+    """When a client was given or lost partitions, or sought: monotonic nanoseconds.
+
+    Args:
+        run: what the application saw.
+        client: its name.
+    """
     kinds = ("assigned", "revoked", "lost")
     events = [one for one in run.events if one.fields.get("client") == client]
     moves = [one.at_ns for one in events if one.fields["event"] in kinds]
@@ -36,7 +41,7 @@ def deliveries(run: Run, allowed: Allowed) -> Iterator[Finding]:
     for place, entries in run.log.items():
         visible[place] = [entry.offset for entry in entries if run.visible(entry)]
     for client, polls in (*run.polls.items(), *run.read.items()):
-        moves = _moves(run, client)
+        moves = moves_of(run, client)
         last: dict[str, tuple[int, int]] = {}
         for poll in polls:
             assert poll.answer is not None and poll.answered_ns is not None

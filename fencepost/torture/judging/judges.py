@@ -13,6 +13,7 @@ from fencepost.torture.driver_process import Command
 from fencepost.torture.judging.commit_judges import commits, revocations
 from fencepost.torture.judging.delivery_judges import deliveries, of_group, starts
 from fencepost.torture.judging.finding import Allowed, Finding, topic_of
+from fencepost.torture.judging.progress_judges import progress
 from fencepost.torture.judging.promises import PROMISES
 from fencepost.torture.protocol import decoded, outcome_of_append
 from fencepost.torture.record_contents import differs, identity, identity_of, place_of
@@ -53,6 +54,7 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
         starts(run, may),
         commits(run),
         revocations(run),
+        progress(run),
         _flushes(run),
         _unreadable(run),
         _ends(run),

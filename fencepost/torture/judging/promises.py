@@ -79,6 +79,9 @@ PROMISES = {
     "call to"
     " send() returns (Kafka, producer configuration)",
     "stuck_consumer": "a consumer continues once brokers are reachable again",
+    "held_up": '"automatic failover to these replicas when a server in the cluster fails so messages remain'
+    ' available in the presence of failures" (Kafka, design, replication): what a broker serves does not wait'
+    " for another one",
     "ended": "a library does not end its application's process",
 }
 """What libraries promise, by anomaly. A driver's own table (driver.toml, [promises]) has precedence. An empty
