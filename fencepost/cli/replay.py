@@ -18,20 +18,19 @@ from fencepost.console.options import (
     default_option,
     html_option,
     json_option,
+    known_anomaly,
     profile_option,
     split_names,
     trace_option,
 )
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_plan, replay_seed, replay_stored
-from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import (
     ExitCode,
     FencepostError,
     TraceError,
     did_you_mean,
     strongest,
-    unknown_name,
 )
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
@@ -136,10 +135,7 @@ def command(
         raise click.UsageError("expected the folder of a campaign against a real system with --times")
     if beside is not None and html is None:
         raise click.UsageError("expected --html with --beside, saw none")
-    if anomaly and anomaly not in BY_NAME:
-        raise click.UsageError(
-            "expected --anomaly as in `fencepost check --anomalies`, saw " + unknown_name(anomaly, BY_NAME)
-        )
+    known_anomaly(anomaly)
     names = split_names(checks) or ()
     request = _request(folder, trace_id, seed, plan_file, bugs, profile, names, anomaly)
     asked = names or DEFAULT_CHECKS

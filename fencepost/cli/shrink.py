@@ -20,6 +20,7 @@ from fencepost.console.options import (
     default_option,
     jobs_option,
     json_option,
+    known_anomaly,
     profile_option,
     split_names,
     trace_option,
@@ -109,12 +110,16 @@ def command(
 
     real = real_job_of(source)
     if source is not None and real is not None:
-        return shrink_real(source, real, trace_id, _known(anomaly), out, seconds, output)
+        return shrink_real(source, real, trace_id, known_anomaly(anomaly), out, seconds, output)
     names = split_names(checks)
     request = _request(source, trace_id, seed, bugs, profile, names)
     parts_with(request.plan.cluster.bugs)
     shown = target_of(
-        request.plan, anomaly=_known(anomaly), checks=names, expected=request.expected, where=request.where
+        request.plan,
+        anomaly=known_anomaly(anomaly),
+        checks=names,
+        expected=request.expected,
+        where=request.where,
     )
     result = shrink_with_bar(request.plan, shown, out, output, jobs=jobs, seconds=seconds)
     if not result.interrupted:
@@ -125,15 +130,6 @@ def command(
     replay = replay_plan(out, checks=names or (), anomaly=shown.target.anomaly if shown.target.among else "")
     _tell(result, shown, out, replay, output)
     return output.end(code, _as_dict(result, shown, out, replay))
-
-
-def _known(anomaly: str) -> str:
-    """Raises UsageError for an unknown anomaly."""
-    from fencepost.traces.anomalies import BY_NAME
-
-    if anomaly and anomaly not in BY_NAME:
-        raise click.UsageError(f"expected --anomaly as in `fencepost check --anomalies`, saw {anomaly!r}")
-    return anomaly
 
 
 def _request(

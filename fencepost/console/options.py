@@ -87,6 +87,16 @@ def split_names(value: str | None) -> tuple[str, ...] | None:
     return None if value is None else tuple(name.strip() for name in value.split(",") if name.strip())
 
 
+def known_anomaly(name: str) -> str:
+    """The name of an anomaly, or "" for none. Raises UsageError for an unknown one."""
+    from fencepost.traces.anomalies import BY_NAME
+
+    if name and name not in BY_NAME:
+        expected = "expected --anomaly as in `fencepost check --anomalies`, saw "
+        raise click.UsageError(expected + unknown_name(name, BY_NAME))
+    return name
+
+
 def processors() -> int:
     """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
