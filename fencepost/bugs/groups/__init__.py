@@ -28,6 +28,7 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
     ("KAFKA-13636", "group_offsets", commit_bugs.ExpiresWhileRebalancing, OFFSET_SAFE, SAFE),
     ("KAFKA-8069", "group_offsets", commit_bugs.ExpiresAtOnce, OFFSET_SAFE, SAFE),
     ("P3", "group_offsets", commit_bugs.TakesAnyGeneration, OFFSET_SAFE, SAFE),
+    ("P5-PENDING", "group_offsets", commit_bugs.ForgetsPendingCommits, OFFSET_SAFE, SAFE),
     ("P5", "consumer_coordinator", commit_bugs.RetriesAsyncCommits, OFFSET_SAFE, SAFE),
     (
         "P3-LISTS",

@@ -11,7 +11,7 @@ from itertools import accumulate
 from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.operation_columns import NEVER
-from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, SEEK, Function, Operation, Outcome
 from fencepost.traces.trace import Claims, Trace
 
 Partition = tuple[str, int]
@@ -22,7 +22,9 @@ NO_EPOCH = -1
 NOTHING = -1
 """The committed offset if nothing is committed."""
 MILLISECOND = 1_000_000
-_OF_GROUPS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL})
+_OF_GROUPS = frozenset(
+    {Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL, Function.ASSIGN}
+)
 
 
 @frozen(kw_only=True)
@@ -122,11 +124,47 @@ class Got:
 class Began:
     """A poll that read from this offset."""
 
+    op_id: int
     # Process and session of the client.
     who: tuple[int, int]
     generation: int
     completion: int
     offset: int
+    # The log start and end that the poll showed; None: not claimed.
+    log_start: int | None = None
+    end: int | None = None
+
+
+@frozen(kw_only=True)
+class Sought:
+    """A member sought, in every partition that it had but those in `kept`."""
+
+    op_id: int
+    # Process and session of the client.
+    who: tuple[int, int]
+    generation: int
+    invoke: int
+    kept: frozenset[Partition]
+    # The offsets that the application named.
+    named: dict[Partition, int]
+
+
+@frozen(kw_only=True)
+class Landing:
+    """Where a member was after it had sought."""
+
+    # The operation that sought, and the one that shows where it led to.
+    op_id: int
+    shown_by: int
+    who: tuple[int, int]
+    generation: int
+    # When it sought.
+    invoke: int
+    offset: int
+    # The poll that shows it; None: a commit does.
+    poll: Began | None
+    # The offset that the application named; None: none.
+    named: int | None
 
 
 @define
@@ -148,12 +186,52 @@ class GroupOperations:
     # The records that polls returned, by partition, in the order of invocation.
     got: dict[Partition, list[Got]] = field(factory=dict)
     # The start offsets of polls by partition, with or without records.
-    begun: dict[Partition, list["Began"]] = field(factory=dict)
+    begun: dict[Partition, list[Began]] = field(factory=dict)
+    seeks: list[Sought] = field(factory=list)
+    # (process, session, op id) of assignments that were not the group's.
+    assigned: list[tuple[int, int, int]] = field(factory=list)
 
     @property
     def partitions(self) -> list[Partition]:
         """Every partition that some operation names."""
         return sorted({*self.commits, *self.fetches, *self.got})
+
+    def landings(self, partition: Partition) -> list[Landing]:
+        """Where members were in the partition after they had sought: what the first poll or commit shows of
+        the same client and generation. An operation id of a client is above those before it."""
+        if not self.seeks:
+            return []
+        found = []
+        shown: list[Began | Commit] = [*self.begun.get(partition, []), *self.commits.get(partition, [])]
+        for sought in self.seeks:
+            mine = [
+                each
+                for each in shown
+                if each.who == sought.who
+                and each.generation == sought.generation
+                and each.op_id > sought.op_id
+            ]
+            if partition in sought.kept or not mine:
+                continue
+            first = min(mine, key=lambda each: each.op_id)
+            if any(
+                (process, session) == sought.who and sought.op_id < op_id < first.op_id
+                for process, session, op_id in self.assigned
+            ):
+                continue
+            found.append(
+                Landing(
+                    op_id=sought.op_id,
+                    shown_by=first.op_id,
+                    who=sought.who,
+                    generation=sought.generation,
+                    invoke=sought.invoke,
+                    offset=first.offset,
+                    poll=first if isinstance(first, Began) else None,
+                    named=sought.named.get(partition),
+                )
+            )
+        return found
 
     def generation_known(self, above: int) -> tuple[int, int]:
         """When a higher generation than this was first known, and by which operation; (NEVER, -1) if
@@ -270,7 +348,15 @@ def _add(group: GroupOperations, operation: Operation) -> None:
             )
     elif operation.function is Function.POLL:
         for position in operation.positions:
-            began = Began(who=made_by, generation=generation, completion=completion, offset=position.offset)
+            began = Began(
+                op_id=operation.op_id,
+                who=made_by,
+                generation=generation,
+                completion=completion,
+                offset=position.offset,
+                log_start=position.log_start_offset,
+                end=position.end_offset,
+            )
             group.begun.setdefault((position.topic, position.partition), []).append(began)
         for partition, offsets in _offsets(operation).items():
             got = Got(
@@ -281,6 +367,19 @@ def _add(group: GroupOperations, operation: Operation) -> None:
                 offsets=offsets,
             )
             group.got.setdefault(partition, []).append(got)
+    elif operation.function is Function.ASSIGN and operation.argument != SEEK:
+        group.assigned.append((*made_by, operation.op_id))
+    elif operation.function is Function.ASSIGN:
+        group.seeks.append(
+            Sought(
+                op_id=operation.op_id,
+                who=made_by,
+                generation=generation,
+                invoke=operation.invoke_time,
+                kept=frozenset((each.topic, each.partition) for each in operation.positions),
+                named=_sought(operation.result or ""),
+            )
+        )
     if generation >= 0 and operation.function in (Function.JOIN, Function.COMMIT):
         group.known.append((completion, generation, operation.op_id))
 
@@ -295,6 +394,17 @@ def _named(operation: Operation) -> list[tuple[Partition, int]]:
             )
         ]
     return [((position.topic, position.partition), position.offset) for position in operation.positions]
+
+
+def _sought(text: str) -> dict[Partition, int]:
+    """The offsets that a seek names: "topic-partition@offset", separated by spaces."""
+    found: dict[Partition, int] = {}
+    for each in text.split():
+        place, _, offset = each.rpartition("@")
+        topic, _, number = place.rpartition("-")
+        if number.isdecimal() and offset.isdecimal():
+            found[topic, int(number)] = int(offset)
+    return found
 
 
 def _offsets(operation: Operation) -> dict[Partition, tuple[int, ...]]:

@@ -44,6 +44,16 @@ class Round:
     answers: dict[TopicPartition, tuple[int, kafka.FetchedPartition]] = field(factory=dict)
 
 
+@define(eq=False)
+class Reset:
+    """A partition needs the offset that its leader has for a timestamp."""
+
+    # Milliseconds, or EARLIEST or LATEST.
+    timestamp: int
+    # Whether a request is in flight.
+    asking: bool = False
+
+
 @define
 class ConsumerFetcher:
     """The fetcher of one consumer."""
@@ -56,8 +66,8 @@ class ConsumerFetcher:
     positions: dict[TopicPartition, int] = field(factory=dict)
     # The highest known leader epoch of each partition, from records or commits.
     epochs: dict[TopicPartition, int] = field(factory=dict)
-    # Partitions that need an offset by the reset policy; True while the request is in flight.
-    resets: dict[TopicPartition, bool] = field(factory=dict)
+    # Partitions that need an offset: by the reset policy, or because the application sought there.
+    resets: dict[TopicPartition, Reset] = field(factory=dict)
     # Partitions that are not read for now.
     paused: dict[TopicPartition, None] = field(factory=dict)
     # The current round; None if there is none.
@@ -77,8 +87,14 @@ class ConsumerFetcher:
         if offset >= 0:
             self.positions[key] = offset
         else:
-            self.positions.pop(key, None)
-            self.resets[key] = False
+            earliest = self.desk.options.auto_offset_reset == "earliest"
+            self.begin_by_time(key, kafka.EARLIEST if earliest else kafka.LATEST)
+
+    def begin_by_time(self, key: TopicPartition, timestamp: int) -> None:
+        """Start reading at the first record of this time (milliseconds, EARLIEST or LATEST), once the leader
+        has said where that is."""
+        self.positions.pop(key, None)
+        self.resets[key] = Reset(timestamp)
 
     def missing(self) -> tuple[TopicPartition, ...]:
         """Partitions without a known start."""
@@ -93,31 +109,26 @@ class ConsumerFetcher:
     # ---- where to begin
 
     def reset(self, then: Callable[[], None]) -> None:
-        """Ask for the log end that the policy names, for each partition that needs it."""
-        for key, asking in list(self.resets.items()):
+        """Ask for the offset of each partition that needs one."""
+        for key, reset in list(self.resets.items()):
             leader = self.leader_of_this_age(key)
-            if asking or leader is None:
+            if reset.asking or leader is None:
                 self.stale = self.stale or leader is None
                 continue
-            self.resets[key] = True
-            earliest = self.desk.options.auto_offset_reset == "earliest"
+            reset.asking = True
             self.desk.ask(
                 leader[0],
-                partial(
-                    _list_offsets,
-                    self.committed_only,
-                    key,
-                    leader[1],
-                    kafka.EARLIEST if earliest else kafka.LATEST,
-                ),
-                partial(self._listed, key, then),
+                partial(_list_offsets, self.committed_only, key, leader[1], reset.timestamp),
+                partial(self._listed, key, reset, then),
             )
 
-    def _listed(self, key: TopicPartition, then: Callable[[], None], answer: Any) -> None:
-        if key not in self.resets:
+    def _listed(self, key: TopicPartition, reset: Reset, then: Callable[[], None], answer: Any) -> None:
+        if self.resets.get(key) is not reset:
             return  # the application sought meanwhile, or it is no longer assigned
         if answer is None or answer.error is not NO_ERROR:
-            self.resets[key], self.stale = False, True
+            reset.asking, self.stale = False, True
+        elif answer.offset < 0:
+            self.begin_by_time(key, kafka.LATEST)  # nothing is as late as that
         else:
             self.begin_at(key, answer.offset)
         then()
