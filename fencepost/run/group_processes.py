@@ -16,16 +16,15 @@ from fencepost.impl.client.consumer.requests import ConsumerIdentity
 from fencepost.run.consumers import PollLoop, Wish, close, make_consumer, make_transformer, resubscribe, seek
 from fencepost.run.record import Record
 from fencepost.traces.operations import SEEK, Function, Operation
-from fencepost.traces.plan import Plan, PlannedOperation, TransformOptions
+from fencepost.traces.plan import CLOSING_MS, IN_ORDER, Plan, PlannedOperation, TransformOptions
 
 TRANSFORM = "transform"
 BEGINS = frozenset({TRANSFORM, "subscribe", "assign"})
 FUNCTIONS = BEGINS | {"unsubscribe", "crash", "pause", "seek", "resubscribe"}
 """What a plan asks of a consumer's process."""
 PAUSE_UNIT_MS = 100
-LEAVING_MS, CLOSING_MS = 200, 5_000
-"""How long a process that leaves its group is left to say so before it ends, and one that closes in order."""
-IN_ORDER = "in_order"
+LEAVING_MS = 200
+"""How long a process that leaves its group is left to say so, before it ends."""
 Key = tuple[str, int]
 """Topic and partition number."""
 

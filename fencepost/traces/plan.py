@@ -375,6 +375,8 @@ class TransformOptions:
 
 ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time", "latest", "in_order")
 """Of a planned operation."""
+IN_ORDER, CLOSING_MS = "in_order", 5_000
+"""An unsubscribe that commits first, and how long it may take before its process ends."""
 
 
 @frozen(kw_only=True)

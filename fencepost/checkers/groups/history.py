@@ -23,7 +23,8 @@ NOTHING = -1
 """The committed offset if nothing is committed."""
 MILLISECOND = 1_000_000
 _OF_GROUPS = frozenset(
-    {Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL, Function.ASSIGN}
+    {Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL}
+    | {Function.ASSIGN, Function.SUBSCRIBE}
 )
 
 
@@ -188,8 +189,8 @@ class GroupOperations:
     # The start offsets of polls by partition, with or without records.
     begun: dict[Partition, list[Began]] = field(factory=dict)
     seeks: list[Sought] = field(factory=list)
-    # (process, session, op id) of assignments that were not the group's.
-    assigned: list[tuple[int, int, int]] = field(factory=list)
+    # (process, session, op id) of joins, subscriptions and assignments: positions are others from then on.
+    anew: list[tuple[int, int, int]] = field(factory=list)
 
     @property
     def partitions(self) -> list[Partition]:
@@ -214,9 +215,10 @@ class GroupOperations:
             if partition in sought.kept or not mine:
                 continue
             first = min(mine, key=lambda each: each.op_id)
+            later = [(*each.who, each.op_id) for each in self.seeks if partition not in each.kept]
             if any(
                 (process, session) == sought.who and sought.op_id < op_id < first.op_id
-                for process, session, op_id in self.assigned
+                for process, session, op_id in (*later, *self.anew)
             ):
                 continue
             found.append(
@@ -339,6 +341,10 @@ def _add(group: GroupOperations, operation: Operation) -> None:
             group.commits.setdefault(partition, []).append(commit)
     if not ok:
         return
+    if operation.function in (Function.JOIN, Function.SUBSCRIBE) or (
+        operation.function is Function.ASSIGN and operation.argument != SEEK
+    ):
+        group.anew.append((*made_by, operation.op_id))
     if operation.function is Function.JOIN:
         group.joins.append(Join(**common, **who, partitions=dict(_named(operation)), epoch=epoch))  # type: ignore[arg-type]
     elif operation.function is Function.FETCH_COMMITTED:
@@ -367,9 +373,7 @@ def _add(group: GroupOperations, operation: Operation) -> None:
                 offsets=offsets,
             )
             group.got.setdefault(partition, []).append(got)
-    elif operation.function is Function.ASSIGN and operation.argument != SEEK:
-        group.assigned.append((*made_by, operation.op_id))
-    elif operation.function is Function.ASSIGN:
+    elif operation.function is Function.ASSIGN and operation.argument == SEEK:
         group.seeks.append(
             Sought(
                 op_id=operation.op_id,
