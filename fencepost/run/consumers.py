@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.coordinator_requests import ConsumerCoordinator
-from fencepost.impl.client.consumer.fetch import ConsumedRecord
+from fencepost.impl.client.consumer.fetch import ConsumedRecord, ConsumerFetcher
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
 from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.transaction.transform import TransformLoop
@@ -25,6 +25,8 @@ from fencepost.traces.plan import ConsumerOptions, PlannedOperation
 RESTART_MS = 1_000
 """Until a consumer that has given up is started again."""
 TENTH_MS = 100
+BY_TIME = -3
+"""What the trace says of a seek to a time, as it says LATEST and EARLIEST of the others."""
 
 
 Wish = Callable[["PollLoop", Consumer], None]
@@ -132,7 +134,7 @@ def seek(operation: PlannedOperation, loop: PollLoop, consumer: Consumer) -> Non
     if asked:
         since = consumer.desk.now // MILLISECOND - operation.records * TENTH_MS
         timestamp = {"earliest": kafka.EARLIEST, "latest": kafka.LATEST}.get(asked, max(0, since))
-        consumer.record_seek(dict.fromkeys(keys, -1))
+        consumer.record_seek(dict.fromkeys(keys, timestamp if timestamp < 0 else BY_TIME))
         for key in keys:
             consumer.seek_by_time(key, timestamp)
         return
@@ -158,6 +160,7 @@ def make_consumer(
     options: ConsumerOptions,
     brokers: tuple[int, ...],
     coordinator: type[ConsumerCoordinator] = ConsumerCoordinator,
+    fetcher: type[ConsumerFetcher] = ConsumerFetcher,
 ) -> Consumer:
     """The core of a consumer's process.
 
@@ -166,6 +169,7 @@ def make_consumer(
         options: of the consumer.
         brokers: the numbers of all brokers.
         coordinator: the class of the part that talks to the group's coordinator.
+        fetcher: the class of the part that reads.
     """
     return Consumer(
         identity,
@@ -173,6 +177,7 @@ def make_consumer(
         ClientMetadata(brokers),
         PollLoop(options.commit, options.processing_ms),
         coordinator,
+        fetcher,
         open_rows=options.commit == "before",
     )
 

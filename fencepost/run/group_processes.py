@@ -174,7 +174,10 @@ class Members:
             standalone=mine.standalone,
         )
         if not mine.transactional_id:
-            return make_consumer(identity, options, self.brokers, self.parts.consumer_coordinator)
+            parts = self.parts
+            return make_consumer(
+                identity, options, self.brokers, parts.consumer_coordinator, parts.consumer_fetcher
+            )
         transform = evolve(self.transform, output=self.name_of(self.transform.output))
         loop = self.parts.transform_loop(mine.transactional_id, transform, self.version)
         return make_transformer(identity, options, self.brokers, loop, self.parts.consumer_coordinator)

@@ -401,12 +401,12 @@ def _named(operation: Operation) -> list[tuple[Partition, int]]:
 
 
 def _sought(text: str) -> dict[Partition, int]:
-    """The offsets that a seek names: "topic-partition@offset", separated by spaces."""
+    """The offsets that a seek names: "topic-partition@offset", separated by spaces. -1 is the log end."""
     found: dict[Partition, int] = {}
     for each in text.split():
         place, _, offset = each.rpartition("@")
         topic, _, number = place.rpartition("-")
-        if number.isdecimal() and offset.isdecimal():
+        if number.isdecimal() and offset.removeprefix("-").isdecimal():
             found[topic, int(number)] = int(offset)
     return found
 

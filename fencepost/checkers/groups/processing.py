@@ -38,6 +38,8 @@ MAY_BE_AHEAD = ("", "before", "earlier")
 """Modes of commits that excuse a gap: before processing, not known, and carried over from a group that
 ended."""
 OF_WHAT_WAS_POLLED = ("auto", "sync", "async")
+TO_END = -1
+"""What a seek to the log end names."""
 
 
 @define
@@ -105,7 +107,7 @@ def processed(
             _again(history, group, partition, claims, tally),
             _gaps(history, group, partition, claims, tally),
             _beyond_position(history, group, partition, claims),
-            _seek_ignored(group, partition, claims),
+            _seek_ignored(history, group, partition, claims),
         )
         if found is not None
     ]
@@ -277,27 +279,32 @@ def _beyond_position(
     return None
 
 
-def _seek_ignored(group: GroupOperations, partition: Partition, claims: Claims) -> Finding | None:
-    """A seek to an offset, after which the first poll of that member read from another one.
+def _seek_ignored(
+    history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
+) -> Finding | None:
+    """A seek to an offset, after which the first poll of that member read from another one; or one to the
+    end, after which it read from below what the group had got before.
 
     A position outside of the log is reset, so that the rule does not apply where the log start moves or
-    records are lost, or if the offset is beyond the end that the poll showed.
+    records are lost, nor to an offset beyond what the group had got.
     """
     if claims.retention or loss_in(claims, *partition):
         return None
     for each in group.landings(partition):
-        if each.named is None or each.poll is None or each.offset == each.named:
+        got = (one for one in group.got.get(partition, []) if one.completion + history.slack < each.invoke)
+        known = max((max(one.offsets) + 1 for one in got), default=0)
+        named = known if each.named == TO_END else each.named
+        if named is None or each.poll is None or not (each.poll.log_start or 0) <= named <= known:
             continue
-        start, end = each.poll.log_start, each.poll.end
-        if start is None or end is None or not start <= each.named <= end:
+        if each.offset == named or (each.named == TO_END and each.offset > named):
             continue
         return finding(
             "seek_ignored",
             partition=partition,
             offset=each.offset,
             operations=(each.shown_by, each.op_id),
-            expected=f"the next poll of that member to read from {each.named}, where operation {each.op_id} "
-            f"sought",
+            expected=f"the next poll of that member to read from {named}, where operation {each.op_id} sought"
+            f"{', or beyond' if each.named == TO_END else ''}",
             seen=f"operation {each.shown_by} read from {each.offset}",
         )
     return None

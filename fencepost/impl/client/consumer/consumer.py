@@ -47,6 +47,8 @@ class Consumer:
     application: "Application[Consumer]"
     # The class of the group member.
     coordinator_type: type[ConsumerCoordinator] = ConsumerCoordinator
+    # The class of positions and fetches.
+    fetcher_type: type[ConsumerFetcher] = ConsumerFetcher
     # Whether a poll is in progress.
     polling: bool = False
     # The time of the poll is over; it ends at the next opportunity.
@@ -78,7 +80,7 @@ class Consumer:
 
     def __attrs_post_init__(self) -> None:
         self.desk = ConsumerDesk(self.identity, self.options, self.metadata)
-        self.fetcher = ConsumerFetcher(self.desk)
+        self.fetcher = self.fetcher_type(self.desk)
         self.coordinator = self.coordinator_type(self.desk, self._advance, self._assigned)
         self.coordinator.epochs = lambda: self.fetcher.epochs
 
@@ -182,7 +184,7 @@ class Consumer:
         """Show in the trace that the application seeks.
 
         Args:
-            moved: by partition the offset; a negative one, if a broker has to say it.
+            moved: by partition the offset; LATEST, EARLIEST or BY_TIME, if a broker has to say it.
         """
         row = self.desk.begin(
             Function.ASSIGN,
@@ -421,7 +423,7 @@ class Consumer:
                 return
             if generation == self.coordinator.generation:
                 for key, offset in offsets.items():
-                    if key in self.fetcher.missing():
+                    if self.fetcher.still_missing(key):
                         self.fetcher.begin_at(key, offset)
             if self.options.auto_offset_reset == "none" and self.fetcher.resets:
                 self._fail(ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -100,6 +100,11 @@ class ConsumerFetcher:
         """Partitions without a known start."""
         return tuple(key for key in self.assigned if key not in self.positions and key not in self.resets)
 
+    def still_missing(self, key: TopicPartition) -> bool:
+        """Protection P5-SEEK: a committed offset is where to begin only if the application has not sought
+        while it was asked for."""
+        return key in self.missing()
+
     def leader_of_this_age(self, key: TopicPartition) -> tuple[int, int] | None:
         """KIP-320: the leader and its epoch, unless a later epoch is known: an old leader would report that
         the position is out of range."""
@@ -122,9 +127,19 @@ class ConsumerFetcher:
                 partial(self._listed, key, reset, then),
             )
 
+    def still_wanted(self, key: TopicPartition, reset: Reset) -> bool:
+        """Protection KAFKA-7703: an answer is used only if it is the one to the last reset of its partition:
+        the application may have sought to the other end meanwhile.
+
+        Args:
+            key: an assigned partition, or one that was.
+            reset: what is answered.
+        """
+        return self.resets.get(key) is reset
+
     def _listed(self, key: TopicPartition, reset: Reset, then: Callable[[], None], answer: Any) -> None:
-        if self.resets.get(key) is not reset:
-            return  # the application sought meanwhile, or it is no longer assigned
+        if not self.still_wanted(key, reset):
+            return
         if answer is None or answer.error is not NO_ERROR:
             reset.asking, self.stale = False, True
         elif answer.offset < 0:
