@@ -7,6 +7,7 @@ is done, so that a crash in between leaves a gap that is seen.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from attrs import define, evolve, field
 
@@ -24,7 +25,7 @@ from fencepost.traces.plan import ConsumerOptions, PlannedOperation
 
 RESTART_MS = 1_000
 """Until a consumer that has given up is started again."""
-TENTH_MS = 100
+TENTH_MS, FIRST = 100, 8
 BY_TIME = -3
 """What the trace says of a seek to a time, as it says LATEST and EARLIEST of the others."""
 
@@ -127,8 +128,11 @@ class PollLoop:
 
 def seek(operation: PlannedOperation, loop: PollLoop, consumer: Consumer) -> None:
     """Seek in the partition that the operation names, or in all if it is not assigned: to the log start or
-    end, to a time, or so many records back."""
+    end, to a time, or so many records back. Nobody can seek before something is assigned."""
     assigned = consumer.fetcher.assigned
+    if not assigned:
+        loop.wishes.append(partial(seek, operation))
+        return
     keys = [key for key in assigned if key.partition == operation.partition] or list(assigned)
     asked = operation.argument
     if asked:
@@ -139,7 +143,7 @@ def seek(operation: PlannedOperation, loop: PollLoop, consumer: Consumer) -> Non
             consumer.seek_by_time(key, timestamp)
         return
     back, positions = operation.records, consumer.fetcher.positions
-    offsets = {key: max(0, positions[key] - back) if key in positions else back for key in keys}
+    offsets = {key: max(0, positions[key] - back) if key in positions else back % FIRST for key in keys}
     consumer.record_seek(offsets)
     for key, offset in offsets.items():
         consumer.seek(key, offset)

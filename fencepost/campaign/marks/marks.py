@@ -292,7 +292,7 @@ MARKS: tuple[Mark, ...] = (
         says="a consumer of a group went to another offset on purpose",
         row_predicate=lambda past, row: row.function is Function.ASSIGN and row.argument == SEEK,
         leads=("seeking", "groups", "transactions"),
-        needs=("seeking or transactions",),
+        needs=("groups or transactions", "seeking or transactions"),
     ),
     Mark(
         name="subscribed_again",

@@ -18,7 +18,7 @@ FIRST_OPERATION = 500_000
 FIRST_INTENTION = 550_000
 """And of what their applications do besides."""
 FIRST_OWN = 10
-"""Numbers of groups that only commit, each of one process."""
+"""Numbers of groups that only commit, two of each process, which has one at a time."""
 SEEKS = ("", "", "earliest", "latest", "by_time")
 FIRST_MOVE = 5_000
 """Fault ids of requests of operators for the offsets topic."""
@@ -55,6 +55,8 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     consumer = consumer_options(plan, draw, slow_ms)
     if not slow_ms and draw.chance(bounds.busy, "groups.busy"):
         consumer = _busy(consumer, draw)
+    if draw.chance(bounds.seeking, "seeking") and draw.chance(60, "seeking.briefly"):
+        consumer = evolve(consumer, poll_timeout_ms=draw.between((5, 120), "seeking.poll_timeout"))
     lives = _with_intentions(_lives(plan, draw, bounds), plan, draw, bounds)
     if named:
         lives = tuple(evolve(one, key=_name(draw, one.key)) for one in lives)
@@ -253,7 +255,11 @@ def _with_intentions(
         own = [process for process in processes if draw.chance(60, "standalone.who", process)]
         begin = {"subscribe": "assign"}
         lives = tuple(
-            evolve(one, key=f"g{FIRST_OWN + one.process}", function=begin.get(one.function, one.function))
+            evolve(
+                one,
+                key=f"g{FIRST_OWN + 2 * one.process + draw.between((0, 1), 'standalone.group', one.op_id)}",
+                function=begin.get(one.function, one.function),
+            )
             if one.process in (own or processes[:1])
             else one
             for one in lives
@@ -264,7 +270,8 @@ def _with_intentions(
 def _any_time(
     lives: tuple[PlannedOperation, ...], processes: list[int], function: str, plan: Plan, draw: Draws
 ) -> tuple[PlannedOperation, ...]:
-    """Operations of this function, half of them right after the process has begun."""
+    """Operations of this function, half of them right after the process has begun, others right after the one
+    before."""
     found = []
     first = FIRST_INTENTION + 10_000 * (function == "seek")
     for process in processes:
@@ -275,7 +282,9 @@ def _any_time(
             at_ms = draw.between((begins[0], plan.safety_ms), f"{function}.at", cause)
             if draw.chance(50, f"{function}.soon", cause):
                 begun = begins[draw.between((0, len(begins) - 1), f"{function}.begun", cause)]
-                at_ms = begun + draw.between((0, 4_000), f"{function}.after", cause)
+                at_ms = begun + draw.between((0, 1_500), f"{function}.after", cause)
+            elif number and draw.chance(60, f"{function}.again", cause):
+                at_ms = found[-1].at_ms + draw.between((20, 800), f"{function}.gap", cause)
             found.append(
                 evolve(mine[0], op_id=first + cause, at_ms=at_ms, function=function, argument="", records=1)
             )

@@ -250,12 +250,14 @@ class GroupHistory:
         groups: by name.
         occupied: by partition, the offsets that are known to hold a record, each with an operation that
             proves it.
+        shown: by partition, when a poll was complete and how far it had got.
         ended: when each incarnation (process, session) ended.
         slack: how far two times of different clocks must be apart to be ordered, in nanoseconds.
     """
 
     groups: dict[str, GroupOperations]
     occupied: dict[Partition, dict[int, int]]
+    shown: dict[Partition, list[tuple[int, int]]]
     ended: dict[tuple[int, int], int]
     slack: int
 
@@ -290,6 +292,7 @@ def history_of(trace: Trace) -> GroupHistory:
     history = GroupHistory(
         groups=groups,
         occupied=_occupied(ordered),
+        shown=_shown(ordered),
         ended=_ended(ordered),
         slack=2 * trace.claims.clock_uncertainty_ns if len(clocks) > 1 else 0,
     )
@@ -444,6 +447,15 @@ def _occupied(operations: Iterable[Operation]) -> dict[Partition, dict[int, int]
             for nth, record in enumerate(operation.records):
                 place = (record.topic, record.partition)
                 found.setdefault(place, {}).setdefault(operation.offset + nth, operation.op_id)
+    return found
+
+
+def _shown(operations: Iterable[Operation]) -> dict[Partition, list[tuple[int, int]]]:
+    found: dict[Partition, list[tuple[int, int]]] = {}
+    for operation in operations:
+        if operation.function is Function.POLL and operation.completion_time is not None:
+            for partition, offsets in _offsets(operation).items():
+                found.setdefault(partition, []).append((operation.completion_time, max(offsets)))
     return found
 
 

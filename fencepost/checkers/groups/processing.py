@@ -282,21 +282,28 @@ def _beyond_position(
 def _seek_ignored(
     history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
 ) -> Finding | None:
-    """A seek to an offset, after which the first poll of that member read from another one; or one to the
-    end, after which it read from below what the group had got before.
+    """A seek to an offset, after which the first poll of that member read from a lower one, or from beyond a
+    record that the group had got before; or one to the end, after which it read from below what a poll had
+    shown before.
 
     A position outside of the log is reset, so that the rule does not apply where the log start moves or
-    records are lost, nor to an offset beyond what the group had got.
+    records are lost, nor to an offset beyond what had been shown. A poll reads on past what it does not
+    show, such as the gaps of a compacted log.
     """
     if claims.retention or loss_in(claims, *partition):
         return None
     for each in group.landings(partition):
         got = (one for one in group.got.get(partition, []) if one.completion + history.slack < each.invoke)
-        known = max((max(one.offsets) + 1 for one in got), default=0)
-        named = known if each.named == TO_END else each.named
-        if named is None or each.poll is None or not (each.poll.log_start or 0) <= named <= known:
+        known = {offset for one in got for offset in one.offsets}
+        end = 1 + max(
+            (at for done, at in history.shown.get(partition, ()) if done + history.slack < each.invoke),
+            default=-1,
+        )
+        named = end if each.named == TO_END else each.named
+        if named is None or each.poll is None or not (each.poll.log_start or 0) <= named <= end:
             continue
-        if each.offset == named or (each.named == TO_END and each.offset > named):
+        passed = partition[0] not in claims.compacted and any(named <= at < each.offset for at in known)
+        if each.offset >= named and not passed:
             continue
         return finding(
             "seek_ignored",
