@@ -16,6 +16,7 @@ OFFSET_SAFE = frozenset(
     }
 )
 SOUGHT = frozenset({"seek_ignored"})
+POSITIONS = OFFSET_SAFE | {"processing_gap", "commit_beyond_position"}
 LIVE = frozenset({"no_progress"})
 ONE_INSTANCE = frozenset({"fenced_by_itself"})
 SAFE, STUCK = "OFFSET-SAFE", "LIVE"
@@ -29,10 +30,9 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
     ("KAFKA-13636", "group_offsets", commit_bugs.ExpiresWhileRebalancing, OFFSET_SAFE, SAFE),
     ("KAFKA-8069", "group_offsets", commit_bugs.ExpiresAtOnce, OFFSET_SAFE, SAFE),
     ("P3", "group_offsets", commit_bugs.TakesAnyGeneration, OFFSET_SAFE, SAFE),
-    ("KAFKA-7703", "consumer_fetcher", seek_bugs.TakesAnyReset, SOUGHT, SAFE),
     ("P5-SEEK", "consumer_fetcher", seek_bugs.BeginsAtTheCommitted, SOUGHT, SAFE),
     ("P5-LOADED", "group_loading", loads.LoadsMembersOnly, OFFSET_SAFE, SAFE),
-    ("P5-PENDING", "group_offsets", commit_bugs.ForgetsPendingCommits, OFFSET_SAFE, SAFE),
+    ("P5-POSITIONS", "consumer_fetcher", seek_bugs.KeepsPositions, POSITIONS, SAFE),
     ("P5", "consumer_coordinator", commit_bugs.RetriesAsyncCommits, OFFSET_SAFE, SAFE),
     (
         "P3-LISTS",

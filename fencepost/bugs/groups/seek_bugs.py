@@ -13,6 +13,14 @@ class TakesAnyReset(ConsumerFetcher):
         return key in self.resets
 
 
+class KeepsPositions(ConsumerFetcher):
+    """P5-POSITIONS: a consumer that is given a partition again goes on where it was itself, and commits that,
+    whoever had the partition meanwhile."""
+
+    def forget_positions(self) -> None:
+        """It remembers."""
+
+
 class BeginsAtTheCommitted(ConsumerFetcher):
     """P5-SEEK: the application seeks while the committed offset is being asked for, and the answer to that is
     where it begins."""

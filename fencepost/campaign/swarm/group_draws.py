@@ -19,7 +19,7 @@ FIRST_INTENTION = 550_000
 """And of what their applications do besides."""
 FIRST_OWN = 10
 """Numbers of groups that only commit, two of each process, which has one at a time."""
-SEEKS = ("", "", "earliest", "latest", "by_time")
+SEEKS = ("", "", "earliest", "earliest", "latest", "latest", "by_time")
 FIRST_MOVE = 5_000
 """Fault ids of requests of operators for the offsets topic."""
 GROWS = "add_partitions"
@@ -272,7 +272,7 @@ def _any_time(
 ) -> tuple[PlannedOperation, ...]:
     """Operations of this function, half of them right after the process has begun, others right after the one
     before."""
-    found = []
+    found: list[PlannedOperation] = []
     first = FIRST_INTENTION + 10_000 * (function == "seek")
     for process in processes:
         mine = [one for one in lives if one.process == process]

@@ -131,9 +131,10 @@ class Began:
     generation: int
     completion: int
     offset: int
-    # The log start and end that the poll showed; None: not claimed.
+    # The log start that the poll showed; None: not claimed.
     log_start: int | None = None
-    end: int | None = None
+    # Whether it shows committed records only.
+    committed: bool = False
 
 
 @frozen(kw_only=True)
@@ -250,7 +251,8 @@ class GroupHistory:
         groups: by name.
         occupied: by partition, the offsets that are known to hold a record, each with an operation that
             proves it.
-        shown: by partition, when a poll was complete and how far it had got.
+        shown: by partition, an offset of a record that a poll showed, or that was acknowledged with acks=all,
+            and when that was known.
         ended: when each incarnation (process, session) ended.
         slack: how far two times of different clocks must be apart to be ordered, in nanoseconds.
     """
@@ -364,7 +366,7 @@ def _add(group: GroupOperations, operation: Operation) -> None:
                 completion=completion,
                 offset=position.offset,
                 log_start=position.log_start_offset,
-                end=position.end_offset,
+                committed=operation.isolation == "read_committed",
             )
             group.begun.setdefault((position.topic, position.partition), []).append(began)
         for partition, offsets in _offsets(operation).items():
@@ -404,7 +406,8 @@ def _named(operation: Operation) -> list[tuple[Partition, int]]:
 
 
 def _sought(text: str) -> dict[Partition, int]:
-    """The offsets that a seek names: "topic-partition@offset", separated by spaces. -1 is the log end."""
+    """The offsets that a seek names: "topic-partition@offset", separated by spaces. -1 is the log end, -2
+    the log start."""
     found: dict[Partition, int] = {}
     for each in text.split():
         place, _, offset = each.rpartition("@")
@@ -453,9 +456,15 @@ def _occupied(operations: Iterable[Operation]) -> dict[Partition, dict[int, int]
 def _shown(operations: Iterable[Operation]) -> dict[Partition, list[tuple[int, int]]]:
     found: dict[Partition, list[tuple[int, int]]] = {}
     for operation in operations:
-        if operation.function is Function.POLL and operation.completion_time is not None:
+        done = operation.completion_time
+        if done is None or operation.outcome is not Outcome.OK:
+            continue
+        if operation.function is Function.POLL:
             for partition, offsets in _offsets(operation).items():
-                found.setdefault(partition, []).append((operation.completion_time, max(offsets)))
+                found.setdefault(partition, []).append((done, max(offsets)))
+        elif operation.function is Function.APPEND and operation.acks == ACKS_ALL:
+            for partition, offset in _named(operation) if operation.offset is not None else ():
+                found.setdefault(partition, []).append((done, offset))
     return found
 
 

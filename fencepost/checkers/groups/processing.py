@@ -38,8 +38,8 @@ MAY_BE_AHEAD = ("", "before", "earlier")
 """Modes of commits that excuse a gap: before processing, not known, and carried over from a group that
 ended."""
 OF_WHAT_WAS_POLLED = ("auto", "sync", "async")
-TO_END = -1
-"""What a seek to the log end names."""
+TO_END, TO_START = -1, -2
+"""What a seek to the log end names, and one to the log start, which is 0 as long as nothing is deleted."""
 
 
 @define
@@ -283,8 +283,8 @@ def _seek_ignored(
     history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
 ) -> Finding | None:
     """A seek to an offset, after which the first poll of that member read from a lower one, or from beyond a
-    record that the group had got before; or one to the end, after which it read from below what a poll had
-    shown before.
+    record that the group had got before; or one to the end, after which it read from below what was known to
+    be there.
 
     A position outside of the log is reset, so that the rule does not apply where the log start moves or
     records are lost, nor to an offset beyond what had been shown. A poll reads on past what it does not
@@ -299,8 +299,10 @@ def _seek_ignored(
             (at for done, at in history.shown.get(partition, ()) if done + history.slack < each.invoke),
             default=-1,
         )
-        named = end if each.named == TO_END else each.named
-        if named is None or each.poll is None or not (each.poll.log_start or 0) <= named <= end:
+        if each.named is None or each.poll is None or (each.named == TO_END and each.poll.committed):
+            continue
+        named = {TO_END: end, TO_START: 0}.get(each.named, each.named)
+        if not (each.poll.log_start or 0) <= named <= end:
             continue
         passed = partition[0] not in claims.compacted and any(named <= at < each.offset for at in known)
         if each.offset >= named and not passed:

@@ -79,7 +79,13 @@ class ConsumerFetcher:
         """Read these partitions; their positions are not known yet."""
         self.stop()
         self.assigned = tuple(sorted(partitions))
-        self.positions, self.epochs, self.resets, self.paused = {}, {}, {}, {}
+        self.epochs, self.resets, self.paused = {}, {}, {}
+        self.forget_positions()
+
+    def forget_positions(self) -> None:
+        """Protection P5-POSITIONS: a consumer that gets a partition back goes on from what is committed:
+        others may have had it meanwhile."""
+        self.positions.clear()
 
     def begin_at(self, key: TopicPartition, offset: int) -> None:
         """Start reading here. A negative offset: start as the reset policy says."""
