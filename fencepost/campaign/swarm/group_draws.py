@@ -18,7 +18,7 @@ FIRST_OPERATION = 500_000
 FIRST_INTENTION = 550_000
 """And of what their applications do besides."""
 FIRST_OWN = 10
-"""Numbers of groups that only commit, two of each process, which has one at a time."""
+"""Numbers of groups that only commit, one of each process."""
 SEEKS = ("", "", "earliest", "earliest", "latest", "latest", "by_time")
 FIRST_MOVE = 5_000
 """Fault ids of requests of operators for the offsets topic."""
@@ -257,7 +257,7 @@ def _with_intentions(
         lives = tuple(
             evolve(
                 one,
-                key=f"g{FIRST_OWN + 2 * one.process + draw.between((0, 1), 'standalone.group', one.op_id)}",
+                key=f"g{FIRST_OWN + one.process}",
                 function=begin.get(one.function, one.function),
             )
             if one.process in (own or processes[:1])
