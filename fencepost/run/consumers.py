@@ -150,12 +150,12 @@ def seek(operation: PlannedOperation, loop: PollLoop, consumer: Consumer) -> Non
 
 
 def resubscribe(loop: PollLoop, consumer: Consumer) -> None:
-    """Leave the group and join it again."""
+    """The `consumer` of this `loop` leaves the group and joins it again."""
     consumer.subscribe_again()
 
 
 def close(loop: PollLoop, consumer: Consumer) -> None:
-    """Commit, leave the group and end."""
+    """The `consumer` of this `loop` commits, leaves the group and ends."""
     loop.closing = True
 
 

@@ -95,7 +95,7 @@ class Members:
         raise NotImplementedError
 
     def leave(self, process: int, verb: Callable[[Consumer], None], within_ms: int) -> None:
-        """It does this, and ends so much later."""
+        """The `process` does `verb`, and ends `within_ms` later."""
         raise NotImplementedError
 
     def use(self, process: int, verb: Callable[[Consumer], None]) -> None:

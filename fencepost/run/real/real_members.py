@@ -118,7 +118,7 @@ class RealMembers(Members):
         self._soon(_ended(self.live.pop(process)))
 
     def leave(self, process: int, verb: Callable[[Consumer], None], within_ms: int) -> None:
-        """It does this, and ends so much later."""
+        """The `process` does `verb`, and ends `within_ms` later."""
         self._soon(self._left(process, verb, within_ms))
 
     def use(self, process: int, verb: Callable[[Consumer], None]) -> None:

@@ -68,7 +68,7 @@ class SimulatedMembers(Members):
         del self.live[process]
 
     def leave(self, process: int, verb: Callable[[Consumer], None], within_ms: int) -> None:
-        """It does this, and ends so much later."""
+        """The `process` does `verb`, and ends `within_ms` later."""
         self.use(process, verb)
         del self.live[process]
         session = self.incarnations[process].session

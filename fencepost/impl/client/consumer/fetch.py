@@ -97,8 +97,8 @@ class ConsumerFetcher:
             self.begin_by_time(key, kafka.EARLIEST if earliest else kafka.LATEST)
 
     def begin_by_time(self, key: TopicPartition, timestamp: int) -> None:
-        """Start reading at the first record of this time (milliseconds, EARLIEST or LATEST), once the leader
-        has said where that is."""
+        """Start reading `key` at the first record of `timestamp` (milliseconds, EARLIEST or LATEST), once the
+        leader has said where that is."""
         self.positions.pop(key, None)
         self.resets[key] = Reset(timestamp)
 
