@@ -83,3 +83,11 @@ def test_a_seek_excuses_no_committed_offset_that_is_gone():
     """It says nothing of what is committed."""
     lost = commit(4, "m1", 1, 2, argument="sync"), fetch(5, None)
     assert found(*FIRST, seek(3, "m1", 1, 0), *lost) == {"committed_offset_lost"}
+
+
+def test_a_lower_commit_after_a_seek_back_is_no_old_one():
+    """It is sent again because nobody answered; without the seek it is one that was let go of."""
+    first = *FIRST, commit(3, "m1", 1, 2, argument="sync")
+    again = commit(5, "m1", 1, 0, argument="sync", attempts=2)
+    assert found(*first, seek(4, "m1", 1, 0), again) == set()
+    assert found(*first, again) == {"commit_sent_again"}
