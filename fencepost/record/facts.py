@@ -17,6 +17,7 @@ from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import DELETION_ANSWERED, MEMBER_LEFT, Event, Name
 from fencepost.traces.operations import Operation
+from fencepost.traces.plan import CLOSING_MS, IN_ORDER
 from fencepost.traces.trace import name_of, plain
 
 Key = tuple[str, int]
@@ -268,6 +269,8 @@ class Facts:
         for planned in self.settings.operations:
             if planned.function == "unsubscribe":
                 yield planned.process, self.begun + planned.at_ms * MILLISECOND
+                if planned.argument == IN_ORDER:
+                    yield planned.process, self.begun + (planned.at_ms + CLOSING_MS) * MILLISECOND
         for _, event in self.of(Name.MARK):
             if event.cause == MEMBER_LEFT:
                 try:

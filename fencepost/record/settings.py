@@ -163,6 +163,7 @@ class Planned(Struct, frozen=True, kw_only=True):
     key: str | None = None
     # Of a pause, its length in units of PAUSE_MS.
     records: int = 1
+    argument: str = ""
 
 
 PAUSE_MS = 100

@@ -511,7 +511,8 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
     gone = list(facts.leavings())  # gone at once, if its last commit takes too long
     for one in sorted(facts.operations, key=lambda one: one.invoke_time):
         who = one.process, one.session
-        if one.group is not None and (one.member or one.function is Function.JOIN) and who not in seen:
+        begins = one.member or one.function in (Function.JOIN, Function.ASSIGN)
+        if one.group is not None and begins and who not in seen:
             seen.add(who)
             groups[one.process] = one.group
             came.setdefault(one.group, []).append((one.invoke_time, one.process))
@@ -519,6 +520,12 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
             yield Disturbance(Kind.MEMBER, one.invoke_time, one.invoke_time, what, group=one.group)
         elif one.function is Function.CRASH:
             gone.append((one.process, one.invoke_time))
+        elif one.function is Function.SUBSCRIBE and one.group is not None:
+            what, until = (
+                f"process {one.process} subscribed again",
+                one.invoke_time + bounds.expelled(settings),
+            )
+            yield Disturbance(Kind.MEMBER, one.invoke_time, until, what, group=one.group)
     for process, moment in gone:
         group = groups.get(process)
         until = max(moment + bounds.expelled(settings), _alone(moment, came.get(group, []), gone))

@@ -6,28 +6,52 @@ except where commits come before the work (style `before`): there the poll ends,
 is done, so that a crash in between leaves a gap that is seen.
 """
 
-from attrs import define, evolve
+from collections.abc import Callable
+from functools import partial
+
+from attrs import define, evolve, field
 
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.coordinator_requests import ConsumerCoordinator
-from fencepost.impl.client.consumer.fetch import ConsumedRecord
+from fencepost.impl.client.consumer.fetch import ConsumedRecord, ConsumerFetcher
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
 from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.transaction.transform import TransformLoop
+from fencepost.impl.core.broker_context import MILLISECOND
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import ErrorCode
-from fencepost.traces.plan import ConsumerOptions
+from fencepost.traces.plan import ConsumerOptions, PlannedOperation
 
 RESTART_MS = 1_000
 """Until a consumer that has given up is started again."""
+TENTH_MS, FIRST = 100, 8
+BY_TIME = -3
+"""What the trace says of a seek to a time, as it says LATEST and EARLIEST of the others."""
+
+
+Wish = Callable[["PollLoop", Consumer], None]
+"""What an application does before it polls again."""
 
 
 @define
 class PollLoop:
-    """style: ConsumerOptions.commit."""
+    """style: ConsumerOptions.commit. wishes: what comes before the next poll. closing: it ends in order."""
 
     style: str
     processing_ms: int
+    wishes: list[Wish] = field(factory=list)
+    closing: bool = False
+
+    def go_on(self, consumer: Consumer) -> None:
+        """Do what is wished for; then poll, or commit and close."""
+        wishes, self.wishes = self.wishes, []
+        for wish in wishes:
+            wish(self, consumer)
+        if self.closing:
+            consumer.commit_sync()
+        else:
+            consumer.poll()
 
     def started(self, consumer: Consumer) -> None:
         """Begin."""
@@ -41,7 +65,7 @@ class PollLoop:
             records: what it returned.
         """
         if not records:
-            consumer.poll()
+            self.go_on(consumer)
         elif self.style == "before":
             consumer.commit_sync()
         else:
@@ -58,7 +82,7 @@ class PollLoop:
             return
         if self.style == "async":
             consumer.commit_async()
-        consumer.poll()
+        self.go_on(consumer)
 
     def committed(self, consumer: Consumer, error: ErrorCode) -> None:
         """Go on, whatever the answer was.
@@ -67,10 +91,12 @@ class PollLoop:
             consumer: whose commit ended.
             error: of the coordinator.
         """
-        if self.style == "before":
+        if self.closing:
+            consumer.close()
+        elif self.style == "before":
             consumer.sleep(self.processing_ms)
         else:
-            consumer.poll()
+            self.go_on(consumer)
 
     def assigned(self, consumer: Consumer, partitions: tuple[TopicPartition, ...]) -> None:
         """Nothing has to be prepared.
@@ -100,11 +126,45 @@ class PollLoop:
         consumer.sleep(RESTART_MS)
 
 
+def seek(operation: PlannedOperation, loop: PollLoop, consumer: Consumer) -> None:
+    """Seek in the partition that the operation names, or in all if it is not assigned: to the log start or
+    end, to a time, or so many records back. Nobody can seek before something is assigned."""
+    assigned = consumer.fetcher.assigned
+    if not assigned:
+        loop.wishes.append(partial(seek, operation))
+        return
+    keys = [key for key in assigned if key.partition == operation.partition] or list(assigned)
+    asked = operation.argument
+    if asked:
+        since = consumer.desk.now // MILLISECOND - operation.records * TENTH_MS
+        timestamp = {"earliest": kafka.EARLIEST, "latest": kafka.LATEST}.get(asked, max(0, since))
+        consumer.record_seek(dict.fromkeys(keys, timestamp if timestamp < 0 else BY_TIME))
+        for key in keys:
+            consumer.seek_by_time(key, timestamp)
+        return
+    back, positions = operation.records, consumer.fetcher.positions
+    offsets = {key: max(0, positions[key] - back) if key in positions else back % FIRST for key in keys}
+    consumer.record_seek(offsets)
+    for key, offset in offsets.items():
+        consumer.seek(key, offset)
+
+
+def resubscribe(loop: PollLoop, consumer: Consumer) -> None:
+    """The `consumer` of this `loop` leaves the group and joins it again."""
+    consumer.subscribe_again()
+
+
+def close(loop: PollLoop, consumer: Consumer) -> None:
+    """The `consumer` of this `loop` commits, leaves the group and ends."""
+    loop.closing = True
+
+
 def make_consumer(
     identity: ConsumerIdentity,
     options: ConsumerOptions,
     brokers: tuple[int, ...],
     coordinator: type[ConsumerCoordinator] = ConsumerCoordinator,
+    fetcher: type[ConsumerFetcher] = ConsumerFetcher,
 ) -> Consumer:
     """The core of a consumer's process.
 
@@ -113,6 +173,7 @@ def make_consumer(
         options: of the consumer.
         brokers: the numbers of all brokers.
         coordinator: the class of the part that talks to the group's coordinator.
+        fetcher: the class of the part that reads.
     """
     return Consumer(
         identity,
@@ -120,6 +181,7 @@ def make_consumer(
         ClientMetadata(brokers),
         PollLoop(options.commit, options.processing_ms),
         coordinator,
+        fetcher,
         open_rows=options.commit == "before",
     )
 

@@ -5,20 +5,22 @@ Owns which process runs, and how far each group got. Must not know the phases of
 on. What consumers do is not planned one by one: their rows of the trace have op ids of their own.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 from attrs import define, evolve, field
 
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
-from fencepost.run.consumers import make_consumer, make_transformer
+from fencepost.run.consumers import PollLoop, Wish, close, make_consumer, make_transformer, resubscribe, seek
 from fencepost.run.record import Record
-from fencepost.traces.operations import Function, Operation
-from fencepost.traces.plan import Plan, PlannedOperation, TransformOptions
+from fencepost.traces.operations import SEEK, Function, Operation
+from fencepost.traces.plan import CLOSING_MS, IN_ORDER, Plan, PlannedOperation, TransformOptions
 
 TRANSFORM = "transform"
-FUNCTIONS = frozenset({TRANSFORM, "subscribe", "unsubscribe", "crash", "pause"})
+BEGINS = frozenset({TRANSFORM, "subscribe", "assign"})
+FUNCTIONS = BEGINS | {"unsubscribe", "crash", "pause", "seek", "resubscribe"}
 """What a plan asks of a consumer's process."""
 PAUSE_UNIT_MS = 100
 LEAVING_MS = 200
@@ -37,6 +39,11 @@ def transforms(plan: Plan) -> bool:
     return any(operation.function == TRANSFORM for operation in plan.operations)
 
 
+def _wish(wish: Wish, consumer: Consumer) -> None:
+    assert isinstance(consumer.application, PollLoop)
+    consumer.application.wishes.append(wish)
+
+
 @define
 class Incarnation:
     """A consumer's process, since it was started last."""
@@ -47,6 +54,8 @@ class Incarnation:
     topic: str
     # Empty unless it transforms what it reads.
     transactional_id: str = ""
+    # Whether it assigns itself its partitions.
+    standalone: bool = False
 
 
 @define(eq=False, kw_only=True)
@@ -65,6 +74,8 @@ class Members:
     incarnations: dict[int, Incarnation] = field(factory=dict)
     # The highest offset that a group got, or transformed, by group, topic and partition.
     reached: dict[tuple[str, str, int], int] = field(factory=dict)
+    # Processes that sought: they pass on purpose what lies below where they went.
+    seekers: set[int] = field(factory=set)
 
     def __attrs_post_init__(self) -> None:
         self.transform = self.plan.transform
@@ -83,8 +94,12 @@ class Members:
         """It is gone at once."""
         raise NotImplementedError
 
-    def leave(self, process: int) -> None:
-        """It says so to its group, and ends LEAVING_MS later."""
+    def leave(self, process: int, verb: Callable[[Consumer], None], within_ms: int) -> None:
+        """The `process` does `verb`, and ends `within_ms` later."""
+        raise NotImplementedError
+
+    def use(self, process: int, verb: Callable[[Consumer], None]) -> None:
+        """Its application does this, as soon as its process goes on."""
         raise NotImplementedError
 
     def pause(self, process: int, duration_ms: int) -> None:
@@ -118,22 +133,32 @@ class Members:
         """What the plan says of a process, if it makes sense now."""
         process, function = operation.process, operation.function
         runs = process in self.running()
-        if function in (TRANSFORM, "subscribe") and not runs:
+        if function in BEGINS and not runs:
             group = self.group_of(operation.key)
             name = f"{group}-{operation.partition}" if function == TRANSFORM else ""
-            self._begin(process, group, operation.topic, name)
+            self._begin(process, group, operation.topic, name, standalone=function == "assign")
         elif function == "crash" and runs:
+            self._leave_commits(process)
             self.kill(process)
             self.record.crashed(operation, self.incarnations[process].session)
         elif function == "unsubscribe" and runs:
-            self.leave(process)
+            self._leave_commits(process)
+            if operation.argument == IN_ORDER and not self.incarnations[process].transactional_id:
+                self.leave(process, partial(_wish, close), CLOSING_MS)
+            else:
+                self.leave(process, Consumer.close, LEAVING_MS)
+        elif function in self._wishes(process) and runs:
+            wish = resubscribe if function == "resubscribe" else partial(seek, operation)
+            self.use(process, partial(_wish, wish))
         elif function == "pause" and runs:
             self.pause(process, operation.records * PAUSE_UNIT_MS)
 
-    def _begin(self, process: int, group: str, topic: str, transactional_id: str) -> None:
+    def _begin(
+        self, process: int, group: str, topic: str, transactional_id: str, *, standalone: bool = False
+    ) -> None:
         before = self.incarnations.get(process)
         session = 0 if before is None else before.session + 1
-        self.incarnations[process] = Incarnation(session, group, topic, transactional_id)
+        self.incarnations[process] = Incarnation(session, group, topic, transactional_id, standalone)
         self.start(process)
 
     def core(self, process: int) -> Consumer:
@@ -145,10 +170,14 @@ class Members:
             group=mine.group,
             topics=(self.name_of(mine.topic),),
             session=mine.session,
-            instance_id=f"instance-{process}" if options.static_members else None,
+            instance_id=f"instance-{process}" if options.static_members and not mine.standalone else None,
+            standalone=mine.standalone,
         )
         if not mine.transactional_id:
-            return make_consumer(identity, options, self.brokers, self.parts.consumer_coordinator)
+            parts = self.parts
+            return make_consumer(
+                identity, options, self.brokers, parts.consumer_coordinator, parts.consumer_fetcher
+            )
         transform = evolve(self.transform, output=self.name_of(self.transform.output))
         loop = self.parts.transform_loop(mine.transactional_id, transform, self.version)
         return make_transformer(identity, options, self.brokers, loop, self.parts.consumer_coordinator)
@@ -158,13 +187,32 @@ class Members:
     def saw(self, row: Operation) -> None:
         """A row of a consumer is complete. What lies below the log start is gone (retention): nobody gets it,
         and a consumer that is beyond it is past it."""
-        if row.function is not Function.POLL or row.group is None:
+        if row.function is Function.ASSIGN and row.argument == SEEK:
+            self.seekers.add(row.process)
+        if row.function not in (Function.POLL, Function.COMMIT) or row.group is None:
+            return
+        for position in row.positions if row.process in self.seekers else ():
+            self.reach((row.group, position.topic, position.partition), position.offset - 1)
+        if row.function is Function.COMMIT:
             return
         for record in row.records:
             self.reach((row.group, record.topic, record.partition), record.offset)
         for position in row.positions:
             gone = min(position.offset, position.log_start_offset or 0)
             self.reach((row.group, position.topic, position.partition), gone - 1)
+
+    def _wishes(self, process: int) -> tuple[str, ...]:
+        """What its application does for the asking."""
+        mine = self.incarnations.get(process)
+        if mine is None or mine.transactional_id:
+            return ()
+        return ("seek",) if mine.standalone else ("seek", "resubscribe")
+
+    def _leave_commits(self, process: int) -> None:
+        """Commits that are under way when a process ends may still count."""
+        for row, _ in list(self.record.begun.values()):
+            if row.process == process and row.function is Function.COMMIT and process in self.seekers:
+                self.saw(row)
 
     def reach(self, key: tuple[str, str, int], offset: int) -> None:
         """A group got so far. key: the group, topic and partition."""
@@ -189,13 +237,14 @@ class Members:
         alive = {(self.incarnations[known].group, self.incarnations[known].topic) for known in self.running()}
         left = sorted(
             {
-                (mine.group, mine.topic, bool(mine.transactional_id))
+                (mine.group, mine.topic, bool(mine.transactional_id), mine.standalone)
                 for mine in self.incarnations.values()
                 if (mine.group, mine.topic) not in alive
             }
         )
-        for number, (group, topic, writes) in enumerate(left, process):
-            self._begin(number, group, topic, f"{group}-{number}" if writes else "")
+        for number, (group, topic, writes, standalone) in enumerate(left, process):
+            name = f"{group}-{number}" if writes else ""
+            self._begin(number, group, topic, name, standalone=standalone)
 
     def lagging(self, ends: Mapping[Key, int]) -> list[str]:
         """Groups that have not got the record at these offsets. One with a member beyond a record that was

@@ -111,6 +111,8 @@ class ByTime(msgspec.Struct, frozen=True, kw_only=True):
 UNRELATED = -1
 BY_TIME = "by_time"
 """The argument of such a list_offsets."""
+SEEK = "seek"
+"""The argument of an assign that keeps its partitions and moves in some of them."""
 
 
 @frozen(kw_only=True, weakref_slot=False)

@@ -373,8 +373,10 @@ class TransformOptions:
     pause_ms: int = _bounded(0, MILLION, 0)
 
 
-ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time")
+ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time", "latest", "in_order")
 """Of a planned operation."""
+IN_ORDER, CLOSING_MS = "in_order", 5_000
+"""An unsubscribe that commits first, and how long it may take before its process ends."""
 
 
 @frozen(kw_only=True)
@@ -389,8 +391,11 @@ class PlannedOperation:
     "by_time" for one of the first record of the last `records` tenths of a second.
 
     By "subscribe" a consumer of `topic` begins in the group `key`; it works by itself until its process is to
-    unsubscribe (it leaves the group) or crash (it is gone). By "pause" it stops for `records` tenths of a
-    second. "transform" is as subscribe, and it writes what it makes of each record in transactions of the id
+    unsubscribe (it leaves the group; "in_order": it commits first) or crash (it is gone). By "pause" it stops
+    for `records` tenths of a second, by "resubscribe" it leaves its group and joins it again, by "seek" it
+    goes to the "earliest" or "latest" offset of `partition`, to that of a time ("by_time", as above), or
+    `records` back. "assign" is as subscribe, but it takes all partitions of the topic and only commits in the
+    group. "transform" is as subscribe, and it writes what it makes of each record in transactions of the id
     `key`-`partition`; two processes of one id fence each other.
     """
 
@@ -413,6 +418,9 @@ class PlannedOperation:
                 "crash",
                 "pause",
                 "transform",
+                "assign",
+                "resubscribe",
+                "seek",
             )
         )
     )

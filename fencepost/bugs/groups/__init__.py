@@ -3,7 +3,7 @@
 Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, what these break).
 """
 
-from fencepost.bugs.groups import commit_bugs, loads, member_bugs, static_member_bugs
+from fencepost.bugs.groups import commit_bugs, loads, member_bugs, seek_bugs, static_member_bugs
 
 OFFSET_SAFE = frozenset(
     {
@@ -15,6 +15,8 @@ OFFSET_SAFE = frozenset(
         "reprocessed_after_commit",
     }
 )
+SOUGHT = frozenset({"seek_ignored"})
+POSITIONS = OFFSET_SAFE | {"processing_gap", "commit_beyond_position"}
 LIVE = frozenset({"no_progress"})
 ONE_INSTANCE = frozenset({"fenced_by_itself"})
 SAFE, STUCK = "OFFSET-SAFE", "LIVE"
@@ -28,6 +30,9 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
     ("KAFKA-13636", "group_offsets", commit_bugs.ExpiresWhileRebalancing, OFFSET_SAFE, SAFE),
     ("KAFKA-8069", "group_offsets", commit_bugs.ExpiresAtOnce, OFFSET_SAFE, SAFE),
     ("P3", "group_offsets", commit_bugs.TakesAnyGeneration, OFFSET_SAFE, SAFE),
+    ("P5-SEEK", "consumer_fetcher", seek_bugs.BeginsAtTheCommitted, SOUGHT, SAFE),
+    ("P5-LOADED", "group_loading", loads.LoadsMembersOnly, OFFSET_SAFE, SAFE),
+    ("P5-POSITIONS", "consumer_fetcher", seek_bugs.KeepsPositions, POSITIONS, SAFE),
     ("P5", "consumer_coordinator", commit_bugs.RetriesAsyncCommits, OFFSET_SAFE, SAFE),
     (
         "P3-LISTS",

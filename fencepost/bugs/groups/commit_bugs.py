@@ -33,6 +33,16 @@ class TakesAnyGeneration(GroupOffsets):
         return ErrorCode.NONE
 
 
+class ForgetsPendingCommits(GroupOffsets):
+    """P5-PENDING: a group without members whose first commit is still being written is removed, because it
+    has no offset yet. The commit is acknowledged, and cannot be read back before the next coordinator loads
+    it."""
+
+    def holds_offsets(self, group: Group) -> bool:
+        """Those that count."""
+        return bool(group.offsets or group.open)
+
+
 class RetriesAsyncCommits(ConsumerCoordinator):
     """P5: a commitAsync that failed is sent again after a while, whatever was committed meanwhile."""
 

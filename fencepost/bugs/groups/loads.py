@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fencepost.impl.coordinator.consumer_group import Group
 from fencepost.impl.coordinator.group_loading import GroupLoading
 from fencepost.impl.coordinator.group_log import Done, GroupLog
 from fencepost.impl.coordinator.group_table import NOT_OWNED, GroupLoad, Place
@@ -25,6 +26,14 @@ class AppliesTheLastBatch(GroupLoading):
         """The loop ends before the work begins."""
         for header in headers[-1:]:
             self.apply_batch(load, data, header)
+
+
+class LoadsMembersOnly(GroupLoading):
+    """P5-LOADED: a load keeps the offsets of groups that had members, and no others."""
+
+    def group_of_offsets(self, group_id: str) -> Group | None:
+        """Only one with a record of its own."""
+        return self.table.groups.get(group_id)
 
 
 class AnswersForWhatItLeft(GroupLog):

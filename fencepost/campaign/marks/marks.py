@@ -15,9 +15,10 @@ from attrs import frozen
 from fencepost.campaign.marks import predicates as sign
 from fencepost.campaign.marks.event_history import EventHistory, replica_of
 from fencepost.campaign.marks.predicates import EventPredicate, OperationPredicate
+from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.model.lives import events_with_lives
 from fencepost.traces.events import Name
-from fencepost.traces.operations import Function
+from fencepost.traces.operations import SEEK, Function, Outcome
 from fencepost.traces.trace import Trace
 
 OR = " or "
@@ -285,6 +286,29 @@ MARKS: tuple[Mark, ...] = (
         seen=sign.coordinator_moved,
         leads=("groups", *LEADERS_FALL),
         needs=("groups",),
+    ),
+    Mark(
+        name="sought",
+        says="a consumer of a group went to another offset on purpose",
+        row_predicate=lambda past, row: row.function is Function.ASSIGN and row.argument == SEEK,
+        leads=("seeking", "groups", "transactions"),
+        needs=("groups or transactions", "seeking or transactions"),
+    ),
+    Mark(
+        name="subscribed_again",
+        says="a consumer left its group and joined it again in the same process",
+        row_predicate=lambda past, row: row.function is Function.SUBSCRIBE and row.group is not None,
+        leads=("resubscribing", "groups"),
+        needs=("resubscribing", "groups"),
+    ),
+    Mark(
+        name="committed_alone",
+        says="a consumer that is no member committed in a group",
+        row_predicate=lambda past, row: (
+            row.function is Function.COMMIT and row.outcome is Outcome.OK and row.generation == NO_GENERATION
+        ),
+        leads=("standalone", "groups"),
+        needs=("standalone", "groups"),
     ),
     Mark(
         name="assignor_refused",

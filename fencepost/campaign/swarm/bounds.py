@@ -111,6 +111,11 @@ class Profile:
     # Of a hundred plans with groups: how many have consumers that work for longer than a session between two
     # polls, so that others wait as long for them to join.
     busy: int = 0
+    # Of a hundred plans with groups: how many have consumers that seek; that leave and join again in the same
+    # process, and close in order; and that assign themselves their partitions and only commit in the group.
+    seeking: int = 0
+    resubscribing: int = 0
+    standalone: int = 0
     # Plans in a hundred whose clients and consumers differ from each other, and have other options when they
     # come back.
     different: int = 0

@@ -15,6 +15,11 @@ from fencepost.traces.plan import ConsumerOptions, Fault, GroupOptions, Plan, Pl
 
 FIRST_OPERATION = 500_000
 """Op ids of what consumer processes are asked to do."""
+FIRST_INTENTION = 550_000
+"""And of what their applications do besides."""
+FIRST_OWN = 10
+"""Numbers of groups that only commit, one of each process."""
+SEEKS = ("", "", "earliest", "earliest", "latest", "latest", "by_time")
 FIRST_MOVE = 5_000
 """Fault ids of requests of operators for the offsets topic."""
 GROWS = "add_partitions"
@@ -50,7 +55,9 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     consumer = consumer_options(plan, draw, slow_ms)
     if not slow_ms and draw.chance(bounds.busy, "groups.busy"):
         consumer = _busy(consumer, draw)
-    lives = _lives(plan, draw, bounds)
+    if draw.chance(bounds.seeking, "seeking") and draw.chance(60, "seeking.briefly"):
+        consumer = evolve(consumer, poll_timeout_ms=draw.between((5, 120), "seeking.poll_timeout"))
+    lives = _with_intentions(_lives(plan, draw, bounds), plan, draw, bounds)
     if named:
         lives = tuple(evolve(one, key=_name(draw, one.key)) for one in lives)
     return evolve(
@@ -218,6 +225,70 @@ def _lives(plan: Plan, draw: Draws, bounds: Profile) -> tuple[PlannedOperation, 
             at_ms += draw.between((100, most), "groups.gap", cause)
             turn += 1
     return tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id)))
+
+
+def _with_intentions(
+    lives: tuple[PlannedOperation, ...], plan: Plan, draw: Draws, bounds: Profile
+) -> tuple[PlannedOperation, ...]:
+    """The same lives of consumers that, in some plans, seek, subscribe again and close in order, and of which
+    some have a group of their own, in which they only commit."""
+    processes = sorted({one.process for one in lives})
+    if draw.chance(bounds.resubscribing, "resubscribing"):
+        lives = tuple(
+            evolve(one, argument="in_order")
+            if one.function == "unsubscribe" and draw.chance(50, "in_order", one.op_id)
+            else one
+            for one in lives
+        )
+        lives += _any_time(lives, processes, "resubscribe", plan, draw)
+    if draw.chance(bounds.seeking, "seeking"):
+        lives += tuple(
+            evolve(
+                one,
+                argument=draw.choice(list(SEEKS), "seek.to", one.op_id),
+                partition=draw.between((0, plan.cluster.topics[0].partitions), "seek.partition", one.op_id),
+                records=draw.between((1, 60), "seek.records", one.op_id),
+            )
+            for one in _any_time(lives, processes, "seek", plan, draw)
+        )
+    if draw.chance(bounds.standalone, "standalone"):
+        own = [process for process in processes if draw.chance(60, "standalone.who", process)]
+        begin = {"subscribe": "assign"}
+        lives = tuple(
+            evolve(
+                one,
+                key=f"g{FIRST_OWN + one.process}",
+                function=begin.get(one.function, one.function),
+            )
+            if one.process in (own or processes[:1])
+            else one
+            for one in lives
+        )
+    return tuple(sorted(lives, key=lambda one: (one.at_ms, one.op_id)))
+
+
+def _any_time(
+    lives: tuple[PlannedOperation, ...], processes: list[int], function: str, plan: Plan, draw: Draws
+) -> tuple[PlannedOperation, ...]:
+    """Operations of this function, half of them right after the process has begun, others right after the one
+    before."""
+    found: list[PlannedOperation] = []
+    first = FIRST_INTENTION + 10_000 * (function == "seek")
+    for process in processes:
+        mine = [one for one in lives if one.process == process]
+        begins = [one.at_ms for one in mine if one.function == "subscribe"]
+        for number in range(draw.between((1, 6), function, process)):
+            cause = 100 * (process - processes[0]) + number
+            at_ms = draw.between((begins[0], plan.safety_ms), f"{function}.at", cause)
+            if draw.chance(50, f"{function}.soon", cause):
+                begun = begins[draw.between((0, len(begins) - 1), f"{function}.begun", cause)]
+                at_ms = begun + draw.between((0, 1_500), f"{function}.after", cause)
+            elif number and draw.chance(60, f"{function}.again", cause):
+                at_ms = found[-1].at_ms + draw.between((20, 800), f"{function}.gap", cause)
+            found.append(
+                evolve(mine[0], op_id=first + cause, at_ms=at_ms, function=function, argument="", records=1)
+            )
+    return tuple(found)
 
 
 def _name(draw: Draws, group: str) -> str:

@@ -41,6 +41,9 @@ NEEDS = {
     "gentle": ("groups",),
     "named": ("groups",),
     "busy": ("groups",),
+    "seeking": ("groups",),
+    "resubscribing": ("groups",),
+    "standalone": ("groups",),
 }
 """Features without which others are nothing."""
 

@@ -269,6 +269,13 @@ def regressed_commits(
         before = newest.get((commit.who, commit.member, commit.generation))
         again = commit.attempts > 1 and commit.generation >= 0
         if again and before is not None and NOTHING < commit.offset < before.offset:
+            if any(
+                each.who == commit.who
+                and before.op_id < each.op_id < commit.op_id
+                and partition not in each.kept
+                for each in group.seeks
+            ):
+                continue  # it sought back
             yield finding(
                 "commit_sent_again",
                 partition=partition,

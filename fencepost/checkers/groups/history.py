@@ -11,7 +11,7 @@ from itertools import accumulate
 from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.operation_columns import NEVER
-from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, SEEK, Function, Operation, Outcome
 from fencepost.traces.trace import Claims, Trace
 
 Partition = tuple[str, int]
@@ -22,7 +22,10 @@ NO_EPOCH = -1
 NOTHING = -1
 """The committed offset if nothing is committed."""
 MILLISECOND = 1_000_000
-_OF_GROUPS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL})
+_OF_GROUPS = frozenset(
+    {Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL}
+    | {Function.ASSIGN, Function.SUBSCRIBE}
+)
 
 
 @frozen(kw_only=True)
@@ -122,11 +125,48 @@ class Got:
 class Began:
     """A poll that read from this offset."""
 
+    op_id: int
     # Process and session of the client.
     who: tuple[int, int]
     generation: int
     completion: int
     offset: int
+    # The log start that the poll showed; None: not claimed.
+    log_start: int | None = None
+    # Whether it shows committed records only.
+    committed: bool = False
+
+
+@frozen(kw_only=True)
+class Sought:
+    """A member sought, in every partition that it had but those in `kept`."""
+
+    op_id: int
+    # Process and session of the client.
+    who: tuple[int, int]
+    generation: int
+    invoke: int
+    kept: frozenset[Partition]
+    # The offsets that the application named.
+    named: dict[Partition, int]
+
+
+@frozen(kw_only=True)
+class Landing:
+    """Where a member was after it had sought."""
+
+    # The operation that sought, and the one that shows where it led to.
+    op_id: int
+    shown_by: int
+    who: tuple[int, int]
+    generation: int
+    # When it sought.
+    invoke: int
+    offset: int
+    # The poll that shows it; None: a commit does.
+    poll: Began | None
+    # The offset that the application named; None: none.
+    named: int | None
 
 
 @define
@@ -148,12 +188,53 @@ class GroupOperations:
     # The records that polls returned, by partition, in the order of invocation.
     got: dict[Partition, list[Got]] = field(factory=dict)
     # The start offsets of polls by partition, with or without records.
-    begun: dict[Partition, list["Began"]] = field(factory=dict)
+    begun: dict[Partition, list[Began]] = field(factory=dict)
+    seeks: list[Sought] = field(factory=list)
+    # (process, session, op id) of joins, subscriptions and assignments: positions are others from then on.
+    anew: list[tuple[int, int, int]] = field(factory=list)
 
     @property
     def partitions(self) -> list[Partition]:
         """Every partition that some operation names."""
         return sorted({*self.commits, *self.fetches, *self.got})
+
+    def landings(self, partition: Partition) -> list[Landing]:
+        """Where members were in the partition after they had sought: what the first poll or commit shows of
+        the same client and generation. An operation id of a client is above those before it."""
+        if not self.seeks:
+            return []
+        found = []
+        shown: list[Began | Commit] = [*self.begun.get(partition, []), *self.commits.get(partition, [])]
+        for sought in self.seeks:
+            mine = [
+                each
+                for each in shown
+                if each.who == sought.who
+                and each.generation == sought.generation
+                and each.op_id > sought.op_id
+            ]
+            if partition in sought.kept or not mine:
+                continue
+            first = min(mine, key=lambda each: each.op_id)
+            later = [(*each.who, each.op_id) for each in self.seeks if partition not in each.kept]
+            if any(
+                (process, session) == sought.who and sought.op_id < op_id < first.op_id
+                for process, session, op_id in (*later, *self.anew)
+            ):
+                continue
+            found.append(
+                Landing(
+                    op_id=sought.op_id,
+                    shown_by=first.op_id,
+                    who=sought.who,
+                    generation=sought.generation,
+                    invoke=sought.invoke,
+                    offset=first.offset,
+                    poll=first if isinstance(first, Began) else None,
+                    named=sought.named.get(partition),
+                )
+            )
+        return found
 
     def generation_known(self, above: int) -> tuple[int, int]:
         """When a higher generation than this was first known, and by which operation; (NEVER, -1) if
@@ -170,12 +251,15 @@ class GroupHistory:
         groups: by name.
         occupied: by partition, the offsets that are known to hold a record, each with an operation that
             proves it.
+        shown: by partition, an offset of a record that a poll showed, or that was acknowledged with acks=all,
+            and when that was known.
         ended: when each incarnation (process, session) ended.
         slack: how far two times of different clocks must be apart to be ordered, in nanoseconds.
     """
 
     groups: dict[str, GroupOperations]
     occupied: dict[Partition, dict[int, int]]
+    shown: dict[Partition, list[tuple[int, int]]]
     ended: dict[tuple[int, int], int]
     slack: int
 
@@ -210,6 +294,7 @@ def history_of(trace: Trace) -> GroupHistory:
     history = GroupHistory(
         groups=groups,
         occupied=_occupied(ordered),
+        shown=_shown(ordered),
         ended=_ended(ordered),
         slack=2 * trace.claims.clock_uncertainty_ns if len(clocks) > 1 else 0,
     )
@@ -261,6 +346,10 @@ def _add(group: GroupOperations, operation: Operation) -> None:
             group.commits.setdefault(partition, []).append(commit)
     if not ok:
         return
+    if operation.function in (Function.JOIN, Function.SUBSCRIBE) or (
+        operation.function is Function.ASSIGN and operation.argument != SEEK
+    ):
+        group.anew.append((*made_by, operation.op_id))
     if operation.function is Function.JOIN:
         group.joins.append(Join(**common, **who, partitions=dict(_named(operation)), epoch=epoch))  # type: ignore[arg-type]
     elif operation.function is Function.FETCH_COMMITTED:
@@ -270,7 +359,15 @@ def _add(group: GroupOperations, operation: Operation) -> None:
             )
     elif operation.function is Function.POLL:
         for position in operation.positions:
-            began = Began(who=made_by, generation=generation, completion=completion, offset=position.offset)
+            began = Began(
+                op_id=operation.op_id,
+                who=made_by,
+                generation=generation,
+                completion=completion,
+                offset=position.offset,
+                log_start=position.log_start_offset,
+                committed=operation.isolation == "read_committed",
+            )
             group.begun.setdefault((position.topic, position.partition), []).append(began)
         for partition, offsets in _offsets(operation).items():
             got = Got(
@@ -281,6 +378,17 @@ def _add(group: GroupOperations, operation: Operation) -> None:
                 offsets=offsets,
             )
             group.got.setdefault(partition, []).append(got)
+    elif operation.function is Function.ASSIGN and operation.argument == SEEK:
+        group.seeks.append(
+            Sought(
+                op_id=operation.op_id,
+                who=made_by,
+                generation=generation,
+                invoke=operation.invoke_time,
+                kept=frozenset((each.topic, each.partition) for each in operation.positions),
+                named=_sought(operation.result or ""),
+            )
+        )
     if generation >= 0 and operation.function in (Function.JOIN, Function.COMMIT):
         group.known.append((completion, generation, operation.op_id))
 
@@ -295,6 +403,18 @@ def _named(operation: Operation) -> list[tuple[Partition, int]]:
             )
         ]
     return [((position.topic, position.partition), position.offset) for position in operation.positions]
+
+
+def _sought(text: str) -> dict[Partition, int]:
+    """The offsets that a seek names: "topic-partition@offset", separated by spaces. -1 is the log end, -2
+    the log start."""
+    found: dict[Partition, int] = {}
+    for each in text.split():
+        place, _, offset = each.rpartition("@")
+        topic, _, number = place.rpartition("-")
+        if number.isdecimal() and offset.removeprefix("-").isdecimal():
+            found[topic, int(number)] = int(offset)
+    return found
 
 
 def _offsets(operation: Operation) -> dict[Partition, tuple[int, ...]]:
@@ -330,6 +450,21 @@ def _occupied(operations: Iterable[Operation]) -> dict[Partition, dict[int, int]
             for nth, record in enumerate(operation.records):
                 place = (record.topic, record.partition)
                 found.setdefault(place, {}).setdefault(operation.offset + nth, operation.op_id)
+    return found
+
+
+def _shown(operations: Iterable[Operation]) -> dict[Partition, list[tuple[int, int]]]:
+    found: dict[Partition, list[tuple[int, int]]] = {}
+    for operation in operations:
+        done = operation.completion_time
+        if done is None or operation.outcome is not Outcome.OK:
+            continue
+        if operation.function is Function.POLL:
+            for partition, offsets in _offsets(operation).items():
+                found.setdefault(partition, []).append((done, max(offsets)))
+        elif operation.function is Function.APPEND and operation.acks == ACKS_ALL:
+            for partition, offset in _named(operation) if operation.offset is not None else ():
+                found.setdefault(partition, []).append((done, offset))
     return found
 
 

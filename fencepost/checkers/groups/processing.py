@@ -1,6 +1,7 @@
 """Processing by a group: records that it processed again and records that it never processed, with the cause.
 
-Owns reprocessed_after_commit, processing_gap, commit_beyond_position and the facts `reprocessed` and `gap`.
+Owns reprocessed_after_commit, processing_gap, commit_beyond_position, seek_ignored, and the facts
+`reprocessed` and `gap`.
 Must not know how committed offsets are fetched. A record counts as processed when a member's poll returned
 it.
 
@@ -24,6 +25,7 @@ from fencepost.checkers.groups.history import (
     Got,
     GroupHistory,
     GroupOperations,
+    Landing,
     Partition,
     may_be_expired,
 )
@@ -36,6 +38,8 @@ MAY_BE_AHEAD = ("", "before", "earlier")
 """Modes of commits that excuse a gap: before processing, not known, and carried over from a group that
 ended."""
 OF_WHAT_WAS_POLLED = ("auto", "sync", "async")
+TO_END, TO_START = -1, -2
+"""What a seek to the log end names, and one to the log start, which is 0 as long as nothing is deleted."""
 
 
 @define
@@ -103,6 +107,7 @@ def processed(
             _again(history, group, partition, claims, tally),
             _gaps(history, group, partition, claims, tally),
             _beyond_position(history, group, partition, claims),
+            _seek_ignored(history, group, partition, claims),
         )
         if found is not None
     ]
@@ -116,7 +121,7 @@ def _again(
 
     If records below a position may be lost, the position may be beyond the end of the log and is reset.
     """
-    losses = loss_in(claims, *partition)
+    losses, landings = loss_in(claims, *partition), group.landings(partition)
     last: dict[int, Got] = {}
     convicted: Finding | None = None
     for got in group.got.get(partition, []):
@@ -126,7 +131,13 @@ def _again(
             beyond = _committed_beyond(history, group, partition, got, offset)
             lost = beyond is not None and any(start < beyond.offset for start, _ in losses)
             expired = beyond is not None and may_be_expired(claims, beyond, got.completion + history.slack)
-            if beyond is not None and not lost and not expired:
+            sought = beyond is not None and any(
+                (each.who, each.generation) == ((got.process, got.session), got.generation)
+                and each.op_id < got.op_id
+                and each.offset <= offset
+                for each in landings
+            )
+            if beyond is not None and not lost and not expired and not sought:
                 convicted = convicted or finding(
                     "reprocessed_after_commit",
                     partition=partition,
@@ -137,7 +148,8 @@ def _again(
                     seen=f"operation {got.op_id} got offset {offset} again, after operation {earlier.op_id}",
                 )
             else:
-                cause = "loss" if lost else "expired" if expired else _cause(history, earlier, got)
+                excused = "loss" if lost else "expired" if expired else "seek" if sought else ""
+                cause = excused or _cause(history, earlier, got)
                 tally.add("reprocessed", cause, offset, (got.op_id, earlier.op_id), len(again))
         last.update(dict.fromkeys(got.offsets, got))
     return convicted
@@ -187,7 +199,8 @@ def _gaps(
     low = min([*begins, *got], default=NEVER)
     high = max([*got, *(c.offset - 1 for c in commits if c.ok)], default=-1)
     reached = list(accumulate((max(poll.offsets) for poll in polls), max))
-    first = _first_beyond([commit for commit in commits if commit.mode in MAY_BE_AHEAD])
+    ahead = [commit for commit in commits if commit.mode in MAY_BE_AHEAD]
+    first = _first_beyond([*ahead, *group.landings(partition)])
     loss = loss_in(claims, *partition)
     convicted: Finding | None = None
     for offset, witness in sorted(history.occupied.get(partition, {}).items()):
@@ -198,7 +211,8 @@ def _gaps(
         passed = polls[at] if at < len(polls) else None
         jumped = first(offset)
         if jumped is not None and (passed is None or jumped.invoke <= passed.completion):
-            tally.add("gap", "commit_before_processing", offset, (jumped.op_id, witness))
+            cause = "seek" if isinstance(jumped, Landing) else "commit_before_processing"
+            tally.add("gap", cause, offset, (jumped.op_id, witness))
         elif convicted is None and passed is not None:
             convicted = finding(
                 "processing_gap",
@@ -223,6 +237,7 @@ def _beyond_position(
     """
     if claims.retention or partition[0] in claims.compacted or loss_in(claims, *partition):
         return None
+    landings = group.landings(partition)
     for commit in group.commits.get(partition, []):
         if commit.mode not in OF_WHAT_WAS_POLLED or commit.generation < 0:
             continue
@@ -244,6 +259,11 @@ def _beyond_position(
             for fetch in group.fetches.get(partition, [])
             if fetch.who == by and fetch.completion <= when and fetch.offset >= 0
         ]
+        begun += [
+            each.offset
+            for each in landings
+            if each.who == by and each.generation == commit.generation and each.shown_by <= commit.op_id
+        ]
         reached = max([*begun, *(max(got.offsets) + 1 for got in polled)], default=NEVER)
         if commit.offset > reached:
             last = max(polled, key=lambda got: got.completion, default=None)
@@ -259,16 +279,56 @@ def _beyond_position(
     return None
 
 
-def _first_beyond(commits: list[Commit]) -> Callable[[int], Commit | None]:
-    """The commit that began first, among those above an offset."""
+def _seek_ignored(
+    history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
+) -> Finding | None:
+    """A seek to an offset, after which the first poll of that member read from a lower one, or from beyond a
+    record that the group had got before; or one to the end, after which it read from below what was known to
+    be there.
+
+    A position outside of the log is reset, so that the rule does not apply where the log start moves or
+    records are lost, nor to an offset beyond what had been shown. A poll reads on past what it does not
+    show, such as the gaps of a compacted log.
+    """
+    if claims.retention or loss_in(claims, *partition):
+        return None
+    for each in group.landings(partition):
+        got = (one for one in group.got.get(partition, []) if one.completion + history.slack < each.invoke)
+        known = {offset for one in got for offset in one.offsets}
+        end = 1 + max(
+            (at for done, at in history.shown.get(partition, ()) if done + history.slack < each.invoke),
+            default=-1,
+        )
+        if each.named is None or each.poll is None or (each.named == TO_END and each.poll.committed):
+            continue
+        named = {TO_END: end, TO_START: 0}.get(each.named, each.named)
+        if not (each.poll.log_start or 0) <= named <= end:
+            continue
+        passed = partition[0] not in claims.compacted and any(named <= at < each.offset for at in known)
+        if each.offset >= named and not passed:
+            continue
+        return finding(
+            "seek_ignored",
+            partition=partition,
+            offset=each.offset,
+            operations=(each.shown_by, each.op_id),
+            expected=f"the next poll of that member to read from {named}, where operation {each.op_id} sought"
+            f"{', or beyond' if each.named == TO_END else ''}",
+            seen=f"operation {each.shown_by} read from {each.offset}",
+        )
+    return None
+
+
+def _first_beyond(commits: list[Commit | Landing]) -> Callable[[int], Commit | Landing | None]:
+    """The commit or seek that began first, among those above an offset."""
     by_offset = sorted(commits, key=lambda commit: commit.offset)
-    earliest: list[Commit] = []
+    earliest: list[Commit | Landing] = []
     for commit in reversed(by_offset):
         sooner = not earliest or (commit.invoke, commit.op_id) < (earliest[-1].invoke, earliest[-1].op_id)
         earliest.append(commit if sooner else earliest[-1])
     offsets = [commit.offset for commit in by_offset]
 
-    def beyond(offset: int) -> Commit | None:
+    def beyond(offset: int) -> Commit | Landing | None:
         above = len(offsets) - bisect_right(offsets, offset)
         return earliest[above - 1] if above else None
 

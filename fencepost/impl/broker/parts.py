@@ -7,6 +7,7 @@ from fencepost.impl.broker.control_gate import ControlGate
 from fencepost.impl.broker.producer_ids import ProducerIds
 from fencepost.impl.broker.registration import Registration
 from fencepost.impl.client.consumer.coordinator_requests import ConsumerCoordinator
+from fencepost.impl.client.consumer.fetch import ConsumerFetcher
 from fencepost.impl.client.producer.sequences import Sequences
 from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.controller.channels import Channels
@@ -103,6 +104,8 @@ class Parts:
     group_offsets: type[GroupOffsets] = GroupOffsets
     # The client's side of a group.
     consumer_coordinator: type[ConsumerCoordinator] = ConsumerCoordinator
+    # Of a consumer: positions and fetches.
+    consumer_fetcher: type[ConsumerFetcher] = ConsumerFetcher
     transaction_log: type[TransactionLog] = TransactionLog
     transaction_loading: type[TransactionLoading] = TransactionLoading
     transaction_markers: type[TransactionMarkers] = TransactionMarkers

@@ -75,6 +75,7 @@ class GroupOffsets:
             return
         values, records = offset_records(group.group_id, request.offsets, self.table.now_ms)
         done = partial(self._stored, source, request, group, values)
+        group.storing += 1
         self.log.append(group.number, self.table.epoch_of(group), records, done)
 
     def _admit(self, request: kafka.OffsetCommitRequest) -> tuple[Group | None, ErrorCode]:
@@ -131,6 +132,7 @@ class GroupOffsets:
         error: ErrorCode,
         base_offset: int,
     ) -> None:
+        group.storing -= 1
         if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
             for nth, (each, value) in enumerate(zip(request.offsets, values, strict=True)):
                 self.materialise(group, each.partition, StoredOffset(value, base_offset + nth))
@@ -233,9 +235,18 @@ class GroupOffsets:
             self.forget(group, keys, group.phase.value)
         elif group.phase is GroupPhase.DEAD:
             self.remove(group)  # the tombstone was not written at the last time
-        elif group.phase is GroupPhase.EMPTY and not group.offsets and not group.pending and not group.open:
+        elif group.phase is GroupPhase.EMPTY and not self.holds_offsets(group) and not group.pending:
             self.table.move(group, GroupPhase.DEAD, "nothing is left of it")
             self.remove(group)
+
+    def holds_offsets(self, group: Group) -> bool:
+        """Protection P5-PENDING: a commit that is being written is one of the group's offsets. The first one
+        of a consumer that is no member is all that its group has.
+
+        Args:
+            group: an empty one.
+        """
+        return bool(group.offsets or group.open or group.storing)
 
     def remove(self, group: Group, done: Done = nobody_waits) -> None:
         """Remove a group. Clients cannot join a dead group. When its tombstones are durable it is removed,

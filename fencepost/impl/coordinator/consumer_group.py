@@ -97,6 +97,8 @@ class Group:
     pending: dict[str, None] = field(factory=dict)
     # The committed offsets.
     offsets: dict[TopicPartition, StoredOffset] = field(factory=dict)
+    # How many commits are being written.
+    storing: int = 0
     # Offsets with a tombstone that is being written.
     expiring: dict[TopicPartition, None] = field(factory=dict)
     # The offsets of transactions without a marker so far, by producer id.

@@ -102,13 +102,19 @@ class GroupLoading(PlaceLoading):
             group.since_ms = self.table.now_ms
         for (group_id, key), stored in load.offsets.items():
             assert isinstance(stored, StoredOffset) and isinstance(stored.value, OffsetValue)
-            known = self.table.groups.get(group_id) or self.table.create(group_id)
-            known.offsets[key] = stored
+            known = self.group_of_offsets(group_id)
+            if known is not None:
+                known.offsets[key] = stored
         for producer_id, offsets in load.open.items():
             for (group_id, key), stored in offsets.items():
                 assert isinstance(stored, StoredOffset)
                 known = self.table.groups.get(group_id) or self.table.create(group_id)
                 known.open.setdefault(producer_id, {})[key] = stored
+
+    def group_of_offsets(self, group_id: str) -> Group | None:
+        """Protection P5-LOADED: consumers that are no members have committed in a group of which the log has
+        no other record."""
+        return self.table.groups.get(group_id) or self.table.create(group_id)
 
     def served(self, place: Place, load: GroupLoad) -> None:
         """Each group is reported."""

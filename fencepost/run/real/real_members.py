@@ -14,7 +14,7 @@ from attrs import define, evolve, field
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.runtime.client import RunningClient, running
 from fencepost.run.client_cores import client_of
-from fencepost.run.group_processes import LEAVING_MS, Members
+from fencepost.run.group_processes import Members
 from fencepost.run.real.record import RealRecord
 from fencepost.traces.events import MEMBER_LEFT, Name
 from fencepost.traces.operations import Function, Operation, Outcome
@@ -117,14 +117,19 @@ class RealMembers(Members):
         """It is gone at once."""
         self._soon(_ended(self.live.pop(process)))
 
-    def leave(self, process: int) -> None:
-        """It says so to its group, and ends LEAVING_MS later."""
-        self._soon(self._left(process))
+    def leave(self, process: int, verb: Callable[[Consumer], None], within_ms: int) -> None:
+        """The `process` does `verb`, and ends `within_ms` later."""
+        self._soon(self._left(process, verb, within_ms))
 
-    async def _left(self, process: int) -> None:
+    def use(self, process: int, verb: Callable[[Consumer], None]) -> None:
+        """Its application does this, as soon as its process goes on."""
+        driver = self.live[process].client.driver
+        driver.accept(lambda now: driver.core.use(verb, now))  # type: ignore[attr-defined]
+
+    async def _left(self, process: int, verb: Callable[[Consumer], None], within_ms: int) -> None:
         mine = self.live[process]
-        mine.client.driver.accept(lambda now: mine.client.driver.core.use(Consumer.close, now))  # type: ignore[attr-defined]
-        await asyncio.sleep(LEAVING_MS / SECOND)
+        self.use(process, verb)
+        await asyncio.sleep(within_ms / SECOND)
         if self.live.get(process) is mine:
             self.record.note(Name.MARK, cause=MEMBER_LEFT, detail={"process": process})
             await _ended(self.live.pop(process))

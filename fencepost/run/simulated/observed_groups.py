@@ -22,6 +22,7 @@ import msgspec
 from attrs import define, evolve, field
 
 from fencepost.impl.coordinator.consumer_group import name_in
+from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.run.faults.clocks import TIME_FAULTS
 from fencepost.traces.events import OFFSET_DELETED, Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
@@ -58,6 +59,8 @@ class GroupFacts:
     # (coordinator epoch, time) of the last event about a group: since then it is in its state, at this
     # coordinator.
     busy: dict[str, tuple[int, int]] = field(factory=dict)
+    # When consumers that are no members heard that they had committed, by group, topic and partition.
+    commits: dict[tuple[str, str, int], list[int]] = field(factory=dict)
     rows: list[Operation] = field(factory=list)
 
     def learn(self, event: Event) -> None:
@@ -69,7 +72,8 @@ class GroupFacts:
                 self.of_member.setdefault((group, member), ended)
                 key = (group, name_in(member), detail["generation"], event.leader_epoch)
                 self.announced.setdefault(key, []).append((event.time, ended))
-            if event.leader_epoch >= self.busy.get(group, (-1, 0))[0]:  # not a coordinator of the past
+            if detail["generation"] and event.leader_epoch >= self.busy.get(group, (-1, 0))[0]:
+                # not a coordinator of the past, and not a group that never had a member
                 self.busy[group] = (event.leader_epoch, event.time)
         elif event.name is Name.GROUP_REMOVED:
             self.ended[event.detail] = self.ended.get(event.detail, 0) + 1
@@ -82,7 +86,9 @@ class GroupFacts:
     def _expired(self, event: Event) -> None:
         detail = msgspec.json.decode(event.detail)
         group = detail["group"]
-        waited = event.time - self.busy.get(group, (-1, 0))[1]
+        commits = self.commits.get((group, detail["topic"], detail["partition"]), ())
+        since = max((at for at in commits if at <= event.time), default=0)
+        waited = event.time - max(self.busy.get(group, (-1, 0))[1], since)
         in_time = event.cause == "Empty" and waited * 100 >= self.retention * TOLERANCE_PERCENT
         if not in_time and event.cause != OFFSET_DELETED:
             return
@@ -101,6 +107,13 @@ class GroupFacts:
                 node=event.node,
             )
         )
+
+    def learn_commit(self, row: Operation) -> None:
+        """Take in one row: the offsets of a group without members count from their commits (KIP-211)."""
+        if row.function is Function.COMMIT and row.generation == NO_GENERATION and row.completion_time:
+            for each in row.positions:
+                key = (row.group or "", each.topic, each.partition)
+                self.commits.setdefault(key, []).append(row.completion_time)
 
     def learn_join(self, row: Operation) -> None:
         """Take in one row: of a static member's join the coordinator recorded the generation before it
@@ -179,6 +192,8 @@ def with_group_facts(
 ) -> tuple[Operation, ...]:
     """The operations of a run with what is known of its groups in addition."""
     facts = GroupFacts(plan.cluster.groups.offsets_retention_ms * MILLISECOND)
+    for operation in operations:
+        facts.learn_commit(operation)
     for event in events:
         facts.learn(event)
     for operation in operations:

@@ -3,7 +3,7 @@
 Owns the hosts' part of it. Must not know the phases of a run.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
@@ -12,7 +12,7 @@ from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.core.core_interface import Core
 from fencepost.impl.core.file_system import FileSystem
-from fencepost.run.group_processes import LEAVING_MS, Members
+from fencepost.run.group_processes import Members
 from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE
@@ -67,12 +67,16 @@ class SimulatedMembers(Members):
         self.cluster.world.crash(FIRST_CLIENT_NODE + process)
         del self.live[process]
 
-    def leave(self, process: int) -> None:
-        """It says so to its group, and ends LEAVING_MS later."""
-        self._host(process).invoke(lambda core, now: core.use(Consumer.close, now))
+    def leave(self, process: int, verb: Callable[[Consumer], None], within_ms: int) -> None:
+        """The `process` does `verb`, and ends `within_ms` later."""
+        self.use(process, verb)
         del self.live[process]
         session = self.incarnations[process].session
-        self.cluster.world.scheduler.after(LEAVING_MS * MILLISECOND, self._end, process, session)
+        self.cluster.world.scheduler.after(within_ms * MILLISECOND, self._end, process, session)
+
+    def use(self, process: int, verb: Callable[[Consumer], None]) -> None:
+        """Its application does this, as soon as its process goes on."""
+        self._host(process).invoke(lambda core, now: core.use(verb, now))
 
     def _end(self, process: int, session: int) -> None:
         if self.incarnations[process].session == session:

@@ -26,7 +26,7 @@ from tests.checkers.traces_by_hand import (
     trace,
 )
 
-RECORDED = (7, 10, 11, 12, 14, 17, 24, 29, 46, 47, 62)
+RECORDED = (0, 7, 10, 11, 12, 14, 16, 17, 24, 29, 46, 47, 62)
 """Seeds that together reach every mark."""
 
 
@@ -176,6 +176,16 @@ def test_marks_of_operations_are_told_from_others():
     large = row(Function.APPEND, outcome=Outcome.FAIL, error="MESSAGE_TOO_LARGE")
     assert reached(operations=[large]) == {"too_large"}
     assert reached(operations=[evolve(large, function=Function.COMMIT)]) == set()
+    sought = row(Function.ASSIGN, group="g", argument="seek")
+    assert reached(operations=[sought]) == {"sought"}
+    assert reached(operations=[evolve(sought, argument=None)]) == set()
+    again = row(Function.SUBSCRIBE, group="g")
+    assert reached(operations=[again]) == {"subscribed_again"}
+    assert reached(operations=[evolve(again, group=None)]) == set()
+    alone = row(Function.COMMIT, group="g", generation=-1)
+    assert reached(operations=[alone]) == {"committed_alone"}
+    for other in (evolve(alone, generation=1), evolve(alone, outcome=Outcome.FAIL)):
+        assert reached(operations=[other]) == set()
 
 
 def retried() -> Operation:

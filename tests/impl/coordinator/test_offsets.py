@@ -1,9 +1,13 @@
 """Committed offsets: replicated before they count, loaded by the next coordinator, fenced by generation,
 removed by retention."""
 
+import pytest
 from group_lab import OFFSETS, T0, T1, GroupLab
 
+from fencepost.bugs.groups.commit_bugs import ForgetsPendingCommits
+from fencepost.impl.coordinator.committed_offsets import EXPIRY_TIMER, GroupOffsets
 from fencepost.impl.coordinator.group_loading import LOAD_TIMER, UNLOAD_TIMER
+from fencepost.impl.core.core_interface import TimerFired
 from fencepost.impl.log.batch.record_batch import read_records
 from fencepost.impl.messages.group_api import OffsetCommitRequest
 from fencepost.impl.zookeeper import znodes
@@ -182,6 +186,20 @@ def test_retention_takes_offsets_of_empty_groups_only() -> None:
     lab.elect(2, 1)
     lab.rest()
     assert (lab.committed(2), lab.groups(2)) == (-1, {})
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_group_whose_first_commit_is_being_written_stays(planted, monkeypatch) -> None:
+    """Rule (P5-PENDING): a consumer that is no member commits, and the group is looked at before the replicas
+    have it. Planted: the group is removed, and the commit that is acknowledged cannot be read back."""
+    if planted:
+        monkeypatch.setattr(GroupOffsets, "holds_offsets", ForgetsPendingCommits.holds_offsets)
+    lab = GroupLab()
+    asked = lab.commit(1, 7)
+    lab.step(1, TimerFired(EXPIRY_TIMER))
+    lab.rest()
+    assert asked.answer.error is ErrorCode.NONE
+    assert (lab.committed(1) == 7) is not planted
 
 
 def test_nothing_expires_while_a_group_rebalances() -> None:

@@ -14,7 +14,7 @@ from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, SEEK, Function, Operation, Outcome
 
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
 """Errors that a member may get in calm: they are steps of the protocol."""
@@ -165,22 +165,29 @@ def _repeated(place: Place, earlier: Operation, later: Operation, offset: int) -
 
 def _undelivered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A record that was acknowledged is handed out by a group that reads its partition, while a member owns
-    it: its polls bring records, or go on and bring none."""
+    it: its polls bring records, or go on and bring none. Who seeks passes what lies below."""
     plain = facts.once(_plain)
     owners: dict[Place, list[Operation]] = {}
     reached: dict[Place, list[tuple[int, int]]] = {}
+    seekers = {one.process for one in facts.operations if _seeks(one)}
     for one in sorted(facts.operations, key=lambda one: (_end(one), one.op_id)):
         if one.function is not Function.POLL or not one.group or one.process not in plain:
             continue
         for position in one.positions:
             owners.setdefault((one.group, position.topic, position.partition), []).append(one)
-        for record in one.records:
-            place = one.group, record.topic, record.partition
-            known = reached.setdefault(place, [])
-            if not known or record.offset > known[-1][1]:
-                known.append((_end(one), record.offset))
+        passed = one.positions if one.process in seekers else ()
+        places = [(each.topic, each.partition, each.offset - 1) for each in passed]
+        places += [(each.topic, each.partition, each.offset) for each in one.records]
+        for topic, partition, offset in places:
+            known = reached.setdefault((one.group, topic, partition), [])
+            if not known or offset > known[-1][1]:
+                known.append((_end(one), offset))
     for place, polls in owners.items():
         yield from _waiting(facts, place, polls, reached.get(place, []))
+
+
+def _seeks(one: Operation) -> bool:
+    return one.function is Function.ASSIGN and one.argument == SEEK
 
 
 def _replicated(facts: Facts) -> dict[Key, list[Operation]]:
@@ -237,14 +244,14 @@ def _deleted(facts: Facts, key: Key, one: Operation) -> int:
 
 def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """What a poll returned is committed, as the mode says: with each poll, or with the first one after the
-    interval."""
+    interval. Who seeks commits where it went."""
     mode, plain = facts.settings.consumer.commit, facts.once(_plain)
     if mode not in KEPT:
         return  # an asynchronous commit is not repeated, nor made while the coordinator is not known
     commits: dict[tuple[int, str | None, int | None], list[Operation]] = {}
     polls: dict[tuple[int, str | None, int | None], list[Operation]] = {}
     for one in facts.operations:
-        kept = {Function.COMMIT: commits, Function.POLL: polls}.get(one.function)
+        kept = {Function.COMMIT: commits, Function.POLL: polls, Function.ASSIGN: commits}.get(one.function)
         if kept is not None and one.group and one.process in plain:
             kept.setdefault((one.process, one.member, one.generation), []).append(one)
     for owner, mine in polls.items():
@@ -257,7 +264,7 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 one.invoke_time
                 for one in commits.get(owner, ())
                 if one.invoke_time >= poll.invoke_time
-                and _covers(one, record.topic, record.partition, record.offset)
+                and (_seeks(one) or _covers(one, record.topic, record.partition, record.offset))
             )
             until = next(covering, FOR_EVER)
             if until == FOR_EVER:
@@ -300,9 +307,11 @@ def _hand_over(of: Settings) -> int:
 def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A static member is fenced when another process has its instance, or by a coordinator that is deposed
     and does not know who is who. An id with which it never got its assignment may be forgotten: it was in the
-    memory of the coordinator alone. Only our own consumers name their instance in their member id."""
+    memory of the coordinator alone. A request that was under way when its process subscribed again is of the
+    former member. Only our own consumers name their instance in their member id."""
     joined: dict[str, list[Operation]] = {}
     served: set[str | None] = set()
+    again = [one for one in facts.operations if one.function is Function.SUBSCRIBE]
     refused: set[str] = set()  # whose last JoinGroup failed: the id that it was given may be in no log
     for one in facts.operations:
         instance = None if one.member is None else INSTANCE.match(one.member)
@@ -323,7 +332,11 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 fine=not mine
                 or (one.member not in served and instance[0] in refused)
                 or _who(mine[-1]) != _who(one)
-                or _deposed(facts, one),
+                or _deposed(facts, one)
+                or any(
+                    _who(each) == _who(one) and one.invoke_time <= each.invoke_time <= _end(one)
+                    for each in again
+                ),
                 expected=f"member {one.member} to stay the one of its instance, as no other process has it",
                 seen=f"broker {one.node} fenced it",
                 operations=(mine[-1].op_id, one.op_id) if mine else (one.op_id,),

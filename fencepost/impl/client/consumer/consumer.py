@@ -10,7 +10,7 @@ it has not polled for max.poll.interval. Must not know the application.
     application.polled(c, records), application.committed(c, error), application.woken(c)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,13 +20,13 @@ from fencepost.impl.client.consumer.application import Application
 from fencepost.impl.client.consumer.coordinator_requests import COMMIT_TIMER, ConsumerCoordinator
 from fencepost.impl.client.consumer.fetch import ConsumedRecord, ConsumerFetcher
 from fencepost.impl.client.consumer.member import FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER, Stage
-from fencepost.impl.client.consumer.requests import REQUEST, ConsumerDesk, ConsumerIdentity
+from fencepost.impl.client.consumer.requests import REQUEST, ConsumerDesk, ConsumerIdentity, positions_of
 from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.core_interface import Effect, Input, MessageArrived, Started, TimerFired
 from fencepost.impl.log.values import value_of
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import SEEK, Function, Operation, Outcome, Position, Record
 from fencepost.traces.plan import ConsumerOptions
 
 POLL_TIMER, AGAIN_TIMER, AUTO_COMMIT_TIMER = ("poll",), ("again",), ("auto_commit",)
@@ -47,6 +47,8 @@ class Consumer:
     application: "Application[Consumer]"
     # The class of the group member.
     coordinator_type: type[ConsumerCoordinator] = ConsumerCoordinator
+    # The class of positions and fetches.
+    fetcher_type: type[ConsumerFetcher] = ConsumerFetcher
     # Whether a poll is in progress.
     polling: bool = False
     # The time of the poll is over; it ends at the next opportunity.
@@ -78,7 +80,7 @@ class Consumer:
 
     def __attrs_post_init__(self) -> None:
         self.desk = ConsumerDesk(self.identity, self.options, self.metadata)
-        self.fetcher = ConsumerFetcher(self.desk)
+        self.fetcher = self.fetcher_type(self.desk)
         self.coordinator = self.coordinator_type(self.desk, self._advance, self._assigned)
         self.coordinator.epochs = lambda: self.fetcher.epochs
 
@@ -171,6 +173,34 @@ class Consumer:
         """Continue to read the partition `key` at `offset`."""
         assert key in self.fetcher.assigned, f"{key} is not assigned"
         self.fetcher.begin_at(key, offset)
+
+    def seek_by_time(self, key: TopicPartition, timestamp: int) -> None:
+        """Continue to read the partition `key` at its first record of this time (milliseconds, EARLIEST or
+        LATEST); at the log end, if there is none."""
+        assert key in self.fetcher.assigned, f"{key} is not assigned"
+        self.fetcher.begin_by_time(key, timestamp)
+
+    def record_seek(self, moved: Mapping[TopicPartition, int]) -> None:
+        """Show in the trace that the application seeks.
+
+        Args:
+            moved: by partition the offset; LATEST, EARLIEST or BY_TIME, if a broker has to say it.
+        """
+        row = self.desk.begin(
+            Function.ASSIGN,
+            argument=SEEK,
+            member=self.coordinator.known_as,
+            generation=self.coordinator.generation,
+            result=" ".join(f"{key}@{offset}" for key, offset in sorted(moved.items())),
+            positions=positions_of({key: -1 for key in self.fetcher.assigned if key not in moved}),
+        )
+        self.desk.end(row, Outcome.OK)
+
+    def subscribe_again(self) -> None:
+        """Unsubscribe, which leaves the group without a commit, and subscribe to the same topics."""
+        self.desk.end(self.desk.begin(Function.SUBSCRIBE, member=self.coordinator.known_as), Outcome.OK)
+        self._revoke()
+        self.coordinator.leave()
 
     def pause(self, *keys: TopicPartition) -> None:
         """Do not read these partitions for now; they stay assigned."""
@@ -353,15 +383,30 @@ class Consumer:
         the next one."""
         if self.dead or life != self.lives:
             return
+        self._revoke()
+        self.preparing = False
+        if self.identity.standalone:
+            self._assign_all()
+        elif self.coordinator.node >= 0:
+            self.coordinator.join()
+        else:
+            self.coordinator.find()
+
+    def _revoke(self) -> None:
         owned = self.fetcher.assigned
         self.fetcher.assign(())
         if owned:
             self.application.revoked(self, owned)
-        self.preparing = False
-        if self.coordinator.node >= 0:
-            self.coordinator.join()
-        else:
-            self.coordinator.find()
+
+    def _assign_all(self) -> None:
+        """Assign all partitions without the group, and go on in none of them."""
+        counts = self.desk.partitions(self.identity.topics)
+        self.desk.end(self.desk.begin(Function.ASSIGN), Outcome.OK)
+        self.coordinator.assigned_alone(counts)
+        self._assigned(
+            tuple(TopicPartition(topic, n) for topic, count in counts.items() for n in range(count))
+        )
+        self._advance()
 
     def _assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
         self.fetcher.assign(partitions)
@@ -378,7 +423,7 @@ class Consumer:
                 return
             if generation == self.coordinator.generation:
                 for key, offset in offsets.items():
-                    if key in self.fetcher.missing():
+                    if self.fetcher.still_missing(key):
                         self.fetcher.begin_at(key, offset)
             if self.options.auto_offset_reset == "none" and self.fetcher.resets:
                 self._fail(ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -39,7 +39,7 @@ class ConsumerCoordinator(GroupMember):
 
         kind: auto, async, sync, or before: as sync, but the committed records are not processed yet.
         """
-        if self.generation < 0:
+        if self.generation < 0 and not self.desk.identity.standalone:
             on_end(ErrorCode.UNKNOWN_MEMBER_ID)  # no longer a member: fencing would not be possible
             return
         if self.node < 0:

@@ -44,6 +44,16 @@ class Round:
     answers: dict[TopicPartition, tuple[int, kafka.FetchedPartition]] = field(factory=dict)
 
 
+@define(eq=False)
+class Reset:
+    """A partition needs the offset that its leader has for a timestamp."""
+
+    # Milliseconds, or EARLIEST or LATEST.
+    timestamp: int
+    # Whether a request is in flight.
+    asking: bool = False
+
+
 @define
 class ConsumerFetcher:
     """The fetcher of one consumer."""
@@ -56,8 +66,8 @@ class ConsumerFetcher:
     positions: dict[TopicPartition, int] = field(factory=dict)
     # The highest known leader epoch of each partition, from records or commits.
     epochs: dict[TopicPartition, int] = field(factory=dict)
-    # Partitions that need an offset by the reset policy; True while the request is in flight.
-    resets: dict[TopicPartition, bool] = field(factory=dict)
+    # Partitions that need an offset: by the reset policy, or because the application sought there.
+    resets: dict[TopicPartition, Reset] = field(factory=dict)
     # Partitions that are not read for now.
     paused: dict[TopicPartition, None] = field(factory=dict)
     # The current round; None if there is none.
@@ -69,7 +79,13 @@ class ConsumerFetcher:
         """Read these partitions; their positions are not known yet."""
         self.stop()
         self.assigned = tuple(sorted(partitions))
-        self.positions, self.epochs, self.resets, self.paused = {}, {}, {}, {}
+        self.epochs, self.resets, self.paused = {}, {}, {}
+        self.forget_positions()
+
+    def forget_positions(self) -> None:
+        """Protection P5-POSITIONS: a consumer that gets a partition back goes on from what is committed:
+        others may have had it meanwhile."""
+        self.positions.clear()
 
     def begin_at(self, key: TopicPartition, offset: int) -> None:
         """Start reading here. A negative offset: start as the reset policy says."""
@@ -77,12 +93,23 @@ class ConsumerFetcher:
         if offset >= 0:
             self.positions[key] = offset
         else:
-            self.positions.pop(key, None)
-            self.resets[key] = False
+            earliest = self.desk.options.auto_offset_reset == "earliest"
+            self.begin_by_time(key, kafka.EARLIEST if earliest else kafka.LATEST)
+
+    def begin_by_time(self, key: TopicPartition, timestamp: int) -> None:
+        """Start reading `key` at the first record of `timestamp` (milliseconds, EARLIEST or LATEST), once the
+        leader has said where that is."""
+        self.positions.pop(key, None)
+        self.resets[key] = Reset(timestamp)
 
     def missing(self) -> tuple[TopicPartition, ...]:
         """Partitions without a known start."""
         return tuple(key for key in self.assigned if key not in self.positions and key not in self.resets)
+
+    def still_missing(self, key: TopicPartition) -> bool:
+        """Protection P5-SEEK: a committed offset is where to begin only if the application has not sought
+        while it was asked for."""
+        return key in self.missing()
 
     def leader_of_this_age(self, key: TopicPartition) -> tuple[int, int] | None:
         """KIP-320: the leader and its epoch, unless a later epoch is known: an old leader would report that
@@ -93,31 +120,36 @@ class ConsumerFetcher:
     # ---- where to begin
 
     def reset(self, then: Callable[[], None]) -> None:
-        """Ask for the log end that the policy names, for each partition that needs it."""
-        for key, asking in list(self.resets.items()):
+        """Ask for the offset of each partition that needs one."""
+        for key, reset in list(self.resets.items()):
             leader = self.leader_of_this_age(key)
-            if asking or leader is None:
+            if reset.asking or leader is None:
                 self.stale = self.stale or leader is None
                 continue
-            self.resets[key] = True
-            earliest = self.desk.options.auto_offset_reset == "earliest"
+            reset.asking = True
             self.desk.ask(
                 leader[0],
-                partial(
-                    _list_offsets,
-                    self.committed_only,
-                    key,
-                    leader[1],
-                    kafka.EARLIEST if earliest else kafka.LATEST,
-                ),
-                partial(self._listed, key, then),
+                partial(_list_offsets, self.committed_only, key, leader[1], reset.timestamp),
+                partial(self._listed, key, reset, then),
             )
 
-    def _listed(self, key: TopicPartition, then: Callable[[], None], answer: Any) -> None:
-        if key not in self.resets:
-            return  # the application sought meanwhile, or it is no longer assigned
+    def still_wanted(self, key: TopicPartition, reset: Reset) -> bool:
+        """Protection KAFKA-7703: an answer is used only if it is the one to the last reset of its partition:
+        the application may have sought to the other end meanwhile.
+
+        Args:
+            key: an assigned partition, or one that was.
+            reset: what is answered.
+        """
+        return self.resets.get(key) is reset
+
+    def _listed(self, key: TopicPartition, reset: Reset, then: Callable[[], None], answer: Any) -> None:
+        if not self.still_wanted(key, reset):
+            return
         if answer is None or answer.error is not NO_ERROR:
-            self.resets[key], self.stale = False, True
+            reset.asking, self.stale = False, True
+        elif answer.offset < 0:
+            self.begin_by_time(key, kafka.LATEST)  # nothing is as late as that
         else:
             self.begin_at(key, answer.offset)
         then()

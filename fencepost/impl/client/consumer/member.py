@@ -252,6 +252,10 @@ class GroupMember:
         self.failed, self.stage, self.owned = NO_ERROR, Stage.OUT, ()
         self.give_up_membership()
 
+    def assigned_alone(self, counts: dict[str, int]) -> None:
+        """The consumer has assigned itself the partitions, so many of each topic: it is no member."""
+        self.stage, self.rejoin, self.divided = Stage.STABLE, False, counts
+
     def give_up_membership(self) -> None:
         """Membership has ended: join as a new member."""
         self.member_id, self.generation, self.rejoin = "", kafka.NO_GENERATION, True

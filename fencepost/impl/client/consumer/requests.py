@@ -32,13 +32,15 @@ Then = Callable[[Any], None]
 
 @frozen(kw_only=True)
 class ConsumerIdentity:
-    """process, session: of the trace. instance_id: of a static member, else None."""
+    """process, session: of the trace. instance_id: of a static member, else None. standalone: it assigns
+    itself all partitions of the topics, and only commits in the group."""
 
     process: int
     group: str
     topics: tuple[str, ...]
     session: int = 0
     instance_id: str | None = None
+    standalone: bool = False
 
     @property
     def client_id(self) -> str:

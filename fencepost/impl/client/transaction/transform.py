@@ -33,9 +33,6 @@ from fencepost.traces.operations import Record as Row
 from fencepost.traces.plan import MILLION, TransformOptions
 
 LINEAGE = "lineage"
-SEEK = "seek"
-"""The argument of an `assign` that only moves positions: it names the partitions that go on where they
-were."""
 RESTART_MS = 1_000
 """Until a process that has given up is started again."""
 VALUES_PER_OPERATION = 1_000
@@ -212,15 +209,10 @@ class TransformLoop:
     @staticmethod
     def _seek(consumer: Consumer, offsets: dict[TopicPartition, int]) -> None:
         """Read these partitions again, from these offsets."""
-        row = consumer.desk.begin(
-            Function.ASSIGN,
-            argument=SEEK,
-            positions=positions_of({key: -1 for key in consumer.fetcher.assigned if key not in offsets}),
-        )
+        consumer.record_seek(offsets)
         for key, offset in offsets.items():
             if key in consumer.fetcher.assigned:
                 consumer.seek(key, offset)
-        consumer.desk.end(row, Outcome.OK)
 
     @classmethod
     def _seek_back(cls, consumer: Consumer, records: list[ConsumedRecord]) -> None:

@@ -5,7 +5,10 @@ import pytest
 from consumer_lab import T0, T1, ConsumerLab
 
 from fencepost.bugs.groups.commit_bugs import RetriesAsyncCommits
+from fencepost.bugs.groups.seek_bugs import TakesAnyReset
 from fencepost.impl.client.consumer.consumer import Consumer
+from fencepost.impl.client.consumer.fetch import ConsumerFetcher
+from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.group_api import (
     HeartbeatRequest,
@@ -141,6 +144,45 @@ def test_seek_pause_and_resume() -> None:
     lab.use(lambda consumer: consumer.resume(T0))
     lab.advance(400)
     assert lab.diary.entries[-1] == ("got", [("t-0", 1), ("t-0", 2)])
+
+
+@pytest.mark.parametrize(("fetcher", "begins"), [(ConsumerFetcher, 2), (TakesAnyReset, 0)])
+def test_only_the_last_seek_says_where_to_go_on(fetcher, begins, monkeypatch) -> None:
+    """Rule (KAFKA-7703): the answer about the log start comes when the application wants the end already.
+    Planted: it goes on at the start."""
+    monkeypatch.setattr(ConsumerFetcher, "still_wanted", fetcher.still_wanted)
+    lab = ConsumerLab()
+    lab.diary.polls = False
+    lab.advance(400)
+    for timestamp in (kafka.EARLIEST, kafka.LATEST):
+        lab.use(lambda consumer, at=timestamp: consumer.seek_by_time(T0, at))
+        lab.errors[kafka.ListOffsetsRequest] = [None, None]
+        lab.use(Consumer.poll)
+        lab.advance(200)
+    first, last = [one for one in lab.requests(kafka.ListOffsetsRequest) if one.partition == T0][-2:]
+    assert (first.timestamp, last.timestamp) == (kafka.EARLIEST, kafka.LATEST)
+    for asked, offset in ((first, 0), (last, 2)):
+        answer = kafka.ListOffsetsResponse(correlation_id=asked.correlation_id, error=NONE, offset=offset)
+        lab.effects(lab.consumer.step(MessageArrived(1, answer), lab.now))
+    assert lab.consumer.fetcher.positions[T0] == begins
+
+
+def test_who_subscribes_again_leaves_and_begins_at_the_committed_offset() -> None:
+    """Rule (P5): unsubscribe leaves the group without a commit; the next assignment begins anew."""
+    lab = ConsumerLab()
+    lab.advance(400)
+    lab.diary.polls = False
+    lab.advance(400)
+    lab.committed[T0] = 1
+    lab.use(Consumer.subscribe_again)
+    assert not lab.requests(OffsetCommitRequest) and len(lab.requests(LeaveGroupRequest)) == 1
+    assert lab.consumer.fetcher.positions == {}
+    lab.diary.entries.clear()
+    lab.diary.polls = True
+    lab.use(Consumer.poll)
+    lab.advance(400)
+    assert lab.diary.got() == [("t-0", 1), ("t-0", 2), ("t-1", 0), ("t-1", 1)]
+    assert [row.function.value for row in lab.rows if row.function is Function.SUBSCRIBE] == ["subscribe"]
 
 
 def test_the_reset_policies() -> None:
