@@ -15,7 +15,8 @@ fits() { # does this interpreter run, and is its version one of ours?
 find_python() {
     for candidate in ${wanted:-python3.13 python3.12 python3.11 python3 python}; do
         if fits "$candidate"; then
-            command -v "$candidate"
+            # that of a virtual environment is gone with it, and this may be the one that is made anew
+            "$candidate" -c 'import sys; print(getattr(sys, "_base_executable", "") or sys.executable)'
             return
         fi
     done

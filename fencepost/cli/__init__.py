@@ -204,6 +204,8 @@ def _run(words: list[str]) -> tuple[ExitCode, str]:
     except FencepostError as error:
         return error.exit_code, _say(str(error))
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # click's answer to it
+            return ExitCode.INTERRUPTED, ""  # the reader of the output, such as `head`, has enough
         if words:  # a caller's code ended the program: nothing was judged
             return ExitCode.USAGE, _say(
                 f"expected the command to end, saw a call of sys.exit({error.code!r})"

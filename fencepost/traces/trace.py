@@ -66,12 +66,12 @@ class Trace:
     # Unique within a campaign (its seed there).
     trace_id: int
     # JSON; "" for a foreign trace.
-    plan: str
-    seed: int
+    plan: str = ""
+    seed: int = 0
     # simulated, processes, or a foreign system's name.
     target: str = "simulated"
     # Version of the recorder.
-    software_version: str
+    software_version: str = ""
     # How the trace was made: the swarm's profile, or the importer.
     profile: str = "default"
     # Digest of the canonical rows (traces/digest.py), hexadecimal; "": not computed.

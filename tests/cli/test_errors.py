@@ -1,5 +1,7 @@
 """Whatever the caller or the machine does wrong is told in one sentence, with the exit code of the table."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -244,3 +246,15 @@ def test_errors_of_the_python_api_speak_python() -> None:
         with pytest.raises(FencepostError, match=says) as failed:
             call()
         assert "--" not in str(failed.value)
+
+
+def test_a_reader_that_has_enough_is_no_mistake(tmp_path) -> None:
+    """Rule: with a closed pipe, as of `| head -1`, a command ends without a word."""
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, "-m", "fencepost", "doctor", "--help"]
+    try:
+        done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, check=False, timeout=120)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (130, b"")
