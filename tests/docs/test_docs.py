@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from fencepost.campaign.swarm.bounds import PERCENTAGES
 from fencepost.campaign.swarm.swarm import PROFILES
 from fencepost.checkers.verdict import Decision
 from fencepost.record.claimed.profiles import PROFILES as CHECK_PROFILES
@@ -95,6 +96,15 @@ def test_every_swarm_profile_is_documented() -> None:
         bounds = (profile.operations, profile.faults, profile.partitions, profile.clients)
         assert documented[name] == [profile.says, *(f"{low} to {high}" for low, high in bounds)]
     assert set(documented) == set(PROFILES)
+
+
+def test_every_feature_of_the_swarm_is_documented() -> None:
+    """docs/reference/swarm.md has each feature that `default+FEATURE` takes, with how many plans have it."""
+    documented: dict[str, str] = {}
+    for row in _table(SWARM, "feature"):
+        documented |= zip(re.findall(r"`(\w+)`", row[0]), row[1].split(", "), strict=True)
+    profile = PROFILES["default"]
+    assert documented == {name: str(getattr(profile, name)) for name in PERCENTAGES}
 
 
 def test_the_plan_of_the_documentation_can_be_read() -> None:
