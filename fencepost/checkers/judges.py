@@ -242,7 +242,15 @@ CHECKS: dict[str, Check] = {
             judge=_groups,
             reads_events=False,
             judge_table=_groups_of_table,
-            operation_columns=(*LOG_COLUMNS, "group", "member", "generation", "attempts", "argument"),
+            operation_columns=(
+                *LOG_COLUMNS,
+                "group",
+                "member",
+                "generation",
+                "attempts",
+                "argument",
+                "result",
+            ),
         ),
         Check(
             name="exactly_once",

@@ -23,7 +23,7 @@ from fencepost.traces.trace import Trace
 COLUMNS = (
     *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
     *("completion_time", "topic", "partition", "acks", "offset", "records", "positions", "argument"),
-    *("group", "member", "generation", "leader_epoch", "attempts"),
+    *("group", "member", "generation", "leader_epoch", "attempts", "isolation", "result"),
 )
 """Columns of the `operations` table that the check reads."""
 

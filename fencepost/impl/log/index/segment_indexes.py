@@ -103,10 +103,12 @@ class SegmentIndexes:
         return self.offsets.is_full or self.times.is_full
 
     def truncate(self, offset: int) -> None:
-        """Remove entries with an offset of `offset` or more."""
+        """Remove entries with an offset of `offset` or more, from the files, too: other batches will be at
+        these offsets."""
         self.offsets.truncate(offset)
         self.times.truncate(offset)
         self.transactions.truncate(offset)
+        self.write(sync=False)
 
     def write(self, *, sync: bool) -> None:
         """Make the files equal to the memory."""
