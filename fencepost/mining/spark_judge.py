@@ -11,6 +11,7 @@ itself; one that contradicts itself is not judged at all.
 import contextlib
 import gc
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,19 +139,21 @@ def judge_tables(
     """Every trace of the tables with its verdicts, in order. complete: whether all rows of the traces are
     there, so that what is not there was not judged. Raises TraceError for rows that make no trace."""
     headers = headers_of(tables.traces, profile, where)
-    lived, cut, lives = tables_with_lives(tables, headers)
+    recorded = event_tables(tables, headers)
+    decoded = partial(getattr, recorded, "traces") if any(check.judge_events for check in checks) else None
+    operations, cut, lives = tables_with_lives(tables, headers, decoded)
     by_table = {
-        check.name: check.judge_table(lived.operations, cut)
+        check.name: check.judge_table(operations, cut)
         for check in checks
         if check.judge_table is not None and check.name != LOG
     }
     records: dict[int, LogCounts] = {}
     if any(check.name == LOG for check in checks):
-        by_table[LOG], records = _log(lived.operations, cut)
-    if any(check.judge_events for check in checks):
-        events, recorded = event_tables(lived, cut), event_tables(tables, headers)
+        by_table[LOG], records = _log(operations, cut)
+    if decoded is not None:
+        events = recorded.named(operations, cut, lives)
         by_table |= {
-            check.name: check.judge_events(events if check.by_lives or not lives else recorded)
+            check.name: check.judge_events(events if check.by_lives else recorded)
             for check in checks
             if check.judge_events
         }

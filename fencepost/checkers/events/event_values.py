@@ -9,7 +9,7 @@ compacted. HW-READ asks for reads with a record at or above a bound of their ans
 traces are judged without their operations.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 from attrs import define, evolve, field
@@ -23,6 +23,7 @@ from fencepost.checkers.events.beyond import traces_beyond
 from fencepost.checkers.events.shown import shown_ends
 from fencepost.checkers.invariants.findings import CHECK
 from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.model.lives import Lived
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Name
 from fencepost.traces.tables import Tables, events_of_table
@@ -37,7 +38,7 @@ class EventTables:
     # The traces without operations and events. operations: at least SHOWN_COLUMNS, where the invariants are
     # asked.
     headers: Sequence[Trace]
-    _traces: list[Trace] | None = field(default=None, init=False)
+    _traces: list[Trace] | None = field(default=None, alias="traces")
 
     @property
     def traces(self) -> list[Trace]:
@@ -47,6 +48,18 @@ class EventTables:
             events = events_of_table(self.tables.events, ids, where="events")
             self._traces = [evolve(header, events=events.get(header.trace_id, ())) for header in self.headers]
         return self._traces
+
+    def named(
+        self, operations: pa.Table, headers: Sequence[Trace], lives: Mapping[int, Lived]
+    ) -> "EventTables":
+        """The same traces with the names that `tables_with_lives` gives. lives: with all of their events."""
+        if not lives:
+            return self
+        traces = [
+            evolve(header, events=lives[trace.trace_id].trace.events) if trace.trace_id in lives else trace
+            for header, trace in zip(headers, self.traces, strict=True)
+        ]
+        return evolve(self, tables=evolve(self.tables, operations=operations), headers=headers, traces=traces)
 
     def with_operations(
         self, traces: Sequence[Trace], columns: tuple[str, ...] = SHOWN_COLUMNS

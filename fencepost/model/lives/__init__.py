@@ -11,11 +11,23 @@ from operator import attrgetter
 from attrs import evolve, frozen
 
 from fencepost.model.lives.cutting import Cutting
-from fencepost.model.lives.endings import ENDING, Endings, endings_of
+from fencepost.model.lives.endings import ENDING, OF_GROUPS, Endings, endings_of
 from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Claims, Trace, name_of
 
-__all__ = ["ENDING", "Lived", "events_with_lives", "used_again", "with_lives"]
+__all__ = [
+    "ENDING",
+    "OF_GROUPS",
+    "Endings",
+    "Extent",
+    "Lived",
+    "cut_by",
+    "ended_in",
+    "events_with_lives",
+    "used_again",
+    "with_lives",
+]
 
 SIMULATED = "simulated"
 """The target of runs with a plan, which name their groups themselves (docs/reference/traces.md)."""
@@ -69,6 +81,65 @@ def _nothing_ended(events: Sequence[Event]) -> bool:
     return ENDING.isdisjoint(map(attrgetter("name"), events))
 
 
+@frozen
+class Extent:
+    """What the operations of a trace use of its numbers."""
+
+    # An op id and a process that none of them has, nor a larger one.
+    op_id: int
+    process: int
+    # When each process began, nanoseconds.
+    began: dict[int, int]
+
+
+def extent_of(operations: Sequence[Operation]) -> Extent:
+    """The extent of all operations of a trace."""
+    began: dict[int, int] = {}
+    for operation in operations:
+        time = began.setdefault(operation.process, operation.invoke_time)
+        began[operation.process] = min(time, operation.invoke_time)
+    op_id = 1 + max((operation.op_id for operation in operations), default=0)
+    return Extent(op_id, 1 + max(began, default=0), began)
+
+
+def ended_in(trace: Trace) -> tuple[Endings, tuple[Event, ...]] | None:
+    """What ended in a trace, and its events with the names of their topics.
+
+    Args:
+        trace: its operations may be missing, and events of topics and groups that did not end.
+
+    Returns:
+        None where no name was used again and nothing was deleted.
+    """
+    if _nothing_ended(trace.events):
+        return None
+    endings, events = endings_of(trace.events)
+    if trace.target == SIMULATED and trace.plan:
+        endings.groups, endings.offsets = {}, []
+    return (endings, events) if endings.topics or endings.groups or endings.offsets else None
+
+
+def cut_by(trace: Trace, endings: Endings, extent: Extent) -> Lived:
+    """Give each topic and group a name of its own.
+
+    Args:
+        trace: its events are named already; its operations are all of them, or those of a topic or group that
+            ended.
+        endings: what ended.
+        extent: of all its operations.
+    """
+    cutting = Cutting(
+        endings=endings,
+        slack=2 * trace.claims.clock_uncertainty_ns,
+        op_id=extent.op_id,
+        process=extent.process,
+        began=extent.began,
+    )
+    operations = tuple(cutting.cut(trace.operations))
+    lived = evolve(trace, operations=operations, claims=_claims(trace.claims, endings))
+    return Lived(lived, True, frozenset(cutting.added), cutting.of)
+
+
 def with_lives(trace: Trace) -> Lived:
     """Give each topic and group a name of its own.
 
@@ -78,28 +149,11 @@ def with_lives(trace: Trace) -> Lived:
     Returns:
         the trace, which is the same value where no name was used again and nothing was deleted.
     """
-    if _nothing_ended(trace.events):
+    found = ended_in(trace)
+    if found is None:
         return Lived(trace)
-    endings, events = endings_of(trace.events)
-    if trace.target == SIMULATED and trace.plan:
-        endings.groups, endings.offsets = {}, []
-    if not (endings.topics or endings.groups or endings.offsets):
-        return Lived(trace)
-    began: dict[int, int] = {}
-    for operation in trace.operations:
-        time = began.setdefault(operation.process, operation.invoke_time)
-        began[operation.process] = min(time, operation.invoke_time)
-    cutting = Cutting(
-        endings=endings,
-        slack=2 * trace.claims.clock_uncertainty_ns,
-        op_id=1 + max((operation.op_id for operation in trace.operations), default=0),
-        process=1 + max(began, default=0),
-        began=began,
-    )
-    operations = tuple(cutting.cut(trace.operations))
-    claims = _claims(trace.claims, endings)
-    lived = evolve(trace, operations=operations, events=events, claims=claims)
-    return Lived(lived, True, frozenset(cutting.added), cutting.of)
+    endings, events = found
+    return cut_by(evolve(trace, events=events), endings, extent_of(trace.operations))
 
 
 def _claims(claims: Claims, endings: Endings) -> Claims:

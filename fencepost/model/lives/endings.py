@@ -28,7 +28,8 @@ _OF_CLUSTER = frozenset(
     {Name.PARTITION_STATE, Name.ASSIGNMENT, Name.REASSIGNMENT, Name.TOPIC_CONFIGURED, Name.LIVENESS_FAILED}
 )
 """Events of a topic that are no broker's own."""
-_OF_GROUPS = frozenset({Name.GROUP_PHASE, Name.GROUP_REMOVED, Name.GROUP_OFFSET_EXPIRED})
+OF_GROUPS = frozenset({Name.GROUP_PHASE, Name.GROUP_REMOVED, Name.GROUP_OFFSET_EXPIRED})
+"""Events of groups."""
 
 
 @define
@@ -102,7 +103,7 @@ class Endings:
 
     def take(self, event: Event) -> int:
         """Which topic of its name the event is about: 0 for the first."""
-        if event.name in _OF_GROUPS:
+        if event.name in OF_GROUPS:
             self._of_group(event)
         if event.topic is None:
             return 0
@@ -238,7 +239,7 @@ def endings_of(events: Sequence[Event]) -> tuple[Endings, tuple[Event, ...]]:
     """
     found = Endings()
     ended = {event.topic for event in events if event.name is Name.TOPIC_DELETION}
-    lives = [found.take(event) if event.topic in ended or event.name in _OF_GROUPS else 0 for event in events]
+    lives = [found.take(event) if event.topic in ended or event.name in OF_GROUPS else 0 for event in events]
     found.finish()
     if not any(lives):
         return found, tuple(events)
