@@ -192,6 +192,14 @@ def _turn(unit: str) -> int:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Of -n auto: three for two processors, because tests wait for clusters, clients and JVMs."""
+    if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
+        return None  # who says how many gets as many
+    return (3 * len(os.sched_getaffinity(0)) + 1) // 2 if hasattr(os, "sched_getaffinity") else None
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Under --dist loadfile all tests of a unit go to one worker: what they share is made once."""
     if config.getvalue("dist") != "loadfile":

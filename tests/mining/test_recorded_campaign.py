@@ -1,6 +1,7 @@
 """The main job on real input: recorded runs, healthy and with each bug planted, mined together."""
 
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,16 +16,19 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from tests.bugs.found import FOUND
+from tests.selfcheck.amounts import amount
 
 pytestmark = pytest.mark.spark
 
-HEALTHY = range(12)
+HEALTHY = range(amount(4, 12))
+BUGS_OF = dict(islice(FOUND.items(), 0, None, amount(4, 1)))
+"""One planted bug of so many; each is found by the plain checker in tests/bugs."""
 
 
 def recorded() -> list:
     """Runs of the swarm under trace ids of their own."""
     plans = [swarm(seed) for seed in HEALTHY]
-    plans += FOUND.values()
+    plans += BUGS_OF.values()
     return [evolve(run(plan), trace_id=number) for number, plan in enumerate(plans)]
 
 
@@ -33,7 +37,7 @@ def test_spark_and_the_plain_checker_agree_on_a_recorded_mixed_campaign(tmp_path
     of planted bugs among them."""
     traces = recorded()
     store = TraceStore.create(tmp_path / "in")
-    for some in (traces[:10], traces[10:22], traces[22:]):
+    for some in (traces[:8], traces[8:12], traces[12:]):
         with store.writer() as writer:
             for trace in some:
                 writer.append(trace)
@@ -59,6 +63,6 @@ def test_spark_and_the_plain_checker_agree_on_a_recorded_mixed_campaign(tmp_path
         for finding in verdict.findings
     )
     named = {row["anomaly"] for row in findings}
-    for bug in FOUND:
+    for bug in BUGS_OF:
         assert named & BUGS[bug].anomalies, bug
     assert not {row["trace_id"] for row in findings} & set(HEALTHY)

@@ -13,6 +13,7 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import Plan
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tools.triage import runs
 from tools.triage.causes import words_of
 from tools.triage.dataset import mix
 from tools.triage.measure import adjusted_rand, may_be_together, measure
@@ -114,13 +115,14 @@ def test_bad_runs_stand_once_among_healthy_ones(tmp_path) -> None:
     assert {traces[trace_id] for trace_id in traces.keys() - truth.keys()} == {10, 11, 12}
 
 
-def test_a_harvest_goes_on_where_it_ended(tmp_path) -> None:
+def test_a_harvest_goes_on_where_it_ended(tmp_path, monkeypatch) -> None:
     """Rule: no seed is run twice, and what was kept is counted; a chunk has all its runs or none."""
-    wanted = [evolve(of_none(3), seeds=60)]
+    monkeypatch.setattr(runs, "CHUNK", 4)
+    wanted = [evolve(of_none(3), seeds=12)]
     first = list(harvest(tmp_path, wanted, first_seed=5, jobs=1))
-    assert first == [("healthy", 20, 20)]
+    assert first == [("healthy", 4, 4)]
     assert list(harvest(tmp_path, wanted, first_seed=5, jobs=1)) == []
-    more = [evolve(wanted[0], runs=30)]
-    assert list(harvest(tmp_path, more, first_seed=5, jobs=1)) == [("healthy", 40, 40)]
+    more = [evolve(wanted[0], runs=6)]
+    assert list(harvest(tmp_path, more, first_seed=5, jobs=1)) == [("healthy", 8, 8)]
     seeds = sorted(trace.seed for trace in TraceStore.open(tmp_path / "runs" / "healthy"))
-    assert seeds == list(range(5, 45)) and kept_of(chunks_of(tmp_path, "healthy")) == 40
+    assert seeds == list(range(5, 13)) and kept_of(chunks_of(tmp_path, "healthy")) == 8
