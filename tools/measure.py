@@ -93,14 +93,6 @@ MEASURES: Mapping[str, Measure] = {
         needs=MAVEN,
         programs=(module("kafka_programs"),),
     ),
-    "marks": Measure(
-        says="what 2,000 seeds of the swarm reach, and what never",
-        takes="an hour, resumable",
-        programs=(
-            (FENCEPOST, "campaign", "--seeds", "0:2000", "--resume", "--out", "out/marks"),
-        ),
-        whatever=True,
-    ),
     "model": Measure(
         says="the models' medium configurations through the explorer and TLC, into out/model",
         takes="half an hour, resumable",
@@ -149,6 +141,15 @@ MEASURES: Mapping[str, Measure] = {
         says="at which seed chaos finds each mistake of applications, and nothing in the correct forms",
         takes="two hours, resumable",
         programs=(module("services"),),
+    ),
+    "situations": Measure(
+        says="what 1,000 seeds of the swarm reach, and what never, into docs/results/situations.md",
+        takes="a quarter of an hour, resumable",
+        programs=(
+            (FENCEPOST, "campaign", "--seeds", "0:1000", "--resume", "--out", "out/situations"),
+            module("situations", "out/situations"),
+        ),
+        whatever=True,
     ),
     "speed": Measure(
         says="measures against their peers, within 20 minutes, into docs/results/speed.md",
