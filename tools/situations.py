@@ -1,5 +1,5 @@
-"""`python -m tools.situations FOLDER`: in how many runs of the campaign in FOLDER each situation arose, as the
-table of docs/results/situations.md.
+"""`python -m tools.situations FOLDER`: in how many runs of the campaign in FOLDER each situation arose, for
+docs/results/situations.md.
 
 Owns the table between the two marks of that page. Must not know how a mark is recognised, or run anything.
 """
