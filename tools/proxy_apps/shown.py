@@ -118,6 +118,14 @@ SHOWN: Mapping[str, Shown] = {
             since="not measured",
             reported="#3400, closed",
         ),
+        Shown(
+            library="confluent-kafka@2.16.1",
+            script="librdkafka-offset-fetch.py",
+            breaks="nothing more is read",
+            found="`fencepost torture confluent-kafka`",
+            since="not measured",
+            reported="#5586, open",
+        ),
     )
 }
 
