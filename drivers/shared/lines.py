@@ -6,6 +6,7 @@ return the fields of `done`; `append` also takes a function to call later with a
 """
 
 import base64
+import faulthandler
 import json
 import os
 import queue
@@ -179,6 +180,7 @@ def refuse(command, expected, seen):
 
 def serve(roles, error_of, **ready):
     """Read commands until there are no more. roles: the class of each."""
+    faulthandler.enable(all_threads=False)  # where it was when the library crashed
     own = {
         name
         for role in roles.values()

@@ -171,6 +171,12 @@ class Outcome:
     # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Mapping[str, int] = field(factory=dict)
 
+    @property
+    def waits_to_join(self) -> bool:
+        """Whether an answer to JoinGroup never came: libraries wait for it as long as a rebalance may take
+        (max.poll.interval.ms, five minutes by default)."""
+        return any(kind.startswith("silence") and kind.endswith("|JoinGroup") for kind in self.met)
+
     def visible(self, entry: Entry) -> bool:
         """Whether a consumer of this run is to see the record."""
         return is_visible(self.scenario, entry)

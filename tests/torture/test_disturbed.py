@@ -62,9 +62,10 @@ def test_a_driver_that_is_killed_from_outside_disturbs_its_run(built, tmp_path, 
 
 @pytest.mark.parametrize("name", ITSELF)
 def test_a_driver_that_crashes_is_a_finding(built, tmp_path, monkeypatch, name):
-    """Rule: the signals of a crash are the library's own."""
+    """Rule: the signals of a crash are the library's own, and it says in which call it was."""
     found = killed_in_a_run(built, tmp_path, monkeypatch, name)["findings"]
-    assert "ended" in [finding["anomaly"] for finding in found]
+    (seen,) = (finding["seen"] for finding in found if finding["anomaly"] == "ended")
+    assert "Fatal Python error" in seen and "most recent call first" in seen
 
 
 @pytest.mark.parametrize(

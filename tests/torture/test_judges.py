@@ -379,6 +379,15 @@ def test_a_member_that_begins_at_the_end_owes_nothing_before_it(reset):
         assert judge(attrs.evolve(run, scenario=quiet)) == []
 
 
+@pytest.mark.parametrize("kind", ["silence", "silence answer"])
+@pytest.mark.parametrize("anomaly", ["stuck_consumer", "stuck_copier"])
+def test_a_member_may_wait_for_the_answer_to_its_join(anomaly, kind):
+    """Rule: it does so for as long as a rebalance may take; not for other answers."""
+    run = changed(**PLANTED[anomaly])
+    assert judge(attrs.evolve(run, met={f"{kind}|JoinGroup": 1})) == []
+    assert [one.anomaly for one in judge(attrs.evolve(run, met={f"{kind}|Fetch": 1}))] == [anomaly]
+
+
 INNOCENT = {
     "a transaction that was committed, and one that was aborted": transactional(
         decided("committed", "aborted", "aborted"),

@@ -159,3 +159,10 @@ def test_a_version_that_its_driver_does_not_build_with_is_refused_by_name():
     with pytest.raises(FencepostError, match=r"kafka-go@0\.4\.38 or newer.*0\.4\.37"):
         wanted("kafka-go@0.4.37")
     assert wanted("kafka-go@0.4.38").version == "0.4.38"
+
+
+def test_aiokafka_before_it_had_coordinators_of_its_own_gets_a_kafka_python_that_has_them():
+    """Rule: up to 0.8 it asks for any kafka-python from 2.0.2 on, and 3 has other modules."""
+    old, new = ("".join(wanted(f"aiokafka@{one}").files().values()) for one in ("0.8.1", "0.9.0"))
+    assert "kafka-python==2.0.2\n" in old and "kafka-python" not in new
+    assert "from kafka.coordinator" in old and "from aiokafka.coordinator" in new

@@ -102,6 +102,30 @@ SHOWN: Mapping[str, Shown] = {
             since="not measured",
             reported="not looked for",
         ),
+        Shown(
+            library="kafka-python@3.0.12",
+            script="kafka-python-pending-join.py",
+            breaks="a consumer never comes back from a rebalance",
+            found="`fencepost torture kafka-python`",
+            since="not measured",
+            reported="not found",
+        ),
+        Shown(
+            library="confluent-kafka@2.16.1",
+            script="librdkafka-close-commits.py",
+            breaks="a closed consumer commits what it never delivered",
+            found="`fencepost torture confluent-kafka`",
+            since="not measured",
+            reported="#3400, closed",
+        ),
+        Shown(
+            library="confluent-kafka@2.16.1",
+            script="librdkafka-offset-fetch.py",
+            breaks="nothing more is read",
+            found="`fencepost torture confluent-kafka`",
+            since="not measured",
+            reported="#5586, open",
+        ),
     )
 }
 

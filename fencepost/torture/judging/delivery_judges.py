@@ -112,7 +112,7 @@ def of_group(run: Run, allowed: Allowed) -> Iterator[Finding]:
             expected=f"every record up to {highest[skipped[0][0]]} of {skipped[0][0]} delivered",
             seen=f"{len(skipped)} that no member got, the first at {skipped[0][0]}/{skipped[0][1]}",
         )
-    elif missing and not run.drained and not run.trouble:
+    elif missing and not run.drained and not run.trouble and not run.waits_to_join:
         yield Finding(
             anomaly="stuck_consumer",
             expected="every record delivered after the heal",
@@ -154,7 +154,8 @@ def starts(run: Run, allowed: Allowed) -> Iterator[Finding]:
                 seen=f"offset {offset}",
             )
             return
-    if reset == "earliest" and not run.read_all and not run.trouble and run.drained:
+    waits = not run.read_all and not run.waits_to_join
+    if reset == "earliest" and waits and not run.trouble and run.drained:
         yield Finding(
             anomaly="stuck_consumer",
             expected="every record delivered after the heal to a reader that begins at the start",
