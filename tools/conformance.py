@@ -79,8 +79,8 @@ def _reasons(compared: Sequence[Compared], departures: Mapping[str, str]) -> Ite
     names: dict[str, list[str]] = defaultdict(list)
     for each in compared:
         if each.status is not Status.EQUAL:
-            why = each.reason if each.status is Status.DEPARTS else f"{each.status} {each.reason}".rstrip()
-            names[why].append(f"`{each.result.case.name}`")
+            why = {Status.DEPARTS: each.reason, Status.AS_ANOTHER: f"as Apache Kafka {each.reason}"}
+            names[why.get(each.status, each.status)].append(f"`{each.result.case.name}`")
     for why, cases in sorted(names.items(), key=lambda one: (one[0] not in departures.values(), one[1])):
         yield f"- {', '.join(cases)}: {why}"
 

@@ -33,4 +33,4 @@ def test_the_page_has_each_group_with_a_difference_and_its_cases() -> None:
         "| `static` | 1 | 0 | 1 | 0 |",
         "| the other 1 | 2 | 2 | 0 | 0 |",
     ]
-    assert lines[8:] == ["- `fetch.a`, `fetch.b`: for a reason", "- `static.a`: as another release 3.9.2"]
+    assert lines[8:] == ["- `fetch.a`, `fetch.b`: for a reason", "- `static.a`: as Apache Kafka 3.9.2"]
