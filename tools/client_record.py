@@ -46,7 +46,7 @@ OPEN = "open"
 MOST_CANDIDATES = 12
 """Seeds of one row that are replayed: a symptom that the mended version shares is another bug's."""
 HEAD = (
-    "| library | known as | anomaly | seeds | first seed | rate | smallest | the mended version, same "
+    "| library | known as | anomaly | seeds | first seed | rate | smallest | the fixed version, same "
     "scenario |",
     "|---|---|---|---:|---:|---|---|---|",
 )
@@ -91,7 +91,7 @@ ROWS = (
     Row("kafkajs", "1.15.0", "2.2.4", "lost_write", "#1005, #1050", SAME_OFFSET),
     Row("platformatic-kafka", "1.35.0", "2.12.1", "lost_write", "#326"),
     Row("sarama", "1.43.2", "1.61.1", "reordered_plain", "#2619"),
-    Row("sarama", "1.43.2", "1.61.1", "reordered", "#2803, #2860 (mended by #3422)"),
+    Row("sarama", "1.43.2", "1.61.1", "reordered", "#2803, #2860 (fixed by #3422)"),
     Row("sarama", "1.43.2", "1.61.1", "lost_write", "#3354"),
     Row("sarama", "1.26.1", "1.27.2", "producer_ended", "#1430, #1661"),
     Row("confluent-kafka-go", "1.5.2", "1.6.1", "transaction_lost", "fenced commit (librdkafka below 1.6.0)"),
@@ -105,7 +105,7 @@ ROWS = (
     Row("confluent-kafka", "2.2.0", "2.5.0", "producer_ended", "librdkafka #4736"),
     Row("confluent-kafka", "2.2.0", "2.3.0", "ended", "librdkafka #4312", "assignor_state"),
     Row("franz-go", "1.21.3", "1.22.2", "lost_write", "#1484"),
-    Row("franz-go", "1.21.3", "1.22.2", "unreadable", "mended in 1.22"),
+    Row("franz-go", "1.21.3", "1.22.2", "unreadable", "fixed in 1.22"),
     Row("franz-go", "1.21.3", "1.22.2", "transaction_lost", "up to 1.21.3: a session reports a commit"),
     Row("franz-go", "1.21.3", "1.22.2", "copy_lost", "up to 1.21.3: missed after an abort"),
     Row("franz-go", "1.20.2", "1.20.3", "delivered_twice", "1.19.0 to 1.20.2"),
@@ -247,7 +247,7 @@ def table(records: list[dict[str, Any]]) -> list[str]:
         if not record["findings"]:
             others = ", ".join(str(seed) for seed in record.get("others", ()))
             said = (
-                f"not found; seeds {others} did not repeat, or only as the mended version"
+                f"not found; seeds {others} did not repeat, or only as the fixed version"
                 if others
                 else "not found"
             )

@@ -64,6 +64,11 @@ MEASURES: Mapping[str, Measure] = {
         ),
         whatever=True,
     ),
+    "conformance": Measure(
+        says="our brokers' answers next to Apache Kafka's recorded ones, into docs/results/conformance.md",
+        takes="minutes",
+        programs=(module("conformance"),),
+    ),
     "doctor": Measure(
         says="troubles of operators on Apache Kafka 3.9.2 and 4.4.0, and what doctor calls them",
         takes="two hours, resumable",
@@ -178,11 +183,11 @@ MEASURES: Mapping[str, Measure] = {
         ),
         whatever=True,
     ),
-    "triage-record": Measure(
-        says="planted bugs among healthy traces, mined and held against what is known",
+    "triage": Measure(
+        says="planted bugs among healthy traces, mined and compared, into docs/results/triage.md",
         takes="hours, resumable",
         needs=JAVA,
-        programs=(module("triage"),),
+        programs=(module("triage", "--docs", "docs/results/triage.md"),),
     ),
     "viewer-browser": Measure(
         says="the viewer's pages in a real Chromium, moment by moment",

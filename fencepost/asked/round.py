@@ -17,11 +17,11 @@ from fencepost.asked.coordinators import groups, reassignments, settings, transa
 from fencepost.asked.epoch_ends import epoch_ends
 from fencepost.asked.kraft import of_kraft
 from fencepost.asked.replica_contents import log_directories, log_ends, producers
-from fencepost.asked.step import NO_ROOM, NOBODY, OutOfRoomError, Part, Round, Scope
+from fencepost.asked.step import NOBODY, OutOfRoomError, Part, Round, Scope
 from fencepost.asked.stored import stored
 from fencepost.asked.survey import Survey
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import NO_ROOM, Event, Name
 
 SURVEY, CONTENTS, SETTINGS = "survey", "contents", "settings"
 PARTS: dict[str, Callable[[Scope, Survey], Part]] = {

@@ -10,13 +10,11 @@ import msgspec
 from attrs import define, evolve, field, frozen
 
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.events import Event, Name, Question
+from fencepost.traces.events import NO_ANSWER, NO_COORDINATOR, Event, Name, Question
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 NOBODY = -1
 """The broker of a question for which no broker is known, and the leader of a partition without one."""
-NO_ANSWER, NO_COORDINATOR, NO_ROOM = "NO_ANSWER", "NO_COORDINATOR", "NO_ROOM"
-"""Errors of our own, next to Kafka's names."""
 REFUSED = "_AUTHORIZATION_FAILED"
 """How the names of Kafka's errors end that an access rule causes."""
 

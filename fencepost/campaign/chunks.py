@@ -21,6 +21,7 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
+from fencepost.traces.plan_names import check_names
 from fencepost.traces.trace import Trace
 
 CAMPAIGN_FIELDS = ("seeds", "profile", "bug", "plan", "chunk")
@@ -186,9 +187,10 @@ def _plan_text(value: Any) -> str:
     if isinstance(value, Plan):
         return plan_to_json(value)
     if isinstance(value, dict):
-        return plan_to_json(plan_from_json(_json({"seed": 0, **value})))
+        return plan_to_json(check_names(plan_from_json(_json({"seed": 0, **value})), "plan"))
     try:
-        return plan_to_json(plan_from_json(Path(value).read_bytes(), where=str(value)))
+        plan = plan_from_json(Path(value).read_bytes(), where=str(value))
+        return plan_to_json(check_names(plan, str(value)))
     except OSError as error:
         raise FencepostError(
             expected="a plan file", seen=error.strerror or str(error), where=str(value)

@@ -9,7 +9,7 @@ import rich_click as click
 from attrs import frozen
 
 from fencepost.cli.campaign.shrinking import counts, shrink_with_bar
-from fencepost.console.named_files import read_bytes, with_bugs
+from fencepost.console.named_files import read_plan, with_bugs
 from fencepost.console.options import (
     ANY_PATH,
     FILE,
@@ -155,20 +155,16 @@ def _request(
     if profile != "default":
         raise click.UsageError("expected --profile with --seed, saw it with a plan")
     if source.is_dir() or source.suffix == TRACES:
+        from fencepost.traces.plan_json import plan_from_json
+
         trace = _stored(source, trace_id)
-        text: str | bytes = trace.plan
-        expected = "" if bugs else _anomaly_of(trace, checks)
-        where = f"trace {trace.trace_id} of {source}"
+        expected, where = "" if bugs else _anomaly_of(trace, checks), f"trace {trace.trace_id} of {source}"
+        plan = plan_from_json(trace.plan, where=where)
     elif trace_id is not None:
         raise click.UsageError("expected --trace with traces, saw it with a plan")
     else:
-        text, where, expected = read_bytes(source), str(source), ""
-    from fencepost.traces.plan_json import plan_from_json
-
-    plan = plan_from_json(text, where=where)
-    if bugs:
-        plan = with_bugs(plan, bugs)
-    return ShrinkRequest(plan, where, expected)
+        plan, where, expected = read_plan(source), str(source), ""
+    return ShrinkRequest(with_bugs(plan, bugs) if bugs else plan, where, expected)
 
 
 def _anomaly_of(trace: "Trace", checks: tuple[str, ...] | None) -> str:

@@ -23,8 +23,9 @@ def read_bytes(path: Path) -> bytes:
 def read_plan(path: Path) -> Plan:
     """The plan in a JSON file. Raises EnvironmentError_ and PlanError with one sentence."""
     from fencepost.traces.plan_json import plan_from_json
+    from fencepost.traces.plan_names import check_names
 
-    return plan_from_json(read_bytes(path), where=str(path))
+    return check_names(plan_from_json(read_bytes(path), where=str(path)), str(path))
 
 
 def with_bugs(plan: Plan, bugs: tuple[str, ...]) -> Plan:

@@ -43,9 +43,11 @@ from fencepost.systems.system import UnsupportedError
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.kafka_names.outcomes import NO_ERROR
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Fault, Plan
+from fencepost.traces.plan_names import CREATES, Place, place_of
 from fencepost.traces.trace import Trace
 
 LOG = logging.getLogger("fencepost.kafka")
@@ -68,6 +70,8 @@ time."""
 
 NO_CONNECTION = 2 * FIRST_WIRE_CLIENT - 1
 """Connections are counted from FIRST_WIRE_CLIENT on: none comes so far."""
+MOST_KNOWN = 10
+"""Partitions that an error names."""
 ALONE_MS = 100
 """Of a leader that is to be lost: time for some results, and far below replica.lag.time.max.ms, so that the
 others may lead after it."""
@@ -204,6 +208,9 @@ class HostedCluster(WorkingCluster):
         known = self._known(kind)
         if known.on == "broker":
             parse_role(target)
+        if kind != CREATES:
+            for name in (target, other):
+                self.exists(place_of(name), f"the target {name!r} of a fault")
         try:
             fault = Fault(
                 fault_id=self.faults,
@@ -226,6 +233,20 @@ class HostedCluster(WorkingCluster):
                 where="an embedded cluster",
             )
         return fault.fault_id
+
+    def exists(self, place: Place | None, where: str) -> None:
+        """Raises PlanError for a partition that there is not, such as one of a mistyped topic; an internal
+        topic may come later. place: what a person named, None: nothing. where: for the error."""
+        if place is None or place[0] in INTERNAL_TOPICS or self.observed_state.assignments.get(place):
+            return
+        known = sorted(
+            f"{name}-{number}" for (name, number), ids in self.observed_state.assignments.items() if ids
+        )
+        raise PlanError(
+            expected=f"a partition that exists: {', '.join(known[:MOST_KNOWN]) or 'there is none yet'}",
+            seen=f"{place[0]}-{place[1]}",
+            where=where,
+        )
 
     def _skipped(self, fault: Fault, reason: str) -> None:
         super()._skipped(fault, reason)

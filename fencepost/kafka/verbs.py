@@ -267,6 +267,7 @@ class Verbs:
         first, then the preferred replica is elected. Answers who leads now. Raises PlanError where it cannot
         lead."""
         key = TopicPartition(topic, partition)
+        self._do(self._cluster.exists, key, "the move of a leader")
         replicas = self._assignment(topic).get(partition, ())
         facts = self._do(lambda: self._cluster.observed_state.partition((topic, partition)))
         candidates = [broker for broker in replicas if broker in facts.isr and broker != facts.leader]

@@ -13,7 +13,13 @@ from enum import IntEnum
 from attrs import frozen
 
 from fencepost.checkers.durations import duration
-from fencepost.report.event_words import answer_in_words, event_in_words, partition_name, request_in_words
+from fencepost.report.event_words import (
+    answer_in_words,
+    event_in_words,
+    outcome_in_words,
+    partition_name,
+    request_in_words,
+)
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -80,8 +86,8 @@ class TimelineEntry:
     kind: str
     # How much it matters.
     level: Level
-    # The partition that it concerns; None: no single one.
-    partition: Partition | None = None
+    # The partitions that it concerns; none: it concerns the cluster.
+    partitions: frozenset[Partition] = frozenset()
     # The event that it shows; None for an operation.
     event: Event | None = None
 
@@ -107,31 +113,34 @@ def _is_refused_request(event: Event) -> bool:
 def _event_entry(position: int, event: Event, *, marked: bool, stuck: bool) -> TimelineEntry:
     partition = (event.topic, event.partition) if event.topic is not None else None
     where = f"{partition_name(*partition)}: " if partition else ""
+    commit = event.name is Name.REQUEST and partition is not None
     if marked:
         level = Level.CONVICTS
     elif event.name in TURNING_POINTS or (stuck and _is_refused_request(event)):
         level = Level.TURNING_POINT
     else:
-        level = Level.ROUTINE if event.name in ROUTINE else Level.NOTABLE
+        level = Level.ROUTINE if event.name in ROUTINE and not commit else Level.NOTABLE
     return TimelineEntry(
         time=event.time,
         order=position,
         who=_who(event),
         what=where + event_in_words(event),
-        kind=event.name.value.replace("_", " "),
+        kind=event.cause if commit else event.name.value.replace("_", " "),
         level=level,
-        partition=partition,
+        partitions=frozenset({partition} if partition else ()),
         event=event,
     )
 
 
 def _operation_entries(operation: Operation, order: int, marked: bool) -> Iterator[TimelineEntry]:
-    partition = (operation.topic, operation.partition if operation.partition is not None else -1)
+    spots: list[Partition] = [(spot.topic, spot.partition) for spot in operation.positions]
+    if operation.topic is not None or not spots:
+        spots.append((operation.topic, -1 if operation.partition is None else operation.partition))
     who, number = f"client {operation.process}", f"op {operation.op_id}: "
     request, answer = request_in_words(operation), answer_in_words(operation)
     level = Level.ROUTINE if operation.outcome is Outcome.OK else Level.TROUBLED_CLIENT
     level = Level.CONVICTS if marked else level
-    kind = f"{operation.function.value.replace('_', ' ')} {operation.outcome.value}"
+    kind = f"{operation.function.value.replace('_', ' ')} {outcome_in_words(operation)}"
 
     def entry(time: int, what: str) -> TimelineEntry:
         return TimelineEntry(
@@ -141,7 +150,7 @@ def _operation_entries(operation: Operation, order: int, marked: bool) -> Iterat
             what=number + what,
             kind=kind,
             level=level,
-            partition=partition,
+            partitions=frozenset(spots),
         )
 
     if operation.completion_time is None:
@@ -177,5 +186,5 @@ def entries_of(
     for order, operation in enumerate(trace.operations, len(entries)):
         entries.extend(_operation_entries(operation, order, operation.op_id in operations))
     if focus:
-        entries = [e for e in entries if e.marked or e.partition is None or e.partition in focus]
+        entries = [e for e in entries if e.marked or not e.partitions or e.partitions & focus]
     return sorted(entries, key=lambda entry: (entry.time, entry.order))

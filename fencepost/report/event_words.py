@@ -14,7 +14,7 @@ from fencepost.checkers.invariants.no_crash import error_in_words
 from fencepost.report.group_words import GROUP_EVENT_WORDS, group_answer_in_words, group_request_in_words
 from fencepost.report.spoken import shown
 from fencepost.traces.decoding import from_json
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import NO_ANSWER, NO_COORDINATOR, NO_ROOM, Event, Name, Question
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE, Function, Operation, Outcome
 
 LONGEST_TEXT = 120
@@ -162,6 +162,69 @@ def _of_a_group(event: Event) -> str:
     return printable(GROUP_EVENT_WORDS[event.name](event), LONGEST_OF_GROUPS)
 
 
+ASKED_BY: dict[str, str] = {
+    Question.BROKERS: "Metadata",
+    Question.PARTITION: "Metadata",
+    Question.LOG: "ListOffsets",
+    Question.EPOCHS: "OffsetForLeaderEpoch",
+    Question.PRODUCERS: "DescribeProducers",
+    Question.LOG_DIRECTORIES: "DescribeLogDirs",
+    Question.GROUP: "DescribeGroups",
+    Question.CONSUMER_GROUP: "ConsumerGroupDescribe",
+    Question.COMMITTED: "OffsetFetch",
+    Question.TRANSACTIONS: "ListTransactions",
+    Question.TRANSACTION: "DescribeTransactions",
+    Question.REASSIGNMENTS: "ListPartitionReassignments",
+    Question.OFFSET_RECORDS: "Fetch of __consumer_offsets",
+    Question.TRANSACTION_RECORDS: "Fetch of __transaction_state",
+    Question.CONTENT: "Fetch",
+    Question.QUORUM: "DescribeQuorum",
+    Question.SETTINGS: "DescribeConfigs",
+    Question.ELIGIBLE: "DescribeTopicPartitions",
+}
+"""Kafka's request by which each question is put."""
+
+
+def _asked(event: Event) -> str:
+    facts = fault_detail(event)
+    request, error = ASKED_BY.get(event.cause, printable(event.cause)), facts.pop("error", "")
+    facts.pop("asked", None)
+    if error == NO_ROOM:
+        return printable(f"no room for more answers: {facts.get('left_out')} were not requested", 200)
+    if error == NO_COORDINATOR:
+        return f"no coordinator is known that could answer {request}"
+    if error == NO_ANSWER:
+        return f"does not answer {request}"
+    if error:
+        return f"answers {request} with {printable(str(error))}"
+    numbers = {
+        "leader": event.leader,
+        "leader epoch": event.leader_epoch,
+        "log start offset": event.log_start_offset,
+        "last stable offset": event.offset if event.cause == Question.LOG else -1,
+        "high watermark": event.high_watermark,
+        "log end offset": event.end_offset,
+    }
+    brokers = {"ISR": event.isr, "replicas" if event.topic else "brokers": event.replicas}
+    said = [f"{name} {number}" for name, number in numbers.items() if number >= 0]
+    said += [f"{name} {_brokers(ids)}" for name, ids in brokers.items() if ids]
+    said += [f"{name.replace('_', ' ')} {_short(value)}" for name, value in facts.items()]
+    return printable(f"answers {request}: {', '.join(said) or 'nothing'}", 200)
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _request(event: Event) -> str:
+    facts = fault_detail(event)
+    if "group" not in facts:
+        return f"request {printable(event.cause)}: {printable(event.detail, 200)}"
+    error = f" fails ({facts['error']})" if facts.get("error") else ""
+    commit = f"OffsetCommit {event.offset} of group {facts['group']} by client {facts.get('process')}"
+    return printable(commit + error, LONGEST_OF_GROUPS)
+
+
 def _application(event: Event) -> str:
     where = "" if event.topic is None else f" {printable(event.topic)}-{event.partition}"
     where += f" offset {event.offset}" if event.offset >= 0 else ""
@@ -221,9 +284,9 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.REPLICA_LOG: _replica_log,
     Name.SETTINGS: lambda e: f"settings: {printable(e.detail, 200)}",
     Name.BUSY: lambda e: f"was busy: {printable(e.detail, 60)}",
-    Name.ASKED: lambda e: f"is asked for {printable(e.cause)}: {printable(e.detail, 200)}",
+    Name.ASKED: _asked,
     **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
-    Name.REQUEST: lambda e: f"request {printable(e.cause)}: {printable(e.detail, 200)}",
+    Name.REQUEST: _request,
     Name.RECORD_TEXTS: lambda e: f"texts of {len(e.values)} records",
     Name.APPLICATION: _application,
     Name.CONNECTION: _connection,
@@ -259,15 +322,27 @@ def request_in_words(operation: Operation) -> str:
         )
     if operation.function is Function.POLL:
         start = "its position" if operation.offset is None else f"offset {operation.offset}"
-        return f"poll {where} from {start}"
-    return printable(f"{operation.function.value.replace('_', ' ')} {where}")
+        return f"poll {where} from {start}{_isolation(operation)}"
+    return printable(f"{operation.function.value.replace('_', ' ')} {where}{_isolation(operation)}")
+
+
+def _isolation(operation: Operation) -> str:
+    """Kafka's setting, where it is not the default."""
+    return ", isolation.level=read_committed" if operation.isolation == "read_committed" else ""
+
+
+def outcome_in_words(operation: Operation) -> str:
+    """How it ended, in a word: a transaction commits or aborts."""
+    if operation.function is Function.TXN and operation.outcome is not Outcome.UNKNOWN:
+        return "committed" if operation.outcome is Outcome.OK else "aborted"
+    return operation.outcome.value
 
 
 def answer_in_words(operation: Operation) -> str:
     """The answer to the client."""
     error = f" ({printable(operation.error)})" if operation.error and operation.error != "NONE" else ""
     if operation.function is Function.TXN and operation.outcome is not Outcome.UNKNOWN:
-        return f"{'committed' if operation.outcome is Outcome.OK else 'aborted'}{error}"
+        return f"{outcome_in_words(operation)}{error}"
     if operation.outcome is not Outcome.OK:
         return f"{'refused' if operation.outcome is Outcome.FAIL else 'outcome unknown'}{error}"
     if operation.function is Function.APPEND:

@@ -46,11 +46,6 @@ class LogReport:
             lost=tuple(sorted(counts.lost_values, key=lambda one: one.allowed)[:listed]),
         )
 
-    @property
-    def lost_in_all(self) -> int:
-        """How many records are lost."""
-        return sum(self.lost_allowed.values()) + sum(self.lost_not_allowed.values())
-
     def as_dict(self) -> dict[str, Any]:
         """As JSON values, without the list."""
         return _as_dict(
@@ -108,13 +103,19 @@ class LogTotals:
         self.unread += report.unread
         self.duplicated += report.duplicated
         self.unknown_present += report.unknown_present
-        room = len(report.lost) if most is None else max(most - len(self.lost), 0)
-        self.lost += [(source, trace_id, one) for one in report.lost[:room]]
+        self.lost += [(source, trace_id, one) for one in report.lost]
+        if most is not None and len(self.lost) > most:
+            self.lost = sorted(self.lost, key=_place_of)[:most]
 
     @property
     def lost_in_all(self) -> int:
         """How many records are lost."""
         return self.allowed.total() + self.not_allowed.total()
+
+    @property
+    def not_allowed_ones(self) -> list[tuple[str, int, LostRecord]]:
+        """Those of `lost` that no claim allows."""
+        return [one for one in self.lost if not one[2].allowed]
 
     def merge(self, other: "LogTotals", most: int) -> None:
         """Add the histories of another sum; the order of additions does not matter. other: that sum; most:
@@ -129,7 +130,8 @@ class LogTotals:
         self.lost = sorted(self.lost + other.lost, key=_place_of)[:most]
 
     def lines(self, all_of_them: str = "--json") -> Iterator[str]:
-        """A line of counts, and the lost records, for a person. all_of_them: where every lost record is."""
+        """A line of counts, and the lost records that no claim allows, for a person. all_of_them: where every
+        lost record is."""
         if not self.acknowledged.total() + self.unknown_present:
             return
         by_acks = ", ".join(f"{count} with acks={acks}" for acks, count in self.acknowledged.items() if count)
@@ -141,11 +143,11 @@ class LogTotals:
             f" {self.lost_in_all} lost{leader}{allowed}; {self.unread} never read;"
             f" {self.duplicated} duplicated; {self.unknown_present} unknown but present"
         )
-        for source, trace_id, one in self.lost[:MOST_LOST]:
-            allowed = ", allowed" if one.allowed else ""
+        listed = self.not_allowed_ones[:MOST_LOST]
+        for source, trace_id, one in listed:
             place = f"{one.topic}-{one.partition} offset {one.offset}"
-            yield f"  lost: {source} {trace_id}: {place}, value {one.value}, acks={one.acks}{allowed}"
-        more = self.lost_in_all - min(len(self.lost), MOST_LOST)
+            yield f"  lost: {source} {trace_id}: {place}, value {one.value}, acks={one.acks}"
+        more = self.not_allowed.total() - len(listed)
         if more > 0:
             yield f"  and {more} more (all of them: {all_of_them})"
 

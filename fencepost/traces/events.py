@@ -39,6 +39,10 @@ NOT_EVERYWHERE = "not_on_every_replica"
 topic, partition, offset; detail: JSON {says}. It convicts nobody."""
 
 
+NO_ANSWER, NO_COORDINATOR, NO_ROOM = "NO_ANSWER", "NO_COORDINATOR", "NO_ROOM"
+"""Errors of an ASKED that are no names of Kafka."""
+
+
 class Question(StrEnum):
     """The cause of an ASKED: what was asked, and which columns the answer fills. Names of topics are the
     trace's.
@@ -270,7 +274,8 @@ class Name(StrEnum):
     REQUEST = "request"
     """A request and its result. time: of its arrival; node: its broker; cause: its API; detail: JSON
     {connection, correlation, version, client, us (until its answer, null: none came), operations (op ids),
-    error, says}."""
+    error, says}. Of a commit at an embedded cluster: time: of its answer; topic, partition, offset; detail:
+    {process, group, error}."""
     CONNECTION = "connection"
     """A client connected (cause: opened) or its connection ended (cause: closed). node: its broker; detail:
     JSON {connection, client, reason, process (of its operations)}."""

@@ -371,7 +371,8 @@ def _of_read(index: int, operation: Operation, moments: Moments) -> list[Message
     answer = moments.answer[index]
     if answer < 0 or operation.node < 0:
         return []
-    refused = operation.outcome is not Outcome.OK
+    # a transaction that is aborted as its producer asked is answered, not refused
+    refused = operation.outcome is not Outcome.OK and operation.function is not Function.TXN
     return [
         Message(
             kind=MessageKind.READ,

@@ -131,6 +131,8 @@ class _Whole:
     # Lanes from the top, and the position of each by name.
     lanes: list[dict[str, str]] = field(init=False)
     lane_numbers: dict[str, int] = field(init=False)
+    # Whether its times are some; those of lines of an application alone are places in their order.
+    timed: bool = field(init=False)
     spoken: Spoken = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -159,6 +161,7 @@ class _Whole:
         self.messages = messages_of(trace, self.moments)
         processes = sorted({operation.process for operation in trace.operations})
         cluster = any(event.name is not Name.APPLICATION for event in trace.events)
+        self.timed = cluster or bool(trace.operations)
         self.lanes = [{"id": "zk", "kind": "zookeeper", "label": "ZooKeeper"}] if cluster else []
         self.lanes += [{"id": f"b{node}", "kind": "broker", "label": f"broker {node}"} for node in brokers]
         self.spoken = Spoken(trace)
@@ -201,6 +204,7 @@ class _Whole:
             "trace": self._trace_facts(),
             "window": {"first": window.first, "end": window.end, "total": len(times)},
             "span": [0, max(times, default=0) - origin],
+            "timed": self.timed,
             "partitions": [partition_name(topic, number) for topic, number in self.partitions],
             "lanes": self.lanes,
             "moments": self._moments(window, texts, origin, numbers),

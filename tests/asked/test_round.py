@@ -7,7 +7,7 @@ from fencepost.asked.contents import _digests
 from fencepost.asked.replica_contents import log_directories
 from fencepost.asked.replica_reading import Extent
 from fencepost.asked.round import Agenda, round_of
-from fencepost.asked.step import NO_ROOM, Conversation, Scope
+from fencepost.asked.step import Conversation, Scope
 from fencepost.asked.stored import _groups
 from fencepost.asked.survey import Survey
 from fencepost.impl.coordinator.group_records import (
@@ -22,7 +22,7 @@ from fencepost.impl.log.batch.header import read_header
 from fencepost.impl.log.batch.record_batch import Record, encode_batch, read_records
 from fencepost.impl.messages.admin_api import DescribeLogDirsResponse
 from fencepost.impl.messages.broker_api import MetadataResponse, PartitionMetadata, TopicPartition
-from fencepost.traces.events import Question
+from fencepost.traces.events import NO_ROOM, Question
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 T0 = TopicPartition("t", 0)

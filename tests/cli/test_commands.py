@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,12 +13,15 @@ import pytest
 from attrs import evolve
 from rich.console import Console
 
-from fencepost.cli import SUB_COMMANDS
+from fencepost.campaign.swarm.profiles import PROFILES
+from fencepost.cli import SUB_COMMANDS, group
 from fencepost.console.options import SeedRange
 from fencepost.console.output import Output
+from fencepost.record.claimed.profiles import PROFILES as CHECK_PROFILES
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.store import TraceStore
 from tests.cli.conftest import COMMAND
+from tests.command_tree import walk
 
 
 @pytest.mark.parametrize(
@@ -37,6 +41,13 @@ def test_help_teaches(fencepost, command) -> None:
     assert max(len(line) for line in told.out.split("\n")) <= 80
     if len(command) == 1:
         assert f"  fencepost {command[0]}" in told.out.split("Examples")[1]
+
+
+def test_examples_name_profiles_that_exist() -> None:
+    """Rule: what help shows can be typed in the next version too; names of 0.1 go."""
+    texts = " ".join(command.help or "" for _, command in walk(group))
+    named = set(re.findall(r"--profile (\S+)", texts))
+    assert named and named <= {*PROFILES, *CHECK_PROFILES}
 
 
 def test_the_help_of_all_imports_no_sub_command() -> None:

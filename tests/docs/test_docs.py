@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from fencepost.bugs.storage import LOG_BUGS
 from fencepost.campaign.swarm.bounds import PERCENTAGES
 from fencepost.campaign.swarm.swarm import PROFILES
 from fencepost.checkers.verdict import Decision
@@ -16,6 +17,7 @@ from fencepost.traces.anomalies import ANOMALIES
 from fencepost.traces.errors import PRECEDENCE
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import bounds_of, plan_from_json
+from fencepost.traces.protections import PROTECTIONS
 from fencepost.traces.trace import Claims
 
 TOP = Path(__file__).parents[2]
@@ -122,8 +124,11 @@ def test_every_claim_is_documented() -> None:
 
 
 def test_the_invariants_and_decisions_are_documented() -> None:
-    """docs/reference/verdicts.md explains each invariant that an anomaly breaks, and each decision."""
-    assert {row[0] for row in _table(VERDICTS, "invariant")} == {anomaly.breaks for anomaly in ANOMALIES}
+    """docs/reference/verdicts.md explains each decision, and each invariant that an anomaly or a missing
+    protection breaks."""
+    protections = (*PROTECTIONS, *(bug.protection for bug in LOG_BUGS.values()))
+    broken = {one.breaks for one in (*ANOMALIES, *protections)}
+    assert {row[0] for row in _table(VERDICTS, "invariant")} == broken
     assert [row[0].strip("`") for row in _table(VERDICTS, "decision")] == [
         decision.value for decision in Decision
     ]

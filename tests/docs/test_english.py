@@ -17,10 +17,13 @@ WORDS = {
     "that were hit": "that failed",
     "asked of": "checked, sent to",
     "was asked about": "was checked for",
+    "mend": "fix",
+    "mends": "fixes",
+    "mended": "fixed",
 }
 """What is not written, and what is (rules 13 and 22 of the style guide)."""
 UNWANTED = re.compile(rf"\b({'|'.join(WORDS)})\b", re.IGNORECASE)
-EXCEPTIONS: dict[str, set[str]] = {}
+EXCEPTIONS = {"docs/how-to/machines.md": {"mend"}}
 """By page: words that belong there, as in a quotation."""
 
 

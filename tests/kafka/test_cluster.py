@@ -137,6 +137,22 @@ def test_a_leader_moves_where_it_is_wanted():
             kafka.move_leader("t", to=outside)
 
 
+def test_a_wrong_topic_or_partition_is_named():
+    """Rule: a fault on a partition that there is not is refused with what was named and what there is."""
+    with fencepost.kafka.cluster(listen=False) as kafka:
+        kafka.create_topic("orders", partitions=2)
+        there = "expected a partition that exists: orders-0, orders-1"
+        for wrong, seen in (("leader of order-0", "order-0"), ("follower 1 of orders-2", "orders-2")):
+            with pytest.raises(PlanError, match=f"the target '{wrong}' of a fault: {there}, saw {seen}"):
+                kafka.fault("pause", wrong)
+        with pytest.raises(PlanError, match=f"the move of a leader: {there}, saw order-0"):
+            kafka.move_leader("order")
+        with pytest.raises(PlanError, match="saw 'broker -1'; -1 is the leader of a partition that has none"):
+            kafka.crash(kafka.leader("order"))
+        with pytest.raises(PlanError, match="create_topic can hit topic bills, saw bills was created when"):
+            kafka.fault("create_topic", "topic bills")
+
+
 @pytest.mark.parametrize("side", SIDES)
 def test_a_broker_is_cut_off_and_healed(side):
     """Rule: every side can be cut off and healed; the record says which faults it was."""

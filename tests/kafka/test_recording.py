@@ -32,14 +32,17 @@ from fencepost.impl.messages.broker_api import (
     ProduceResponse,
     TopicPartition,
 )
+from fencepost.impl.messages.group_api import CommittedOffset, OffsetCommitRequest, OffsetCommitResponse
 from fencepost.impl.runtime.addresses import parse_address
 from fencepost.kafka.judgement import of_clients, verdict_of
 from fencepost.kafka.recording import client_record
 from fencepost.kafka.recording.client_record import FIRST_PROCESS, ClientRecord
+from fencepost.report.event_words import event_in_words
 from fencepost.traces.jsonlines import read_traces, write_traces
 from fencepost.traces.kafka_names.contents import clients_of, texts_of
 from fencepost.traces.kafka_names.outcomes import BATCH_REFUSED, NO_ERROR, ErrorCode
 from fencepost.traces.operations import Function, Outcome
+from fencepost.viewer.known.client_knowledge import Groups
 from fencepost.wire.client import Access
 from tests.kafka.clients import produce, producer
 from tests.kafka.raw import Raw
@@ -267,6 +270,30 @@ def test_reads_and_ends_and_what_is_left_out():
     assert [found.value for found in poll.records] == [2, 3] and (poll.offset, poll.end_offset) == (2, 4)
     assert listed.function is Function.LIST_OFFSETS and listed.offset == 4
     assert record._asked == {}
+
+
+def test_a_commit_is_an_event_that_a_timeline_shows():
+    """Rule: a person sees which offset a group committed, by whom and when, and the page its group; no judge
+    takes it for more than that."""
+    watched = Watched()
+    for number, error in ((1, NO_ERROR), (2, ErrorCode.ILLEGAL_GENERATION)):
+        request = OffsetCommitRequest(
+            correlation_id=number, group_id="billing", generation_id=1, member_id="m", group_instance_id=None,
+            offsets=(CommittedOffset(partition=KEY, offset=4),),
+        )  # fmt: skip
+        watched.record.asked(2, FIRST, request)
+        watched.time += 1
+        answer = OffsetCommitResponse(correlation_id=number, error=error)
+        watched.record.answered(FIRST, answer, delivered=True)
+    done, refused = watched.record.spoken(9)
+    assert (done.time, done.node, done.topic, done.partition) == (1, 2, "t", 0)
+    assert event_in_words(done) == f"OffsetCommit 4 of group billing by client {FIRST_PROCESS}"
+    assert event_in_words(refused) == f"{event_in_words(done)} fails (ILLEGAL_GENERATION)"
+    assert watched.record.operations() == [] and watched.record.size == 2
+    groups = Groups()
+    groups.event(7, done)
+    groups.event(8, refused)
+    assert groups.facts.last(("billing", "committed t-0")) == 4
 
 
 def test_the_bound_closes_the_record():

@@ -91,7 +91,7 @@ def test_a_mining_counts_what_check_counts(tmp_path: Path) -> None:
 
 
 def test_they_are_on_the_page_and_in_the_text(tmp_path: Path) -> None:
-    """The first hundred lost records are listed, and where the others are."""
+    """The first hundred lost records that no claim allows are listed, and where the others are."""
     counts, out = judged(histories(), tmp_path)
     summary = summed(counts, out)
     text, html = summary.plain(), page_of(summary)
@@ -100,15 +100,32 @@ def test_they_are_on_the_page_and_in_the_text(tmp_path: Path) -> None:
         "allowed); 0 never read"
     )
     assert line in text
-    assert "t-0 offset 50, value 50, acks=all" in text and f"and 327 more (all of them: {out}/lost)" in text
+    assert "t-0 offset 50, value 50, acks=all" in text and f"and 322 more (all of them: {out}/lost)" in text
     assert "<h2>Records</h2>" in html and "<h2>Lost records</h2>" in html
-    assert "The first 100 of 427; the table lost has all." in html
+    assert "100 of 422 that no claim allows; the table lost has all." in html
     giant = evolve(summary, giants=2, uncounted=("in/a trace 7", "in/a trace 9"))
     assert "records of 2 giant histories are not counted: in/a trace 7, in/a trace 9" in giant.plain()
     assert "Not counted are the records of in/a trace 7, in/a trace 9" in page_of(giant)
     assert json.loads(giant.to_json())["uncounted"] == ["in/a trace 7", "in/a trace 9"]
     many = evolve(summary, uncounted=tuple(f"in trace {n}" for n in range(MOST_NAMED + 3)))
     assert f"in trace {MOST_NAMED - 1} and 3 more" in many.plain()
+
+
+def test_what_is_allowed_hides_no_lost_record(tmp_path: Path) -> None:
+    """Rule: a reader looks for what no claim allows. What is allowed is counted, and not listed, however much
+    of it comes first."""
+    count = MOST_LOST + 20
+    gone = [append(n, [n], 0, 1, n) for n in range(count)]
+    allowed = trace(*gone, read(999, 0, [], 4, 5, 0), loss=loss(0, count))
+    lost = trace(append(1, [1], 0, 1, 0), append(2, [2], 0, 1, 1), read(3, 0, [(0, 1)], 2, 3, 1))
+    made = [evolve(one, trace_id=number) for number, one in enumerate((allowed, lost))]
+    counts, out = judged(made, tmp_path)
+    summary = summed(counts, out)
+    assert f"{count + 1} lost ({count} of them allowed)" in summary.plain()
+    assert [line for line in summary.record_lines if "offset" in line] == [
+        f"  lost: {tmp_path}/in 1: t-0 offset 1, value 2, acks=all"
+    ]
+    assert "1 of 1 that no claim allows" in page_of(summary)
 
 
 def test_without_the_log_check_nothing_is_said_of_records(tmp_path: Path) -> None:

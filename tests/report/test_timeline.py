@@ -1,14 +1,18 @@
 """The text timeline: what it shows, marks, folds and escapes."""
 
+import msgspec
 from attrs import evolve
 
 from fencepost.checkers.verdict import Finding
-from fencepost.report.event_words import EVENT_WORDS, event_in_words
+from fencepost.report.entries import entries_of
+from fencepost.report.event_words import ASKED_BY, EVENT_WORDS, event_in_words, request_in_words
 from fencepost.report.explain import explain
 from fencepost.report.timeline import as_plain, as_text, timeline
-from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.events import Event, Name, Question
+from fencepost.traces.operations import Function, Outcome, Position
 from fencepost.traces.trace import Trace
+from fencepost.viewer.messages import Fate, messages_of
+from fencepost.viewer.moments import moments_of
 from tests.checkers import lab
 
 STORY = """\
@@ -86,6 +90,53 @@ def test_values_are_escaped(trace: Trace) -> None:
 def test_an_empty_trace_has_a_timeline() -> None:
     """A foreign trace without events still reads."""
     assert "seconds" in as_plain(timeline(lab.trace(trace_id=1)))
+
+
+def test_the_words_are_kafkas() -> None:
+    """Rule: a request has Kafka's name, a state is written as Kafka writes it; what was not answered has no
+    code of ours."""
+    assert set(ASKED_BY) == set(Question)
+
+    def said(question: Question, detail: dict[str, object], **columns: object) -> str:
+        text = msgspec.json.encode({"asked": 5, **detail}).decode()
+        return event_in_words(Event(time=9, name=Name.ASKED, node=1, cause=question, detail=text, **columns))
+
+    leads = {"topic": "t", "partition": 0, "leader": 2, "leader_epoch": 3, "isr": (2, 3), "replicas": (2, 3)}
+    assert said(Question.PARTITION, {}, **leads) == (
+        "answers Metadata: leader 2, leader epoch 3, ISR {2, 3}, replicas {2, 3}"
+    )
+    assert said(Question.COMMITTED, {"group": "g", "offsets": [["t", 0, 4, -1]]}) == (
+        'answers OffsetFetch: group g, offsets [["t",0,4,-1]]'
+    )
+    assert said(Question.GROUP, {"error": "NOT_COORDINATOR"}) == "answers DescribeGroups with NOT_COORDINATOR"
+    assert said(Question.LOG, {"error": "NO_ANSWER"}) == "does not answer ListOffsets"
+    assert said(Question.GROUP, {"error": "NO_COORDINATOR"}) == (
+        "no coordinator is known that could answer DescribeGroups"
+    )
+    assert "NO_ROOM" not in said(Question.LOG, {"error": "NO_ROOM", "left_out": ["log_ends"]})
+
+
+def test_a_transaction_is_committed_or_aborted() -> None:
+    """Rule: an abort that its producer wanted is no refusal, in words, in counts and as an arrow; a read of
+    committed records says so."""
+    aborted = lab.operation(1, Function.TXN, 0, 5, process=1, outcome=Outcome.FAIL, node=1)
+    (entry,) = entries_of(lab.trace((aborted,), trace_id=1))
+    assert (entry.kind, entry.what.partition(" after")[0]) == ("txn aborted", "op 1: transaction -> aborted")
+    trace = lab.trace((aborted,), trace_id=1, events=(Event(time=1, name=Name.BROKER_STARTED, node=1),))
+    assert [message.fate for message in messages_of(trace, moments_of(trace))] == [Fate.ARRIVED]
+    poll = lab.operation(
+        2, Function.POLL, 0, 1, process=1, topic="t", partition=0, offset=4, isolation="read_committed"
+    )
+    assert request_in_words(poll) == "poll t-0 from offset 4, isolation.level=read_committed"
+
+
+def test_what_concerns_several_partitions_is_shown_for_each() -> None:
+    """Rule: a commit of two partitions is in the timeline of either, and not in that of a third."""
+    spots = tuple(Position(topic="t", partition=number, offset=7) for number in range(2))
+    commit = lab.operation(1, Function.COMMIT, 0, 1, group="g", process=1, positions=spots)
+    trace = lab.trace((commit,), trace_id=1)
+    shown = [len(entries_of(trace, focus=frozenset({("t", number)}))) for number in range(3)]
+    assert shown == [1, 1, 0]
 
 
 def test_every_event_name_has_words() -> None:

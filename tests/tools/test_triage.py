@@ -14,6 +14,7 @@ from fencepost.traces.plan import Plan
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 from tools.triage import runs
+from tools.triage.__main__ import page_lines
 from tools.triage.causes import words_of
 from tools.triage.dataset import mix
 from tools.triage.measure import adjusted_rand, may_be_together, measure
@@ -62,6 +63,19 @@ def test_a_trace_with_two_bugs_may_be_in_two_groups() -> None:
     labels = {1: 1, 2: 2, 3: 1, 4: 1}
     found = measure(truth, labels, [bug(1), bug(2)], {1: [2], 2: [], 3: [2], 4: []})
     assert (found.ambiguous, found.found_one, found.found_both, found.invented) == (2, 2, 1, 1)
+
+
+def test_the_page_names_what_is_lost_and_what_is_in_several_groups() -> None:
+    """Rule: bugs that triage gets wrong are rows, the others a number; what was left out is named."""
+    truth = {n: [name] for n, name in enumerate(["KIP-101", "KIP-101", "KAFKA-708", "R10", "R10"])}
+    found = measure(truth, {0: 1, 1: 2, 2: 3, 3: 3, 4: 3}, [bug(1), bug(2), bug(3)])
+    first, *lines = page_lines(found, ["KIP-320"], "5 bad traces of 100, from seed 7")
+    assert first.startswith("5 bad traces of 100, from seed 7: 3 groups of 3 bugs, adjusted Rand index 0.")
+    assert first.endswith("1 bugs are in one group each, where they have the majority.")
+    assert "| KIP-101 | 2 | 2 | yes |" in lines and "| KAFKA-708 | 1 | 1 | no |" in lines
+    assert not any("R10" in line for line in lines)
+    assert "1 bugs have no group of their own (KAFKA-708)" in lines[-1]
+    assert lines[-1].endswith("Too few bad runs: KIP-320.")
 
 
 def test_own_steps_are_of_planted_bugs() -> None:

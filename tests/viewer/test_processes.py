@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.application.application_events import Kind
 from fencepost.checkers.application.application_judge import Claims
@@ -10,9 +11,11 @@ from fencepost.checkers.application.recorded import trace_of_events
 from fencepost.checkers.judges import judge
 from fencepost.cli import run
 from fencepost.traces.errors import ExitCode
+from fencepost.traces.operations import Function
 from fencepost.viewer.view import Shown, view_of
 from tests.application.histories import random_run
 from tests.application.test_twin import events_of
+from tests.checkers import lab
 
 AT = {"topic": "orders", "partition": 0}
 
@@ -45,6 +48,14 @@ def view():
     """Of the run above, judged."""
     trace = trace_of_events(events_of(lossy_run()), Claims())
     return view_of(Shown(trace=trace, verdicts=judge(trace)))
+
+
+def test_the_axis_of_lines_without_times_is_their_order(view):
+    """Rule: a reader does not take a place for a time; next to operations of clients there are times."""
+    assert view["timed"] is False
+    trace = trace_of_events(events_of(lossy_run()), Claims())
+    operation = lab.operation(1, Function.POLL, 0, 1, process=1, topic="orders", partition=0)
+    assert view_of(Shown(trace=evolve(trace, operations=(operation,))))["timed"] is True
 
 
 def moments(view):

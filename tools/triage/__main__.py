@@ -13,10 +13,13 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.mining.mine import mine
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
+from tools.page import Place
 from tools.triage.causes import OWN, partings
 from tools.triage.dataset import mix
 from tools.triage.measure import Measured, may_be_together, measure
 from tools.triage.runs import Wanted, chunks_of, harvest, kept_of, of_both, of_bug, of_none
+
+MARK = "<!-- measured by make measure NAME=triage -->"
 
 
 @click.command()
@@ -40,11 +43,13 @@ from tools.triage.runs import Wanted, chunks_of, harvest, kept_of, of_both, of_b
     show_default=True,
     help="Say of so many bugs where a run parts from the one with the protection.",
 )
+@click.option("--docs", type=click.Path(path_type=Path), help="Put the table between this page's marks.")
 @jobs_option
 @json_option
 def command(
     seed: int, names: str | None, draw: int, pairs: int, runs: int, seeds: int, healthy: int, one_in: int,
-    first_seed: int, least: int, out: Path, master: str, causes: int, jobs: int, output: Output,
+    first_seed: int, least: int, out: Path, master: str, causes: int, docs: Path | None, jobs: int,
+    output: Output,
 ) -> None:  # fmt: skip
     """Make the ground truth, mine it, and hold the groups against it. Goes on where it was ended.
 
@@ -74,6 +79,9 @@ def command(
     parted = partings(found, summary.bugs.bugs, out, causes)
     _show(found, left_out, parted, output)
     total = sum(summary.traces.values())
+    if docs is not None:
+        of = f"{len(truth):,} bad traces of {total:,}, from seed {seed}"
+        Place(page=docs, mark=MARK).write_table(page_lines(found, left_out, of))
     output.emit(
         {
             **attrs.asdict(found), "seed": seed, "drawn": chosen, "left_out": left_out,
@@ -136,6 +144,35 @@ def _show(found: Measured, left_out: list[str], parted: dict[str, str], output: 
         output.say(f"{bug} parts: {words}")
     if left_out:
         output.say(f"left out, too few bad runs: {', '.join(left_out)}")
+
+
+def page_lines(found: Measured, left_out: list[str], of: str) -> list[str]:
+    """For the page: bugs that are not one group of their own by name, the others by number.
+
+    Args:
+        found: the groups compared with the truth.
+        left_out: bugs with too few bad runs.
+        of: how many traces were mined, and from which seed.
+    """
+    whole = [one for one in found.bugs if one.own and len(one.groups) == 1]
+    others = [one for one in found.bugs if one not in whole]
+    rows = [
+        f"| {one.bug} | {one.traces} | {len(one.groups)} | {'yes' if one.own else 'no'} |" for one in others
+    ]
+    return [
+        f"{of}: {found.groups} groups of {len(found.bugs)} bugs, adjusted Rand index "
+        f"{found.adjusted_rand:.3f}. {len(whole)} bugs are in one group each, where they have the majority.",
+        "",
+        "| bug | traces | in groups | majority in one |",
+        "|---|---:|---:|---|",
+        *(rows or ["| none in several | | | |"]),
+        "",
+        f"Missed: {len(found.lost)} bugs have no group of their own ({', '.join(found.lost) or 'none'}). Of "
+        f"{len(found.bugs)} bugs the step that the missing protection forbids is among the first three "
+        f"features of {found.told}. Of {found.ambiguous} traces with two bugs {found.found_one} are in a "
+        f"group of one of them, {found.found_both} in groups of both. {found.invented} traces are also in a "
+        f"group of a bug that they do not have. Too few bad runs: {', '.join(left_out) or 'no bug'}.",
+    ]
 
 
 if __name__ == "__main__":

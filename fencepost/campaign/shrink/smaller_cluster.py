@@ -12,19 +12,15 @@ from attrs import evolve
 
 from fencepost.campaign.shrink.lists import Pass, Shrinking
 from fencepost.traces.plan import Fault, Plan, TopicOptions
+from fencepost.traces.plan_names import OF_PARTITION, Place, place_of
 
-_OF_PARTITION = re.compile(r"(?P<role>leader of |follower \d+ of |partition )(?P<topic>.+)-(?P<number>\d+)")
 _BROKER = re.compile(r"broker (\d+)")
-_TOPIC = re.compile(r"topic (.+)")
 
 
 def topic_of(target: str) -> str | None:
     """The topic that a target names, if it names any."""
-    match = _OF_PARTITION.fullmatch(target)
-    if match is not None:
-        return match["topic"]
-    match = _TOPIC.fullmatch(target)
-    return match[1] if match is not None else None
+    place = place_of(target)
+    return None if place is None else place[0]
 
 
 def _topics(shrinking: Shrinking) -> None:
@@ -56,7 +52,7 @@ def _partitions(shrinking: Shrinking) -> None:
             continue
         if shrinking.first(_only_one(plan, place, topic)) is None:
             while (count := shrinking.plan.cluster.topics[place].partitions) > 1:
-                if shrinking.first((_with_topic(shrinking.plan, place, partitions=count - 1),)) is None:
+                if shrinking.first((_without_last(shrinking.plan, place, count - 1),)) is None:
                     break
 
 
@@ -74,6 +70,22 @@ def _only_one(plan: Plan, place: int, topic: TopicOptions) -> Iterator[Plan]:
             yield evolve(single, operations=tuple(operations), faults=tuple(faults))
 
 
+def _without_last(plan: Plan, place: int, last: int) -> Plan:
+    """The topic without its last partition, and without what names that."""
+    name = plan.cluster.topics[place].name
+
+    def stays(named: Place | None) -> bool:
+        return named is None or named[0] != name or named[1] < last
+
+    return evolve(
+        _with_topic(plan, place, partitions=last),
+        operations=tuple(one for one in plan.operations if stays((one.topic, one.partition))),
+        faults=tuple(
+            one for one in plan.faults if stays(place_of(one.target)) and stays(place_of(one.other))
+        ),
+    )
+
+
 def _with_topic(plan: Plan, place: int, **changes: Any) -> Plan:
     topics = plan.cluster.topics
     changed = evolve(topics[place], **changes)
@@ -85,7 +97,7 @@ def _renumbered(fault: Fault, topic: str, number: int, brokers: int) -> Fault:
     back."""
 
     def changed(target: str) -> str:
-        match = _OF_PARTITION.fullmatch(target)
+        match = OF_PARTITION.fullmatch(target)
         if match is not None and match["topic"] == topic:
             return f"{match['role']}{topic}-0"
         match = _BROKER.fullmatch(target)

@@ -137,7 +137,7 @@ def command(
       # only sessions that expire while replicas move
       fencepost campaign --seeds 0:200 --out out/moves --faults expire_session,reassign_move
       # steer toward what was not reached yet
-      fencepost campaign --seeds 0:500 --out out/steered --profile chaos --steer
+      fencepost campaign --seeds 0:500 --out out/steered --steer
       # one plan of yours, 50 seeds
       fencepost campaign --seeds 0:50 --out out/mine --plan mine.json
       # a hundred thousand seeds on a cluster (docs/how-to/spark-cluster.md)

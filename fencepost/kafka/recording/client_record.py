@@ -19,12 +19,14 @@ before it was sent. The rules:
 - Records of one batch with the same outcome, at the same time, are one row.
 - A fetch that returns records is a poll; one that returns nothing is left out. A look at the end of a
   partition is a list_offsets.
+- A commit is an event that people see: no member's part in its group is known here.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from typing import Any
 
+import msgspec
 from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
@@ -42,10 +44,11 @@ from fencepost.impl.messages.broker_api import (
     ProduceRequest,
     ProduceResponse,
 )
+from fencepost.impl.messages.group_api import OffsetCommitRequest, OffsetCommitResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.kafka.recording.sent_records import Sent, Taken, rows_of
 from fencepost.systems.gateway import Tap
-from fencepost.traces.events import Event
+from fencepost.traces.events import Event, Name
 from fencepost.traces.kafka_names.contents import (
     LONGEST_TEXT,
     Texts,
@@ -63,6 +66,7 @@ from fencepost.traces.operations import (
     make_record,
 )
 
+RECORDED = (ProduceRequest, FetchRequest, ListOffsetsRequest, OffsetCommitRequest)
 FIRST_PROCESS = 1_000
 """Processes from here on are connections; the run's own are below."""
 FIRST_OPERATION = 2_000_000
@@ -111,6 +115,8 @@ class ClientRecord(Tap):
     """Reads and ends, completed."""
     repeated: bool = False
     """Whether a producer without idempotence tried again after an attempt of unknown outcome."""
+    commits: list[Event] = field(factory=list)
+    """Answered commits, by partition."""
     alike: int = 0
     """Records that are the same as another in all that can be seen."""
     requests: int = 0
@@ -136,7 +142,7 @@ class ClientRecord(Tap):
     @property
     def size(self) -> int:
         """What counts for the bound."""
-        return len(self.sent) + len(self.others)
+        return len(self.sent) + len(self.others) + len(self.commits)
 
     @property
     def _closed(self) -> bool:
@@ -149,7 +155,7 @@ class ClientRecord(Tap):
     def asking(self, broker: int, source: int, request: Any) -> Iterator[None]:
         """A connection asks a broker."""
         kind = type(request)
-        if self._closed or kind not in (ProduceRequest, FetchRequest, ListOffsetsRequest):
+        if self._closed or kind not in RECORDED:
             return
         asked = _Asked(broker, self.now(), request)
         if kind is ProduceRequest:
@@ -175,6 +181,8 @@ class ClientRecord(Tap):
                 self._fetched(source, asked, wanted, fetched)
         elif isinstance(answer, ListOffsetsResponse) and asked.request.timestamp == LATEST:
             self._listed(source, asked, answer)
+        elif isinstance(answer, OffsetCommitResponse):
+            self.commits += self._committed(source, asked, answer)
 
     def lost(self, broker: int) -> None:
         """The broker's process is gone, and every request that it had."""
@@ -458,16 +466,32 @@ class ClientRecord(Tap):
             leader_epoch=answer.leader_epoch,
         )
 
+    def _committed(self, source: int, asked: _Asked, answer: OffsetCommitResponse) -> Iterator[Event]:
+        said = {"process": _process(source), "group": asked.request.group_id}
+        if answer.error is not NO_ERROR:
+            said["error"] = answer.error.name
+        for spot in asked.request.offsets:
+            yield Event(
+                time=self.now(),
+                name=Name.REQUEST,
+                node=asked.broker,
+                topic=spot.partition.topic,
+                partition=spot.partition.partition,
+                offset=spot.offset,
+                cause="OffsetCommit",
+                detail=msgspec.json.encode(said).decode(),
+            )
+
     # ---- rows
 
     def spoken(self, end: int) -> list[Event]:
-        """The events that say what clients call themselves and what their records say. end: the time of the
-        last event of the run."""
+        """The events that say what clients call themselves, what they committed and what their records say.
+        end: the time of the last event of the run."""
         named = [
             connection_opened(time, connection=source, process=_process(source), client=client)
             for source, (time, client) in self._names.items()
         ]
-        return [*named, *record_texts(end, self._texts)]
+        return [*named, *self.commits, *record_texts(end, self._texts)]
 
     def operations(self) -> list[Operation]:
         """The rows so far, with op ids in the order of their invocations; appends of one moment in the order

@@ -121,18 +121,24 @@ def _records(summary: Summary, records: LogTotals) -> list[Table]:
         note += f" Not counted are the records of {summary.uncounted_named}: giant histories."
     columns = ("acks", "acknowledged", "lost", "lost, allowed")
     tables = [Table(heading="Records", columns=columns, rows=tuple(rows), note=note)]
-    if records.lost:
-        listed = [
+    if listed := records.not_allowed_ones:
+        rows = [
             (
-                *(source, str(trace_id), f"{one.topic}-{one.partition}", _number(one.offset), str(one.value)),
-                *(one.acks, "yes" if one.allowed else "no"),
+                source,
+                str(trace_id),
+                f"{one.topic}-{one.partition}",
+                _number(one.offset),
+                str(one.value),
+                one.acks,
             )
-            for source, trace_id, one in records.lost
+            for source, trace_id, one in listed
         ]
-        names = ("input", "trace", "partition", "offset", "value", "acks", "allowed")
-        more = f"The first {len(listed)} of {_number(records.lost_in_all)}; the table lost has all."
-        note = more if records.lost_in_all > len(listed) else ""
-        tables.append(Table(heading="Lost records", columns=names, rows=tuple(listed), note=note))
+        names = ("input", "trace", "partition", "offset", "value", "acks")
+        note = (
+            f"{_number(len(rows))} of {_number(records.not_allowed.total())} that no claim allows; "
+            "the table lost has all."
+        )
+        tables.append(Table(heading="Lost records", columns=names, rows=tuple(rows), note=note))
     return tables
 
 

@@ -12,7 +12,8 @@ that comparable healthy traces hardly have, and clauses of the judges.
     moves   a trace goes to the group with the most of its own items in it, if a step is among them; an item
             counts by the share of the group that has it, and by how seldom healthy traces do
     joins   groups are one if nearly all of their traces share a step, and hardly another trace has it; not if
-            two of them have steps of their own that exclude each other and explain more traces
+            two of them have steps of their own that exclude each other and explain more traces. A step that
+            the model refuses, with what it expected, joins them however few healthy traces there are
     also    an item is characteristic of a group if only of this group most traces have it; a trace shows a
             second bug if it has most of what is characteristic of another group, a step among it and, if
             there is any, a clause
@@ -33,6 +34,8 @@ ENOUGH = 50
 none at all, even the usual steps are strange, and all groups share them."""
 CAUSES = ("step: ", "left: ", "answer: ")
 """Kinds of item that may be a cause: what brokers did, in what they stayed, and what they showed."""
+REFUSED = "clause: conformance: "
+"""Begins what the model expected of a step that it refuses: what brokers should have done, and did not."""
 NEVER = 0.005
 """Share of comparable healthy traces up to which a step can be own."""
 SELDOM = 1e-3
@@ -64,11 +67,11 @@ def by_cause(labels: Sequence[int], items: Items, counts: Sequence[int], healthy
         counts: traces of each signature.
         healthy: how many healthy traces they are compared with.
     """
-    if healthy < ENOUGH:
-        return list(labels)
     found, size = np.array(labels, np.int64), np.array(counts, float)
-    steps = _steps(items) & (size @ items.present >= LEAST)
-    return [int(label) for label in _joined(_moved(found, items, size, steps), items, size, steps)]
+    often = size @ items.present >= LEAST
+    steps = _steps(items) & often & (healthy >= ENOUGH)
+    refused = np.array([name.startswith(REFUSED) for name in items.names], bool) & often
+    return [int(label) for label in _joined(_moved(found, items, size, steps), items, size, steps | refused)]
 
 
 def _steps(items: Items) -> Flags:

@@ -29,7 +29,9 @@ def parse_role(role: str) -> "re.Match[str]":
             expected='a role such as "controller", "leader of t-0", "follower 1 of t-0" or "broker 2"',
             seen=repr(role),
             where="plan.faults: target",
-            hint="docs/reference/plans.md lists the roles",
+            hint="-1 is the leader of a partition that has none, or does not exist"
+            if role == "broker -1"
+            else "docs/reference/plans.md lists the roles",
         )
     return match
 

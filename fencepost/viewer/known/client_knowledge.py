@@ -137,6 +137,12 @@ class Groups:
                 "why": str(detail.get("why")),
             }
             self.facts.set((name, "phase"), step, phase)
+        elif event.name is Name.REQUEST and event.topic is not None and event.offset >= 0:
+            detail = group_detail(event)
+            if "group" in detail and "error" not in detail:
+                self.committed(
+                    step, str(detail["group"]), partition_name(event.topic, event.partition), event.offset
+                )
         elif event.name is Name.GROUP_OFFSET_EXPIRED:
             detail = group_detail(event)
             self.facts.set((str(detail.get("group")), f"committed {_expired(detail)}"), step, None)

@@ -111,7 +111,7 @@ function foot(view) {
 
 function start() {
   state.views = JSON.parse(element("data").textContent).views.map(decodeView);
-  measureIn(Math.max(...state.views.map((one) => one.span[1])));
+  measureIn(Math.max(...state.views.map((one) => one.span[1])), state.views.every((one) => one.timed));
   const view = state.views[0], finding = view.findings[0];
   if (finding && finding.partition >= 0) state.partition = finding.partition;
   state.step = view.opens.length ? view.opens[0] : 0;

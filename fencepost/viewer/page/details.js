@@ -14,7 +14,7 @@ export function drawHead(root) {
   const names = state.views.length > 1 ? html("div", { class: "tabs", role: "tablist", "aria-label": "Run" }, state.views.map((one, index) => html("button", {
     type: "button", role: "tab", "aria-selected": String(index === state.active), onclick: () => switchTo(index),
   }, one.name || `run ${index + 1}`))) : null;
-  const facts = [trace.target, trace.profile && `profile ${trace.profile}`, `trace ${trace.id}`, `${trace.operations} operations`, `${trace.events} events`].filter(Boolean).join(" · ");
+  const facts = [trace.target, trace.profile && `profile ${trace.profile}`, `trace ${trace.id}`, `${trace.operations} operations`, `${trace.events} events`, !view.timed && "in their order: the axis has places, not times"].filter(Boolean).join(" · ");
   replace(root, names,
     finding ? html("h1", { class: "found" }, finding.title) : view.failure ? html("h1", { class: "found" }, "The test failed") : html("h1", null, view.verdicts.length ? "Nothing found" : "A run"),
     html("p", { class: "dim small" }, facts),
@@ -114,7 +114,7 @@ function operationButton(view, index) {
 function tellOperation(view, { index }) {
   const one = view.operations[index], extras = one.extras;
   return [html("h3", null, `Operation ${one.id}${view.convicting.has(index) ? " ◆ convicts" : ""}`), list([
-    ["client", view.lanes[one.lane].label], ["asked", textOf(view, one.request)], ["answer", textOf(view, one.answer)], ["outcome", OUTCOMES[one.outcome]],
+    ["client", view.lanes[one.lane].label], ["asked", textOf(view, one.request)], ["answer", textOf(view, one.answer)], ["outcome", one.function === "txn" ? ["committed", "aborted", "unknown"][one.outcome] : OUTCOMES[one.outcome]],
     ["invoked", stepButton(view, one.invoked, `${moment(one.invoke)}`)],
     ["answered", one.complete < 0 ? "never" : [stepButton(view, one.answered, `${moment(one.complete)}`), ` after ${duration(one.complete - one.invoke)}`]],
     ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["key", extras.key], ["records", values(view, one.writes)],

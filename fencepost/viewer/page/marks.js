@@ -68,13 +68,14 @@ export function kindOf(name) {
 const UNITS = [["s", 1e9, 6], ["ms", 1e6, 3], ["µs", 1e3, 3], ["ns", 1, 0]];
 let unit = UNITS[0];
 
-/** Choose the unit of all moments of the page: the largest of which a run of this length has one. */
-export function measureIn(nanoseconds) {
-  unit = UNITS.find(([, size]) => nanoseconds >= size) || UNITS[UNITS.length - 1];
+/** Choose the unit of all moments of the page: the largest of which a run of this length has one; none where a run has an order and no times. */
+export function measureIn(nanoseconds, timed) {
+  unit = !timed ? null : UNITS.find(([, size]) => nanoseconds >= size) || UNITS[UNITS.length - 1];
 }
 
 /** A moment of the run in the page's unit, exact to the microsecond as the text timeline writes it, or to the nanosecond. */
 export function moment(nanoseconds, digits) {
+  if (!unit) return `place ${nanoseconds + 1}`;
   const [name, size, exact] = unit;
   return `${(nanoseconds / size).toFixed(Math.min(digits ?? exact, exact))} ${name}`;
 }

@@ -23,7 +23,7 @@ export function makeSpacetime(root) {
 
 function legend() {
   return html("details", { class: "legend" }, html("summary", null, "How messages are known"),
-    html("p", null, "A trace records what was done, not what was sent. A solid arrow has both ends in the trace. A dashed arrow has one: it left not earlier than drawn. A dashed arrow without length says who sent it, not when. ✕ is lost: no later event shows it. “late” took more than a second. Heartbeats, fetches that brought nothing and metadata requests are in no trace, so they are not drawn. On the lane of an application's process are its own lines: ⇑ started, → sent, ✓ acknowledged, ✕ failed, ＋ assigned, ↓ received, ● processed, ◆ committed, － revoked or lost, ■ stopped. Between processes only what follows from offsets is in order."));
+    html("p", null, "A trace records what was done, not what was sent. A solid arrow has both ends in the trace. A dashed arrow has one: it left not earlier than drawn. A dashed arrow without length says who sent it, not when. ✕ is lost: no later event shows it. “late” took more than a second. Heartbeats, fetches that brought nothing and metadata requests are in no trace, so they are not drawn. On the lane of an application's process are its own lines: ⇑ started, → sent, ✓ acknowledged, ✕ failed, ＋ assigned, ↓ received, ● processed, ◆ committed, － revoked or lost, ■ stopped. Between processes only what follows from offsets is in order: the axis counts places in that order, and is no time."));
 }
 
 /** Show more or fewer moments. */
@@ -72,6 +72,7 @@ export function drawSpacetime() {
   parts.root.hidden = !view.count;
   if (!view.count) return;
   drawKinds(view);
+  parts.tools.querySelector("#even").hidden = !view.timed;
   parts.tools.querySelector("#even").textContent = state.even ? "by order" : "by time";
   const width = widthOf(parts.picture, 300), narrow = width < 560;
   const left = narrow ? 74 : view.lanes.some((lane) => lane.label.length > 14) ? 168 : 96; // a client's own name needs room

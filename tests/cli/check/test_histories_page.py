@@ -108,6 +108,7 @@ FILES = {
             ),
         )
     ),
+    "register.jsonl": PAGE.read_text().partition("```json\n")[2].partition("```")[0],
     "history.jsonl": "\n".join(map(json.dumps, (HEAD, APPEND, POLL))),
     "server.properties": "broker.id=0\nlog.retention.hours=1\n",
     "dump.txt": "Dumping 0.log\nLog starting offset: 0\nbaseOffset: 0 lastOffset: 0 count: 1\n",

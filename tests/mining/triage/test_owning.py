@@ -8,12 +8,15 @@ from fencepost.mining.triage.splitting import Items
 
 
 def items_of(rows: list[str], seen: str = "") -> Items:
-    """Signatures as strings of letters: upper-case letters are clauses of judges, the others steps; `seen`
-    are steps that healthy traces have too."""
+    """Signatures as strings of letters: upper-case letters are clauses of judges, R one of the model, the
+    others steps; `seen` are steps that healthy traces have too."""
     letters = sorted({letter for row in rows for letter in row})
     return Items(
         present=np.array([[letter in row for letter in letters] for row in rows]),
-        names=tuple(f"clause: a: {one}" if one.isupper() else f"step: {one}" for one in letters),
+        names=tuple(
+            f"clause: {'conformance' if one == 'R' else 'a'}: {one}" if one.isupper() else f"step: {one}"
+            for one in letters
+        ),
         common=np.array([0.1 if letter in seen else 0.0 for letter in letters]),
     )
 
@@ -58,6 +61,15 @@ def test_groups_with_causes_of_their_own_stay_apart() -> None:
     assert len(groups(["Axy"] * 4, ["Bxz"] * 4)) == 1
     assert len(groups(["Axy"] * 3 + ["Ax"], ["Bxz"] * 3 + ["Bz"])) == 1
     assert len(groups(["Axy"] * 3 + ["Ay"], ["Bxz"] * 3)) == 1
+
+
+@pytest.mark.parametrize("healthy", [0, ENOUGH])
+def test_groups_of_which_the_model_refuses_the_same_step_are_one(healthy: int) -> None:
+    """Rule: what the model expected is the cause, however few healthy traces there are; not of a group
+    in which many traces lack it, or if another group has it too."""
+    assert groups(["Rx", "Rx"], ["ARy", "ARy"], ["A", "A"], healthy=healthy) == ["A A", "ARy ARy Rx Rx"]
+    assert len(groups(["Rx", "Rx"], ["Ry", "Ay", "Ay"], healthy=healthy)) == 2
+    assert len(groups(["Rx", "Rx"], ["Ry", "Ry"], ["Rz"] * 3 + ["z"] * 4, healthy=healthy)) == 3
 
 
 def test_the_verdict_is_no_cause() -> None:

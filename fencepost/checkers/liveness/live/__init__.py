@@ -16,7 +16,7 @@ from fencepost.checkers.liveness.live import (
 )
 from fencepost.checkers.liveness.live.sights import BOOTSTRAP, SECOND, Answer, LiveRow, Seen, Shown, shown
 from fencepost.checkers.verdict import Finding
-from fencepost.traces.events import Event, Name, Question
+from fencepost.traces.events import NO_ROOM, Event, Name, Question
 
 __all__ = [
     "BOOTSTRAP",
@@ -53,7 +53,7 @@ PARTS = {"log_ends": Question.LOG, "groups": Question.GROUP, "transactions": Que
 """Parts of a round by the answer that they bring, where the names differ."""
 
 
-SAYS_NOTHING = ("NO_ROOM", "GROUP_ID_NOT_FOUND")
+SAYS_NOTHING = (NO_ROOM, "GROUP_ID_NOT_FOUND")
 """Errors that are said elsewhere, or that mean a group of the other protocol."""
 
 
