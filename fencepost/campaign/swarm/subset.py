@@ -92,6 +92,7 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
         compacted=on("compacted") * logs,
         deletions=on("deletions") * logs,
         disks_lost=on("disks_lost"),
+        file_steps=on("file_steps"),
         transactions=on("transactions") * coordinators,
     )
     return _sized(chosen, draw, schedule)
