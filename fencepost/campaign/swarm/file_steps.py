@@ -11,12 +11,14 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, role_of
-from fencepost.traces.plan import INSIDE, INSIDE_KINDS, STEP_START, STEP_STOP, Fault, Plan
+from fencepost.traces.plan import DAY_MS, INSIDE, INSIDE_KINDS, MEBIBYTE, STEP_START, STEP_STOP, Fault, Plan
 
 FIRST = 9_000
 """Fault ids begin here."""
 STOPS, ENDS = "clean_restart", ("crash", "bounce", "power_loss")
 """What ends a broker before a start, or a stop, that is struck."""
+SEGMENTS = ("deletion", "roll", "swap")
+"""Steps that logs of more than one segment take."""
 CALLS = {STEP_START: 60, STEP_STOP: 40}
 """Of a step: the last call that is struck."""
 FEW = 12
@@ -28,7 +30,12 @@ def with_file_steps(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     kinds = [kind for kind in INSIDE_KINDS if kind in bounds.kinds]
     if not draw.chance(bounds.file_steps, "file_steps") or not kinds or bounds.lone or not bounds.faults[1]:
         return plan
-    steps = [step for step in INSIDE if step != STEP_STOP or STOPS in bounds.kinds]
+    rolls = any(topic.segment_bytes < MEBIBYTE or topic.segment_ms < DAY_MS for topic in plan.cluster.topics)
+    steps = [
+        step
+        for step in INSIDE
+        if (step != STEP_STOP or STOPS in bounds.kinds) and (rolls or step not in SEGMENTS)
+    ]
     if draw.chance(50, "file_steps.few"):
         steps = [draw.choice(steps, "file_steps.kept", number) for number in range(2)]
     found: list[Fault] = []

@@ -154,7 +154,7 @@ class FaultyCluster(Recorder):
         }
         return (
             behind
-            | set(self.armed)
+            | {node for node, fault in self.armed.items() if self.kinds[fault.kind].loses}
             | {node for node in self.observed_state.power_lost if not self.world.hosts[node].up}
         )
 
@@ -200,6 +200,9 @@ class FaultyCluster(Recorder):
     def _strike(self, fault: Fault, node: int | None) -> None:
         kind = self.kinds[fault.kind]
         other = resolve(fault.other, self.observed_state, len(self.broker_ids)) if fault.other else None
+        earlier = self.armed.get(NOBODY if node is None else node)
+        if earlier is not None and _is_patient(earlier) and _is_armed(fault):
+            self.end(earlier.fault_id)
         reason = self._why_not(fault, node, other)
         if node is None or reason:
             self._skipped(fault, reason)
@@ -212,7 +215,8 @@ class FaultyCluster(Recorder):
             self.keeping.held.add(node)
         other = None if other == node else other
         kind.begin(SimulatedHit(kind=kind, fault=fault, node=node, other=other, cluster=self))
-        self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
+        if not _is_patient(fault):
+            self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
     def _request(self, fault: Fault, ask: Ask) -> None:
         """Make an operator's request, unless it is too late for one. Its fault begins and ends with it,
@@ -327,6 +331,8 @@ class FaultyCluster(Recorder):
         if self.keeping.may_start(node, self.observed_state, self.now):
             self.stopping.pop(node, None)
             self.keeping.started(node, self.now)
+            if (patient := self.armed.get(node)) is not None and _is_patient(patient):
+                self.arm_power_loss(patient, node)
             self._strike_at(STEP_START, node)
             self.world.start(node)
         else:
@@ -365,6 +371,8 @@ class FaultyCluster(Recorder):
         self._began(fault, node)
         self._kept(node, report.logs, "power_loss")
         self.restart_later(node, fault.duration_ms)
+        if _is_patient(fault):
+            self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
     def _kept(self, node: int, logs: tuple[LogOnDisk, ...], cause: str) -> None:
         """Record what the disk says of its logs. A topic that was always compacted may have gaps."""
@@ -476,7 +484,12 @@ class FaultyCluster(Recorder):
 
 def _is_armed(fault: Fault) -> bool:
     """Whether a fault begins when it strikes, inside a file call or at once."""
-    return fault.kind == "power_loss" or (fault.kind == "crash" and bool(fault.inside))
+    return fault.kind == "power_loss" or _is_patient(fault)
+
+
+def _is_patient(fault: Fault) -> bool:
+    """Whether a fault waits for its step until the cluster is healed, as it costs nothing before."""
+    return fault.kind == "crash" and bool(fault.inside)
 
 
 def of_client(event: Event, process: int) -> Event:

@@ -16,11 +16,12 @@ def faults(kind: str, step: str) -> tuple[Fault, ...]:
     """Broker 1 is struck in the second call of the step; it is made to stop, start, and cut its log."""
     follows = {"at_ms": AT_MS, "duration_ms": 9_000, "target": "broker 1"}
     struck = Fault(fault_id=1, kind=kind, inside=step, parameter=2, **follows)
-    restart = Fault(fault_id=2, kind="clean_restart", parameter=300, **(follows | {"at_ms": 3_000}))
-    alone = Fault(
-        fault_id=3, kind="partition", at_ms=1_000, duration_ms=6_000, target="broker 1", other="broker 2"
-    )
-    return struck, restart, *((alone,) if step == "truncation" else ())
+    if step == "truncation":  # of what it appended while it was cut off
+        apart = {"at_ms": 1_000, "duration_ms": 4_000, "target": "broker 1"}
+        kinds = ("isolate_zookeeper", "partition")
+        return struck, *(Fault(fault_id=2 + n, kind=kind, **apart) for n, kind in enumerate(kinds))
+    restart = follows | {"at_ms": 3_000, "parameter": 300}
+    return struck, Fault(fault_id=2, kind="clean_restart", **restart)
 
 
 @pytest.mark.parametrize("step", INSIDE)
