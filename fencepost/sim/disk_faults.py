@@ -33,10 +33,10 @@ WRITES = (_C.APPEND, _C.TRUNCATE, _C.CREATE, _C.RENAME, _C.REMOVE)
 _BESIDE = (*INDEXES, SNAPSHOT)
 _Step = tuple[tuple[tuple[DiskCall, ...], tuple[str, ...]], ...]
 STEPS: Mapping[str, _Step] = {
-    "checkpoint": (((_C.CREATE, _C.APPEND, _C.SYNC, _C.RENAME), (f"checkpoint{TEMPORARY}",)),),
+    "checkpoint": (((*WRITES, _C.SYNC), ("checkpoint", f"checkpoint{TEMPORARY}")),),
     "deletion": (((_C.REMOVE,), (LOG, *_BESIDE)),),
     "roll": (((_C.CREATE, _C.APPEND, _C.SYNC), _BESIDE), ((_C.CREATE,), (LOG,))),
-    "swap": (((_C.CREATE, _C.APPEND, _C.SYNC, _C.RENAME), (CLEANED, SWAP)),),
+    "swap": (((_C.SYNC, _C.RENAME), (CLEANED, SWAP)),),
     "truncation": (((_C.TRUNCATE,), (LOG, *INDEXES)), ((_C.REMOVE,), (SNAPSHOT,))),
     STEP_START: (((*_C,), ("",)),),
     STEP_STOP: (((*_C,), ("",)),),

@@ -20,6 +20,8 @@ STOPS, ENDS = "clean_restart", ("crash", "bounce", "power_loss")
 CALLS = {"deletion": 3, "roll": 8, STEP_START: 40, STEP_STOP: 40, "swap": 6, "truncation": 2}
 """Of a step: the last call that is struck."""
 OF_CHECKPOINTS = 12
+SWAPS = ("deletion", "swap")
+"""The steps of a compaction: drawn more often where there is one, as they are rare."""
 
 
 def with_file_steps(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
@@ -32,7 +34,7 @@ def with_file_steps(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         plan = _rolling(plan, draw)
     compacted = any(_may_swap(topic) for topic in plan.cluster.topics)
     lacking = {STEP_STOP: STOPS not in bounds.kinds, "swap": not compacted}
-    steps = [step for step in INSIDE if not lacking.get(step)]
+    steps = [step for step in (*INSIDE, *(SWAPS if compacted else ())) if not lacking.get(step)]
     if draw.chance(50, "file_steps.few"):
         steps = [draw.choice(steps, "file_steps.kept", number) for number in range(2)]
     found: list[Fault] = []
@@ -57,10 +59,11 @@ def _struck(
     plan: Plan, draw: Draws, bounds: Profile, kinds: list[str], step: str, number: int
 ) -> list[Fault]:
     """A fault inside a step, and what leads to a step that it waits for."""
+    compacted = any(_may_swap(topic) for topic in plan.cluster.topics)
     topics = [
         topic
         for topic in plan.cluster.topics
-        if not topic.created_later and (step != "swap" or _may_swap(topic))
+        if not topic.created_later and (step not in SWAPS or not compacted or _may_swap(topic))
     ]
     topic = topics[draw.between((0, len(topics) - 1), "file_steps.topic", number)]
     most = draw.between((1, CALLS.get(step, OF_CHECKPOINTS)), "file_steps.most", number)
