@@ -29,7 +29,7 @@ from fencepost.bugs.replication import (
     kip_279,
     kip_320,
 )
-from fencepost.bugs.storage import appending, removing
+from fencepost.bugs.storage import appending, log_loading_bugs, removing
 from fencepost.impl.broker.parts import Parts
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.protections import BY_BUG, Protection
@@ -89,6 +89,7 @@ EPOCH_MONO = frozenset({"leader_epoch_regressed", "leader_epoch_repeated", "two_
 DELETED = frozenset({"isr_member_deleted", "assigned_replica_deleted"})
 ASSIGN = frozenset({"stale_reassignment", "reassignment_forgotten", "reassignment_incomplete"})
 DEL_COMPLETE = frozenset({"deletion_incomplete", "deleted_topic_left_behind"})
+SYNCED = frozenset({"sync_not_asked", "synced_record_lost"})
 INCARNATION = frozenset({"earlier_incarnation_obeyed"})
 
 
@@ -156,6 +157,15 @@ BUGS: dict[str, PlantedBug] = {
         _bug("KAFKA-6650", "controller_guards", procedures.NeedsAStateToDelete, DEL_COMPLETE),
         _bug("KAFKA-9946", "controller_guards", procedures.TakesAnyStopForADeletion, DEL_COMPLETE),
         _bug("KAFKA-7235", "controller_guards", procedures.ShutsDownWhoLives, INCARNATION),
+        _bug("KAFKA-3968", "log", appending.NamesNoSegment, SYNCED),
+        _bug(
+            "KAFKA-2118",
+            "log_recovery",
+            log_loading_bugs.KeepsWhatWasCompacted,
+            COMMIT_SAFE | {"conformance"},
+            "MODEL",
+        ),
+        _bug("R9", "replica_manager", log_loading_bugs.WritesCheckpointsInPlace, "high_watermark_forgotten"),
         _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE),
         *(_bug(*row) for row in groups.ROWS),
         *(_bug(*row) for row in producer.ROWS),

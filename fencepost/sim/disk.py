@@ -7,7 +7,8 @@ guarantees beyond POSIX:
 
 - A file's content is its durable content plus a *prefix of its unsynced writes* (appends and truncations, in
   order). The last write kept may be torn anywhere inside. Ext4 writes a file's data before it journals the
-  new size, so no garbage and no hole appears.
+  new size, so no garbage and no hole appears. With `keeps_lengths` (data=writeback) appends after that prefix
+  may keep their length, and each its data or zeros.
 - Creating, renaming or removing a name is one step, and a directory keeps a *prefix of its unsynced steps*. A
   rename between two directories is kept or lost in both. `sync_directory` makes the steps of that directory
   durable, and those of other directories that renames tie to them. A file's own `sync` makes no name durable,
@@ -33,7 +34,7 @@ from collections.abc import Callable
 from attrs import Factory, define, field, frozen
 
 from fencepost.sim.disk_content import FileContent
-from fencepost.sim.disk_faults import ArmedError, DiskCall, DiskFaults, input_output_error
+from fencepost.sim.disk_faults import ArmedError, DiskCall, DiskFaults, input_output_error, is_inside
 from fencepost.sim.disk_logs import LogOnDisk, logs_on
 from fencepost.sim.disk_loss import FileLoss, PowerLoss, PowerLossReport, file_losses
 from fencepost.sim.disk_names import Directory, Names, Step
@@ -56,7 +57,7 @@ class OpenFile:
         """Write at the end."""
         file, data, disk = self._file, bytes(data), self._disk
         position = len(file.content)
-        failing = disk._mutating(disk.write_cost)
+        failing = disk._mutating(disk.write_cost, DiskCall.APPEND, self._path)
         disk._show(file, data)
         written, error = disk._room_for(data, self._path)
         if written or error is None:
@@ -79,9 +80,9 @@ class OpenFile:
         file = self._file
         if size >= len(file.content):
             return
-        failing = self._disk._mutating(self._disk.write_cost)
+        failing = self._disk._mutating(self._disk.write_cost, DiskCall.TRUNCATE, self._path)
         if not failing:
-            self._disk._refuse(DiskCall.WRITE, self._path)
+            self._disk._refuse(DiskCall.TRUNCATE, self._path)
         del file.content[size:]
         file.unsynced.append(size)
         file.syncs.changed(size)
@@ -141,6 +142,10 @@ class Disk:
     _names: Names[FileContent] = field(init=False, factory=lambda: Names(FileContent))
     # Mutating calls until an armed power loss; 0 if none is armed.
     _calls_left: int = 0
+    # The step in which it fails; "": any.
+    _step: str = ""
+    # Whether the process dies instead.
+    _kills: bool = False
     # Whether the power failed during the current step.
     _power_is_off: bool = False
     # Power losses so far: part of the cause of their draws.
@@ -179,9 +184,11 @@ class Disk:
             if not create:
                 raise FileNotFoundError(path)
             step = self._names.creation(path, FileContent())
-            self._take(step, path)
+            self._take(step, path, DiskCall.CREATE)
             file = self._names.find_file(path)
             assert file is not None
+        else:
+            self._refuse(DiskCall.OPEN, path)
         return OpenFile(self, file, path)
 
     def exists(self, path: str) -> bool:
@@ -195,7 +202,7 @@ class Disk:
         for depth in range(1, len(parts) + 1):
             ancestor = "/".join(parts[:depth])
             if not isinstance(self._names.find(ancestor), Directory):
-                self._take(self._names.creation(ancestor, Directory(ancestor)), ancestor)
+                self._take(self._names.creation(ancestor, Directory(ancestor)), ancestor, DiskCall.CREATE)
 
     def list(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
@@ -204,11 +211,11 @@ class Disk:
 
     def rename(self, source: str, target: str) -> None:
         """Atomically replace `target` by `source`."""
-        self._take(self._names.renaming(source, target), source)
+        self._take(self._names.renaming(source, target), source, DiskCall.RENAME)
 
     def remove(self, path: str) -> None:
         """Remove a file."""
-        self._take(self._names.removal(path), path)
+        self._take(self._names.removal(path), path, DiskCall.REMOVE)
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with its files. It takes no time, and no power loss happens inside: Kafka does
@@ -228,10 +235,10 @@ class Disk:
         if failing:
             raise input_output_error(path)
 
-    def _take(self, step: Step, path: str) -> None:
-        failing = self._mutating(self.write_cost)
+    def _take(self, step: Step, path: str, call: DiskCall) -> None:
+        failing = self._mutating(self.write_cost, call, path)
         if not failing:
-            self._refuse(DiskCall.WRITE, path)
+            self._refuse(call, path)
         self._names.take(step)
         self._changed[path] = None
         if failing:
@@ -245,11 +252,12 @@ class Disk:
         self._changed.clear()
         return cost
 
-    def arm_power_loss(self, calls: int) -> None:
+    def arm_power_loss(self, calls: int, step: str = "", *, kills: bool = False) -> None:
         """The power fails inside the `calls`-th mutating call from now (1 = the next): reads and listings do
-        not count."""
+        not count, nor calls outside of this `step`, if it is one. kills: the process dies with that call, and
+        nothing is lost."""
         assert calls >= 1, f"the power fails at a coming call, not {calls}"
-        self._calls_left = calls
+        self._calls_left, self._step, self._kills = calls, step, kills
 
     def look_inside_append(self, look: Callable[[int], None]) -> None:
         """Simulate another thread that looks at the files once, during the next append. look is called with
@@ -264,11 +272,19 @@ class Disk:
         """Limit all files together to `size` bytes (None: no bound); existing content stays."""
         self._armed().capacity = size
 
-    def fail_calls(self, call: DiskCall, *, nth: int = 1, times: int | None = 1, path: str = "") -> None:
-        """EIO for the `nth` call of this kind from now and the `times` - 1 after it (None: all later ones),
-        for one path or (empty) for any."""
+    def fail_calls(
+        self,
+        call: DiskCall | None,
+        *,
+        nth: int = 1,
+        times: int | None = 1,
+        path: str = "",
+        step: str = "",
+    ) -> None:
+        """EIO for the `nth` call of this kind (None: of any) from now and the `times` - 1 after it (None: all
+        later ones), for one path or (empty) for any, inside of one step or (empty) anywhere."""
         assert nth >= 1 and (times is None or times >= 1), (nth, times)
-        self._armed().errors.append(ArmedError(call=call, path=path, nth=nth, times=times))
+        self._armed().errors.append(ArmedError(call=call, path=path, nth=nth, times=times, step=step))
 
     def lie_about_syncs(self, times: int | None = None) -> None:
         """The next `times` syncs (None: all) return without making anything durable."""
@@ -364,7 +380,7 @@ class Disk:
     def _syncing(self, path: str) -> bool:
         """A sync begins; returns whether it fails."""
         slower = self._faults.extra_sync_cost if self._faults is not None else 0
-        if self._mutating(self.sync_cost + slower):
+        if self._mutating(self.sync_cost + slower, DiskCall.SYNC, path):
             raise PowerLoss
         return self._faults is not None and self._faults.fails(DiskCall.SYNC, path)
 
@@ -377,13 +393,16 @@ class Disk:
 
     def crash(self) -> None:
         """The process dies; the page cache survives, so nothing is lost."""
-        self.cost = 0
+        self.cost = self._calls_left = 0
+        self._power_is_off = False
         self._changed.clear()
-        self._calls_left = 0
 
     def power_loss(self) -> PowerLossReport:
         """Lose what was not synced, and restart. Keyed by the host, the number of its power losses, and the
         path."""
+        if self._kills and self._power_is_off:
+            self.crash()
+            return PowerLossReport()
         logs = self.logs()
         self.crash()
         self._power_losses += 1
@@ -391,7 +410,6 @@ class Disk:
         steps_lost = self._names.settle(lambda path, steps: self._draw(steps + 1, "names", path))
         for path, file in self._names.files():
             self._settle(path, file)
-        self._power_is_off = False
         return PowerLossReport(files=file_losses(before, self._contents()), steps_lost=steps_lost, logs=logs)
 
     def logs(self) -> tuple[LogOnDisk, ...]:
@@ -426,7 +444,9 @@ class Disk:
             torn = file.unsynced[kept]
             if isinstance(torn, bytes):
                 torn_to = self._draw(len(torn) + 1, "torn", path)
-        file.settle(kept, torn_to)
+        lengths = self._draw(writes - kept + 1, "lengths", path) if self.options.keeps_lengths else 0
+        whole = self._draw(1 << lengths, "data", path) if lengths else 0
+        file.settle(kept, torn_to, [bool(whole >> place & 1) for place in range(lengths)])
 
     def _draw(self, bound: int, what: str, path: str) -> int:
         return self.randomness.below(bound, f"power loss {what} {path}", self.node, self._power_losses)
@@ -435,13 +455,13 @@ class Disk:
         if self._power_is_off:
             raise PowerLoss
 
-    def _mutating(self, cost: int) -> bool:
+    def _mutating(self, cost: int, call: DiskCall, path: str) -> bool:
         """Called first by every call that changes the disk. True: the power fails inside this call."""
         if self._power_is_off:
             raise PowerLoss
         self.cost += cost
         self.calls += 1
-        if self._calls_left:
+        if self._calls_left and is_inside(self._step, call, path):
             self._calls_left -= 1
             if not self._calls_left:
                 self._power_is_off = True

@@ -4,6 +4,8 @@ Owns the unsynced writes of a file and their fate. Must not know names, costs, o
 sim/disk.py has the rules.
 """
 
+from collections.abc import Sequence
+
 from attrs import Factory, define, frozen
 
 from fencepost.sim.disk_syncs import Syncs
@@ -55,10 +57,16 @@ class FileContent:
         ]
         self.unsynced = [*self._write_back(self.unsynced[:written]), *lost]
 
-    def settle(self, kept: int, torn_to: int | None) -> None:
-        """Keep the first `kept` unsynced writes, cut the next one to `torn_to` bytes, drop the others."""
+    def settle(self, kept: int, torn_to: int | None, lengths: Sequence[bool] = ()) -> None:
+        """Keep the first `kept` unsynced writes, cut the next one to `torn_to` bytes, drop the others.
+        lengths: keep the length of as many appends after `kept`, up to a truncation, and the data of these,
+        or else zeros; then none is torn."""
         writes = self.unsynced[:kept]
-        if torn_to:
+        for write, whole in zip(self.unsynced[kept:], lengths, strict=False):
+            if isinstance(write, int):
+                break
+            writes.append(write if whole and isinstance(write, bytes) else bytes(_length(write)))
+        if torn_to and not lengths:
             torn = self.unsynced[kept]
             assert isinstance(torn, bytes), "only an append can be torn"
             writes.append(torn[:torn_to])
@@ -88,3 +96,7 @@ class FileContent:
             else:
                 self.durable += write if isinstance(write, bytes) else bytes(write.size)
         return writes[end:]
+
+
+def _length(write: bytes | LostWrite) -> int:
+    return len(write) if isinstance(write, bytes) else write.size

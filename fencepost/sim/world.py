@@ -61,14 +61,6 @@ def _may_duplicate(message: Any) -> bool:
     return type(message) not in _NEVER_TWICE and _may_be_late(message)
 
 
-def _is_file(disk: Disk, path: str) -> bool:
-    try:
-        disk.open(path, create=False)
-    except (FileNotFoundError, IsADirectoryError):  # an empty directory, of a topic that is being deleted
-        return False
-    return True
-
-
 class World:
     """scheduler, network, zookeeper, randomness: the parts, for reading. hosts: by node id, in the order of
     adding."""
@@ -207,14 +199,16 @@ class World:
         """The host goes down and loses what its disk had not synced."""
         return self.hosts[node].power_loss()
 
-    def arm_power_loss(self, node: int, calls: int) -> None:
+    def arm_power_loss(self, node: int, calls: int, step: str = "", *, kills: bool = False) -> None:
         """Arm a power loss inside a file call; `Observer.lost_power` is called when it happens.
 
         Args:
             node: the host.
             calls: the power fails inside this mutating file call from now (1 = the next).
+            step: only calls of this step of a broker's work count; "": all do.
+            kills: the process dies there instead, and its files stay as written.
         """
-        self.hosts[node].disk.arm_power_loss(calls)
+        self.hosts[node].disk.arm_power_loss(calls, step, kills=kills)
 
     def pause(self, node: int) -> None:
         """Pause the process until `resume`."""
@@ -263,17 +257,18 @@ class World:
             room: bytes of free space.
         """
         disk = self.hosts[node].disk
-        disk.limit_capacity(sum(disk.open(path, create=False).size() for path in self.files(node)) + room)
+        disk.limit_capacity(disk.size() + room)
 
-    def fail_disk(self, node: int, call: DiskCall, nth: int) -> None:
+    def fail_disk(self, node: int, call: DiskCall | None, nth: int, step: str = "") -> None:
         """Make a disk fail with EIO, unless `heal_disk` comes first.
 
         Args:
             node: the host.
-            call: the kind of call.
+            call: the kind of call; None: any.
             nth: the call of this kind from now that fails (1 = the next).
+            step: only calls of this step of a broker's work count; "": all do.
         """
-        self.hosts[node].disk.fail_calls(call, nth=nth)
+        self.hosts[node].disk.fail_calls(call, nth=nth, step=step)
 
     def lie_about_syncs(self, node: int) -> None:
         """Syncs return without making anything durable, until `heal_disk`."""
@@ -296,7 +291,7 @@ class World:
         """The paths of all files on a host's disk: at its top, or in a directory there."""
         disk = self.hosts[node].disk
         paths = [f"{top}/{name}" for top in disk.list("") for name in disk.list(top)]
-        return paths + [top for top in disk.list("") if not disk.list(top) and _is_file(disk, top)]
+        return paths + [top for top in disk.list("") if isinstance(disk.look(top), bytes)]
 
     # ---- links
 

@@ -48,6 +48,14 @@ FOLLOWED = (
 """Protocol events that a fault can follow (traces/events.py says what they are)."""
 
 
+STEP_START, STEP_STOP = "start", "stop"
+INSIDE = ("checkpoint", "deletion", "roll", STEP_START, STEP_STOP, "swap", "truncation")
+"""Steps of a broker's work on its files that a fault can strike inside of (sim/disk_faults.py has their
+calls)."""
+INSIDE_KINDS = ("crash", "io_error", "power_loss")
+"""The kinds of fault that can."""
+
+
 ASK_ALWAYS, ASK_HEALED, ASK_NEVER = ASKING = ("always", "healed", "never")
 """When the run's own client asks: in its safety phase too, once faults are over, or never."""
 LATER = {"left_out": True}
@@ -269,6 +277,8 @@ class DiskOptions:
     fsync_us: int = _bounded(0, 10 * MILLION, 1_000)
     # The last unsynced write of a file may be cut anywhere inside.
     torn_write: bool = True
+    # Unsynced appends may keep their length without their data: zeros, also before later ones that are whole.
+    keeps_lengths: bool = field(default=False, metadata=LATER)
 
 
 @frozen(kw_only=True)
@@ -456,6 +466,14 @@ class Fault:
     follows: str = field(default="", validator=in_(("", *FOLLOWED)), metadata=LATER)
     # Milliseconds from that event to the onset.
     delay_ms: int = _bounded(0, 10 * MILLION, 0, LATER)
+    # The step of the broker's work on its files that it strikes inside of, in the `parameter`-th call; "":
+    # none. Inside "start" or "stop" it waits for the target's next one.
+    inside: str = field(default="", validator=in_(("", *INSIDE)), metadata=LATER)
+
+    @inside.validator
+    def _strikes_files(self, _: Any, inside: str) -> None:
+        if inside and self.kind not in INSIDE_KINDS:
+            raise ValueError(f"only {', '.join(INSIDE_KINDS)} strike inside a step, not {self.kind}")
 
 
 @frozen(kw_only=True)

@@ -2,14 +2,16 @@
 
 import errno
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.sim.disk import Disk
+from fencepost.sim.disk import Disk, PowerLoss
+from fencepost.sim.disk_faults import STEPS as STEPS_OF_FILES
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MICROSECOND
-from fencepost.traces.plan import DiskOptions
+from fencepost.traces.plan import INSIDE, DiskOptions
 
 SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=200)
 
@@ -328,3 +330,54 @@ def test_another_thread_sees_half_an_append_and_all_of_it_before_it_returns():
     assert file.append(b"g") == 6
     assert seen == [(2, b"abcd"), (4, b"abcdef")]
     assert file.read_at(0, 99) == b"abcdefg"
+
+
+def test_a_fault_inside_a_step_meets_its_calls_and_no_others():
+    """An error, a death and a power loss each wait for the n-th call that the step consists of."""
+    assert {*STEPS_OF_FILES} == {*INSIDE}
+    where = disk()
+    log, index = durable_file(where, "0.log", b"abcd"), durable_file(where, "0.index", b"abcd")
+    where.fail_calls(None, nth=2, step="truncation")
+    log.append(b"ef")
+    index.truncate(2)
+    assert code_of(log.truncate, 2) == errno.EIO and content(where, "0.log") == b"abcdef"
+    where.fail_calls(None, step="swap")
+    assert code_of(where.open("0.log.cleaned").sync) == errno.EIO
+    assert code_of(where.rename, "0.log.cleaned", "0.log.swap") == 0
+
+
+@pytest.mark.parametrize("kills", [True, False])
+def test_a_process_that_dies_in_a_call_loses_nothing(kills):
+    """The call is done and the next one is not; where the power fails the content may be gone."""
+    left = set()
+    for seed in range(20):
+        where = disk(seed)
+        where.arm_power_loss(2, "roll", kills=kills)
+        where.open("other").append(b"x")
+        file = where.open("0.index")
+        with pytest.raises(PowerLoss):
+            file.append(b"abc")
+        assert where.power_loss().steps_lost == 0 or not kills
+        left.add((where.exists("other"), content(where, "0.index") if where.exists("0.index") else b""))
+        where.open("other")
+    assert left == {(True, b"abc")} if kills else len(left) > 2
+
+
+def test_a_length_may_be_kept_without_its_data():
+    """Each append that was not synced is there, or zeros in its place, or gone with all after it; a write
+    before a truncation that is lost is cut as before."""
+    left = set()
+    for seed in range(300):
+        where = disk(seed, keeps_lengths=True, torn_write=False)
+        file = durable_file(where, "log", b"ab")
+        file.append(b"cd")
+        file.append(b"ef")
+        file.truncate(3)
+        file.append(b"gh")
+        where.power_loss()
+        left.add(content(where, "log"))
+    assert left == {b"ab", b"abcd", b"ab\0\0", b"abcdef", b"abcd\0\0", b"ab\0\0ef", b"ab\0\0\0\0"} | {
+        b"abc",
+        b"abcgh",
+        b"abc\0\0",
+    }

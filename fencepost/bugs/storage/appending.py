@@ -7,6 +7,7 @@ from fencepost.impl.log.batch.record_batch import BatchHeader
 from fencepost.impl.log.producer.producer_state import OutOfOrderSequenceError
 from fencepost.impl.log.producer.snapshot_files import write_snapshot
 from fencepost.impl.log.readable_log import InService
+from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
 
 
@@ -83,6 +84,16 @@ class SnapshotOfAnotherOffset(SegmentedLog):
     def take_snapshot(self) -> None:
         """Named too low."""
         write_snapshot(self.files, self.directory, self.segments.active.base_offset, self.producers)
+
+
+class NamesNoSegment(SegmentedLog):
+    """KAFKA-3968: a new segment has a name that nobody asked the disk to sync."""
+
+    def begin_segment(self, offset: int) -> Segment:
+        """Without a sync of the directory."""
+        made = Segment.open(self.files, self.directory, offset, self.options)
+        made.start_empty()
+        return made
 
 
 class FlushesNothing(SegmentedLog):

@@ -1,13 +1,16 @@
 """Bugs of starting: what a log believes of the files that it finds."""
 
 from fencepost.impl.core.file_system import FileSystem
+from fencepost.impl.log.checkpoint.checkpoint_file import format_lines
 from fencepost.impl.log.checkpoint.log_checkpoints import take_clean_shutdown_marker
-from fencepost.impl.log.layout import CLEAN_SHUTDOWN
+from fencepost.impl.log.layout import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOG, SWAP, segment_path
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.producer.snapshot_files import remove_snapshots
 from fencepost.impl.log.recovery import LogRecovery
 from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.replication.manager import ReplicaManager
 
 
 class MarkerGoesLast(LogDirectory):
@@ -32,6 +35,36 @@ class SnapshotsGo(SegmentedLog):
         """All of them."""
         if remove_snapshots(files, directory, above=-1):
             files.sync_directory(directory)
+
+
+class RecoversWithoutSync(LogRecovery):
+    """KAFKA-10101: what was read in recovery is below the recovery point, and nobody synced it."""
+
+    def make_durable(self, segment: Segment) -> None:
+        """Believe it."""
+
+
+class KeepsWhatWasCompacted(LogRecovery):
+    """KAFKA-2118: a start puts a compacted segment in place, and leaves the others that it was made of, whose
+    offsets it has, too."""
+
+    def put_in_place(self, base_offset: int) -> None:
+        """Only rename it."""
+        swap = segment_path(self.directory, base_offset, LOG, SWAP)
+        self.files.rename(swap, segment_path(self.directory, base_offset, LOG))
+        self.files.sync_directory(self.directory)
+
+
+class WritesCheckpointsInPlace(ReplicaManager):
+    """R9: the high watermarks are written over those that were there."""
+
+    def replace_checkpoint(self, current: dict[TopicPartition, int]) -> None:
+        """Make room, and then write."""
+        written = self.broker_context.files.open(HIGH_WATERMARKS)
+        written.truncate(0)
+        lines = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(current.items())]
+        written.append(format_lines(lines))
+        written.sync()
 
 
 class NoChecksums(LogRecovery):

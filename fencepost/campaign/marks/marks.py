@@ -19,6 +19,7 @@ from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.model.lives import events_with_lives
 from fencepost.traces.events import Name
 from fencepost.traces.operations import SEEK, Function, Outcome
+from fencepost.traces.plan import STEP_START, STEP_STOP
 from fencepost.traces.trace import Trace
 
 OR = " or "
@@ -44,6 +45,16 @@ class Mark:
 
 LEADERS_FALL = ("expire_session", "isolate_zookeeper", "crash", "pause", "quick")
 REQUESTS_MADE = ("administered",)
+STEPS_OF_FILES = (
+    ("checkpoint", "a checkpoint", (), 0),
+    ("deletion", "a removal of a segment", ("small_segments", "retained"), 0),
+    ("roll", "a roll", ("small_segments",), 0),
+    (STEP_START, "its start: the next one recovered what a recovery had left", (), 0),
+    (STEP_STOP, "a clean stop", ("clean_restart",), 1),
+    ("swap", "a compaction or a recovery that puts a segment in place", ("compacted", "small_segments"), 0),
+    ("truncation", "a truncation", ("quick",), 0),
+)
+"""Steps of a broker's work on its files: in words, what leads to them, and how much of that is needed."""
 
 MARKS: tuple[Mark, ...] = (
     # ---- controllers
@@ -231,6 +242,17 @@ MARKS: tuple[Mark, ...] = (
         seen=sign.shorter,
         leads=("power_loss", "disks_lost"),
         needs=("power_loss or bit_rot",),
+    ),
+    *(
+        Mark(
+            name=f"{step}_interrupted",
+            says=f"a broker died, or lost its power, in a file call of {words}",
+            on=Name.FAULT_BEGAN,
+            seen=sign.struck_inside(step),
+            leads=("file_steps", "crash", *leads),
+            needs=("file_steps", "crash or power_loss", *leads[:needed]),
+        )
+        for step, words, leads, needed in STEPS_OF_FILES
     ),
     Mark(
         name="log_start_passed_follower",

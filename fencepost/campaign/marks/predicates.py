@@ -30,6 +30,11 @@ def cause(*causes: str) -> EventPredicate:
     return lambda past, event: event.cause in causes
 
 
+def struck_inside(step: str) -> EventPredicate:
+    """A fault ends a process inside this step of its work on files; an error of a disk only may do so."""
+    return lambda past, event: event.cause != "io_error" and f'"inside":"{step}"' in event.detail
+
+
 def exposed(past: EventHistory, event: Event) -> int:
     """The largest high watermark that any leader of the partition of `event` had."""
     return past.observed_state.partition(key_of(event)).exposed

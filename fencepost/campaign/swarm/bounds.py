@@ -69,6 +69,8 @@ class Profile:
     compacted: int = 0
     deletions: int = 0
     disks_lost: int = 25
+    # Plans in a hundred with faults inside the steps of a broker's work on its files.
+    file_steps: int = 0
     brokers: tuple[int, int] = (3, 3)
     administered: int = 0
     # Requests of operators in an administered plan.

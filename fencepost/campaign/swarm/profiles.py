@@ -35,6 +35,7 @@ PROFILES: dict[str, Profile] = {
         small_segments=40,
         deletions=35,
         disks_lost=30,
+        file_steps=25,
         administered=50,
         requests=(1, 8),
         single=12,

@@ -13,6 +13,7 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import QUICK, Profile
 from fencepost.campaign.swarm.draws import Draws
+from fencepost.traces.plan import INSIDE_KINDS
 
 SCHEDULES = ("quick", "relayed", "silenced", "retried", "lone")
 """Features that replace a plan's faults by rows of their own; without one of them faults come at random."""
@@ -68,13 +69,14 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
     logs = not alone and bool(on("small_segments"))
     operators = not alone and bool(on("administered"))
     coordinators = not alone and schedule not in ROWS
+    steps = on("file_steps")
     of_schedule: dict[str, Any] = {name: ON * (name == schedule) for name in SCHEDULES}
     chosen = evolve(
         bounds,
         mixed=False,
         **of_schedule,
         followed=draw.between((20, 95), "mixed.follow_share") if on("followed") else 0,
-        kinds=_kinds(bounds, draw, schedule),
+        kinds=_kinds(bounds, draw, schedule, INSIDE_KINDS if steps else ()),
         administered=ON * operators,
         hasty=on("hasty") * operators,
         names_again=on("names_again") * operators,
@@ -92,6 +94,7 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
         compacted=on("compacted") * logs,
         deletions=on("deletions") * logs,
         disks_lost=on("disks_lost"),
+        file_steps=steps,
         transactions=on("transactions") * coordinators,
     )
     return _sized(chosen, draw, schedule)
@@ -109,14 +112,14 @@ def _schedule(bounds: Profile, draw: Draws) -> str:
     return ""
 
 
-def _kinds(bounds: Profile, draw: Draws, schedule: str) -> tuple[str, ...]:
-    """A few kinds of fault, so that those that there are meet each other; schedules need all of theirs, and
-    look themselves."""
+def _kinds(bounds: Profile, draw: Draws, schedule: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """A few kinds of fault, so that those that there are meet each other, and those that are wanted;
+    schedules need all of theirs, and look themselves."""
     if schedule:
         core = tuple(kind for kind in bounds.kinds if kind in QUICK)
         return core if schedule == "quick" and core and draw.chance(CORE, "mixed.core") else bounds.kinds
     share = draw.between((15, 70), "mixed.kind_share")
-    kinds = tuple(kind for kind in bounds.kinds if draw.chance(share, f"mixed.kind.{kind}"))
+    kinds = tuple(kind for kind in bounds.kinds if kind in wanted or draw.chance(share, f"mixed.kind.{kind}"))
     return kinds or bounds.kinds
 
 

@@ -10,6 +10,7 @@ from attrs import evolve
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on, with_changes
 from fencepost.campaign.swarm.election_draws import with_quick_elections
+from fencepost.campaign.swarm.file_steps import with_file_steps
 from fencepost.campaign.swarm.group_draws import with_different_consumers, with_groups
 from fencepost.campaign.swarm.haste import with_haste
 from fencepost.campaign.swarm.lone import with_lone_faults
@@ -87,7 +88,7 @@ def swarm(
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
     plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
     plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
-    plan = _patient(with_rests(plan, draw, bounds))
+    plan = _patient(with_rests(with_file_steps(plan, draw, bounds), draw, bounds))
     if draw.chance(bounds.limited, "limited"):
         plan = with_limits(plan, draw)
     if "alter_topic" in bounds.request_kinds and draw.chance(bounds.moved_settings, "moved_settings"):

@@ -164,7 +164,7 @@ def checked(plan: Plan) -> Plan:
     """The plan, if a real system can run it, and no fault is one that a correct broker cannot have. Raises
     PlanError otherwise."""
     for fault in plan.faults:
-        if fault.kind not in REAL_FAULTS or fault.follows not in ("", *FOLLOWED):
+        if fault.kind not in REAL_FAULTS or fault.follows not in ("", *FOLLOWED) or fault.inside:
             raise PlanError(
                 expected=f"faults of a real system: {', '.join(REAL_FAULTS)}, each at a time or after "
                 + " or ".join(FOLLOWED),

@@ -173,7 +173,7 @@ class LogRecovery:
         ]
         for name in swaps:
             if mend_swap(self.files, self.directory, name.offset, self.options):
-                finish_swap(self.files, self.directory, name.offset, self.options)
+                self.put_in_place(name.offset)
         bases = self._bases()
         orphans = [
             name
@@ -185,6 +185,10 @@ class LogRecovery:
         if stale or swaps or orphans:
             self.files.sync_directory(self.directory)
         return bases
+
+    def put_in_place(self, base_offset: int) -> None:
+        """Protection KAFKA-2118: a compacted segment takes its place when all that it was made of is gone."""
+        finish_swap(self.files, self.directory, base_offset, self.options)
 
     def _incomplete_swaps(self, names: list[SegmentName]) -> list[SegmentName]:
         """Kafka renames a segment's log first and its indexes after it. While one of them is still

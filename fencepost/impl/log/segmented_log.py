@@ -355,9 +355,13 @@ class SegmentedLog(ReadableLog):
         with self.in_service("roll"):
             old.seal()
             self.take_snapshot()
-            self.segments.add(create_segment(self.files, self.directory, self.log_end_offset, self.options))
+            self.segments.add(self.begin_segment(self.log_end_offset))
             old.release()
             self.recovery_point = self.log_end_offset
+
+    def begin_segment(self, offset: int) -> Segment:
+        """Protection KAFKA-3968: a new segment has a durable name before anything is appended to it."""
+        return create_segment(self.files, self.directory, offset, self.options)
 
     # ---- cutting
 
@@ -404,7 +408,7 @@ class SegmentedLog(ReadableLog):
         with self.in_service("truncate"):
             remove_all(self.files, self.directory, self.segments.all)
             remove_snapshots(self.files, self.directory, above=-1)
-            self.segments = SegmentList([create_segment(self.files, self.directory, offset, self.options)])
+            self.segments = SegmentList([self.begin_segment(offset)])
             self.epochs.rebuild([])
             self.producers = type(self.producers)(end_offset=offset)
             self.log_end_offset = self.recovery_point = offset

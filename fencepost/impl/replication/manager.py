@@ -175,12 +175,17 @@ class ReplicaManager:
         """Write the high watermarks and the recovery points if any moved."""
         current = self.keep_checkpointed()
         if current != self.written:
-            write_offsets(self.broker_context.files, HIGH_WATERMARKS, current)
+            self.replace_checkpoint(current)
             self.written = current
         self.logs.checkpoint()
         self.broker_context.set_timer(
             CHECKPOINT_TIMER, self.broker_context.options.high_watermark_checkpoint_interval_ms
         )
+
+    def replace_checkpoint(self, current: dict[TopicPartition, int]) -> None:
+        """Protection R9: a checkpoint is replaced as a whole, so that a crash leaves the old one or the new
+        one."""
+        write_offsets(self.broker_context.files, HIGH_WATERMARKS, current)
 
     def keep_checkpointed(self) -> dict[TopicPartition, int]:
         """Protection KAFKA-1647: a checkpoint holds the high watermark of every replica, also if its leader

@@ -46,7 +46,8 @@ class Breakable(Protocol):
         ...
 
     def arm_power_loss(self, fault: Fault, node: int) -> None:
-        """Let the power fail at one of the host's next file calls; the restart follows by itself.
+        """Let the power fail, or the process die, at one of the host's next file calls; the restart follows
+        by itself.
 
         Args:
             fault: `parameter` is the number of the call, 0 is at once.

@@ -23,6 +23,9 @@ IO_CALLS = (DiskCall.WRITE, DiskCall.SYNC, DiskCall.READ)
 
 
 def _crash(hit: SimulatedHit) -> None:
+    if hit.fault.inside:
+        hit.cluster.arm_power_loss(hit.fault, hit.node)
+        return
     hit.world.crash(hit.node)
     hit.cluster.restart_later(hit.node, hit.down_ms)
 
@@ -36,6 +39,11 @@ def _bit_rot(hit: SimulatedHit) -> None:
 def _heal_disk(hit: SimulatedHit) -> None:
     hit.world.heal_disk(hit.node)
     hit.cluster.disk_healed(hit.node)
+
+
+def _fail_disk(hit: SimulatedHit) -> None:
+    call, nth = (None, max(1, hit.parameter)) if hit.fault.inside else _call(hit)
+    hit.world.fail_disk(hit.node, call, nth, hit.fault.inside)
 
 
 def _call(hit: SimulatedHit | RealHit) -> tuple[DiskCall, int]:
@@ -167,7 +175,7 @@ FAULTS: dict[str, FaultKind] = {
     "io_error": _DiskFault(
         says="a file call raises EIO and the broker halts, as all its log directories have failed; it is "
         "started again when the fault ends",
-        begin=lambda hit: hit.world.fail_disk(hit.node, *_call(hit)),
+        begin=_fail_disk,
         real=_RealDisk(_fail_real),
         stops=True,
         parameter=(0, 60),

@@ -16,7 +16,7 @@ from fencepost.bugs import parts_with
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.core.core_interface import Core
 from fencepost.impl.core.file_system import FileSystem
-from fencepost.impl.log.batch.batch_file import frames
+from fencepost.impl.log.batch.batch_file import checked_frames
 from fencepost.impl.log.batch.header import CRC_START, CorruptBatchError
 from fencepost.impl.log.layout import CLEAN_SHUTDOWN
 from fencepost.impl.zookeeper import znodes
@@ -37,7 +37,7 @@ from fencepost.systems.simulation import Simulation
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
-from fencepost.traces.plan import Fault, Plan, TopicOptions
+from fencepost.traces.plan import STEP_START, STEP_STOP, Fault, Plan, TopicOptions
 
 NOBODY = -1
 """The node of a fault that hits the whole cluster."""
@@ -47,6 +47,8 @@ RESTART_AFTER_POWER_LOSS_MS = 500
 """When the power failed by a fault that is over by then."""
 RESTART_AFTER_HALT_MS = 500
 """When a broker halted by itself, and nothing is wrong with its disk any more."""
+AWAITED = (STEP_START, STEP_STOP)
+"""Steps of a broker's work that a fault waits for."""
 LOOK_AGAIN_MS = 50
 """How often a host that the budget holds back looks whether it may start."""
 
@@ -63,7 +65,7 @@ class FaultyCluster(Recorder):
     parts: Parts = field(init=False)
     broker_ids: tuple[int, ...] = field(init=False)
     active: dict[int, tuple[Fault, int]] = field(factory=dict)
-    # Power losses that wait for file calls, by broker.
+    # Power losses, and crashes, that wait for file calls, by broker.
     armed: dict[int, Fault] = field(factory=dict)
     # Brokers asked to stop, and how long they stay down, ms.
     stopping: dict[int, int] = field(factory=dict)
@@ -71,6 +73,8 @@ class FaultyCluster(Recorder):
     halted_by_disk: dict[int, None] = field(factory=dict)
     # Faults that wait for an event.
     following: list[Fault] = field(factory=list)
+    # Faults that wait for a broker to start or stop, by broker and step.
+    awaiting: dict[tuple[int, str], Fault] = field(factory=dict)
     healing: bool = False
     # Who may have lost data, and who can be relied on.
     keeping: Keeping = field(
@@ -150,7 +154,7 @@ class FaultyCluster(Recorder):
         }
         return (
             behind
-            | set(self.armed)
+            | {node for node, fault in self.armed.items() if self.kinds[fault.kind].loses}
             | {node for node in self.observed_state.power_lost if not self.world.hosts[node].up}
         )
 
@@ -186,12 +190,24 @@ class FaultyCluster(Recorder):
             return
         everybody = kind.on == "cluster"
         node = NOBODY if everybody else resolve(fault.target, self.observed_state, len(self.broker_ids))
+        if node is not None and fault.inside in AWAITED and not self.healing:
+            if earlier := self.awaiting.pop((node, fault.inside), None):
+                self._skipped(earlier, f"no {fault.inside} came before fault {fault.fault_id}")
+            self.awaiting[node, fault.inside] = fault
+        else:
+            self._strike(fault, node)
+
+    def _strike(self, fault: Fault, node: int | None) -> None:
+        kind = self.kinds[fault.kind]
         other = resolve(fault.other, self.observed_state, len(self.broker_ids)) if fault.other else None
+        earlier = self.armed.get(NOBODY if node is None else node)
+        if earlier is not None and _is_patient(earlier) and _is_armed(fault):
+            self.end(earlier.fault_id)
         reason = self._why_not(fault, node, other)
         if node is None or reason:
             self._skipped(fault, reason)
             return
-        if fault.kind != "power_loss":
+        if not _is_armed(fault):
             self._began(fault, node, other)
         self.active[fault.fault_id] = (fault, node)
         self.keeping.began(fault, kind, node, reached_by(kind, node, other, self.broker_ids), self.now)
@@ -199,7 +215,8 @@ class FaultyCluster(Recorder):
             self.keeping.held.add(node)
         other = None if other == node else other
         kind.begin(SimulatedHit(kind=kind, fault=fault, node=node, other=other, cluster=self))
-        self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
+        if not _is_patient(fault):
+            self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
     def _request(self, fault: Fault, ask: Ask) -> None:
         """Make an operator's request, unless it is too late for one. Its fault begins and ends with it,
@@ -228,10 +245,14 @@ class FaultyCluster(Recorder):
             return reason
         if node is None:
             return f"nobody is {fault.target} now"
-        if kind.needs_up and (not self.world.hosts[node].up or self.world.hosts[node].paused):
+        if (
+            kind.needs_up
+            and fault.inside != STEP_START
+            and (not self.world.hosts[node].up or self.world.hosts[node].paused)
+        ):
             return f"broker {node} does not run"
-        if fault.kind == "power_loss" and node in self.armed:
-            return f"broker {node} is about to lose its power already"
+        if _is_armed(fault) and node in self.armed:
+            return f"broker {node} is about to go already"
         if kind.single and any(
             (known.kind, hit) == (fault.kind, node) for known, hit in self.active.values()
         ):
@@ -270,6 +291,8 @@ class FaultyCluster(Recorder):
         detail = {"fault": fault.fault_id, "target": fault.target, "parameter": fault.parameter}
         if other is not None:
             detail["other"] = other
+        if fault.inside:
+            detail["inside"] = fault.inside
         self.note(Name.FAULT_BEGAN, node=node, cause=fault.kind, detail=detail)
 
     def end(self, fault_id: int) -> None:
@@ -308,20 +331,29 @@ class FaultyCluster(Recorder):
         if self.keeping.may_start(node, self.observed_state, self.now):
             self.stopping.pop(node, None)
             self.keeping.started(node, self.now)
+            if (patient := self.armed.get(node)) is not None and _is_patient(patient):
+                self.arm_power_loss(patient, node)
+            self._strike_at(STEP_START, node)
             self.world.start(node)
         else:
             self.restart_later(node, LOOK_AGAIN_MS)
 
+    def _strike_at(self, step: str, node: int) -> None:
+        fault = self.awaiting.pop((node, step), None)
+        if fault is not None:
+            self._strike(fault, node)
+
     def arm_power_loss(self, fault: Fault, node: int) -> None:
-        """Let the power fail at one of the host's next file calls, or at once.
+        """Let the power fail, or the process die, at one of the host's next file calls, or at once.
 
         Args:
             fault: `parameter` is the number of the call, 0 is at once.
             node: the host's number.
         """
         self.armed[node] = fault
-        if fault.parameter:
-            self.world.arm_power_loss(node, fault.parameter)
+        if fault.parameter or fault.inside:
+            calls, kills = max(1, fault.parameter), not self.kinds[fault.kind].loses
+            self.world.arm_power_loss(node, calls, fault.inside, kills=kills)
         else:
             self.world.power_loss(node)
 
@@ -339,6 +371,8 @@ class FaultyCluster(Recorder):
         self._began(fault, node)
         self._kept(node, report.logs, "power_loss")
         self.restart_later(node, fault.duration_ms)
+        if _is_patient(fault):
+            self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
     def _kept(self, node: int, logs: tuple[LogOnDisk, ...], cause: str) -> None:
         """Record what the disk says of its logs. A topic that was always compacted may have gaps."""
@@ -360,6 +394,7 @@ class FaultyCluster(Recorder):
             delay_ms: virtual milliseconds between its end and its start.
         """
         self.stopping[node] = delay_ms
+        self._strike_at(STEP_STOP, node)
         self.simulation.stop(node)
 
     def restart_in_order(self, node: int) -> None:
@@ -422,9 +457,10 @@ class FaultyCluster(Recorder):
         if not logs or disk.exists(CLEAN_SHUTDOWN):
             return  # a log that was closed whole is believed, too
         path = logs[choice % len(logs)]
-        file, covered = disk.open(path, create=False), []
+        data, covered = disk.look(path), []
+        assert isinstance(data, bytes), path
         with suppress(CorruptBatchError):
-            for frame in frames(file, 0, file.size()):
+            for frame in checked_frames(data, check_crc=False):
                 covered.append(range(frame.position + CRC_START, frame.position + frame.size))
         if disk.rot_bit_within(path, tuple(covered)) is not None:
             self._kept(node, disk.logs(), "bit_rot")
@@ -435,12 +471,25 @@ class FaultyCluster(Recorder):
         for fault in self.following:
             self._skipped(fault, f"no {fault.follows} came")
         self.following.clear()
+        for fault in self.awaiting.values():
+            self._skipped(fault, f"no {fault.inside} came")
+        self.awaiting.clear()
         for fault_id in sorted(self.active):
             self.end(fault_id)
         for broker in self.broker_ids:
             self.world.lose_zookeeper_replies(broker, 0)
             self.world.resume(broker)
             self._restart(broker)
+
+
+def _is_armed(fault: Fault) -> bool:
+    """Whether a fault begins when it strikes, inside a file call or at once."""
+    return fault.kind == "power_loss" or _is_patient(fault)
+
+
+def _is_patient(fault: Fault) -> bool:
+    """Whether a fault waits for its step until the cluster is healed, as it costs nothing before."""
+    return fault.kind == "crash" and bool(fault.inside)
 
 
 def of_client(event: Event, process: int) -> Event:

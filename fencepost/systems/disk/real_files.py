@@ -133,7 +133,7 @@ class RealDisk(Disk):
     def write_back(self) -> None:
         """The operating system does it."""
 
-    def arm_power_loss(self, calls: int) -> None:
+    def arm_power_loss(self, calls: int, step: str = "", *, kills: bool = False) -> None:
         """Not here."""
         self._refuse_fault("a power loss")
 

@@ -8,7 +8,7 @@ from fencepost.campaign.swarm.subset import CROWDS
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.traces.plan import Plan
 
-OTHERS = (*CROWDS, "producers", "unclean", "different", "limited", "moved_settings")
+OTHERS = (*CROWDS, "producers", "unclean", "different", "limited", "moved_settings", "file_steps")
 
 
 def alone(seed: int, features: str, faults: tuple[str, ...] = (), bugs: tuple[str, ...] = ()) -> Plan:

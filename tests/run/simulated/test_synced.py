@@ -8,13 +8,13 @@ the claims excused as long as any power loss excused everything.
 import pytest
 from attrs import evolve
 
-from fencepost.bugs.storage.appending import FlushesNothing
+from fencepost.bugs.storage.appending import FlushesNothing, NamesNoSegment
+from fencepost.bugs.storage.log_loading_bugs import RecoversWithoutSync
 from fencepost.checkers import invariants
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.log.recovery import LogRecovery, create_segment
-from fencepost.impl.log.segment.segment import Segment
+from fencepost.impl.log.recovery import create_segment
 from fencepost.impl.log.segmented_log import CLOSED, SegmentedLog
 from fencepost.run.simulated import cluster_of_run
 from fencepost.run.simulated.run import run
@@ -22,23 +22,6 @@ from fencepost.traces.events import Name
 from fencepost.traces.plan import BudgetOptions, ClusterOptions, Fault, TopicOptions
 
 SYNCED = {"sync_not_asked", "synced_record_lost"}
-
-
-class NamesNoSegment(SegmentedLog):
-    """A new segment has a name that nobody asked the disk to sync."""
-
-    def roll(self) -> None:
-        """Without a sync of the directory."""
-        old = self.segments.active
-        if not old.size:
-            return
-        old.seal()
-        self.take_snapshot()
-        made = Segment.open(self.files, self.directory, self.log_end_offset, self.options)
-        made.start_empty()
-        self.segments.add(made)
-        old.release()
-        self.recovery_point = self.log_end_offset
 
 
 class RollsWithoutSync(SegmentedLog):
@@ -62,13 +45,6 @@ class ClosesWithoutSync(SegmentedLog):
         self.files.sync_directory(self.directory)
         self.offline = CLOSED
         self.abandon()
-
-
-class RecoversWithoutSync(LogRecovery):
-    """What was read in recovery counts as synced."""
-
-    def make_durable(self, segment: Segment) -> None:
-        """Believe it."""
 
 
 def lose_power(at_ms: int, *brokers: int) -> tuple[Fault, ...]:
