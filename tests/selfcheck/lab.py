@@ -14,7 +14,7 @@ from fencepost.run.simulated.run import Run
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 
-SEEDS = int(os.environ.get("FENCEPOST_SELFCHECK_SEEDS", "100"))
+SEEDS = int(os.environ.get("FENCEPOST_SELFCHECK_SEEDS", "50"))
 """Runs in all. `make selfcheck` sets it."""
 FIRST_SEED = 880_000
 AT_ONCE = 10

@@ -83,6 +83,8 @@ class Run(Story):
     settled: bool = field(init=False, default=False)
     # The most records that all replicas of all partitions held together, by their log end offsets.
     most_copied: int = field(init=False, default=0)
+    # How many of each partition a wait for copies is about: its log end when the first such wait began.
+    to_copy: dict[tuple[str, int], int] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -261,10 +263,14 @@ class Run(Story):
         return topic in self.cluster.observed_state.compacted_topics or super().keyed(topic)
 
     def _copied(self) -> int:
-        """How many records all replicas held together at most so far: each follower gets them once, however
-        often it cuts its log."""
-        partitions = self.cluster.observed_state.partitions.values()
-        held = sum(replica.end for known in partitions for replica in known.replicas.values())
+        """How many records all replicas held together at most so far, of those that were there when the first
+        wait began: each follower gets them once, however often it cuts its log. Coordinators may write for
+        ever while brokers fall again and again."""
+        held = 0
+        for key, known in self.cluster.observed_state.partitions.items():
+            ends = [replica.end for replica in known.replicas.values()]
+            wanted = self.to_copy.setdefault(key, max(ends, default=0))
+            held += sum(min(end, wanted) for end in ends)
         self.most_copied = max(self.most_copied, held)
         return self.most_copied
 

@@ -2,7 +2,6 @@
 each part of its rule is needed."""
 
 import json
-import os
 
 import pytest
 from attrs import evolve
@@ -15,8 +14,9 @@ from fencepost.traces.events import Name
 from fencepost.traces.operations import Outcome
 from fencepost.traces.plan import BudgetOptions, Fault, Plan, PlannedOperation, TopicOptions
 from tests.run.faults.chaos_plans import chaos_plan
+from tests.selfcheck.amounts import amount
 
-SEEDS = range(int(os.environ.get("SEEDS", "100")))
+SEEDS = range(amount(40, 100))
 
 
 def losses(trace) -> list[str]:
