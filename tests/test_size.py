@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 234_000
+LIMIT = 235_000
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -22,7 +22,7 @@ MOST_OF_ONE_NAME = 3
 EXCEPTIONS = {
     "fencepost/kafka": 17,
     "fencepost": 31,
-    "fencepost/campaign/swarm": 23,
+    "fencepost/campaign/swarm": 24,
     "fencepost/cli": 17,
     "fencepost/checkers": 24,
     "fencepost/checkers/invariants": 20,
@@ -50,10 +50,11 @@ EXCEPTIONS = {
     "tests/mining": 22,
     "tests/proxy": 23,
     "tests/scenarios": 28,
-    "tests/tools": 25,
+    "tests/tools": 27,
     "tests/torture": 19,
+    "tests/traces": 17,
     "tests/wire": 25,
-    "tools": 30,
+    "tools": 32,
 }
 """Folders that have more, and how many: no more than that."""
 

@@ -20,8 +20,7 @@ from fencepost.report.commands import one_seed
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan import Plan
-from fencepost.traces.plan_json import plan_from_json, plan_to_json
-from fencepost.traces.plan_names import check_names
+from fencepost.traces.plan_json import check_names, plan_from_json, plan_to_json
 from fencepost.traces.trace import Trace
 
 CAMPAIGN_FIELDS = ("seeds", "profile", "bug", "plan", "chunk")

@@ -22,8 +22,7 @@ def read_bytes(path: Path) -> bytes:
 
 def read_plan(path: Path) -> Plan:
     """The plan in a JSON file. Raises EnvironmentError_ and PlanError with one sentence."""
-    from fencepost.traces.plan_json import plan_from_json
-    from fencepost.traces.plan_names import check_names
+    from fencepost.traces.plan_json import check_names, plan_from_json
 
     return check_names(plan_from_json(read_bytes(path), where=str(path)), str(path))
 

@@ -47,7 +47,7 @@ from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.kafka_names.outcomes import NO_ERROR
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Fault, Plan
-from fencepost.traces.plan_names import CREATES, Place, place_of
+from fencepost.traces.plan_json import CREATES, Place, place_of
 from fencepost.traces.trace import Trace
 
 LOG = logging.getLogger("fencepost.kafka")

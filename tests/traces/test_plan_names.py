@@ -10,8 +10,7 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.cli import run
 from fencepost.traces.errors import ExitCode, PlanError
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
-from fencepost.traces.plan_json import plan_to_json
-from fencepost.traces.plan_names import check_names
+from fencepost.traces.plan_json import check_names, plan_to_json
 
 ORDERS = ClusterOptions(topics=(TopicOptions(name="orders", partitions=2),))
 

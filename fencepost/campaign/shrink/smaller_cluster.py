@@ -12,7 +12,7 @@ from attrs import evolve
 
 from fencepost.campaign.shrink.lists import Pass, Shrinking
 from fencepost.traces.plan import Fault, Plan, TopicOptions
-from fencepost.traces.plan_names import OF_PARTITION, Place, place_of
+from fencepost.traces.plan_json import OF_PARTITION, Place, place_of
 
 _BROKER = re.compile(r"broker (\d+)")
 

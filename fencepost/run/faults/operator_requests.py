@@ -19,7 +19,7 @@ from fencepost.run.faults.configuration_change import ALTER_TOPIC, options_now
 from fencepost.run.faults.kind import Ask, Breakable, FaultKind, Real, RealHit, Replicas, Targets
 from fencepost.traces.errors import FencepostError, PlanError
 from fencepost.traces.plan import Fault, TopicOptions
-from fencepost.traces.plan_names import MOST_PARTITIONS
+from fencepost.traces.plan_json import MOST_PARTITIONS
 
 TOGETHER = 4
 """Most partitions in one request for a reassignment."""
