@@ -384,16 +384,25 @@ class Verbs:
 
     def records(self, topic: str, isolation: str = UNCOMMITTED) -> list[dict[str, Any]]:
         """Every record of a topic below the high watermark of its leader, in order: topic, partition, offset,
-        key and value (base64), value_id. isolation: as of `KafkaCluster.records`."""
+        key and value (base64), value_id. A new leader may not know yet what clients were shown (KIP-207), and
+        is waited for. isolation: as of `KafkaCluster.records`."""
         if isolation not in ISOLATIONS:
             raise PlanError(
                 expected=f"an isolation: {' or '.join(ISOLATIONS)}",
                 seen=repr(isolation)[:80],
                 where=f"the records of {topic}",
             )
-        return self._do(self._records, topic, isolation)
+        answers: list[list[dict[str, Any]]] = []
 
-    def _records(self, topic: str, isolation: str) -> list[dict[str, Any]]:
+        def answered() -> bool:
+            answers.extend(self._do(self._records, topic, isolation))
+            return bool(answers)
+
+        self._wait(answered, f"the high watermarks of {topic}")
+        return answers[0]
+
+    def _records(self, topic: str, isolation: str) -> list[list[dict[str, Any]]]:
+        """Them alone in a list; an empty one while a leader does not know them all."""
         found = []
         for number in sorted(self._assignment(topic)):
             leader = self._cluster.observed_state.partition((topic, number)).leader
@@ -405,11 +414,14 @@ class Verbs:
                     where="the records of a topic",
                     hint="heal() first",
                 )
-            partition = core.replicas.partitions[TopicPartition(topic, number)]
+            partition = core.replicas.partitions.get(TopicPartition(topic, number))
+            knows = partition is not None and partition.high_watermark >= partition.epoch_start_offset
+            if partition is None or partition.leader != leader or not knows:
+                return []
             found += [to_json(record) for record in records_of(partition, topic, number, isolation)]
         if not found and not self._assignment(topic):
             raise PlanError(expected="a topic that exists", seen=repr(topic), where="the records of a topic")
-        return found
+        return [found]
 
     def committed(self, group: str) -> list[dict[str, Any]]:
         """What a consumer group has committed, by its coordinator: topic, partition, offset."""

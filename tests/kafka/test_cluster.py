@@ -137,6 +137,17 @@ def test_a_leader_moves_where_it_is_wanted():
             kafka.move_leader("t", to=outside)
 
 
+def test_a_new_leader_is_waited_for_until_it_knows_what_was_shown():
+    """Rule (KIP-207): its high watermark lags at first, and a record that was acknowledged is not missing."""
+    with fencepost.kafka.cluster() as kafka:
+        kafka.create_topic("t", replication_factor=3)
+        with producer(kafka) as client:
+            for number in range(1, 13):
+                produce(client, [number])
+                kafka.move_leader("t")
+                assert [int(one.value) for one in kafka.records("t")] == list(range(1, number + 1))
+
+
 def test_a_wrong_topic_or_partition_is_named():
     """Rule: a fault on a partition that there is not is refused with what was named and what there is."""
     with fencepost.kafka.cluster(listen=False) as kafka:
