@@ -402,7 +402,7 @@ class Disk:
         path."""
         if self._kills and self._power_is_off:
             self.crash()
-            return PowerLossReport()
+            return PowerLossReport(died=True)
         logs = self.logs()
         self.crash()
         self._power_losses += 1

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from fencepost.impl.core.failures import EndInCall
 from fencepost.sim.disk_logs import LogOnDisk
 
 
-class PowerLoss(BaseException):
-    """The power failed inside a file call: the step aborts, its effects are dropped."""
+class PowerLoss(EndInCall):
+    """The power failed inside a file call, or the process died: the step aborts, its effects are dropped."""
 
 
 @frozen(kw_only=True)
@@ -34,11 +35,12 @@ class FileLoss:
 @frozen(kw_only=True)
 class PowerLossReport:
     """files: those that changed, by path. steps_lost: creations, renames and removals of names that were
-    undone. logs: what no power loss could have taken."""
+    undone. logs: what no power loss could have taken. died: only the process did, and nothing is lost."""
 
     files: tuple[FileLoss, ...] = ()
     steps_lost: int = 0
     logs: tuple[LogOnDisk, ...] = ()
+    died: bool = False
 
 
 def file_losses(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[FileLoss, ...]:

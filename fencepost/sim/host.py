@@ -215,10 +215,14 @@ class Host:
         self.disk.crash()
         self._end_process()
 
-    def power_loss(self) -> PowerLossReport:
+    def power_loss(self, on_disk: Iterable[RecordEvent] = ()) -> PowerLossReport:
         """The power fails now: the host is down, and its disk has lost what was not synced. Also for a host
-        that is already down."""
+        that is already down. on_disk: what a step that it ended had recorded of the disk, which has happened
+        if only the process died."""
         report = self.disk.power_loss()
+        if report.died:
+            for effect in on_disk:
+                self._record(effect)
         if self.up:
             self._end_process()
         self._observer.lost_power(self.node, report)
@@ -314,8 +318,8 @@ class Host:
                     effects = core.step(input, clock.now())
                 else:
                     effects = self._step(input)
-            except PowerLoss:
-                self.power_loss()
+            except PowerLoss as end:
+                self.power_loss(end.on_disk)
                 return
             except Exception as error:
                 self._fail(error, "a call" if callable(input) else type(input).__name__)

@@ -39,7 +39,7 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.core.failures import StepFailedError
+from fencepost.impl.core.failures import EndInCall, StepFailedError
 from fencepost.impl.core.file_system import FileSystem
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedures
@@ -117,6 +117,9 @@ class Broker:
             self._log_directory_failed(error)
         except Exception as error:
             raise StepFailedError(broker_context.outbox) from error
+        except EndInCall as end:
+            end.after(broker_context.outbox)
+            raise
         return broker_context.outbox
 
     def _log_directory_failed(self, error: Exception) -> None:

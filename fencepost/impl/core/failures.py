@@ -33,6 +33,17 @@ class StepFailedError(Exception):
         self.recorded = [effect for effect in effects if type(effect) is RecordEvent]
 
 
+class EndInCall(BaseException):
+    """The process ends inside a file call, which only its file system knows. on_disk: what the step had
+    recorded of the disk before."""
+
+    on_disk: tuple[RecordEvent, ...] = ()
+
+    def after(self, effects: Iterable[Effect]) -> None:
+        """effects: of the step, which are dropped."""
+        self.on_disk = tuple(each for each in effects if type(each) is RecordEvent and each.on_disk)
+
+
 def events_of_failure(error: Exception, during: str) -> tuple[Exception, list[RecordEvent]]:
     """What failed, and what to record of it. error: what came out of the step. during: what was being
     stepped."""

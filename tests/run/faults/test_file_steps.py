@@ -54,3 +54,27 @@ def test_each_step_is_struck_by_each_kind_and_survived(kind: str, step: str, sma
     assert failed is (kind == "io_error")
     assert (f"{step}_interrupted" in marks_of(trace)) is (kind != "io_error")
     assert combine(judge(trace)).decision is Decision.OK
+
+
+def test_a_replica_whose_deletion_ends_a_process_is_gone(small_plan) -> None:
+    """Rule: what a step has done to the disk before its process died has happened: the topic that is made
+    again begins with an empty replica (seed 47)."""
+    struck = Fault(
+        fault_id=1,
+        kind="crash",
+        inside="deletion",
+        at_ms=1_500,
+        duration_ms=800,
+        target="broker 1",
+        parameter=1,
+    )
+    asked = tuple(
+        Fault(fault_id=2 + number, kind=kind, at_ms=at_ms, duration_ms=1, target="topic t", parameter=2)
+        for number, (kind, at_ms) in enumerate((("delete_topic", 2_000), ("create_topic", 5_000)))
+    )
+    plan = small_plan(faults=(struck, *asked), budget=BudgetOptions(brokers_down=1))
+    trace = run(evolve(plan, cluster=evolve(plan.cluster, topics=(TopicOptions(used_again=True),))))
+    began = [event for event in trace.events if event.name is Name.FAULT_BEGAN and event.cause == "crash"]
+    deleted = [event.time for event in trace.events if event.cause == "replica_deleted" and event.node == 1]
+    assert [event.time for event in began] == deleted
+    assert combine(judge(trace)).decision is Decision.OK

@@ -25,8 +25,9 @@ def restore_epochs(
 
     Below the recovered part the checkpoint is right; from there on the batches are. If the checkpoint has
     nothing about the first records (it is lost, or ahead of the checkpoint of the log start), all batches are
-    read; records below its first entry that were compacted away are no reason. gaps: the first batch of an
-    epoch may have been compacted away, so the checkpoint is used unless a batch contradicts it.
+    read. The first epoch then begins with the log, even if compaction took its first batches: a follower with
+    records of an earlier epoch there has to cut them. gaps: the first batch of an epoch may have been
+    compacted away, so the checkpoint is used unless a batch contradicts it.
     """
     if recovered_from is not None:
         kept = [
@@ -43,6 +44,9 @@ def restore_epochs(
         found = _epochs_of(segments)
         if not epochs.entries or not found or found[0][1] < epochs.entries[0][1]:
             epochs.rebuild(found)
+        if epochs.entries:
+            (first, _), *later = epochs.entries
+            epochs.rebuild([(first, start), *later])
     epochs.truncate_from_start(start)
 
 

@@ -100,11 +100,17 @@ def test_entries_grow_and_answers_bound_them(operations: list, asked: int) -> No
         assert epoch <= asked and 0 <= end <= 10
 
 
-def test_records_that_compaction_took_do_not_move_the_start_of_an_epoch(monkeypatch):
-    """A log that begins at 0 and lost its first records to compaction keeps what its checkpoint says; one
-    whose checkpoint says nothing of records that are there reads them."""
-    for first, expected in ((42, [(3, 21)]), (7, [(3, 7)])):
+def test_the_first_epoch_begins_with_the_log_whatever_compaction_took(monkeypatch):
+    """Rule: a checkpoint that begins above the log start was written for a log start that the broker has
+    forgotten. A follower with records of an earlier epoch below it has to cut them all: it must not be told
+    that they agree (seed 825). A checkpoint that says nothing of records that are there is read anew."""
+    for batches, expected in (
+        ([(3, 42)], [(3, 0)]),
+        ([(3, 7)], [(3, 0)]),
+        ([(2, 7), (3, 19)], [(2, 0), (3, 19)]),
+    ):
         epochs = cache((3, 21))
-        monkeypatch.setattr(epoch_recovery, "_epochs_of", lambda segments, first=first: [(3, first)])
+        monkeypatch.setattr(epoch_recovery, "_epochs_of", lambda segments, batches=batches: batches)
         epoch_recovery.restore_epochs(epochs, (), None, [], 0, 60, gaps=True)
         assert epochs.entries == expected
+        assert epochs.end_offset(1, 60)[1] == 0
