@@ -97,7 +97,7 @@ def test_plans_without_it_are_written_as_before():
 def test_what_can_be_followed_exists_and_is_documented():
     """Rule: each is an event's name, and docs/reference/plans.md lists them all."""
     assert {*FOLLOWED} <= {name.value for name in Name}
-    section = DOCUMENTATION.split("## Faults that follow an event")[1].split("## Targets")[0]
+    section = DOCUMENTATION.split("## Faults that follow an event")[1].split("\n## ")[0]
     assert set(re.findall(r"`([a-z_]+)`", section.split("What can be followed:")[1])) == {*FOLLOWED}
 
 
