@@ -320,7 +320,7 @@ class Driver:
 
     def last_words(self) -> str:
         """The end of its standard error."""
-        return self._stderr.decode(errors="replace").strip()[-600:]
+        return self._stderr.decode(errors="replace").strip()[-2_000:]
 
     def _broken(self, expected: str) -> DriverError:
         try:

@@ -128,10 +128,12 @@ def memory(watched):
 
 
 def _sides(log, fresh):
-    """(what, in memory, from the files). A log start is checkpointed late, and an idle producer is forgotten
-    at once in memory only."""
+    """(what, in memory, from the files). A log start is checkpointed late, an idle producer is forgotten at
+    once in memory only, and an epoch whose first batches compaction took begins with the log once it is
+    opened."""
     yield "its end", log.log_end_offset, fresh.log_end_offset
-    first = max(log.log_start_offset, fresh.log_start_offset)
+    below = next((header.base_offset for header, _ in log.batches()), 0)
+    first = max(log.log_start_offset, fresh.log_start_offset, below)
     yield "its leader epochs", *(_written(side, first) for side in (log, fresh))
     both = sorted(set(log.producers.producers) & set(fresh.producers.producers))
     for producer in both:

@@ -314,4 +314,4 @@ def test_a_campaign_runs_on_the_executors_of_a_cluster(
     told = json.loads(done.stdout)
     assert (told["finished"], told["rechecked"], told["disagreeing"]) == (6, 1, []), told
     assert digests(out) == digests(local)
-    assert imported(cluster, "mining/campaign/tasks") == [True, True]
+    assert imported(cluster, "mining/campaign/tasks").count(True) == 2  # one that died is replaced
