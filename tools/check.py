@@ -6,6 +6,7 @@ to no folder of tests is answered for by tests/test_architecture.py, which alway
 pytest.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -105,8 +106,13 @@ def _known() -> dict[str, float]:
         return {}
 
 
+def _jobs(context: click.Context, option: click.Parameter, text: str) -> int:
+    """As make's JOBS has it: a number, or auto for one of each processor."""
+    return os.cpu_count() or 1 if text == "auto" else click.IntRange(1)(text, option, context)
+
+
 @click.command("check", context_settings={"ignore_unknown_options": True})
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Tests at a time.")
+@click.option("--jobs", callback=_jobs, default="1", show_default=True, help="Tests at a time, or auto.")
 @click.option("--budget", type=click.FloatRange(0), default=BUDGET_S, show_default=True, help="Seconds.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(jobs: int, budget: float, arguments: tuple[str, ...]) -> int:

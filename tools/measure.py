@@ -44,7 +44,6 @@ def module(*words: str) -> tuple[str, ...]:
 
 
 JAVA, CLIENTS, MAVEN = "Java", "toolchains of the clients", "Java, Maven, a JDK"
-"""Profiles of which no mark is expected."""
 HUNTERS = ("ClusterMachine", "ElectionMachine", "ReassignmentMachine")
 MEASURES: Mapping[str, Measure] = {
     "client-record": Measure(

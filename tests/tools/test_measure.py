@@ -146,3 +146,13 @@ def test_what_git_does_not_know_yet_has_changed(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "edited").write_text("2")
     (tmp_path / "new").write_text("1")
     assert sorted(check.changed()) == ["committed", "edited", "new"]
+
+
+@pytest.mark.parametrize("jobs", ["auto", "2"])
+def test_make_check_takes_what_jobs_is(jobs, monkeypatch):
+    """Rule: JOBS is auto unless somebody says otherwise, and `make check` passes it on."""
+    assert "JOBS ?= auto" in (TOP / "Makefile").read_text()
+    ran = []
+    monkeypatch.setattr(check.subprocess, "call", lambda line, **_: ran.append(line) or 0)
+    assert CliRunner().invoke(check.command, ["--jobs", jobs], standalone_mode=False).exception is None
+    assert len(ran) == 1
