@@ -7,6 +7,7 @@ ran: never what a broker believes. Must not know rules or disturbances.
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
@@ -530,6 +531,7 @@ _LEARN = {
 }
 
 
+@lru_cache(maxsize=1_024)
 def place_of(name: str, partitions: int) -> int:
     """The partition of this name. String.hashCode: the sum of the UTF-16 units, each times a power of 31."""
     encoded = name.encode("utf-16-be")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from operator import attrgetter
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from fencepost.record import bounds
 from fencepost.record.facts import (
@@ -109,9 +109,9 @@ AT_ONCE = "expire_session"
 """The kind of fault that is over when it begins, whatever its duration."""
 
 
-@frozen
+@define(eq=False)
 class Disturbance:
-    """Something that disturbs, from `begin` to `end`, nanoseconds of the trace."""
+    """Something that disturbs, from `begin` to `end`, nanoseconds of the trace. Each is one of its own."""
 
     kind: Kind
     begin: int
@@ -313,11 +313,14 @@ def timeline_of(facts: Facts) -> Timeline:
     for source in sources:
         found.extend(source(facts))
     found.sort(key=lambda one: (one.begin, one.end))
-    told = (evolve(one, decides=True) if _decides(facts, one) else one for one in found)
-    return Timeline(facts, tuple(told))
+    for one in found:
+        one.decides = _decides(facts, one)
+    return Timeline(facts, tuple(found))
 
 
 def _decides(facts: Facts, one: Disturbance) -> bool:
+    if not one.brokers:
+        return False
     held = at(facts.controller, one.begin)
     during = [told for told in facts.controller if one.begin <= told.time <= one.end]
     return any(not one.brokers.isdisjoint(told.value) for told in (held, *during) if told is not None)

@@ -32,9 +32,10 @@ class Form(StrEnum):
     """What is reported as complete is true at that moment. Judged at any time."""
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class Case:
-    """One thing that a row is asked about."""
+    """One thing that a row is asked about. There are hundreds in a trace: a frozen class takes thrice the
+    time to make."""
 
     subject: Named
     # HOLD: since when the state is missing. FOLLOW: when the trigger was. Else: when it happened.
@@ -81,6 +82,18 @@ class Row:
     where: str = "every system"
     # Whether its cases are what is wrong only, so that each stretch of calm that is long enough is judged.
     only_wrong: bool = False
+
+
+def came(facts: Facts, since: int, until: int, bound: int) -> bool:
+    """Whether what a HOLD or FOLLOW waited for was there in time, in whatever calm: rows may pass such cases
+    over before they put them in words, unless cases are counted (Facts.counting).
+
+    Args:
+        facts: of the trace.
+        since, until: of the case, nanoseconds.
+        bound: of the row, with what the case has more; nanoseconds.
+    """
+    return min(until, facts.end) - since <= bound
 
 
 IN_TROUBLE = "in trouble"
@@ -131,7 +144,7 @@ class Judging:
         """Whether all was as it should be, in whatever calm."""
         if row.form not in (Form.HOLD, Form.FOLLOW):
             return case.fine
-        return min(case.until, self.facts.end) - case.since <= self._bound(row) + case.more
+        return came(self.facts, case.since, case.until, self._bound(row) + case.more)
 
     def _bound(self, row: Row) -> int:
         known = self._bounds.get(row.name)

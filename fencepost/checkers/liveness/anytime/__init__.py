@@ -43,6 +43,5 @@ def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
     for position, event in facts.of(*handlers):
         for handler in handlers[event.name]:
             handler(position, event)
-    compacted = {topic.name for topic in cluster.topics if topic.cleanup_policy == "compact"}
-    judge_compaction(findings, trace, frozenset(compacted))
+    judge_compaction(findings, trace, facts)
     judge_failures(findings, trace, settings)

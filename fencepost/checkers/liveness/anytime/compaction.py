@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Replicas, replicas_of
+from fencepost.record.facts import Facts
 from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -17,20 +18,23 @@ DUMPS = frozenset({Name.REPLICA_LOG, Name.LOG_RECOVERED, Name.FAULT_BEGAN})
 """The logs at the end, and whether they were read after what their disks lost."""
 
 
-def judge_compaction(findings: Findings, trace: Trace, compacted: frozenset[str]) -> None:
-    """Look for the last record of each key.
+def judge_compaction(findings: Findings, trace: Trace, facts: Facts) -> None:
+    """Look for the last record of each key, in topics that only compaction removes records from, by the plan.
 
     Args:
         findings: receives the findings.
         trace: the trace.
-        compacted: topics that only compaction removes records from, by the plan.
+        facts: of the trace.
     """
-    changed = {event.topic for event in trace.events if event.name is Name.TOPIC_CONFIGURED}
+    compacted = {topic.name for topic in facts.settings.cluster.topics if topic.cleanup_policy == "compact"}
+    if not compacted or trace.claims.loss or trace.claims.assumption_broken:
+        return
+    changed = {event.topic for _, event in facts.of(Name.TOPIC_CONFIGURED)}
     deleted = {one.topic for one in trace.operations if one.function is Function.DELETE_RECORDS}
-    kept = compacted - changed - deleted
-    if kept and not trace.claims.loss and not trace.claims.assumption_broken:
-        dumps = (event for event in trace.events if event.name in DUMPS)
-        _latest(findings, trace.operations, replicas_of(dumps), kept)
+    kept = frozenset(compacted - changed - deleted)
+    if kept:
+        replicas = replicas_of(event for _, event in facts.of(*DUMPS))
+        _latest(findings, trace.operations, replicas, kept)
 
 
 def _latest(

@@ -7,7 +7,7 @@ witness: what the brokers say that they appended, and what clients read in the s
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import define, field
 
@@ -34,6 +34,8 @@ class Run:
     epoch: int
 
 
+Place = tuple[int, Key]
+"""A replica: its broker and partition."""
 Read = tuple[int, int, list[Run]]
 """Of a poll: when it began and ended, nanoseconds, and which records it returned."""
 
@@ -101,27 +103,26 @@ class Log:
         return Witnesses(before, after)
 
 
-def _followed(logs: dict[tuple[int, Key], Log], event: Event) -> None:
-    """Keep the logs of replicas up to date."""
+def _followed(logs: dict[Place, Log], event: Event) -> None:
+    """Keep the logs of these replicas up to date."""
     if event.name is Name.BROKER_STARTED:
         for (node, _), one in logs.items():
             if node == event.node:
                 one.epoch = -1
         return
-    of = event.node, (event.topic or "", event.partition)
-    if event.name is Name.MARK:
-        if event.cause == REPLICA_DELETED:
-            logs.pop(of, None)
-        return
-    log = logs.get(of)
+    place = event.node, (event.topic or "", event.partition)
+    log = logs.get(place)
     if log is None:
-        log = logs[of] = Log()
-    if event.name is Name.BECAME_LEADER:
+        return
+    if event.name is Name.APPENDED:
+        log.append(event)
+    elif event.name is Name.MARK:
+        if event.cause == REPLICA_DELETED:
+            logs[place] = Log()
+    elif event.name is Name.BECAME_LEADER:
         log.lead(event)
     elif event.name is Name.BECAME_FOLLOWER:
         log.epoch = -1
-    elif event.name is Name.APPENDED:
-        log.append(event)
     elif event.name is Name.COMPACTED:
         log.cleaned = True
     elif event.name is Name.LOG_START:
@@ -133,25 +134,33 @@ def _followed(logs: dict[tuple[int, Key], Log], event: Event) -> None:
 
 
 def _told(facts: Facts) -> Iterator[tuple[int, Event, Detail, Witnesses]]:
-    """The answers, with what the same broker says of its log."""
-    asked = {position: detail for position, _, detail in answers(facts, Question.EPOCHS)}
-    logs: dict[tuple[int, Key], Log] = {}
+    """The answers, with what the same broker says of its log. Only logs that somebody asks about are
+    followed."""
+    asked: dict[int, tuple[Detail, Place]] = {}
+    for position, event, detail in answers(facts, Question.EPOCHS):
+        topic = facts.life(event.topic or "", detail.asked)
+        asked[position] = detail, (event.node, (topic, event.partition))
+    logs = {place: Log() for _, place in asked.values()}
+    nodes = {node for node, _ in logs}
     names = FOLLOWED if facts.once(says_appends) else (Name.ASKED,)
     for position, event in facts.of(*names) if asked else ():
+        if event.node not in nodes:
+            continue
         if event.name is not Name.ASKED:
             _followed(logs, event)
         elif position in asked:
-            detail = asked[position]
-            topic = facts.life(event.topic or "", detail.asked)
-            log = logs.get((event.node, (topic, event.partition)))
-            known = log.witnesses(detail.asked) if log and log.epoch == event.leader_epoch else None
+            detail, place = asked[position]
+            log = logs[place]
+            known = log.witnesses(detail.asked) if log.epoch == event.leader_epoch else None
             yield position, event, detail, known or Witnesses()
 
 
-def _seen(facts: Facts, event: Event, detail: Detail, reads: Iterable[Read]) -> Witnesses:
+def _seen(facts: Facts, event: Event, detail: Detail, reads: Sequence[Read]) -> Witnesses:
     """What clients read of that leader in the same epoch: it has what is of earlier epochs all the time. A
     record with a key may be cleaned, so that its epoch is not known any more."""
     found = Witnesses()
+    if not reads:
+        return found
     key = event.topic or "", event.partition
     losses = [loss.time for _, loss in facts.of(*MAY_LOSE) if loses(loss, event.node, key)]
     for invoked, completed, runs in reads:

@@ -56,17 +56,19 @@ class Decided:
     completed_at: int = -1
 
 
-def _phases(facts: Facts) -> Iterator[tuple[int, Event, Phase]]:
+def _phases(facts: Facts) -> list[tuple[int, Event, Phase]]:
     """What coordinators said, without those that were deposed and did not know it."""
+    found = []
     epochs: dict[int, int] = {}
     for position, event in facts.of(Name.TRANSACTION_PHASE):
         if event.leader_epoch < epochs.setdefault(event.partition, event.leader_epoch):
             continue
         epochs[event.partition] = event.leader_epoch
         try:
-            yield position, event, from_json(event.detail, Phase)
+            found.append((position, event, from_json(event.detail, Phase)))
         except msgspec.DecodeError:
             continue  # a trace may come from any tool
+    return found
 
 
 def _decisions(facts: Facts) -> list[Decided]:
@@ -75,14 +77,14 @@ def _decisions(facts: Facts) -> list[Decided]:
     found: list[Decided] = []
     of_producer: dict[int, Decided] = {}
     early: dict[int, dict[str, int]] = {}
-    phases = {position: (event, phase) for position, event, phase in _phases(facts)}
+    phases = {position: phase for position, _, phase in facts.once(_phases)}
     for position, event in facts.of(Name.TRANSACTION_PHASE, Name.MARKER_WRITTEN):
         if event.name is Name.MARKER_WRITTEN:
             _mark(of_producer, early, event)
             continue
-        if position not in phases:
+        phase = phases.get(position)
+        if phase is None:
             continue
-        _, phase = phases[position]
         name, known = phase.transactional_id, open_.get(phase.transactional_id)
         if event.cause in PREPARED:
             if known is None:
@@ -112,7 +114,7 @@ def _mark(of_producer: dict[int, Decided], early: dict[int, dict[str, int]], eve
 
 
 def _unmarked(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for decided in _decisions(facts):
+    for decided in facts.once(_decisions):
         for place in decided.phase.partitions:
             topic, number = _there(facts, place, decided.time)
             gone = (told.time for told in facts.deleted.get(topic, ()))
@@ -143,7 +145,7 @@ def _there(facts: Facts, place: str, moment: int) -> Key:
 
 
 def _incomplete(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for decided in _decisions(facts):
+    for decided in facts.once(_decisions):
         places = (*decided.phase.partitions, decided.coordinator)
         yield Case(
             subject=(Subject.ID, decided.phase.transactional_id),
@@ -159,7 +161,7 @@ def _complete_early(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """Complete is said when every partition that is there has its marker."""
     if not facts.events.get(Name.MARKER_WRITTEN):
         return
-    for decided in _decisions(facts):
+    for decided in facts.once(_decisions):
         if decided.completed_at < 0:
             continue
         lacking = [
@@ -182,7 +184,7 @@ def _timed_out(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A coordinator aborts a transaction by itself only when its time is over."""
     begun: dict[str, tuple[int, int]] = {}
     least = facts.settings.transform.transaction_timeout_ms * MILLISECOND
-    for position, event, phase in _phases(facts):
+    for position, event, phase in facts.once(_phases):
         name = phase.transactional_id
         if event.cause == ONGOING:
             begun.setdefault(name, (event.time, position))

@@ -5,14 +5,12 @@ says that it took.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from attrs import evolve
-
-from fencepost.checkers.liveness.forms import Case, Form, Row
+from fencepost.checkers.liveness.forms import Case, Form, Row, came
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key, State
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
@@ -93,30 +91,48 @@ def _stretches_of(facts: Facts, key: Key) -> Iterator[Stretch]:
             begin = end
 
 
-def _joined(cases: Iterator[Case]) -> Iterator[Case]:
-    """One case instead of several of the same that follow each other without a gap."""
-    last: Case | None = None
-    for case in cases:
-        if last is not None and (last.subject, last.expected, last.until) == (
-            case.subject,
-            case.expected,
-            case.since,
-        ):
-            last = evolve(last, until=case.until)
-            continue
-        if last is not None:
-            yield last
-        last = case
-    if last is not None:
-        yield last
+class Lack(NamedTuple):
+    """What is missing in a state, for a while."""
+
+    state: State
+    since: int
+    until: int
+    # Which brokers it is about.
+    who: tuple[int, ...]
 
 
-def _case(key: Key, state: State, since: int, until: int, expected: str) -> Case:
-    return Case(
+def _lasting(
+    facts: Facts, bound: int, lacks: Callable[[Facts, Key], Iterator[Lack]], words: str
+) -> Iterator[Case]:
+    """A case for each lack that may have lasted too long; those of one thing that follow each other without a
+    gap are one.
+
+    Args:
+        facts: of the trace.
+        bound: nanoseconds.
+        lacks: of a partition.
+        words: what should have been, with a place for the brokers.
+    """
+    for key in facts.states:
+        last: Lack | None = None
+        for lack in lacks(facts, key):
+            if last is not None and (last.who, last.until) == (lack.who, lack.since):
+                last = last._replace(until=lack.until)
+                continue
+            yield from _case(facts, key, bound, last, words)
+            last = lack
+        yield from _case(facts, key, bound, last, words)
+
+
+def _case(facts: Facts, key: Key, bound: int, lack: Lack | None, words: str) -> Iterator[Case]:
+    if lack is None or (not facts.counting and came(facts, lack.since, lack.until, bound)):
+        return
+    state = lack.state
+    yield Case(
         subject=(Subject.PARTITION, key),
-        since=since,
-        until=until,
-        expected=expected,
+        since=lack.since,
+        until=lack.until,
+        expected=words.format(who=list(lack.who), one=lack.who[0]),
         seen=f"leader {state.leader} of epoch {state.leader_epoch}, ISR {list(state.isr)}",
         topic=key[0],
         partition=key[1],
@@ -125,24 +141,23 @@ def _case(key: Key, state: State, since: int, until: int, expected: str) -> Case
 
 
 def _unled(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for key in facts.states:
-        yield from _joined(_unled_of(facts, key))
+    words = "broker {one}, which is in the ISR and registered, to lead"
+    return _lasting(facts, bounds.led(facts.settings), _unled_of, words)
 
 
-def _unled_of(facts: Facts, key: Key) -> Iterator[Case]:
+def _unled_of(facts: Facts, key: Key) -> Iterator[Lack]:
     for one in facts.once(_stretches)[key]:
         if one.stays and one.state.leader not in one.there and not one.able.isdisjoint(one.state.isr):
             able = next(member for member in one.state.isr if member in one.able)
-            expected = f"broker {able}, which is in the ISR and registered, to lead"
-            yield _case(key, one.state, one.begin, one.end, expected)
+            yield Lack(one.state, one.begin, one.end, (able,))
 
 
 def _dead_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for key in facts.states:
-        yield from _joined(_dead_of(facts, key))
+    words = "brokers {who}, which are gone, to be out of the ISR"
+    return _lasting(facts, bounds.led(facts.settings), _dead_of, words)
 
 
-def _dead_of(facts: Facts, key: Key) -> Iterator[Case]:
+def _dead_of(facts: Facts, key: Key) -> Iterator[Lack]:
     """The controller takes out who goes. Whom a leader takes in when it had gone already, only that leader
     takes out, when there are records that it has not: another row asks whether those are committed."""
     states = facts.states[key]
@@ -151,45 +166,45 @@ def _dead_of(facts: Facts, key: Key) -> Iterator[Case]:
         state = one.state
         if not one.stays or one.there.issuperset(state.isr):
             continue
-        dead = [
+        dead = tuple(
             member
             for member in state.isr
             if member not in one.there
             and (state.position not in of_leaders or facts.is_registered(member, state.time))
-        ]
+        )
         if dead and len(state.isr) > len(dead):
-            expected = f"brokers {dead}, which are gone, to be out of the ISR"
-            yield _case(key, state, one.begin, one.end, expected)
+            yield Lack(state, one.begin, one.end, dead)
 
 
 def _out_of_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    for key in facts.states:
-        yield from _joined(_out_of(facts, key))
+    words = "brokers {who}, which are replicas and run, to be in the ISR"
+    return _lasting(facts, bounds.caught_up(facts.settings), _out_of, words)
 
 
-def _out_of(facts: Facts, key: Key) -> Iterator[Case]:
+def _out_of(facts: Facts, key: Key) -> Iterator[Lack]:
     for one in facts.once(_stretches)[key]:
         if not one.stays or one.state.leader not in one.there:
             continue
-        lacking = [broker for broker in one.replicas if broker in one.able and broker not in one.state.isr]
+        lacking = tuple(
+            broker for broker in one.replicas if broker in one.able and broker not in one.state.isr
+        )
         if lacking and not facts.is_moving(key, one.begin):
-            expected = f"brokers {lacking}, which are replicas and run, to be in the ISR"
-            yield _case(key, one.state, one.begin, one.end, expected)
+            yield Lack(one.state, one.begin, one.end, lacking)
 
 
 def _preferred(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    if facts.settings.cluster.leader_imbalance_check_ms:
-        for key in facts.states:
-            yield from _joined(_preferred_of(facts, key))
+    if not facts.settings.cluster.leader_imbalance_check_ms:
+        return iter(())
+    words = "broker {one}, the preferred replica, to lead"
+    return _lasting(facts, bounds.balanced(facts.settings), _preferred_of, words)
 
 
-def _preferred_of(facts: Facts, key: Key) -> Iterator[Case]:
+def _preferred_of(facts: Facts, key: Key) -> Iterator[Lack]:
     for one in facts.once(_stretches)[key]:
         first, leader = next(iter(one.replicas), -1), one.state.leader
         able = first in one.able and first in one.state.isr
         if one.stays and able and 0 <= leader != first and not facts.is_moving(key, one.begin):
-            expected = f"broker {first}, the preferred replica, to lead"
-            yield _case(key, one.state, one.begin, one.end, expected)
+            yield Lack(one.state, one.begin, one.end, (first,))
 
 
 # ---- what must follow
@@ -197,6 +212,7 @@ def _preferred_of(facts: Facts, key: Key) -> Iterator[Case]:
 
 def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """Each replica that runs takes its role in the epoch of a decision, or in a later one."""
+    bound = -1 if facts.counting else bounds.delivered(facts.settings)
     taken: dict[tuple[int, Key], list[tuple[int, int]]] = {}
     for _, event in facts.of(Name.BECAME_LEADER, Name.BECAME_FOLLOWER):
         place = event.node, (event.topic or "", event.partition)
@@ -212,8 +228,11 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             if facts.is_moving(key, state.time) or facts.is_going(key[0], state.time):
                 continue
             for broker in facts.replicas(key, state.time):
+                until = _taken(taken.get((broker, key), []), state)
+                if until - state.time <= bound:
+                    continue
                 if _able(facts, broker, state.time) and _serves(facts, broker, state.time):
-                    yield _role(facts, key, state, broker, taken.get((broker, key), []))
+                    yield _role(facts, key, state, broker, until)
 
 
 def _serves(facts: Facts, broker: int, moment: int) -> bool:
@@ -221,9 +240,16 @@ def _serves(facts: Facts, broker: int, moment: int) -> bool:
     return facts.is_running(broker, moment) and facts.has_joined(broker, moment)
 
 
-def _role(facts: Facts, key: Key, state: State, broker: int, taken: list[tuple[int, int]]) -> Case:
-    later = taken[bisect_left(taken, (state.time,)) :]
-    until = next((time for time, epoch in later if epoch >= state.leader_epoch), FOR_EVER)
+def _taken(taken: list[tuple[int, int]], state: State) -> int:
+    """When a role in the epoch of a state, or in a later one, was taken after it."""
+    for place in range(bisect_left(taken, (state.time,)), len(taken)):
+        time, epoch = taken[place]
+        if epoch >= state.leader_epoch:
+            return time
+    return FOR_EVER
+
+
+def _role(facts: Facts, key: Key, state: State, broker: int, until: int) -> Case:
     gone = [
         told.time for told in facts.registered.get(broker, ()) if not told.value and told.time > state.time
     ]

@@ -31,6 +31,7 @@ THROUGH = frozenset({Kind.START, Kind.NOISE, Kind.CONTROLLER, Kind.REQUEST, Kind
 """A broker looks at its own logs: it waits for nobody. What a disk may lose is no reason to keep more."""
 CHANGES = (Name.APPENDED, Name.TRUNCATED, Name.COMPACTED, Name.LOG_START, Name.LOG_RECOVERED)
 WATERMARKS = (Name.HIGH_WATERMARK, Name.BECAME_LEADER, Name.BECAME_FOLLOWER)
+FREQUENT = frozenset({Name.APPENDED, *WATERMARKS})
 ENDS = (Name.MARK, Name.TOPIC_CONFIGURED, Name.TOPIC_DELETION, Name.FAULT_BEGAN)
 
 
@@ -78,11 +79,19 @@ class Logs:
     )
     # Topics whose settings are not the plan's any more, or that go.
     changed: set[str] = field(factory=set)
+    _topics: dict[str | None, Topic | None] = field(factory=dict)
 
     def topic(self, name: str | None) -> Topic | None:
         """The settings of a topic that age alone bounds, and that a run may reach; None for others."""
-        topic = self.facts.settings.topic(name)
-        return topic if name not in self.changed and _ages(topic) else None
+        if name not in self._topics:
+            topic = self.facts.settings.topic(name)
+            self._topics[name] = topic if name not in self.changed and _ages(topic) else None
+        return self._topics[name]
+
+    def change(self, name: str) -> None:
+        """From now on a topic's settings are not the plan's."""
+        self.changed.add(name)
+        self._topics[name] = None
 
     def keeps(self, name: str | None) -> bool:
         """Whether retention takes nothing from a topic in any run."""
@@ -183,13 +192,15 @@ def _walk(facts: Facts, timeline: Timeline) -> Iterator[tuple[Logs, int, Event]]
         return  # clocks and disks of real brokers are their own
     names = (*CHANGES, *WATERMARKS, *ENDS) if _aged(facts.settings) else (Name.LOG_START, *ENDS)
     for position, event in facts.of(*names):
+        if event.name in FREQUENT and logs.topic(event.topic) is None:
+            continue  # whose records nobody follows
         if event.name is Name.FAULT_BEGAN and event.cause not in CLOCKS:
             continue
         yield logs, position, event
         if event.name is Name.FAULT_BEGAN:
             return
         if event.name in (Name.TOPIC_CONFIGURED, Name.TOPIC_DELETION):
-            logs.changed.add(event.topic or "")
+            logs.change(event.topic or "")
         elif event.name is Name.MARK:
             if event.cause == REPLICA_DELETED:
                 logs.logs.pop((event.node, (event.topic or "", event.partition)), None)
