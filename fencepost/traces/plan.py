@@ -31,18 +31,10 @@ DAY_MS = 86_400_000
 CENTURY_MS = 36_500 * DAY_MS
 UNLIMITED = -1
 FOLLOWED = (
-    "appended",
-    "became_follower",
-    "became_leader",
-    "broker_registered",
-    "controller_elected",
-    "isr_proposed",
-    "isr_updated",
-    "marker_written",
-    "partition_state",
-    "reassignment",
-    "session_expired",
-    "transaction_phase",
+    *("appended", "assignment", "became_follower", "became_leader", "broker_registered", "broker_started"),
+    *("compacted", "controller_elected", "group_phase", "groups_loaded", "high_watermark", "isr_proposed"),
+    *("isr_updated", "log_recovered", "log_start", "marker_written", "partition_state", "reassignment"),
+    *("session_expired", "topic_configured", "topic_deletion", "transaction_phase", "transactions_loaded"),
     "truncated",
 )
 """Protocol events that a fault can follow (traces/events.py says what they are)."""

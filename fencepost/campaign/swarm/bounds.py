@@ -99,7 +99,8 @@ class Profile:
     silenced: int = 0
     # Plans in a hundred in which disks fail for a moment while producers go on sending what was not answered.
     retried: int = 0
-
+    # Plans in a hundred with a chain of faults that is drawn: this, and after it that, within so long.
+    chained: int = 0
     # Plans in a hundred in which operators ask for the next thing while the last one is being carried out.
     hasty: int = 0
     # Of a hundred plans that delete a topic: how many create it again under the same name.

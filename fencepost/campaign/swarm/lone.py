@@ -10,7 +10,7 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, role_of
-from fencepost.campaign.swarm.relays import requests_in
+from fencepost.campaign.swarm.reigns import requests_in
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Fault, NetworkOptions, Plan
 

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
-from fencepost.traces.plan import FOLLOWED, Fault, Plan
+from fencepost.traces.plan import Fault, Plan
 
 TOGETHER = 10
 """Fault ids of what belongs together differ in the last digit: the end of a session is 0, what costs it 1."""
@@ -20,10 +20,11 @@ LOSSY = 100_000
 """Fault ids of what lasts for the whole plan begin here."""
 ENDS = "expire_session"
 LATE = "slow_link"
-OF_TRANSACTIONS = ("marker_written", "transaction_phase")
-"""What transaction_draws.py follows."""
-STEPS = tuple(step for step in FOLLOWED if step not in ("appended", *OF_TRANSACTIONS))
-"""What races follow: appends are too many to be a moment (relays.py follows the first one after a time)."""
+STEPS = (
+    *("became_follower", "became_leader", "broker_registered", "controller_elected", "isr_proposed"),
+    *("isr_updated", "partition_state", "reassignment", "session_expired", "truncated"),
+)
+"""What races follow: appends are too many to be a moment (chain_rows.py has those)."""
 KILLS = ("crash", "crash", "pause")
 
 

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
+from fencepost.campaign.swarm.subset import SCHEDULES
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Fault, NetworkOptions, Plan
 
@@ -20,14 +21,12 @@ QUIET, DEGRADED = 33, 33
 """Of a hundred plans with rests: how many have no fault. Of a hundred rests: in how many a broker is away."""
 AWAY = ("crash", "pause", "partition")
 STOPS = ("clean_restart",)
-SCHEDULED = ("quick", "relayed", "silenced", "retried", "lone")
-"""Features whose faults have times of their own."""
 
 
 def with_rests(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     """The plan with calm in it, in as many plans of a hundred as the profile says; in the others, and where a
     schedule has drawn the faults, the plan as it is."""
-    if not draw.chance(bounds.rests, "rests") or any(getattr(bounds, name) for name in SCHEDULED):
+    if not draw.chance(bounds.rests, "rests") or any(getattr(bounds, name) for name in SCHEDULES):
         return plan
     plan = _quick(plan, draw)
     return _quiet(plan) if draw.chance(QUIET, "rests.quiet") else _bursts(plan, draw, bounds)

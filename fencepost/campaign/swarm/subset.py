@@ -15,9 +15,9 @@ from fencepost.campaign.swarm.bounds import QUICK, Profile
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.traces.plan import INSIDE_KINDS
 
-SCHEDULES = ("quick", "relayed", "silenced", "retried", "lone")
+SCHEDULES = ("quick", "relayed", "silenced", "retried", "chained", "lone")
 """Features that replace a plan's faults by rows of their own; without one of them faults come at random."""
-FULL = SCHEDULES[:-1]
+FULL = ("quick", "relayed", "silenced", "retried")
 """Those with faults all the time."""
 ROWS = ("relayed", "silenced", "retried")
 """Those in which every leader goes at once, a coordinator with it: no group ever comes to a generation."""
@@ -127,6 +127,8 @@ def _sized(bounds: Profile, draw: Draws, schedule: str) -> Profile:
     """With as many operations and faults as suit the schedule."""
     if schedule == "lone":
         return evolve(bounds, safety_ms=(30_000, 60_000))
+    if schedule == "chained":
+        return evolve(bounds, safety_ms=(20_000, 45_000), operations=(100, 300), brokers=(3, 5))
     if schedule:
         least = 250 if schedule != "quick" else 150
         return evolve(

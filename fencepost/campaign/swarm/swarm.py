@@ -8,19 +8,16 @@ purpose, so that a new knob does not reshuffle the others.
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
+from fencepost.campaign.swarm.chain_rows import with_chains, with_haste
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on, with_changes
 from fencepost.campaign.swarm.election_draws import with_quick_elections
 from fencepost.campaign.swarm.file_steps import with_file_steps
 from fencepost.campaign.swarm.group_draws import with_different_consumers, with_groups
-from fencepost.campaign.swarm.haste import with_haste
 from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.names_again import with_names_again
 from fencepost.campaign.swarm.producer_draws import with_different_clients, with_limits, with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
-from fencepost.campaign.swarm.relays import with_relays
 from fencepost.campaign.swarm.rests import with_rests
-from fencepost.campaign.swarm.retries import with_retries
-from fencepost.campaign.swarm.silences import with_silences
 from fencepost.campaign.swarm.subset import subset_of
 from fencepost.campaign.swarm.transaction_draws import with_transactions
 from fencepost.sim.randomness import Randomness
@@ -85,8 +82,8 @@ def swarm(
         faults=(*drawn, *requests_of(draw, bounds, topics, kinds, drawn, safety_ms, brokers)),
     )
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
-    plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
-    plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
+    plan = with_lone_faults(with_chains(plan, draw, bounds), draw, bounds)
+    plan = with_haste(plan, draw, bounds)
     plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
     plan = _patient(with_rests(with_file_steps(plan, draw, bounds), draw, bounds))
     if draw.chance(bounds.limited, "limited"):

@@ -107,11 +107,7 @@ def test_the_profile_races_steps_of_the_protocol():
     plans = [alone(seed, "quick+followed") for seed in range(60)]
     faults = [one for plan in plans for one in plan.faults]
     assert sum(bool(one.follows) for one in faults) * 2 > len(faults)
-    assert {one.follows for one in faults} == {"", *STEPS} and {*FOLLOWED} - {*STEPS} == {
-        "appended",
-        "marker_written",
-        "transaction_phase",
-    }
+    assert {one.follows for one in faults} == {"", *STEPS} and {*STEPS} < {*FOLLOWED}
     late = [plan for plan in plans if any(one.kind == "slow_link" and not one.at_ms for one in plan.faults)]
     assert 10 < len(late) < 50
     assert all(len({one.fault_id for one in plan.faults}) == len(plan.faults) for plan in plans)

@@ -4,7 +4,8 @@ import pytest
 from attrs import evolve
 
 from fencepost.campaign.swarm.profiles import PROFILES
-from fencepost.campaign.swarm.rests import AWAY_IDS, REST_MS, SCHEDULED
+from fencepost.campaign.swarm.rests import AWAY_IDS, REST_MS
+from fencepost.campaign.swarm.subset import SCHEDULES
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.liveness import ROWS
 from fencepost.checkers.liveness.forms import Form
@@ -12,7 +13,7 @@ from fencepost.record.settings import MILLISECOND, settings_of
 from fencepost.traces.plan_json import plan_to_json
 
 LONGEST_MS = 10_000
-ALWAYS = evolve(PROFILES["default"], rests=100, **dict.fromkeys(SCHEDULED, 0))
+ALWAYS = evolve(PROFILES["default"], rests=100, **dict.fromkeys(SCHEDULES, 0))
 BOUNDED = (Form.HOLD, Form.FOLLOW, Form.NEVER)
 """Forms whose bound is a part of a calm; that of a cause says how far back one is looked for."""
 

@@ -7,7 +7,7 @@ import pytest
 from alone import alone
 
 from fencepost.bugs.storage.appending import ProducersFirst
-from fencepost.campaign.swarm.retries import CALLS, FAILS, PASSES
+from fencepost.campaign.swarm.chain_rows import CHANGING, FAILS
 from fencepost.checkers.judges import judge
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.log.log_options import LogOptions
@@ -31,10 +31,10 @@ def test_disks_fail_for_a_moment_in_a_write_or_a_sync() -> None:
     append."""
     faults = [(plan, fault) for plan in plans() for fault in plan.faults]
     for plan, fault in faults:
-        assert fault.kind == FAILS and fault.parameter % 3 < CALLS and fault.parameter // 3 <= PASSES
+        assert fault.kind == FAILS and fault.parameter in CHANGING
         assert fault.duration_ms <= plan.cluster.zookeeper_session_timeout_ms
     assert {fault.follows for _, fault in faults} == {"", "appended"}
-    assert {fault.parameter % 3 for _, fault in faults} == set(range(CALLS))
+    assert {fault.parameter % 3 for _, fault in faults} == {0, 1}
     assert 2 * sum(fault.follows == "appended" for _, fault in faults) > len(faults) > 10 * len(plans())
     assert 2 * sum(fault.target == "leader of t-0" for _, fault in faults) > len(faults)
 
@@ -89,10 +89,10 @@ def test_whichever_call_of_an_append_fails_its_retry_is_no_duplicate() -> None:
     """Rule (KAFKA-6683): a log that is opened after a failed append knows of no batch that it does not hold.
     With the bug it does, from the moment that the new segment has a name until the batch is written: one sync
     and one write out of those that the append makes."""
-    calls = [(call, nth) for call in (DiskCall.WRITE, DiskCall.SYNC) for nth in range(1, PASSES)]
+    calls = [(call, nth) for call in (DiskCall.WRITE, DiskCall.SYNC) for nth in range(1, len(CHANGING) // 2)]
     assert [at for at in calls if ahead(SegmentedLog, *at)] == []
     assert sorted(at[0] for at in calls if ahead(ProducersFirst, *at)) == [DiskCall.SYNC, DiskCall.WRITE]
-    assert None in [ahead(SegmentedLog, DiskCall.WRITE, nth) for nth in range(1, PASSES)]
+    assert None in [ahead(SegmentedLog, DiskCall.WRITE, nth) for nth in range(1, len(CHANGING) // 2)]
 
 
 def test_fewer_kinds_may_be_asked_for() -> None:

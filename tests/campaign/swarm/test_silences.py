@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 from alone import alone
 
-from fencepost.campaign.swarm.silences import STEPS
+from fencepost.campaign.swarm.chain_rows import OWED
 from fencepost.checkers.judges import judge
 from fencepost.run.simulated.run import run
 from fencepost.traces.plan import Fault, Plan
@@ -33,7 +33,7 @@ def test_a_leader_is_cut_off_behind_a_step_of_the_protocol_and_loses_its_session
             assert end.target == "leader of t-0" and end.delay_ms >= cut.delay_ms
         assert len({fault.fault_id for fault in plan.faults}) == len(plan.faults)
         assert plan.cluster.topics[0].replication_factor == plan.cluster.brokers >= 4
-    assert {fault.follows for plan in plans() for fault in falls(plan)} == {"", *STEPS}
+    assert {fault.follows for plan in plans() for fault in falls(plan)} == {"", *OWED}
 
 
 def test_a_follower_is_silent_for_so_long_that_it_leaves_the_isr() -> None:
