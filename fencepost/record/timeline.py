@@ -91,6 +91,9 @@ REQUESTS = (
     "add_partitions",
     "preferred_election",
     "alter_topic",
+    "delete_group",
+    "delete_offsets",
+    "remove_member",
 )
 """How the kinds of fault begin that are requests of operators."""
 LYING = frozenset({"lying_fsync", "bit_rot", "clock_jump", "clock_drift", "power_loss"})

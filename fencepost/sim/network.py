@@ -147,6 +147,10 @@ class Network:
         )
         self._endpoints[node] = endpoint
 
+    def has(self, node: int) -> bool:
+        """Whether a node has a receiver."""
+        return node in self._endpoints
+
     def partition(self, name: str, links: Iterable[Pair]) -> None:
         """Block these directed links until `heal(name)`; overlapping partitions end independently."""
         self.add_fault(name, LinkFault(links=frozenset(links), blocked=True))

@@ -5,6 +5,7 @@ from fencepost.impl.coordinator.committed_offsets import GroupOffsets
 from fencepost.impl.coordinator.consumer_group import Group
 from fencepost.impl.coordinator.group_records import OffsetValue
 from fencepost.impl.coordinator.group_states import GroupPhase
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
@@ -48,4 +49,13 @@ class RetriesAsyncCommits(ConsumerCoordinator):
 
     def commit_async_not_retried(self, kind: str) -> bool:
         """It is."""
+        return False
+
+
+class ExpiresWhatIsWritten(GroupOffsets):
+    """P4-WRITTEN: an offset expires while the next one is being written. The tombstone stands behind that one
+    in the log, and the next coordinator knows neither."""
+
+    def is_being_written(self, group: Group, key: TopicPartition) -> bool:
+        """Only what is written counts."""
         return False

@@ -17,7 +17,7 @@ from fencepost.campaign.marks.event_history import EventHistory, replica_of
 from fencepost.campaign.marks.predicates import EventPredicate, OperationPredicate
 from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.model.lives import events_with_lives
-from fencepost.traces.events import Name
+from fencepost.traces.events import OFFSET_DELETED, Name
 from fencepost.traces.operations import SEEK, Function, Outcome
 from fencepost.traces.plan import STEP_START, STEP_STOP
 from fencepost.traces.trace import Trace
@@ -338,6 +338,14 @@ MARKS: tuple[Mark, ...] = (
         row_predicate=sign.error(Function.JOIN, "INCONSISTENT_GROUP_PROTOCOL"),
         leads=("different", "groups"),
         needs=("different", "groups"),
+    ),
+    Mark(
+        name="offset_deleted",
+        says="an operator deleted what a group had committed",
+        on=Name.GROUP_OFFSET_EXPIRED,
+        seen=sign.cause(OFFSET_DELETED),
+        leads=("managed", "groups"),
+        needs=("managed", "groups"),
     ),
     Mark(
         name="too_large",

@@ -6,6 +6,7 @@ Owns the shape of a profile. Must not know any profile (profiles.py), nor draw.
 from attrs import fields, frozen
 
 from fencepost.run.faults.clocks import TIME_FAULTS
+from fencepost.run.faults.group_requests import GROUP_REQUESTS
 from fencepost.run.faults.link_faults import LINK_FAULTS
 from fencepost.run.faults.operator_requests import ADMINISTRATION
 from fencepost.run.faults.table import FAULTS
@@ -15,7 +16,9 @@ DISK = ("bit_rot", "clean_restart", "disk_full", "io_error", "lying_fsync", "slo
 were."""
 WIDE = (*LINK_FAULTS, *TIME_FAULTS, "zookeeper_restart", "zookeeper_unreachable")
 """Kinds that older profiles leave to fencing, truncation and chaos, for the same reason."""
-PROCESS_AND_NETWORK = tuple(sorted(set(FAULTS) - set(DISK) - set(WIDE) - set(ADMINISTRATION)))
+PROCESS_AND_NETWORK = tuple(
+    sorted(set(FAULTS) - set(DISK) - set(WIDE) - set(ADMINISTRATION) - set(GROUP_REQUESTS))
+)
 REQUESTS = (*(kind for kind in ADMINISTRATION if kind != "alter_topic"), "clean_restart")
 """What operators do. Drawn apart from the faults, so that a plan without requests is what it was."""
 ALL_REQUESTS = (*ADMINISTRATION, "clean_restart")
@@ -63,6 +66,7 @@ class Profile:
     # Kinds of faults, and of requests of operators, in the order of their draws.
     kinds: tuple[str, ...] = PROCESS_AND_NETWORK
     request_kinds: tuple[str, ...] = REQUESTS
+    group_requests: tuple[str, ...] = tuple(GROUP_REQUESTS)
     # From here on, a single number is so many plans in a hundred.
     small_segments: int = 20
     retained: int = 10
@@ -119,6 +123,9 @@ class Profile:
     seeking: int = 0
     resubscribing: int = 0
     standalone: int = 0
+    # Of a hundred plans with groups: how many have operators who delete groups and their offsets, and remove
+    # static members.
+    managed: int = 0
     # Plans in a hundred whose clients and consumers differ from each other, and have other options when they
     # come back.
     different: int = 0

@@ -15,6 +15,8 @@ from fencepost.traces.plan import ConsumerOptions, Fault, GroupOptions, Plan, Pl
 
 FIRST_OPERATION = 500_000
 """Op ids of what consumer processes are asked to do."""
+FIRST_MANAGED = 8_000
+"""Fault ids of what operators ask of groups."""
 FIRST_INTENTION = 550_000
 """And of what their applications do besides."""
 FIRST_OWN = 10
@@ -153,6 +155,43 @@ def _busy(consumer: ConsumerOptions, draw: Draws) -> ConsumerOptions:
         processing_ms=work_ms,
         max_poll_interval_ms=consumer.max_poll_interval_ms + 2 * work_ms,
     )
+
+
+def with_managed_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """The plan with operators who delete groups and their offsets, and remove static members: mostly when a
+    consumer has just left, or behind a step of the group. Groups of transactions keep theirs: what is
+    processed again is written again."""
+    ends = [one for one in plan.operations if one.function in ("unsubscribe", "crash")]
+    members = {
+        one.process: one.key for one in plan.operations if one.key and one.function in ("subscribe", "assign")
+    }
+    static = plan.consumer.static_members
+    kinds = [kind for kind in bounds.group_requests if static or kind != "remove_member"]
+    found = []
+    for number in range(draw.between((1, 8), "managed") if members and kinds else 0):
+        process = sorted(members)[draw.between((0, len(members) - 1), "managed.who", number)]
+        kind = draw.choice(kinds, "managed.kind", number)
+        at_ms = draw.between((0, plan.safety_ms), "managed.at", number)
+        left = [one.at_ms for one in ends if one.process == process]
+        if left and draw.chance(60, "managed.left", number):
+            at_ms = left[draw.between((0, len(left) - 1), "managed.end", number)]
+            at_ms += draw.between((0, 2 * plan.consumer.session_timeout_ms), "managed.after", number)
+        follows = draw.chance(30, "managed.follow", number)
+        found.append(
+            Fault(
+                fault_id=FIRST_MANAGED + number,
+                kind=kind,
+                at_ms=min(at_ms, plan.safety_ms),
+                duration_ms=0,
+                target=f"group {members[process]}",
+                parameter=process
+                if kind == "remove_member"
+                else draw.between(FAULTS[kind].parameter, "managed.parameter", number),
+                follows="group_phase" if follows else "",
+                delay_ms=draw.between((0, 300), "managed.delay", number) if follows else 0,
+            )
+        )
+    return evolve(plan, faults=(*plan.faults, *found))
 
 
 def with_different_consumers(plan: Plan, draw: Draws) -> Plan:

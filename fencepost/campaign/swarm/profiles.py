@@ -18,6 +18,7 @@ from fencepost.campaign.swarm.bounds import (
 )
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
 from fencepost.campaign.swarm.subset import ON, ROWS, SCHEDULES, needs_of
+from fencepost.run.faults.group_requests import GROUP_REQUESTS
 from fencepost.run.faults.operator_requests import ADMINISTRATION
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.errors import FencepostError, unknown_name
@@ -51,6 +52,7 @@ PROFILES: dict[str, Profile] = {
         seeking=35,
         resubscribing=25,
         standalone=30,
+        managed=30,
         unclean=10,
         relayed=7,
         silenced=8,
@@ -144,13 +146,16 @@ def _with_kinds(profile: Profile, faults: tuple[str, ...]) -> Profile:
             )
     if not faults:
         return profile
-    kinds = tuple(kind for kind in FAULTS if kind in faults and kind not in ADMINISTRATION)
     asked = tuple(kind for kind in ADMINISTRATION if kind in faults)
+    of_groups = tuple(kind for kind in GROUP_REQUESTS if kind in faults)
+    kinds = tuple(kind for kind in FAULTS if kind in faults and kind not in (*asked, *of_groups))
     most = profile.faults[1] or Profile(says="").faults[1]
     return evolve(
         profile,
         kinds=kinds,
         faults=(1, most) if kinds else (0, 0),
         request_kinds=asked,
-        administered=100 if asked else 0,
+        administered=ON if asked else 0,
+        group_requests=of_groups,
+        managed=ON if of_groups else 0,
     )

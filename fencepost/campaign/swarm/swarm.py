@@ -12,7 +12,7 @@ from fencepost.campaign.swarm.chain_rows import with_chains, with_haste
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on, with_changes
 from fencepost.campaign.swarm.election_draws import with_quick_elections
 from fencepost.campaign.swarm.file_steps import with_file_steps
-from fencepost.campaign.swarm.group_draws import with_different_consumers, with_groups
+from fencepost.campaign.swarm.group_draws import with_different_consumers, with_groups, with_managed_groups
 from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.names_again import with_names_again
 from fencepost.campaign.swarm.producer_draws import with_different_clients, with_limits, with_producers
@@ -85,6 +85,8 @@ def swarm(
     plan = with_lone_faults(with_chains(plan, draw, bounds), draw, bounds)
     plan = with_haste(plan, draw, bounds)
     plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
+    if draw.chance(bounds.managed, "managed_on"):
+        plan = with_managed_groups(plan, draw, bounds)
     plan = _patient(with_rests(with_file_steps(plan, draw, bounds), draw, bounds))
     if draw.chance(bounds.limited, "limited"):
         plan = with_limits(plan, draw)

@@ -5,6 +5,7 @@ commit is visible once it is below the high watermark, and never before. Of two 
 log wins, whichever was answered first.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -75,7 +76,7 @@ class GroupOffsets:
             return
         values, records = offset_records(group.group_id, request.offsets, self.table.now_ms)
         done = partial(self._stored, source, request, group, values)
-        group.storing += 1
+        group.storing.update(each.partition for each in request.offsets)
         self.log.append(group.number, self.table.epoch_of(group), records, done)
 
     def _admit(self, request: kafka.OffsetCommitRequest) -> tuple[Group | None, ErrorCode]:
@@ -132,7 +133,7 @@ class GroupOffsets:
         error: ErrorCode,
         base_offset: int,
     ) -> None:
-        group.storing -= 1
+        group.storing -= Counter(each.partition for each in request.offsets)
         if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
             for nth, (each, value) in enumerate(zip(request.offsets, values, strict=True)):
                 self.materialise(group, each.partition, StoredOffset(value, base_offset + nth))
@@ -262,8 +263,9 @@ class GroupOffsets:
             done(NO_ERROR, -1)
 
     def deletable(self, group: Group) -> list[TopicPartition]:
-        """Protection KAFKA-14505: what there is to delete. An offset of a transaction without a marker so far
-        is in the log, too: without a tombstone the next coordinator loads it.
+        """Protection KAFKA-14505: what there is to delete. An offset that is being written, or is of a
+        transaction without a marker so far, is in the log, too: without a tombstone the next coordinator
+        loads it.
 
         Args:
             group: the group.
@@ -271,7 +273,9 @@ class GroupOffsets:
         Returns:
             the partitions with an offset that counts or may count later, sorted.
         """
-        return sorted({key for offsets in (group.offsets, *group.open.values()) for key in offsets})
+        return sorted(
+            {key for offsets in (group.offsets, group.storing, *group.open.values()) for key in offsets}
+        )
 
     def _removed(self, group: Group, done: Done, error: ErrorCode, base_offset: int) -> None:
         if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
@@ -316,8 +320,19 @@ class GroupOffsets:
             for key, stored in sorted(group.offsets.items())
             if key.topic not in topics
             and not group.is_unstable(key)
+            and not self.is_being_written(group, key)
             and self.table.now_ms >= self.expires_at_ms(stored.value, since_ms)
         ]
+
+    def is_being_written(self, group: Group, key: TopicPartition) -> bool:
+        """Protection P4-WRITTEN: an offset that is being committed again does not expire: its tombstone would
+        stand behind the commit.
+
+        Args:
+            group: the group.
+            key: the partition.
+        """
+        return key in group.storing
 
     def no_expiry_while_rebalancing(self, group: Group) -> bool:
         """Protection KAFKA-13636: nothing expires between two generations, because the subscriptions are not

@@ -4,6 +4,8 @@ Owns the state and its simple rules: which member leads, which protocol is chose
 Must not know responses, timers or logs.
 """
 
+from collections import Counter
+
 from attrs import define, field, frozen
 
 from fencepost.impl.coordinator.group_records import GroupValue, MemberValue, OffsetValue
@@ -97,8 +99,8 @@ class Group:
     pending: dict[str, None] = field(factory=dict)
     # The committed offsets.
     offsets: dict[TopicPartition, StoredOffset] = field(factory=dict)
-    # How many commits are being written.
-    storing: int = 0
+    # How many commits of each partition are being written; those without any are not there.
+    storing: Counter[TopicPartition] = field(factory=Counter)
     # Offsets with a tombstone that is being written.
     expiring: dict[TopicPartition, None] = field(factory=dict)
     # The offsets of transactions without a marker so far, by producer id.

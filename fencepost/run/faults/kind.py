@@ -260,8 +260,8 @@ class FaultKind:
     # Bounds of the parameter that the swarm draws; parameter_says: what it means.
     parameter: tuple[int, int] = NOTHING
     parameter_says: str = "not used"
-    # What its target names, "broker", "partition", "topic" or "request"; "cluster": everybody is hit, and the
-    # target names nothing.
+    # What its target names: "broker", "partition", "topic", "group", "request". "cluster": everybody is hit,
+    # and the target names nothing.
     on: str = "broker"
     # Of whom the budget says that nobody can rely on them meanwhile (keeping.py).
     reach: Reach = Reach.TARGET

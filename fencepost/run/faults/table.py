@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from fencepost.run.faults.clocks import TIME_FAULTS
+from fencepost.run.faults.group_requests import GROUP_REQUESTS
 from fencepost.run.faults.kind import FaultKind, Reach, Real, RealHit, SimulatedHit, there_and_back
 from fencepost.run.faults.link_faults import LINK_FAULTS, LinkFault, RealCut, RealLinks
 from fencepost.run.faults.operator_requests import ADMINISTRATION
@@ -227,6 +228,7 @@ FAULTS: dict[str, FaultKind] = {
         asks_zookeeper=True,
     ),
     **ADMINISTRATION,
+    **GROUP_REQUESTS,
 }
 """What a simulated run can have, in the order of `campaign --list-faults`."""
 KINDS: Mapping[str, FaultKind] = {**FAULTS, **OUTSIDE_FAULTS}

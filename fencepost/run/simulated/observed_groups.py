@@ -59,8 +59,8 @@ class GroupFacts:
     # (coordinator epoch, time) of the last event about a group: since then it is in its state, at this
     # coordinator.
     busy: dict[str, tuple[int, int]] = field(factory=dict)
-    # When consumers that are no members heard that they had committed, by group, topic and partition.
-    commits: dict[tuple[str, str, int], list[int]] = field(factory=dict)
+    # When consumers that are no members committed and heard that they had, by group, topic and partition.
+    commits: dict[tuple[str, str, int], list[tuple[int, int]]] = field(factory=dict)
     rows: list[Operation] = field(factory=list)
 
     def learn(self, event: Event) -> None:
@@ -87,7 +87,7 @@ class GroupFacts:
         detail = msgspec.json.decode(event.detail)
         group = detail["group"]
         commits = self.commits.get((group, detail["topic"], detail["partition"]), ())
-        since = max((at for at in commits if at <= event.time), default=0)
+        since = max((begun for begun, heard in commits if heard <= event.time), default=0)
         waited = event.time - max(self.busy.get(group, (-1, 0))[1], since)
         in_time = event.cause == "Empty" and waited * 100 >= self.retention * TOLERANCE_PERCENT
         if not in_time and event.cause != OFFSET_DELETED:
@@ -113,7 +113,7 @@ class GroupFacts:
         if row.function is Function.COMMIT and row.generation == NO_GENERATION and row.completion_time:
             for each in row.positions:
                 key = (row.group or "", each.topic, each.partition)
-                self.commits.setdefault(key, []).append(row.completion_time)
+                self.commits.setdefault(key, []).append((row.invoke_time, row.completion_time))
 
     def learn_join(self, row: Operation) -> None:
         """Take in one row: of a static member's join the coordinator recorded the generation before it

@@ -91,7 +91,7 @@ def test_every_kind_of_fault_and_every_role_is_drawn(plans):
     """The swarm leaves out no kind of fault, no request and no kind of target."""
     faults = [fault for plan in plans for fault in plan.faults]
     assert {fault.kind for fault in faults} == set(FAULTS)
-    roles = {"controller", "leader", "follower", "broker", "partition", "topic"}
+    roles = {"controller", "leader", "follower", "broker", "partition", "topic", "group"}
     assert {fault.target.split(" ")[0] for fault in faults} == roles
     assert any(fault.other for fault in faults) and not all(fault.other for fault in faults)
 

@@ -5,7 +5,6 @@ from attrs import evolve
 
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
-from fencepost.run.faults.operator_requests import ADMINISTRATION
 from fencepost.run.faults.table import FAULTS
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
@@ -53,7 +52,7 @@ def hit(small_plan, kind: str, parameter: int = 0):
     return run(evolve(plan, cluster=quick))
 
 
-@pytest.mark.parametrize("kind", sorted(set(FAULTS) - set(ADMINISTRATION)))
+@pytest.mark.parametrize("kind", sorted(kind for kind in FAULTS if FAULTS[kind].ask is None))
 def test_a_fault_begins_hits_and_ends_and_the_cluster_survives(small_plan, kind):
     """Every kind is recorded at onset and end, leaves its sign, and a correct cluster keeps its promises
     through it."""
