@@ -12,7 +12,7 @@ from fencepost.traces.plan import ConsumerOptions, Fault, PlannedOperation, Topi
 from fencepost.traces.trace import Trace
 
 LEFT_MS, LATER_MS = 9_000, 13_000
-"""The consumer leaves; and its group is empty for long."""
+"""The consumer goes; and its session is over for long: a static member does not leave."""
 
 
 @pytest.fixture
@@ -33,7 +33,12 @@ def with_request(small_plan):
                 plan,
                 safety_ms=18_000,
                 cluster=evolve(plan.cluster, topics=topics),
-                consumer=ConsumerOptions(static_members=True, auto_commit_interval_ms=500),
+                consumer=ConsumerOptions(
+                    static_members=True,
+                    auto_commit_interval_ms=500,
+                    session_timeout_ms=2_000,
+                    heartbeat_interval_ms=500,
+                ),
                 operations=(*plan.operations, *members),
                 faults=(asked,),
             )
