@@ -18,7 +18,7 @@ from fencepost.campaign.marks.predicates import EventPredicate, OperationPredica
 from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.model.lives import events_with_lives
 from fencepost.traces.events import Name
-from fencepost.traces.operations import SEEK, Function, Outcome
+from fencepost.traces.operations import COOPERATIVE, SEEK, Function, Outcome
 from fencepost.traces.plan import STEP_START, STEP_STOP
 from fencepost.traces.trace import Trace
 
@@ -338,6 +338,20 @@ MARKS: tuple[Mark, ...] = (
         row_predicate=sign.error(Function.JOIN, "INCONSISTENT_GROUP_PROTOCOL"),
         leads=("different", "groups"),
         needs=("different", "groups"),
+    ),
+    Mark(
+        name="cooperative_rebalance",
+        says="a member joined a generation that did not have to give everything up before",
+        row_predicate=lambda past, row: row.argument == COOPERATIVE and row.outcome is Outcome.OK,
+        leads=("cooperative", "groups", "transactions"),
+        needs=("groups or transactions", "cooperative"),
+    ),
+    Mark(
+        name="moved_in_two_steps",
+        says="a member gave a partition up in one generation, and another one got it in a later one",
+        row_predicate=sign.moved_in_two_steps,
+        leads=("cooperative", "groups", "transactions"),
+        needs=("groups or transactions", "cooperative"),
     ),
     Mark(
         name="too_large",

@@ -118,6 +118,8 @@ class Profile:
     seeking: int = 0
     resubscribing: int = 0
     standalone: int = 0
+    # Of a hundred plans with groups or transactions: how many have cooperative rebalances (KIP-429).
+    cooperative: int = 0
     # Plans in a hundred whose clients and consumers differ from each other, and have other options when they
     # come back.
     different: int = 0

@@ -51,6 +51,7 @@ PROFILES: dict[str, Profile] = {
         seeking=35,
         resubscribing=25,
         standalone=30,
+        cooperative=30,
         unclean=10,
         relayed=7,
         silenced=8,

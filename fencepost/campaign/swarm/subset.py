@@ -45,6 +45,7 @@ NEEDS = {
     "seeking": ("groups",),
     "resubscribing": ("groups",),
     "standalone": ("groups",),
+    "cooperative": ("groups",),
 }
 """Features without which others are nothing."""
 

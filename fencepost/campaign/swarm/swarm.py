@@ -11,7 +11,7 @@ from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on, with_changes
 from fencepost.campaign.swarm.election_draws import with_quick_elections
 from fencepost.campaign.swarm.file_steps import with_file_steps
-from fencepost.campaign.swarm.group_draws import with_different_consumers, with_groups
+from fencepost.campaign.swarm.group_draws import with_cooperation, with_different_consumers, with_groups
 from fencepost.campaign.swarm.haste import with_haste
 from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.names_again import with_names_again
@@ -93,6 +93,8 @@ def swarm(
         plan = with_limits(plan, draw)
     if "alter_topic" in bounds.request_kinds and draw.chance(bounds.moved_settings, "moved_settings"):
         plan = with_changes(plan, draw)
+    if draw.chance(bounds.cooperative, "cooperative"):
+        plan = with_cooperation(plan)
     if draw.chance(bounds.different, "different"):
         plan = with_different_consumers(with_different_clients(plan, draw), draw)
     return with_names_again(plan, draw, bounds)
