@@ -20,6 +20,8 @@ class KeepsWhatItLost(ConsumerCoordinator):
 
     def lose(self) -> None:
         """As if nothing had happened."""
+        if not self.cooperative:
+            super().lose()
 
 
 class WaitsForAnotherRebalance(ConsumerCoordinator):
