@@ -340,6 +340,14 @@ MARKS: tuple[Mark, ...] = (
         needs=("different", "groups"),
     ),
     Mark(
+        name="compaction_ended",
+        says="a broker was told that a topic's logs, which have gaps, are deleted from now on",
+        on=Name.TOPIC_CONFIGURED,
+        seen=sign.detail('{"cleanup.policy":"delete"'),
+        leads=("compacted", "moved_settings"),
+        needs=("moved_settings",),
+    ),
+    Mark(
         name="cooperative_rebalance",
         says="a member joined a generation that did not have to give everything up before",
         row_predicate=lambda past, row: row.argument == COOPERATIVE and row.outcome is Outcome.OK,

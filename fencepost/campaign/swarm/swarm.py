@@ -228,7 +228,8 @@ def _operations(
     weak_acks = draw.between((0, 40), "weak_acks") if draw.chance(25, "weak_acks_on") else 0
     batches = draw.chance(50, "batches")
     deletions = draw.chance(bounds.deletions, "delete_records_on")
-    keys = draw.between((1, 12), "keys") if "compact" in topic.cleanup_policy else 0
+    keyed = "compact" in topic.cleanup_policy or draw.chance(bounds.moved_settings * 4 // 10, "keyed")
+    keys = draw.between((1, 12), "keys") if keyed else 0
     operations = []
     for number in range(1, count + 1):
         function = "append" if draw.between((0, 99), "function", number) < appends else "poll"
