@@ -165,6 +165,7 @@ BUGS: dict[str, PlantedBug] = {
             COMMIT_SAFE | {"conformance"},
             "MODEL",
         ),
+        _bug("Z-GAPS", "log_directory", log_loading_bugs.TakesGapsForDamage, COMMIT_SAFE),
         _bug("R9", "replica_manager", log_loading_bugs.WritesCheckpointsInPlace, "high_watermark_forgotten"),
         _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE),
         *(_bug(*row) for row in groups.ROWS),

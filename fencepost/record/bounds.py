@@ -117,15 +117,20 @@ def expelled(of: Settings) -> int:
 def rejoined(of: Settings) -> int:
     """From the beginning of a rebalance to its end: each member hears of it with its next heartbeat, and
     joins after its poll and its work."""
+    wait_ms = of.consumer.retry_backoff_ms + of.cluster.groups.initial_rebalance_delay_ms
+    return wait_ms * MILLISECOND + _joined(of) + _slack(of)
+
+
+def _joined(of: Settings) -> int:
     consumer = of.consumer
-    wait_ms = (
-        consumer.heartbeat_interval_ms
-        + consumer.poll_timeout_ms
-        + consumer.processing_ms
-        + consumer.retry_backoff_ms
-        + of.cluster.groups.initial_rebalance_delay_ms
-    )
-    return wait_ms * MILLISECOND + of.trips(20) + of.syncs(20) + _slack(of)
+    wait_ms = consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms
+    return wait_ms * MILLISECOND + of.trips(20) + of.syncs(20)
+
+
+def settled(of: Settings) -> int:
+    """From the beginning of a rebalance until each partition is assigned: where members give up first what
+    others get, one more follows at once (KIP-429)."""
+    return rejoined(of) + (_joined(of) if of.cooperative else 0)
 
 
 def marked(of: Settings) -> int:

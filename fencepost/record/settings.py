@@ -167,6 +167,7 @@ class Planned(Struct, frozen=True, kw_only=True):
 
 
 PAUSE_MS = 100
+COOPERATIVE = "cooperative_sticky"
 
 
 Alike = TypeVar("Alike", bound=Client | Consumer)
@@ -227,6 +228,11 @@ class Settings(Struct, frozen=True, kw_only=True, dict=True):
         """Those that all consumers name: a group of them may have no other."""
         names = [{one.assignor, one.second_assignor} - {""} for one in self.consumers or (self.consumer,)]
         return frozenset(set.intersection(*names))
+
+    @cached_property
+    def cooperative(self) -> bool:
+        """Whether members give partitions up in one rebalance and join at once in another one (KIP-429)."""
+        return any(one.assignor == COOPERATIVE for one in self.consumers or (self.consumer,))
 
     def trips(self, messages: int) -> int:
         """How long a sequence of so many messages takes if each waits for the one before, nanoseconds."""

@@ -164,7 +164,7 @@ class Story:
             "compact" in options.cleanup_policy
             for options in self.plan.cluster.topics
             if options.name == topic
-        )
+        ) or any(one.key for one in self.plan.operations if (one.function, one.topic) == ("append", topic))
 
     async def members_done(self) -> None:
         """Every group got everything."""

@@ -113,6 +113,10 @@ BY_TIME = "by_time"
 """The argument of such a list_offsets."""
 SEEK = "seek"
 """The argument of an assign that keeps its partitions and moves in some of them."""
+LOST = "lost"
+"""The argument of an assign without partitions: others may have those of a cooperative member."""
+COOPERATIVE = "cooperative"
+"""The argument of a join of a member that goes on in the partitions that it keeps (KIP-429)."""
 
 
 @frozen(kw_only=True, weakref_slot=False)

@@ -314,6 +314,10 @@ class ClientOptions:
     producer: ProducerOptions = Factory(ProducerOptions)
 
 
+ASSIGNORS = ("range", "round_robin", "sticky", "cooperative_sticky")
+"""What divides the partitions of a group; only the last one is for cooperative rebalances (KIP-429)."""
+
+
 @frozen(kw_only=True)
 class ConsumerOptions:
     """The consumers in groups."""
@@ -325,11 +329,9 @@ class ConsumerOptions:
     # A consumer that has not polled for so long leaves its group.
     max_poll_interval_ms: int = _bounded(10, 10 * MILLION, 300_000)
     # How a group's leader divides the partitions.
-    assignor: str = field(default="range", validator=in_(("range", "round_robin", "sticky")))
+    assignor: str = field(default="range", validator=in_(ASSIGNORS))
     # The one that members name second in partition.assignment.strategy; empty: none.
-    second_assignor: str = field(
-        default="", validator=in_(("", "range", "round_robin", "sticky")), metadata=LATER
-    )
+    second_assignor: str = field(default="", validator=in_(("", *ASSIGNORS)), metadata=LATER)
     # Each process names a group.instance.id (KIP-345).
     static_members: bool = False
     # auto: every auto_commit_interval_ms; sync, async: after processing what a poll returned; before:

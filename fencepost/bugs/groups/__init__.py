@@ -3,7 +3,14 @@
 Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, what these break).
 """
 
-from fencepost.bugs.groups import commit_bugs, loads, member_bugs, seek_bugs, static_member_bugs
+from fencepost.bugs.groups import (
+    commit_bugs,
+    cooperative_bugs,
+    loads,
+    member_bugs,
+    seek_bugs,
+    static_member_bugs,
+)
 
 OFFSET_SAFE = frozenset(
     {
@@ -35,6 +42,22 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
     ("P5-LOADED", "group_loading", loads.LoadsMembersOnly, OFFSET_SAFE, SAFE),
     ("P5-POSITIONS", "consumer_fetcher", seek_bugs.KeepsPositions, POSITIONS, SAFE),
     ("P5", "consumer_coordinator", commit_bugs.RetriesAsyncCommits, OFFSET_SAFE, SAFE),
+    (
+        "KAFKA-15170",
+        "consumer_coordinator",
+        cooperative_bugs.AssignsWhatOthersHave,
+        frozenset({"partition_given_too_soon"}),
+        "GROUP-ONE",
+    ),
+    ("KAFKA-12983", "consumer_coordinator", cooperative_bugs.KeepsWhatItLost, OFFSET_SAFE, SAFE),
+    ("P5-REJOIN", "consumer_coordinator", cooperative_bugs.WaitsForAnotherRebalance, LIVE, STUCK),
+    (
+        "P5-KEPT",
+        "consumer_fetcher",
+        cooperative_bugs.RevokesEverything,
+        frozenset({"position_regressed"}),
+        "SESSION",
+    ),
     (
         "P3-LISTS",
         "group_membership",

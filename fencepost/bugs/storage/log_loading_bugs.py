@@ -83,3 +83,11 @@ class TrustsThePageCache(LogRecovery):
     def make_durable(self, segment: Segment) -> None:
         """Sync once more, which writes nothing."""
         segment.sync(indexes=True)
+
+
+class TakesGapsForDamage(LogDirectory):
+    """Z-GAPS: a log whose topic is not compacted by plan ends at its first gap when it is opened."""
+
+    def may_have_gaps(self, key: TopicPartition) -> bool:
+        """Never."""
+        return False

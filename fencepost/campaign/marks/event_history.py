@@ -74,6 +74,9 @@ class EventHistory:
     configured: dict[tuple[str, int], list[str]] = field(factory=dict)
     # Faults that have begun at a broker and not ended, by id.
     lasting: dict[int, Span] = field(factory=dict)
+    # What each member of a group has, and in which generation a group's partition was given up.
+    shares: dict[tuple[str, str | None], set[Key]] = field(factory=dict)
+    given_up: dict[tuple[str, str, int], int] = field(factory=dict)
     # Those that have ended, in order.
     spans: list[Span] = field(factory=list)
 

@@ -18,7 +18,7 @@ from fencepost.campaign.marks.predicates import EventPredicate, OperationPredica
 from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.model.lives import events_with_lives
 from fencepost.traces.events import OFFSET_DELETED, Name
-from fencepost.traces.operations import SEEK, Function, Outcome
+from fencepost.traces.operations import COOPERATIVE, SEEK, Function, Outcome
 from fencepost.traces.plan import STEP_START, STEP_STOP
 from fencepost.traces.trace import Trace
 
@@ -346,6 +346,28 @@ MARKS: tuple[Mark, ...] = (
         seen=sign.cause(OFFSET_DELETED),
         leads=("managed", "groups"),
         needs=("managed", "groups"),
+    ),
+    Mark(
+        name="compaction_ended",
+        says="a broker was told that a topic's logs, which have gaps, are deleted from now on",
+        on=Name.TOPIC_CONFIGURED,
+        seen=sign.detail('{"cleanup.policy":"delete"'),
+        leads=("compacted", "moved_settings"),
+        needs=("moved_settings",),
+    ),
+    Mark(
+        name="cooperative_rebalance",
+        says="a member joined a generation that did not have to give everything up before",
+        row_predicate=lambda past, row: row.argument == COOPERATIVE and row.outcome is Outcome.OK,
+        leads=("cooperative", "groups", "transactions"),
+        needs=("groups or transactions", "cooperative"),
+    ),
+    Mark(
+        name="moved_in_two_steps",
+        says="a member gave a partition up in one generation, and another one got it in a later one",
+        row_predicate=sign.moved_in_two_steps,
+        leads=("cooperative", "groups", "transactions"),
+        needs=("groups or transactions", "cooperative"),
     ),
     Mark(
         name="too_large",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from fencepost.campaign.marks.event_history import REBALANCING, EventHistory, key_of, replica_of
 from fencepost.traces.events import Event
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import COOPERATIVE, Function, Operation, Outcome
 
 EventPredicate = Callable[[EventHistory, Event], bool]
 OperationPredicate = Callable[[EventHistory, Operation], bool]
@@ -97,3 +97,16 @@ def answered_by_another(past: EventHistory, row: Operation) -> bool:
         return False
     wrote = past.wrote.get(row.records[0].value) if row.records else None
     return row.attempts > 1 and wrote is not None and row.node not in (-1, wrote)
+
+
+def moved_in_two_steps(past: EventHistory, row: Operation) -> bool:
+    """Whether `row` is the join of a cooperative member that gets what another one gave up in a generation
+    before."""
+    if row.argument != COOPERATIVE or row.outcome is not Outcome.OK or row.generation is None:
+        return False
+    group, has = row.group or "", {(each.topic, each.partition) for each in row.positions}
+    had = past.shares.get((group, row.member), set())
+    past.shares[group, row.member] = has
+    for place in had - has:
+        past.given_up[group, *place] = row.generation
+    return any(past.given_up.get((group, *place), row.generation) < row.generation for place in has - had)

@@ -126,6 +126,8 @@ class Profile:
     # Of a hundred plans with groups: how many have operators who delete groups and their offsets, and remove
     # static members.
     managed: int = 0
+    # Of a hundred plans with groups or transactions: how many have cooperative rebalances (KIP-429).
+    cooperative: int = 0
     # Plans in a hundred whose clients and consumers differ from each other, and have other options when they
     # come back.
     different: int = 0

@@ -6,13 +6,13 @@ Owns the keys of the draws. Must not know clusters or clients: a fault's target 
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import REQUESTS, Profile
-from fencepost.run.faults.configuration_change import CHANGES
+from fencepost.run.faults.configuration_change import CHANGES, FIRST_POLICY
 from fencepost.run.faults.table import FAULTS
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.plan import Fault, Plan, TopicOptions
 
-FIRST_REQUEST, FIRST_CHANGE = 1_000, 7_000
+FIRST_REQUEST, FIRST_CHANGE, FIRST_MOVE = 1_000, 7_000, 7_100
 """Fault ids of requests, and of those that change settings, begin here."""
 
 
@@ -180,7 +180,7 @@ def with_changes(plan: Plan, draw: Draws) -> Plan:
     ]
     some = draw.chance(60, "changes.some")
     kinds = [
-        draw.between((0, len(CHANGES) - 1), "changes.kind", number)
+        draw.between((0, FIRST_POLICY - 1), "changes.kind", number)
         for number in range(draw.between((2, 4), "changes.kinds"))
     ]
     count = draw.between((2, 15), "changes")
@@ -194,9 +194,21 @@ def with_changes(plan: Plan, draw: Draws) -> Plan:
             target=f"topic {draw.choice(names, 'changes.topic', number)}",
             parameter=kinds[draw.between((0, len(kinds) - 1), "changes.parameter", number)]
             if some
-            else draw.between((0, len(CHANGES) - 1), "changes.parameter", number),
+            else draw.between((0, FIRST_POLICY - 1), "changes.parameter", number),
         )
         for number, moment in enumerate(at_ms)
+    )
+    keyed = sorted({one.topic for one in plan.operations if one.key and one.function == "append"})
+    changes += tuple(
+        Fault(
+            fault_id=FIRST_MOVE + number,
+            kind="alter_topic",
+            at_ms=_moment(plan, draw, FIRST_MOVE + number),
+            duration_ms=0,
+            target=f"topic {keyed[0]}",
+            parameter=draw.between((FIRST_POLICY, len(CHANGES) - 1), "changes.policy", number),
+        )
+        for number in range(draw.between((1, 6), "changes.policies") if keyed else 0)
     )
     return evolve(
         plan,

@@ -11,8 +11,17 @@ from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.plan import ConsumerOptions, Fault, GroupOptions, Plan, PlannedOperation, TopicOptions
+from fencepost.traces.plan import (
+    ASSIGNORS,
+    ConsumerOptions,
+    Fault,
+    GroupOptions,
+    Plan,
+    PlannedOperation,
+    TopicOptions,
+)
 
+*EAGER, COOPERATIVE = ASSIGNORS
 FIRST_OPERATION = 500_000
 """Op ids of what consumer processes are asked to do."""
 FIRST_MANAGED = 8_000
@@ -131,7 +140,7 @@ def consumer_options(plan: Plan, draw: Draws, slow_ms: int) -> ConsumerOptions:
         heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "consumer.heartbeat"),
         max_poll_interval_ms=draw.between((1_500, 6_000), "consumer.max_poll_interval")
         + REBALANCE_TRIPS * slow_ms,
-        assignor=draw.choice(["range", "round_robin", "sticky"], "consumer.assignor"),
+        assignor=draw.choice(list(EAGER), "consumer.assignor"),
         static_members=draw.chance(25, "consumer.static"),
         commit=draw.choice(STYLES, "consumer.commit"),
         auto_commit_interval_ms=draw.between((200, 5_000), "consumer.auto_commit"),
@@ -194,17 +203,25 @@ def with_managed_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     return evolve(plan, faults=(*plan.faults, *found))
 
 
+def with_cooperation(plan: Plan) -> Plan:
+    """The plan with cooperative rebalances (KIP-429), if it has groups."""
+    if not any(operation.function in BEGIN for operation in plan.operations):
+        return plan
+    return evolve(plan, consumer=evolve(plan.consumer, assignor=COOPERATIVE))
+
+
 def with_different_consumers(plan: Plan, draw: Draws) -> Plan:
     """The plan with consumers that differ, if it has any. None has less patience than those that are alike: a
     session that is shorter proves nothing where messages take long."""
     if not any(operation.key for operation in plan.operations if operation.function in BEGIN):
         return plan
-    names = ["range", "round_robin", "sticky"]
     common = plan.consumer.assignor
     strange = not plan.consumer.static_members and draw.chance(20, "consumers.strange")
     others = []
     for place in range(draw.between((1, 2), "consumers")):
-        assignor = draw.choice(names, "consumers.assignor", place)
+        assignor = draw.choice(list(EAGER), "consumers.assignor", place)
+        if common == COOPERATIVE and draw.chance(50, "consumers.cooperative", place):
+            assignor = common
         others.append(
             evolve(
                 _slower(plan.consumer, draw, place),

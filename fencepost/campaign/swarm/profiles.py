@@ -53,6 +53,7 @@ PROFILES: dict[str, Profile] = {
         resubscribing=25,
         standalone=30,
         managed=30,
+        cooperative=30,
         unclean=10,
         relayed=7,
         silenced=8,

@@ -46,6 +46,7 @@ NEEDS = {
     "resubscribing": ("groups",),
     "standalone": ("groups",),
     "managed": ("groups",),
+    "cooperative": ("groups",),
 }
 """Features without which others are nothing."""
 

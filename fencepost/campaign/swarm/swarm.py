@@ -12,7 +12,12 @@ from fencepost.campaign.swarm.chain_rows import with_chains, with_haste
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on, with_changes
 from fencepost.campaign.swarm.election_draws import with_quick_elections
 from fencepost.campaign.swarm.file_steps import with_file_steps
-from fencepost.campaign.swarm.group_draws import with_different_consumers, with_groups, with_managed_groups
+from fencepost.campaign.swarm.group_draws import (
+    with_cooperation,
+    with_different_consumers,
+    with_groups,
+    with_managed_groups,
+)
 from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.names_again import with_names_again
 from fencepost.campaign.swarm.producer_draws import with_different_clients, with_limits, with_producers
@@ -92,6 +97,8 @@ def swarm(
         plan = with_limits(plan, draw)
     if "alter_topic" in bounds.request_kinds and draw.chance(bounds.moved_settings, "moved_settings"):
         plan = with_changes(plan, draw)
+    if draw.chance(bounds.cooperative, "cooperative"):
+        plan = with_cooperation(plan)
     if draw.chance(bounds.different, "different"):
         plan = with_different_consumers(with_different_clients(plan, draw), draw)
     return with_names_again(plan, draw, bounds)
@@ -225,7 +232,8 @@ def _operations(
     weak_acks = draw.between((0, 40), "weak_acks") if draw.chance(25, "weak_acks_on") else 0
     batches = draw.chance(50, "batches")
     deletions = draw.chance(bounds.deletions, "delete_records_on")
-    keys = draw.between((1, 12), "keys") if "compact" in topic.cleanup_policy else 0
+    keyed = "compact" in topic.cleanup_policy or draw.chance(bounds.moved_settings * 4 // 10, "keyed")
+    keys = draw.between((1, 12), "keys") if keyed else 0
     operations = []
     for number in range(1, count + 1):
         function = "append" if draw.between((0, 99), "function", number) < appends else "poll"

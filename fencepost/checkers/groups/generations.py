@@ -1,7 +1,7 @@
 """Members and generations: which member may own which partition, and which commits are valid.
 
-Owns partition_assigned_twice, generation_regressed, unassigned_poll and stale_commit_accepted. Must not know
-offsets.
+Owns partition_assigned_twice, partition_given_too_soon, generation_regressed, unassigned_poll and
+stale_commit_accepted. Must not know offsets.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,7 @@ def membership_findings(history: GroupHistory, group: GroupOperations) -> Iterat
         at most one finding for each anomaly (and for each partition, if the anomaly is about one).
     """
     yield from _assigned_twice(group)
+    yield from _given_too_soon(group)
     yield from _regressed(history, group)
     yield from _unassigned(group)
     yield from _stale_commits(history, group)
@@ -45,6 +46,26 @@ def _assigned_twice(group: GroupOperations) -> Iterator[Finding]:
                 seen=f"operation {other.op_id} gave it to member {other.member}, operation {join.op_id} to "
                 f"member {join.member}",
             )
+
+
+def _given_too_soon(group: GroupOperations) -> Iterator[Finding]:
+    """A cooperative member has its partitions until the answer to its SyncGroup: none of them may be in
+    another member's assignment of that generation (KIP-429)."""
+    for join, before in group.continued.values():
+        for other in group.joins if before is not None else ():
+            given = sorted(before.partitions.keys() & other.partitions.keys()) if before is not None else ()
+            if other.generation != join.generation or other.member == join.member or not given:
+                continue
+            assert before is not None
+            yield finding(
+                "partition_given_too_soon",
+                partition=given[0],
+                operations=(other.op_id, join.op_id, before.op_id),
+                expected=f"member {join.member} to give up in generation {join.generation} of group "
+                f"{group.name} what it had by operation {before.op_id}, before another member gets it",
+                seen=f"operation {other.op_id} gave it to member {other.member} in that generation",
+            )
+            return
 
 
 def _regressed(history: GroupHistory, group: GroupOperations) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.operation_columns import NEVER
-from fencepost.traces.operations import ACKS_ALL, SEEK, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, COOPERATIVE, SEEK, Function, Operation, Outcome
 from fencepost.traces.trace import Claims, Trace
 
 Partition = tuple[str, int]
@@ -46,6 +46,10 @@ class Join:
     partitions: dict[Partition, int]
     # The coordinator epoch of the response.
     epoch: int = NO_EPOCH
+    # Process and session of the client.
+    who: tuple[int, int] = (0, 0)
+    # Whether the client keeps what it had before and is assigned again (KIP-429).
+    cooperative: bool = False
 
 
 @frozen(kw_only=True)
@@ -192,11 +196,25 @@ class GroupOperations:
     seeks: list[Sought] = field(factory=list)
     # (process, session, op id) of joins, subscriptions and assignments: positions are others from then on.
     anew: list[tuple[int, int, int]] = field(factory=list)
+    # When each client subscribed or assigned anew, or lost what it had.
+    dropped: dict[tuple[int, int], list[int]] = field(factory=dict)
+    # By client and generation: its join, and the one from which it goes on in what it keeps.
+    continued: dict[tuple[tuple[int, int], int], tuple[Join, Join | None]] = field(factory=dict)
 
     @property
     def partitions(self) -> list[Partition]:
         """Every partition that some operation names."""
         return sorted({*self.commits, *self.fetches, *self.got})
+
+    def since(self, who: tuple[int, int], generation: int, partition: Partition) -> int:
+        """The generation in which a client began to have a partition that it has in `generation`, or has
+        given up in it."""
+        while found := self.continued.get((who, generation)):
+            before = found[1]
+            if before is None or partition not in before.partitions:
+                break
+            generation = before.generation
+        return generation
 
     def landings(self, partition: Partition) -> list[Landing]:
         """Where members were in the partition after they had sought: what the first poll or commit shows of
@@ -210,8 +228,9 @@ class GroupOperations:
                 each
                 for each in shown
                 if each.who == sought.who
-                and each.generation == sought.generation
                 and each.op_id > sought.op_id
+                and self.since(each.who, each.generation, partition)
+                == self.since(sought.who, sought.generation, partition)
             ]
             if partition in sought.kept or not mine:
                 continue
@@ -290,6 +309,7 @@ def history_of(trace: Trace) -> GroupHistory:
         group.known.sort()
         group.highest = list(accumulate((generation for _, generation, _ in group.known), max))
         _set_latest(group)
+        _set_continued(group)
     clocks = {operation.clock_id for operation in ordered if operation.group is not None}
     history = GroupHistory(
         groups=groups,
@@ -349,9 +369,21 @@ def _add(group: GroupOperations, operation: Operation) -> None:
     if operation.function in (Function.JOIN, Function.SUBSCRIBE) or (
         operation.function is Function.ASSIGN and operation.argument != SEEK
     ):
-        group.anew.append((*made_by, operation.op_id))
+        cooperative = operation.function is Function.JOIN and operation.argument == COOPERATIVE
+        if not cooperative:
+            group.anew.append((*made_by, operation.op_id))
+        if operation.function is not Function.JOIN:
+            group.dropped.setdefault(made_by, []).append(operation.invoke_time)
     if operation.function is Function.JOIN:
-        group.joins.append(Join(**common, **who, partitions=dict(_named(operation)), epoch=epoch))  # type: ignore[arg-type]
+        joined = Join(
+            **common,  # type: ignore[arg-type]
+            **who,  # type: ignore[arg-type]
+            partitions=dict(_named(operation)),
+            epoch=epoch,
+            who=made_by,
+            cooperative=operation.argument == COOPERATIVE,
+        )
+        group.joins.append(joined)
     elif operation.function is Function.FETCH_COMMITTED:
         for partition, offset in _named(operation):
             group.fetches.setdefault(partition, []).append(
@@ -422,6 +454,21 @@ def _offsets(operation: Operation) -> dict[Partition, tuple[int, ...]]:
     for record in operation.records:
         found.setdefault((record.topic, record.partition), []).append(record.offset)
     return {partition: tuple(offsets) for partition, offsets in found.items()}
+
+
+def _set_continued(group: GroupOperations) -> None:
+    """Set `continued`: a cooperative member goes on from its last generation, unless it lost what it had."""
+    last: dict[tuple[int, int], Join] = {}
+    for join in sorted(group.joins, key=lambda join: (join.completion, join.op_id)):
+        before = last.get(join.who)
+        if before is not None and (
+            not (join.cooperative and before.cooperative)
+            or before.member != join.member
+            or any(before.completion <= at <= join.completion for at in group.dropped.get(join.who, ()))
+        ):
+            before = None
+        group.continued[join.who, join.generation] = (join, before)
+        last[join.who] = join
 
 
 def _set_latest(group: GroupOperations) -> None:

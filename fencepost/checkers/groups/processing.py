@@ -132,7 +132,9 @@ def _again(
             lost = beyond is not None and any(start < beyond.offset for start, _ in losses)
             expired = beyond is not None and may_be_expired(claims, beyond, got.completion + history.slack)
             sought = beyond is not None and any(
-                (each.who, each.generation) == ((got.process, got.session), got.generation)
+                each.who == (got.process, got.session)
+                and group.since(each.who, each.generation, partition)
+                == group.since(each.who, got.generation, partition)
                 and each.op_id < got.op_id
                 and each.offset <= offset
                 for each in landings
@@ -242,17 +244,19 @@ def _beyond_position(
         if commit.mode not in OF_WHAT_WAS_POLLED or commit.generation < 0:
             continue
         by, when = commit.who, commit.invoke + history.slack
+
+        def same(generation: int, by: tuple[int, int] = by, last: int = commit.generation) -> bool:
+            return group.since(by, generation, partition) == group.since(by, last, partition)
+
         polled = [
             got
             for got in group.got.get(partition, [])
-            if (got.process, got.session) == by
-            and got.generation == commit.generation
-            and got.completion <= when
+            if (got.process, got.session) == by and same(got.generation) and got.completion <= when
         ]
         begun = [
             began.offset
             for began in group.begun.get(partition, [])
-            if began.who == by and began.generation == commit.generation and began.completion <= when
+            if began.who == by and same(began.generation) and began.completion <= when
         ]
         begun += [
             fetch.offset
@@ -262,7 +266,7 @@ def _beyond_position(
         begun += [
             each.offset
             for each in landings
-            if each.who == by and each.generation == commit.generation and each.shown_by <= commit.op_id
+            if each.who == by and same(each.generation) and each.shown_by <= commit.op_id
         ]
         reached = max([*begun, *(max(got.offsets) + 1 for got in polled)], default=NEVER)
         if commit.offset > reached:

@@ -4,7 +4,8 @@ always.
 Owns poll_skip, position_regressed, and what the polls of one transaction add to skipped_offset and
 unordered_read. Must not know the order of records within one poll (the log check covers it). The rules apply
 to consumers only: to polls that do not say where they began, to polls of members, and to polls of processes
-that assigned, subscribed or joined. A client that names the offset itself may read anywhere.
+that assigned, subscribed or joined. A member whose join is cooperative goes on in what it keeps. A client
+that names the offset itself may read anywhere.
 
 A consumer may go back without a new assignment if the log was truncated meanwhile (Kafka's
 OFFSET_OUT_OF_RANGE, and truncation detection, KIP-320):
@@ -78,6 +79,8 @@ def steps_of(columns: KafkaColumns, placements: Placements) -> ConsumerSteps:
     operations, overlapping = columns.operations, _overlapping(columns)
     row = turns.row[order]
     txn = columns.txn[row]
+    kept = np.isin(columns.process, columns.process[columns.extras.cooperative])
+    generation = np.where(kept, NONE, columns.extras.generation)
     committed = (txn < 0) | (operations.outcome[txn] == OK)
     how, earlier = consumer_walk(
         turns.kind[order],
@@ -86,7 +89,7 @@ def steps_of(columns: KafkaColumns, placements: Placements) -> ConsumerSteps:
         turns.last[order],
         txn,
         committed,
-        columns.extras.generation[row],
+        generation[row],
         operations.invoke_time[row],
         operations.completion_time[row],
         overlapping[operations.trace[row]],
@@ -97,16 +100,16 @@ def steps_of(columns: KafkaColumns, placements: Placements) -> ConsumerSteps:
     at = np.flatnonzero(earlier >= 0)
     log, before, first = turns.log[order][at], earlier[at], turns.first[order][at]
     last = turns.last[order][before]
-    kept = ~((how[at] == WITHIN) & _rebalanced(columns, txn[at], log))
+    outside = ~((how[at] == WITHIN) & _rebalanced(columns, txn[at], log))
     return ConsumerSteps(
-        log=log[kept],
-        row=row[at][kept],
-        before=row[before][kept],
-        first=first[kept],
-        last=last[kept],
-        how=how[at][kept],
-        skipped=placements.occupied.between(log[kept], last[kept], first[kept]),
-        back=first[kept] <= last[kept],
+        log=log[outside],
+        row=row[at][outside],
+        before=row[before][outside],
+        first=first[outside],
+        last=last[outside],
+        how=how[at][outside],
+        skipped=placements.occupied.between(log[outside], last[outside], first[outside]),
+        back=first[outside] <= last[outside],
     )
 
 
@@ -141,6 +144,8 @@ def _turns(columns: KafkaColumns) -> _Turns:
         & ((operations.outcome != FAIL) | (operations.function == CRASH))
     )
     kind = np.array([kinds[int(f)] for f in operations.function[moves].tolist()], np.int64)
+    keeps = columns.extras.cooperative & (operations.function == JOIN)
+    kind[keeps[moves]] = ASSIGNED
     assigning = moves[(kind == ASSIGNED) | (kind == SUBSCRIBED)]
     start = operations.positions.start
     of_position = np.repeat(np.arange(len(start) - 1), np.diff(start))
@@ -163,7 +168,7 @@ def _turns(columns: KafkaColumns) -> _Turns:
         first=np.concatenate((nothing, shown.offset[polled])),
         last=np.concatenate((nothing, shown.offset[order[tails]])),
         process=columns.process[row],
-        invoke=operations.invoke_time[row],
+        invoke=np.where(keeps, operations.completion_time, operations.invoke_time)[row],
     )
 
 

@@ -22,6 +22,7 @@ from fencepost.checkers.arrow_arrays import (
     struct_field,
     table_column,
 )
+from fencepost.traces.operations import COOPERATIVE
 from fencepost.traces.trace import Trace
 
 COLUMNS = (
@@ -50,6 +51,8 @@ class Extras:
     key: Array
     # Whether an assign starts at the beginning again.
     seeks: Array
+    # Whether a join goes on in what it names (KIP-429).
+    cooperative: Array
     # Whether an append deletes its key.
     tombstone: Array
     # The log start offset shown, per position (flat); -1 if none.
@@ -73,6 +76,7 @@ def extras_of_traces(traces: Sequence[Trace]) -> Extras:
         log_start=object_integers(operations, "log_start_offset"),
         key=np.array([codes[key] for key in keys], np.int64),
         seeks=np.array([argument == SEEK for argument in arguments], np.bool_),
+        cooperative=np.array([argument == COOPERATIVE for argument in arguments], np.bool_),
         tombstone=np.array([argument == TOMBSTONE for argument in arguments], np.bool_),
         position_log_start=object_integers(positions, "log_start_offset"),
     )
@@ -93,6 +97,7 @@ def extras_of_table(table: pa.Table) -> Extras:
         log_start=integer_array(table_column(table, "log_start_offset")),
         key=string_codes(table_column(table, "key"))[1],
         seeks=says(SEEK),
+        cooperative=says(COOPERATIVE),
         tombstone=says(TOMBSTONE),
         position_log_start=integer_array(
             struct_field(list_children(table_column(table, "positions"))[1], "log_start_offset")

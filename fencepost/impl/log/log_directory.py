@@ -151,7 +151,8 @@ class LogDirectory:
                 self._write(name)
 
     def may_have_gaps(self, key: TopicPartition) -> bool:
-        """Whether a log was ever compacted, or may be according to `expect_gaps`."""
+        """Protection Z-GAPS: a log that was ever compacted, or may be according to `expect_gaps`, is opened
+        with its gaps, whatever its cleanup.policy is by then."""
         return key in self.first_dirty
 
     def expect_gaps(self, key: TopicPartition) -> None:

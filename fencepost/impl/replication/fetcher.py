@@ -10,7 +10,7 @@ from attrs import define, field
 
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.core.core_interface import SetTimer
-from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
+from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError, read_header
 from fencepost.impl.log.producer.producer_state import OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import UnexpectedOffsetError
 from fencepost.impl.log.values import runs_in_batch
@@ -374,15 +374,21 @@ class ReplicaFetcher:
 
         If the leader no longer has any offset of this log, the log starts again where the leader's does. Its
         records may be from another leader, no epoch can show that any more, and it may end inside a batch
-        (found by the swarm, storage seed 976; Kafka's follower fails there).
+        (found by the swarm, storage seed 976; Kafka's follower fails there). A gap is copied, as in Kafka:
+        the leader may have compacted its log in a time of which this broker never heard.
         """
+        log, start = partition.log, answer.log_start_offset
         try:
-            return partition.log.append_as_follower(answer.records)
+            return log.append_as_follower(answer.records)
         except UnexpectedOffsetError:
-            if partition.log.log_end_offset > answer.log_start_offset:
+            end, empty = log.log_end_offset, log.log_end_offset == log.log_start_offset
+            if log.options.contiguous and read_header(answer.records).base_offset >= end >= start:
+                partition.allow_gaps()
+            elif end < start or (end == start and not empty):
+                partition.truncate_fully_and_start_at(start)
+            else:
                 raise
-            partition.truncate_fully_and_start_at(answer.log_start_offset)
-            return partition.log.append_as_follower(answer.records)
+            return self._copy(partition, answer)
 
     def _appended(self, partition: Partition, records: bytes, header: BatchHeader) -> None:
         """One event for each run of records without a gap. The last one has the log end, in case the batch

@@ -151,16 +151,11 @@ class ReplicaManager:
             self.logs.expect_gaps(key)
 
     def configure(self, topic: str) -> None:
-        """The options of a topic have changed: apply them to its open logs. A follower that failed at a gap
-        continues."""
+        """The options of a topic have changed: apply them to its open logs."""
         for key, partition in sorted(self.partitions.items()):
             if key.topic == topic:
-                contiguous = partition.log.options.contiguous
                 self._expect_gaps(key)
                 partition.log.configure(self._log_options(key))
-                gaps_are_new = contiguous and not partition.log.options.contiguous
-                if gaps_are_new and partition.leader >= 0 and not partition.is_leader:
-                    self.fetcher.follow(partition)
 
     def all_configured(self) -> None:
         """The configurations of all topics are known now, including topics without one."""

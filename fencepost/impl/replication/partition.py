@@ -6,7 +6,7 @@ never goes back within its epoch. The first is asserted at the end of each opera
 (`assert_bounds`): a broker that finds itself wrong ends, before it tells anybody.
 """
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.log.log_directory import LogDirectory
@@ -176,6 +176,11 @@ class Partition:
         self.high_watermark_follows_log_start()
         self.log_start_moved(cause="truncated")
         self.assert_bounds()
+
+    def allow_gaps(self) -> None:
+        """From now on a gap in this log is no damage, after a restart neither."""
+        self.logs.expect_gaps(self.key)
+        self.log.configure(evolve(self.log.options, contiguous=False))
 
     def high_watermark_follows_log_start(self) -> None:
         """Protection KAFKA-9491: a full truncation moves the whole log, and the high watermark with it."""

@@ -37,8 +37,13 @@ CHANGES: tuple[Mapping[str, str], ...] = (
     {"flush.messages": "9223372036854775807"},
     {"retention.ms": "2000"},
     {"retention.bytes": "4000"},
+    {"cleanup.policy": "delete"},
+    {"cleanup.policy": "compact"},
+    {"cleanup.policy": "compact,delete"},
 )
 """By the parameter. The first takes all overrides out."""
+FIRST_POLICY = 21
+"""From here on they are for topics whose records have keys."""
 ONE_WAY = 12
 """How many of them a plan draws that has some requests of each kind: those after them turn others back."""
 

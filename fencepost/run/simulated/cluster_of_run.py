@@ -375,8 +375,9 @@ class FaultyCluster(Recorder):
             self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
     def _kept(self, node: int, logs: tuple[LogOnDisk, ...], cause: str) -> None:
-        """Record what the disk says of its logs. A topic that was always compacted may have gaps."""
+        """Record what the disk says of its logs. A topic that was ever compacted may have gaps."""
         compacted = {topic.name for topic in self.plan.cluster.topics if "compact" in topic.cleanup_policy}
+        compacted |= self.observed_state.compacted_topics
         for log in logs:
             gaps = log.topic in compacted or log.topic in INTERNAL_TOPICS
             self.recorded(durable_event(log, self.now, node, cause, gaps=gaps))

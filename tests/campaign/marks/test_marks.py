@@ -13,7 +13,7 @@ from fencepost.run.faults.table import FAULTS
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import REPLICA_DELETED, Name
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.operations import COOPERATIVE, Function, Operation, Outcome, Position, Record
 from fencepost.traces.plan import INSIDE
 from tests.checkers.traces_by_hand import (
     ON,
@@ -28,7 +28,7 @@ from tests.checkers.traces_by_hand import (
     trace,
 )
 
-RECORDED = (0, 7, 10, 11, 12, 14, 16, 17, 24, 29, 46, 47, 62, 73)
+RECORDED = (0, 7, 10, 11, 12, 14, 16, 17, 24, 29, 30, 46, 47, 62, 73)
 """Seeds that together reach every mark."""
 
 
@@ -188,6 +188,27 @@ def test_marks_of_operations_are_told_from_others():
     assert reached(operations=[alone]) == {"committed_alone"}
     for other in (evolve(alone, generation=1), evolve(alone, outcome=Outcome.FAIL)):
         assert reached(operations=[other]) == set()
+
+
+def test_a_partition_that_moves_in_two_steps():
+    """It is given up in one generation, and assigned to another member in a later one; an eager rebalance
+    gives it at once."""
+    has = (Position(topic="t", partition=0, offset=-1),)
+
+    def join(member: str, generation: int, positions: tuple[Position, ...] = (), **more: object) -> Operation:
+        more = {"argument": COOPERATIVE, **more}
+        return row(
+            Function.JOIN, group="g", member=member, generation=generation, positions=positions, **more
+        )
+
+    rows = [join("a", 1, has), join("a", 2), join("b", 3, has)]
+    assert reached(operations=rows) == {"cooperative_rebalance", "moved_in_two_steps"}
+    for others in (
+        [*rows[:2], join("b", 2, has)],
+        [*rows[:2], join("b", 3, has, argument=None)],
+        [rows[0], rows[2]],
+    ):
+        assert reached(operations=others) == {"cooperative_rebalance"}
 
 
 def retried() -> Operation:

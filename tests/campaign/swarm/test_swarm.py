@@ -9,7 +9,7 @@ from fencepost.campaign.swarm.bounds import REQUESTS
 from fencepost.campaign.swarm.swarm import PROFILES, swarm
 from fencepost.record.observed_state import ObservedState
 from fencepost.record.settings import settings_of
-from fencepost.run.faults.configuration_change import CHANGES
+from fencepost.run.faults.configuration_change import CHANGES, FIRST_POLICY
 from fencepost.run.faults.roles import resolve
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.errors import FencepostError, PlanError
@@ -236,6 +236,9 @@ def test_settings_move_both_ways():
         for one in begun:
             made += 1
             assert any(0 <= fault.at_ms - one.at_ms <= 400 for fault in moved)
+        keyed = {one.topic for one in plan.operations if one.function == "append" and one.key}
+        policies = {fault.target for fault in moved if fault.parameter >= FIRST_POLICY}
+        assert policies == {f"topic {topic}" for topic in keyed}, "a compacted topic takes keyed records only"
     assert made
     down, up = (CHANGES.index({"max.message.bytes": limit}) for limit in ("110", "1048588"))
     assert any(

@@ -109,22 +109,6 @@ def test_z_a_restart_takes_no_gap_for_damage(stop: str, who: int) -> None:
     assert lab.recorded(Name.LOG_RECOVERED, 1)[-1].offset < 5
 
 
-def test_z_a_follower_that_hears_late_goes_on_where_it_failed() -> None:
-    """Rule (Z, cleanup.policy): to a follower that has not been told, a gap is a log that parted; it fails,
-    and fetches again once it knows."""
-    lab = lab_of()
-    fill(lab)
-    lab.hold_zookeeper(2)
-    alter(lab, cleanup_policy="compact")
-    lab.advance(2_000, nodes=(1,))
-    follow(lab)
-    assert lab.recorded(Name.FOLLOWER_FAILED, 2) and runs_of(lab.partition(2).log) != CLEAN
-    lab.reconnect(2)
-    lab.settle()
-    lab.advance(1_500, settle=True)
-    assert runs_of(lab.partition(2).log) == CLEAN
-
-
 def test_z_what_was_compacted_may_be_deleted_again() -> None:
     """Rule (Z, cleanup.policy): without the override nothing is cleaned any more and retention deletes; the
     gaps stay what they are. A broker that starts deletes nothing before it has read whether the topic is
@@ -145,3 +129,24 @@ def test_z_what_was_compacted_may_be_deleted_again() -> None:
     assert lab.partition(1).log.options == options and runs_of(lab.partition(1).log) == CLEAN
     lab.advance(2_000, nodes=(1,))
     assert len(lab.recorded(Name.COMPACTED, 1)) == passes
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_z_a_follower_that_never_heard_of_a_compaction_takes_its_gaps(again: bool) -> None:
+    """Rule (Z, cleanup.policy): the policy was changed, and changed back, while the follower could not know.
+    The gaps of its leader are no damage, after a restart neither."""
+    lab = lab_of()
+    fill(lab)
+    lab.hold_zookeeper(2)
+    alter(lab, cleanup_policy="compact")
+    lab.advance(2_000, nodes=(1,))
+    if again:
+        alter(lab)
+        lab.reconnect(2)
+        lab.settle()
+    follow(lab)
+    assert runs_of(lab.partition(2).log) == CLEAN and lab.recorded(Name.FOLLOWER_FAILED, 2) == []
+    lab.partition(2).log.flush()
+    lab.crash(2)
+    lab.start(2)
+    assert runs_of(lab.partition(2).log) == CLEAN

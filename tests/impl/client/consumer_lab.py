@@ -67,14 +67,15 @@ class Diary:
 
 
 class ConsumerLab:
-    """logs: how many records each partition has. committed: what the coordinator knows. errors: the next
-    answers to a kind of request, None for silence. asked: every request, in order. epoch, committed_epoch: of
-    the leader and of committed offsets. late: answers that wait."""
+    """logs: how many records each partition has. share: what is assigned, all if None. committed: what the
+    coordinator knows. errors: the next answers to a kind of request, None for silence. asked: every request,
+    in order. epoch, committed_epoch: of the leader and of committed offsets. late: answers that wait."""
 
     def __init__(self, coordinator: Any = None, silent: Any = None, **options: Any) -> None:
         options = {"commit": "none", "poll_timeout_ms": 100} | options
         self.diary = Diary()
         self.logs = {T0: 3, T1: 2}
+        self.share: tuple[TopicPartition, ...] | None = None
         self.committed: dict[TopicPartition, int] = {}
         self.errors: dict[type, list[ErrorCode | None]] = {silent[0]: [None] * silent[1]} if silent else {}
         self.asked: list[Any] = []
@@ -159,7 +160,8 @@ class ConsumerLab:
             case groups.JoinGroupRequest():
                 return self.joined(request, error)
             case groups.SyncGroupRequest():
-                assignment = encode_assignment(tuple(self.logs)) if error is OK else b""
+                share = tuple(self.logs) if self.share is None else self.share
+                assignment = encode_assignment(share) if error is OK else b""
                 return groups.SyncGroupResponse(correlation_id=number, error=error, assignment=assignment)
             case groups.HeartbeatRequest():
                 return groups.HeartbeatResponse(correlation_id=number, error=error)

@@ -11,7 +11,7 @@ from fencepost.run.simulated.observed_groups import with_group_facts
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.plan import ClusterOptions, GroupOptions, Plan
+from fencepost.traces.plan import ASSIGNORS, ClusterOptions, GroupOptions, Plan
 from fencepost.traces.trace import Trace
 
 SECOND = 1_000_000_000
@@ -199,7 +199,7 @@ def test_plans_of_groups_repeat_and_reach_what_they_are_for() -> None:
     assert run(swarm(5, "default+groups")).digest == run(swarm(5, "default+groups")).digest
     plans = [swarm(seed, "default+groups") for seed in range(60)]
     assert {plan.consumer.commit for plan in plans} == {"auto", "sync", "async", "before"}
-    assert {plan.consumer.assignor for plan in plans} == {"range", "round_robin", "sticky"}
+    assert {plan.consumer.assignor for plan in plans} == {*ASSIGNORS}
     functions = {operation.function for plan in plans for operation in plan.operations}
     assert functions >= {"subscribe", "unsubscribe", "crash", "pause", "append"}
     assert any(

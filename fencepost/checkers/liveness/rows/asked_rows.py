@@ -323,7 +323,7 @@ ROWS = (
         form=Form.NEVER,
         subject=Subject.GROUP,
         cases=_groups,
-        bound=lambda of: bounds.expelled(of) + bounds.rejoined(of),
+        bound=lambda of: bounds.expelled(of) + bounds.settled(of),
         where="DescribeGroups",
     ),
 )

@@ -377,7 +377,8 @@ ROWS = (
         subject=Subject.GROUP,
         cases=_rebalances,
         bound=lambda of: (
-            2 * _hand_over(of) + (of.consumer.max_poll_interval_ms + JOIN_LAPSE_MS) * MILLISECOND
+            2 * (bounds.expelled(of) + bounds.settled(of))
+            + (of.consumer.max_poll_interval_ms + JOIN_LAPSE_MS) * MILLISECOND
         ),
         causes=frozenset(Kind) - {Kind.LATENT},
     ),

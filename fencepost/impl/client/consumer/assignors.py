@@ -1,8 +1,8 @@
 """Assignors: how the leader of a generation assigns partitions (P5).
 
-Owns the three strategies as functions of the members' subscriptions and the topics' partitions. Must not know
+Owns the strategies as functions of the members' subscriptions and the topics' partitions. Must not know
 groups. Each assigns every partition of a subscribed topic to exactly one member that subscribes to it,
-independent of the order of members.
+independent of the order of members. What the cooperative one moves has to be given up first (KIP-429).
 """
 
 from collections.abc import Callable, Mapping
@@ -100,8 +100,22 @@ def _kept(members: Subscriptions, everything: list[TopicPartition]) -> dict[Topi
     return {key: who[0] for key, who in sorted(claims.items()) if len(who) == 1 and key in existing}
 
 
+def given_up(members: Subscriptions, shares: Assignment) -> Assignment:
+    """The shares without what another member has at this time."""
+    owners: dict[TopicPartition, set[str]] = {}
+    for member, subscription in members.items():
+        for key in subscription.owned:
+            owners.setdefault(key, set()).add(member)
+    return {
+        member: tuple(key for key in keys if not owners.get(key, set()) - {member})
+        for member, keys in shares.items()
+    }
+
+
+COOPERATIVE_STICKY = "cooperative_sticky"
 ASSIGNORS: dict[str, Callable[[Subscriptions, Partitions], Assignment]] = {
     "range": assign_range,
     "round_robin": assign_round_robin,
     "sticky": assign_sticky,
+    COOPERATIVE_STICKY: assign_sticky,
 }

@@ -30,6 +30,8 @@ from fencepost.traces.operations import SEEK, Function, Operation, Outcome, Posi
 from fencepost.traces.plan import ConsumerOptions
 
 POLL_TIMER, AGAIN_TIMER, AUTO_COMMIT_TIMER = ("poll",), ("again",), ("auto_commit",)
+LISTENED = ("auto", "sync", "before")
+"""Modes of commits in which what is revoked is committed before."""
 MAX_POLL_TIMER, APPLICATION_TIMER, METADATA_TIMER = ("max_poll",), ("application",), ("metadata",)
 
 
@@ -57,6 +59,8 @@ class Consumer:
     preparing: bool = False
     # Whether the committed offsets are being fetched.
     fetching_committed: bool = False
+    # The assignment of a cooperative rebalance, until the next poll takes it.
+    granted: tuple[TopicPartition, ...] | None = None
     # Whether the interval of auto commit is over.
     commit_due: bool = False
     # The trace row of the current poll; None if there is none.
@@ -190,7 +194,7 @@ class Consumer:
             Function.ASSIGN,
             argument=SEEK,
             member=self.coordinator.known_as,
-            generation=self.coordinator.generation,
+            generation=self.coordinator.held,
             result=" ".join(f"{key}@{offset}" for key, offset in sorted(moved.items())),
             positions=positions_of({key: -1 for key in self.fetcher.assigned if key not in moved}),
         )
@@ -215,6 +219,7 @@ class Consumer:
         """After a failure: restart as a new process, and poll."""
         self.dead, self.preparing, self.lives = False, False, self.lives + 1
         self.fetcher.assign(())
+        self.granted = None
         self.coordinator.start_over()
         self.poll()
 
@@ -238,6 +243,7 @@ class Consumer:
         """Do the next steps of the current poll that need no waiting."""
         if not self.polling or self.dead:
             return
+        self._settle()
         coordinator, fetcher = self.coordinator, self.fetcher
         if coordinator.failed is not NO_ERROR:
             self._fail(coordinator.failed)
@@ -250,7 +256,8 @@ class Consumer:
         elif self.fetcher.stale or self.desk.asking_metadata:
             self._refresh()
         elif coordinator.stage in (Stage.JOINING, Stage.SYNCING):
-            return
+            if fetcher.assigned:
+                self._read()
         elif coordinator.node < 0:
             coordinator.find()
         elif coordinator.rejoin:
@@ -283,7 +290,7 @@ class Consumer:
             self.row = self.desk.begin(
                 Function.POLL,
                 member=self.coordinator.known_as,
-                generation=self.coordinator.generation,
+                generation=self.coordinator.held,
                 isolation=self.options.isolation,
             )
         wait_ms = min(self.options.poll_timeout_ms, self.options.request_timeout_ms // 2)
@@ -292,6 +299,7 @@ class Consumer:
 
     def _on_deadline(self) -> None:
         self.deadline_passed = True
+        self._settle()
         if self.fetcher.round is not None and self.fetcher.round.answers:
             self._end_round()  # use the records that came; leaders that have not answered are asked again
         else:
@@ -367,8 +375,8 @@ class Consumer:
     # ---- membership and positions
 
     def _rejoin(self) -> None:
-        """Before JoinGroup: commit consumed records, then tell the listener that all partitions are
-        revoked."""
+        """Before JoinGroup: commit consumed records, then tell the listener that all partitions are revoked,
+        unless the rebalance is cooperative."""
         self.preparing = True
         positions = dict(self.fetcher.positions)
         member = self.coordinator.generation >= 0
@@ -383,7 +391,8 @@ class Consumer:
         the next one."""
         if self.dead or life != self.lives:
             return
-        self._revoke()
+        if not self.coordinator.cooperative:
+            self._revoke()
         self.preparing = False
         if self.identity.standalone:
             self._assign_all()
@@ -393,7 +402,7 @@ class Consumer:
             self.coordinator.find()
 
     def _revoke(self) -> None:
-        owned = self.fetcher.assigned
+        owned, self.granted = self.fetcher.assigned, None
         self.fetcher.assign(())
         if owned:
             self.application.revoked(self, owned)
@@ -409,8 +418,52 @@ class Consumer:
         self._advance()
 
     def _assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+        if self.coordinator.cooperative:
+            self.granted = partitions
+            return
         self.fetcher.assign(partitions)
         self.application.assigned(self, partitions)
+
+    def _settle(self) -> None:
+        """Within a poll of a cooperative member: give up what it has lost, and take a new assignment. What is
+        revoked is committed before."""
+        coordinator, fetcher = self.coordinator, self.fetcher
+        if not coordinator.cooperative or self.preparing:
+            return
+        if coordinator.held < 0 and fetcher.assigned:
+            granted = self.granted
+            self._end_poll_row()
+            self._revoke()
+            self.granted = granted
+        if self.granted is None or coordinator.stage is not Stage.STABLE:
+            self.granted = None
+            return
+        leaving = {key: at for key, at in fetcher.positions.items() if key not in self.granted}
+        if leaving and self.options.commit in LISTENED:
+            self.preparing, life = True, self.lives
+            coordinator.commit(leaving, self.options.commit, lambda _: self._given_up(life))
+        else:
+            self._take()
+
+    def _given_up(self, life: int) -> None:
+        if self.dead or life != self.lives:
+            return
+        self.preparing = False
+        if self.granted is not None and self.coordinator.stage is Stage.STABLE:
+            self._take()
+        self._advance()
+
+    def _take(self) -> None:
+        """Take the assignment: go on in what stays, tell the listener of the rest."""
+        assert self.granted is not None
+        granted, had, self.granted = self.granted, self.fetcher.assigned, None
+        revoked = tuple(key for key in had if key not in granted)
+        self._end_poll_row()
+        self.fetcher.keep(granted)
+        self.coordinator.hold(granted, revoked)
+        if revoked:
+            self.application.revoked(self, revoked)
+        self.application.assigned(self, tuple(key for key in granted if key not in had))
 
     def _fetch_committed(self) -> None:
         self.fetching_committed = True

@@ -9,7 +9,7 @@ from functools import partial
 
 from attrs import define, field
 
-from fencepost.impl.client.consumer.member import GONE, GroupMember, error_of
+from fencepost.impl.client.consumer.member import GONE, GroupMember, Stage, error_of
 from fencepost.impl.client.consumer.requests import positions_of
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -41,6 +41,9 @@ class ConsumerCoordinator(GroupMember):
         """
         if self.generation < 0 and not self.desk.identity.standalone:
             on_end(ErrorCode.UNKNOWN_MEMBER_ID)  # no longer a member: fencing would not be possible
+            return
+        if self.cooperative and self.stage is not Stage.STABLE:
+            on_end(ErrorCode.REBALANCE_IN_PROGRESS)
             return
         if self.node < 0:
             self.find()

@@ -82,6 +82,15 @@ class ConsumerFetcher:
         self.epochs, self.resets, self.paused = {}, {}, {}
         self.forget_positions()
 
+    def keep(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Protection P5-KEPT: read these partitions, and go on in those that it had (KIP-429)."""
+        self.stop()
+        self.assigned = tuple(sorted(partitions))
+        known: tuple[dict[TopicPartition, Any], ...] = (self.positions, self.epochs, self.resets, self.paused)
+        for each in known:
+            for key in each.keys() - set(partitions):
+                del each[key]
+
     def forget_positions(self) -> None:
         """Protection P5-POSITIONS: a consumer that gets a partition back goes on from what is committed:
         others may have had it meanwhile."""

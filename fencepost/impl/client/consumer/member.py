@@ -11,7 +11,13 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.impl.client.consumer.assignors import ASSIGNORS
+from fencepost.impl.client.consumer.assignors import (
+    ASSIGNORS,
+    COOPERATIVE_STICKY,
+    Assignment,
+    Subscriptions,
+    given_up,
+)
 from fencepost.impl.client.consumer.requests import ConsumerDesk, positions_of
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.consumer_protocol import (
@@ -24,7 +30,7 @@ from fencepost.impl.messages.consumer_protocol import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import COOPERATIVE, LOST, Function, Operation, Outcome
 
 FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER = ("find",), ("heartbeat",), ("rejoin",)
 JOIN_SLACK_MS = 5_000
@@ -88,6 +94,8 @@ class GroupMember:
     generation: int = kafka.NO_GENERATION
     # The partitions in the previous generation.
     owned: tuple[TopicPartition, ...] = ()
+    # The generation in which its consumer has its partitions; NO_GENERATION while it has none.
+    held: int = kafka.NO_GENERATION
     # How many partitions each topic had when this member divided them as the group's leader; empty if it is
     # not the leader.
     divided: dict[str, int] = field(factory=dict)
@@ -98,6 +106,14 @@ class GroupMember:
     def known_as(self) -> str:
         """The member's name in the trace: for a static member its instance, under any id."""
         return self.desk.identity.instance_id or self.member_id
+
+    @property
+    def cooperative(self) -> bool:
+        """KIP-429: whether it keeps its partitions while its group rebalances, as all of its assignors allow
+        that."""
+        options = self.desk.options
+        names = {options.assignor, options.second_assignor or options.assignor}
+        return names == {COOPERATIVE_STICKY} and not self.desk.identity.standalone
 
     # ---- finding the coordinator
 
@@ -135,11 +151,12 @@ class GroupMember:
     def join(self) -> None:
         """Send JoinGroup."""
         identity, options = self.desk.identity, self.desk.options
-        subscription = encode_subscription(Subscription(topics=identity.topics, owned=self.owned))
         names = dict.fromkeys((options.assignor, options.second_assignor or options.assignor))
+        protocols = tuple((name, self._subscription(name)) for name in names)
         self.stage = Stage.JOINING
         self.desk.cancel_timer(HEARTBEAT_TIMER)
-        begun = self.desk.begin(Function.JOIN, member=self.known_as)
+        how = COOPERATIVE if self.cooperative else None
+        begun = self.desk.begin(Function.JOIN, member=self.known_as, argument=how)
 
         def request(number: int) -> kafka.JoinGroupRequest:
             return kafka.JoinGroupRequest(
@@ -151,7 +168,7 @@ class GroupMember:
                 member_id=self.member_id,
                 group_instance_id=identity.instance_id,
                 protocol_type=PROTOCOL_TYPE,
-                protocols=tuple((name, subscription) for name in names),
+                protocols=protocols,
             )
 
         self.desk.ask(
@@ -161,6 +178,11 @@ class GroupMember:
             options.max_poll_interval_ms + JOIN_SLACK_MS,
         )
 
+    def _subscription(self, name: str) -> bytes:
+        """For this assignor. An eager member has nothing left that it would have to give up first."""
+        owned = () if name == COOPERATIVE_STICKY and not self.cooperative else self.owned
+        return encode_subscription(Subscription(topics=self.desk.identity.topics, owned=owned))
+
     def _joined(self, begun: Operation, node: int, answer: Any) -> None:
         error = error_of(answer)
         if error is not NO_ERROR:
@@ -168,6 +190,8 @@ class GroupMember:
                 self.member_id = answer.member_id
             self._not_joined(begun, error)
             return
+        if answer.generation_id > self.generation + 1:
+            self.lose()  # in a generation without it others may have had its partitions
         self.member_id, self.generation = answer.member_id, answer.generation_id
         self.stage = Stage.SYNCING
         assignments: tuple[tuple[str, bytes], ...] = ()
@@ -198,7 +222,22 @@ class GroupMember:
         topics = tuple(sorted({topic for one in subscriptions.values() for topic in one.topics}))
         self.divided = self.desk.partitions(topics)
         shares = ASSIGNORS[name](subscriptions, self.divided)
+        if name == COOPERATIVE_STICKY:
+            shares = self.free_partitions(subscriptions, shares)
         return tuple((member, encode_assignment(keys)) for member, keys in shares.items())
+
+    def free_partitions(self, members: Subscriptions, shares: Assignment) -> Assignment:
+        """Protection KAFKA-15170: a partition that another member has goes to nobody yet (KIP-429): that
+        member gives it up first, and joins again.
+
+        Args:
+            members: by member id.
+            shares: of the assignor.
+
+        Returns:
+            the shares without such partitions.
+        """
+        return given_up(members, shares)
 
     def _synced(self, begun: Operation, node: int, generation: int, answer: Any) -> None:
         error = error_of(answer)
@@ -208,7 +247,9 @@ class GroupMember:
         if partitions is None:
             self._not_joined(begun, error)
             return
-        self.stage, self.rejoin, self.owned = Stage.STABLE, False, partitions
+        self.stage, self.rejoin = Stage.STABLE, False
+        if not self.cooperative:
+            self.hold(partitions, ())
         self.desk.end(
             begun,
             Outcome.OK,
@@ -221,6 +262,25 @@ class GroupMember:
         self.desk.set_timer(HEARTBEAT_TIMER, self.desk.options.heartbeat_interval_ms)
         self.assigned(partitions)
         self.wake()
+
+    def hold(self, partitions: tuple[TopicPartition, ...], revoked: tuple[TopicPartition, ...]) -> None:
+        """Its consumer has these partitions from now on. revoked: those that it has just given up."""
+        self.owned, self.held = partitions, self.generation
+        self.rejoin = self.rejoin or self.must_join_again(revoked)
+
+    def must_join_again(self, revoked: tuple[TopicPartition, ...]) -> bool:
+        """Protection P5-REJOIN: a member that has given up partitions joins again at once: only then are they
+        assigned to another one."""
+        return bool(revoked)
+
+    def lose(self) -> None:
+        """Protection KAFKA-12983: a member that is none any more, or of which a generation knows nothing, has
+        lost its partitions: others may have had them meanwhile."""
+        if self.cooperative and self.held >= 0:
+            self.owned = ()
+            row = self.desk.begin(Function.ASSIGN, argument=LOST, member=self.known_as)
+            self.desk.end(row, Outcome.OK)
+        self.held = kafka.NO_GENERATION
 
     def _not_joined(self, begun: Operation, error: ErrorCode) -> None:
         self.desk.end(begun, Outcome.FAIL, error)
@@ -258,6 +318,7 @@ class GroupMember:
 
     def give_up_membership(self) -> None:
         """Membership has ended: join as a new member."""
+        self.lose()
         self.member_id, self.generation, self.rejoin = "", kafka.NO_GENERATION, True
         self.divided = {}
         if self.stage is Stage.STABLE:

@@ -122,7 +122,7 @@ class TransformLoop:
         coordinator = consumer.coordinator
         group = GroupMetadata(
             group_id=consumer.identity.group,
-            generation_id=coordinator.generation,
+            generation_id=coordinator.held,
             member_id=coordinator.member_id,
             group_instance_id=consumer.identity.instance_id,
         )
@@ -154,7 +154,7 @@ class TransformLoop:
         """Protection T11: a consumer that has lost its membership has nothing to name in TxnOffsetCommit, and
         a coordinator believes a request that names nothing (as before KIP-447). What it was reading is
         somebody else's."""
-        return consumer.coordinator.generation >= 0
+        return consumer.coordinator.held >= 0
 
     def woken(self, consumer: Consumer) -> None:
         """It is time to begin again."""

@@ -98,7 +98,7 @@ def test_what_nobody_asked_to_commit_has_failed(after, aborts_ppm, outcome):
     consumer = SimpleNamespace(
         desk=desk,
         identity=SimpleNamespace(group="g", instance_id=None, session=0),
-        coordinator=SimpleNamespace(generation=1, member_id="m", known_as="m"),
+        coordinator=SimpleNamespace(held=1, member_id="m", known_as="m"),
         close=lambda: None,
         sleep=lambda milliseconds: None,
     )
