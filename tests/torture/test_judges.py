@@ -336,6 +336,17 @@ def test_a_producer_with_few_retries_has_ended_if_no_round_succeeds():
     assert judge(changed(scenario=short, after=(failed,) * 3)) == []
 
 
+def test_what_timed_out_while_brokers_stood_still_did_not_end_a_producer():
+    """Rule: a request that brokers had no time to answer, on a busy machine, may time out in every round."""
+    few = Scenario(seed=0, producer={"retries": 0, "request_timeout_ms": 2_000}, members=1)
+    failed = (append(9, b"d", {"error": {"code": 7}}, after_ns=15 * SECOND),)
+    stood = ((0, 0), (10 * SECOND, 10 * SECOND), (24 * SECOND, 22 * SECOND))
+    assert judge(changed(scenario=few, after=(failed,) * 3, clock=stood)) == []
+    served = (*stood[:2], (24 * SECOND, 23 * SECOND))
+    (finding,) = judge(changed(scenario=few, after=(failed,) * 3, clock=served))
+    assert finding.anomaly == "producer_ended"
+
+
 def test_every_commit_on_the_wire_is_read():
     """Rule: what is committed too early, or lower than before, is found although the last commit is right."""
     early = (heard(9.5, 2), heard(11.9, 3))

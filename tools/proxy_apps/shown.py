@@ -111,6 +111,14 @@ SHOWN: Mapping[str, Shown] = {
             reported="not found",
         ),
         Shown(
+            library="kafka-python@3.0.12",
+            script="kafka-python-request-time-out.py",
+            breaks="after one request without an answer every send fails",
+            found="`fencepost torture kafka-python`",
+            since="not measured",
+            reported="not found",
+        ),
+        Shown(
             library="confluent-kafka@2.16.1",
             script="librdkafka-close-commits.py",
             breaks="a closed consumer commits what it never delivered",

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fencepost.torture.at_brokers.heard import time_of
 from fencepost.torture.copying import source_of
 from fencepost.torture.driver_process import Command
 from fencepost.torture.judging.commit_judges import commits, revocations
@@ -303,7 +304,7 @@ def _after(run: Run) -> Iterator[Finding]:
         return  # sequences have a gap that the producer did not make; it may end (librdkafka's fatal error)
     if run.scenario.transactional or run.trouble or settings.get("delivery_timeout_ms", LONG_MS) < LONG_MS:
         return
-    failed = [[one for one in sent if one.answer is not None and not one.ok] for sent in run.after]
+    failed = [[one for one in sent if not one.ok and _had_time(run, one)] for sent in run.after]
     if settings.get("retries", MANY) < MANY:
         if len(failed) < AFTER_ROUNDS or settings.get("request_timeout_ms", PATIENT_MS) < PATIENT_MS:
             return
@@ -319,6 +320,16 @@ def _after(run: Run) -> Iterator[Finding]:
                 seen=f"{len(sent)} failed in {len(run.after)} rounds, {_name(sent[0]).decode()} first: "
                 f"{sent[0].error}",
             )
+
+
+def _had_time(run: Run, append: Command) -> bool:
+    """Whether an append has an answer, and brokers stood still, on a busy machine, for less than a request
+    of it may take."""
+    if append.answered_ns is None:
+        return False
+    served = time_of(append.answered_ns, run.clock) - time_of(append.sent_ns, run.clock)
+    patience_ms = run.scenario.producer.get("request_timeout_ms", PATIENT_MS)
+    return append.answered_ns - append.sent_ns - served < patience_ms * 1_000_000
 
 
 def _transactions(run: Run) -> Iterator[Finding]:
