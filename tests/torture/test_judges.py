@@ -14,7 +14,7 @@ from fencepost.torture.judging.promises import PROMISES, promises_of
 from fencepost.torture.producing import Transaction
 from fencepost.torture.protocol import encoded
 from fencepost.torture.record_contents import SHAPES, differs, identity_of, record
-from fencepost.torture.scenario import DELETES, BrokerFault, Scenario
+from fencepost.torture.scenario import DELETES, EXPIRES, BrokerFault, Scenario
 from fencepost.torture.scenario_run import Outcome
 from fencepost.torture.truth import Entry
 from fencepost.traces.trace import LossRange
@@ -159,6 +159,9 @@ def test_what_was_in_a_deleted_topic_is_nobodys_loss():
     gone = changed(log={"t-0": ()}, polls={}, committed={}, drained=True)
     assert {one.anomaly for one in judge(attrs.evolve(gone, renewed={"t": 10 * SECOND}))} == set()
     assert "1 of 3" in judge(attrs.evolve(gone, renewed={"t": SECOND}))[0].seen
+    expiring = attrs.evolve(GOOD.scenario, logs=EXPIRES)
+    short = attrs.evolve(gone, scenario=expiring, log={"t-0": GOOD.log["t-0"][2:]}, renewed={"t": 0})
+    assert {one.anomaly for one in judge(short)} == set()  # what expires is gone in a new topic, too
 
 
 def copied(*copies, outcome="committed", **changes):
@@ -499,10 +502,10 @@ LOSABLE = (
 def test_what_the_brokers_lost_is_no_finding_of_the_client(anomaly, start, end, covers, monkeypatch):
     """Inside of a range that the brokers removed, a record may be gone, come again, or be another one.
     Outside of it, and for every other anomaly, nothing is excused."""
-    deleted, why = judges._deleted, "the brokers removed it"
+    deleted, why = judges._shortened, "the brokers removed it"
     gone = LossRange(topic="t", partition=0, start=start, end=end, reason=why)
     elsewhere = LossRange(topic="t", partition=1, start=0, end=9, reason=why)
-    monkeypatch.setattr(judges, "_deleted", lambda run: [*deleted(run), gone, elsewhere])
+    monkeypatch.setattr(judges, "_shortened", lambda run: [*deleted(run), gone, elsewhere])
     expected = [] if covers and anomaly in LOSABLE else [anomaly]
     assert [one.anomaly for one in judge(changed(**PLANTED[anomaly]))] == expected
 

@@ -44,9 +44,10 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
         promises: of the library; anomalies of which it promises nothing are left out.
     """
     found: dict[str, Finding] = {}
-    may = Allowed(_deleted(run))
+    shortened = tuple(_shortened(run))
+    may = Allowed((*shortened, *_renewed(run)))
     for findings in (
-        _appends(run, may),
+        _appends(run, Allowed(shortened)),
         _order(run),
         _transactions(run),
         _copies(run, may),
@@ -66,7 +67,14 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
     return list(found.values())
 
 
-def _deleted(run: Run) -> Iterator[LossRange]:
+def _renewed(run: Run) -> Iterator[LossRange]:
+    """Partitions of topics that were deleted, or lost the end of a log."""
+    for place in run.log:
+        if topic_of(place) in run.renewed:
+            yield _range(place, -1, NEVER, "the topic was deleted or truncated")
+
+
+def _shortened(run: Run) -> Iterator[LossRange]:
     """What is below the start of a log that the run has shortened; records have no gaps without
     transactions. And what a later record of the same key replaced in a compacted log."""
     if run.scenario.logs == EXPIRES:
@@ -75,9 +83,6 @@ def _deleted(run: Run) -> Iterator[LossRange]:
                 yield _range(place, -1, entries[0].offset, LOGS[EXPIRES])
     if run.scenario.logs == COMPACTS:
         yield from _replaced(run)
-    for place in run.log:
-        if topic_of(place) in run.renewed:
-            yield _range(place, -1, NEVER, "the topic was deleted or truncated")
     for fault in run.scenario.broker_faults:
         partition = fault.target % run.scenario.partitions
         entries = run.log.get(f"{TOPICS[0]}-{partition}", ())
@@ -118,7 +123,7 @@ def _every(run: Run) -> Iterator[tuple[str, tuple[Entry, ...]]]:
     yield from run.copies.items()
 
 
-def _appends(run: Run, allowed: Allowed) -> Iterator[Finding]:
+def _appends(run: Run, shortened: Allowed) -> Iterator[Finding]:
     sent = {_name(command): command for command in run.appends}
     places: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
     for place, entries in _every(run):
@@ -148,8 +153,8 @@ def _appends(run: Run, allowed: Allowed) -> Iterator[Finding]:
         if outcome is Outcome.OK and not where:
             assert command.answer is not None
             offset = command.answer.get("offset", -1)
-            since = run.renewed.get(command.fields["topic"], NEVER)
-            if (place_of(command.fields), offset) not in allowed or command.sent_ns > since:
+            since = run.renewed.get(command.fields["topic"], -1)
+            if (place_of(command.fields), offset) not in shortened and command.sent_ns > since:
                 lost.append((name, offset))
         yield from _place(run, name, command, outcome, where)
     if lost:
