@@ -227,9 +227,13 @@ class Group:
             self.join()
 
     def drain(self, wanted: set[tuple[str, int]]) -> bool:
-        """Poll until the group has seen all; whether it has."""
+        """Poll until the group has seen all; whether it has. If it gave up joining under faults, it begins
+        again: the cluster is healed now."""
         if not self.scenario.members:
             return True
+        if not self.members:
+            self.most_joins += self._joined
+            self.join()
         waiting, bearing = Patience(), Patience()
         while len(self.handed) < len(wanted) or wanted - self.handed:  # the second is slow, and seldom asked
             if self.turn():

@@ -46,8 +46,8 @@ from fencepost.wire.limits import Limits
 ANSWER_S = 40.0
 """Longest wait for answers to appends after the cluster is healed: twice their delivery time-out. An append
 without an answer by then is stuck."""
-HEALED_S = 15.0
-"""Wait for a healthy cluster before the heal is repeated: above a session's time-out."""
+HEALED_S, HEALS = 2.0, 8
+"""Wait for a healthy cluster before the heal is repeated, and how often it is."""
 CLOSE_S = 3.0
 """Longest wait for clients to close: nothing is judged any more, and a driver with clients that are still
 open is replaced."""
@@ -505,11 +505,13 @@ class Torture:
                     self.copier.turn()
                 time.sleep(TURN_S)
             self.kafka.heal()
-        try:
-            self.kafka.wait_until_healthy(HEALED_S)
-        except FencepostError:
-            self.kafka.heal()  # a broker that was asked to stop went down only after the heal
-            self.kafka.wait_until_healthy()
+        for _ in range(HEALS):
+            try:
+                self.kafka.wait_until_healthy(HEALED_S)
+                return
+            except FencepostError:
+                self.kafka.heal()  # a broker that was asked to stop goes down only after the heal
+        self.kafka.wait_until_healthy()
 
     def _after(self) -> None:
         """The healed cluster takes a last burst of each producer. One that fails is followed by others: with

@@ -1,7 +1,8 @@
-"""The producers of a run: what they send, and when."""
+"""The producers of a run, and its members: what they send, and when."""
 
 from attrs import define, field
 
+from fencepost.torture.consuming_members import Group
 from fencepost.torture.driver_process import Command
 from fencepost.torture.producing import Producers
 from fencepost.torture.scenario import Scenario
@@ -70,3 +71,33 @@ def test_a_transaction_that_is_not_fenced_ends_in_its_producer():
     assert end[0].endswith("_transaction") and end[1] == opening.client
     driver.answer(end[0])
     assert producers.turn() and not producers.closed
+
+
+@define
+class Healed(Recorded):
+    """Answers at once; there is one record."""
+
+    failure: str = ""
+
+    def send(self, name, client="", **fields):
+        command = Recorded.send(self, name, client, **fields)
+        command.answer = {
+            "event": "done",
+            "ok": True,
+            "records": [{"topic": "t", "partition": 0, "offset": 0}],
+        }
+        return command
+
+
+def test_a_group_that_could_not_join_under_faults_joins_the_healed_cluster():
+    """Rule: an application that has given up begins again after the heal, and its members are not stuck."""
+    driver = Recorded()
+    group = Group(Scenario(seed=1, members=1), driver, "b:1", most_joins=3)
+    group.join()
+    while group.members:
+        driver.answer("open")
+        driver.answer("subscribe", ok=False)
+        group.turn()
+    assert driver.names().count(("open", "c1-2")) == 1 and ("open", "c1-3") not in driver.names()
+    group.driver = Healed()
+    assert group.drain({("t-0", 0)}) and group.members == ["c1-3"]
