@@ -1,8 +1,11 @@
 """The producers of a run, and its members: what they send, and when."""
 
+from types import SimpleNamespace
+
 from attrs import define, field
 
 from fencepost.torture.consuming_members import Group
+from fencepost.torture.copying import Copier
 from fencepost.torture.driver_process import Command
 from fencepost.torture.producing import Producers
 from fencepost.torture.scenario import Scenario
@@ -101,3 +104,25 @@ def test_a_group_that_could_not_join_under_faults_joins_the_healed_cluster():
     assert driver.names().count(("open", "c1-2")) == 1 and ("open", "c1-3") not in driver.names()
     group.driver = Healed()
     assert group.drain({("t-0", 0)}) and group.members == ["c1-3"]
+
+
+def test_a_copier_whose_consumer_reported_trouble_begins_again(monkeypatch):
+    """Rule: as a member of the group: a library that reports trouble is not stuck, its application is."""
+
+    class Silent(Healed):
+        """The first consumer reports trouble, and delivers nothing."""
+
+        ready = SimpleNamespace(roles=("producer", "consumer"), config=())
+        troubled = frozenset({"x1-0c"})
+
+        def send(self, name, client="", **fields):
+            command = Healed.send(self, name, client, **fields)
+            if client == "x1-0c":
+                command.answer["records"] = []
+            return command
+
+    monkeypatch.setattr("fencepost.torture.copying.RESTART_S", 0.1)
+    monkeypatch.setattr("fencepost.torture.copying.STUCK_S", 1.0)
+    copier = Copier(Scenario(seed=1, copier={"acks": -1}), Silent(), "b:1")
+    copier.open()
+    assert copier.drain({("t-0", 0)}) and copier.closed == {"x1-0c", "x1-0p"}

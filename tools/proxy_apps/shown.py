@@ -86,6 +86,14 @@ SHOWN: Mapping[str, Shown] = {
             reported="not found",
         ),
         Shown(
+            library="kafkajs@2.2.4",
+            script="kafkajs-silent-connection.cjs",
+            breaks="a send is tried for ever on a connection that is silent",
+            found="`fencepost torture kafkajs`",
+            since="not measured",
+            reported="#919, #1783, open",
+        ),
+        Shown(
             library="franz-go@1.22.2",
             script="franz-go-transaction-sequences.go",
             breaks="a committed transaction is not in the log",
