@@ -87,6 +87,14 @@ SHOWN: Mapping[str, Shown] = {
         ),
         Shown(
             library="kafkajs@2.2.4",
+            script="kafkajs-aborted-order.cjs",
+            breaks="a record of an aborted transaction is delivered, read_committed",
+            found="`fencepost torture kafkajs`",
+            since="not measured",
+            reported="not found",
+        ),
+        Shown(
+            library="kafkajs@2.2.4",
             script="kafkajs-silent-connection.cjs",
             breaks="a send is tried for ever on a connection that is silent",
             found="`fencepost torture kafkajs`",
