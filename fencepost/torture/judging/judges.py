@@ -333,7 +333,7 @@ def _had_time(run: Run, append: Command) -> bool:
     if append.answered_ns is None:
         return False
     served = time_of(append.answered_ns, run.clock) - time_of(append.sent_ns, run.clock)
-    patience_ms = run.scenario.producer.get("request_timeout_ms", PATIENT_MS)
+    patience_ms = int(run.scenario.producer.get("request_timeout_ms", PATIENT_MS))
     return append.answered_ns - append.sent_ns - served < patience_ms * 1_000_000
 
 
