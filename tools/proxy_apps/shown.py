@@ -102,6 +102,14 @@ SHOWN: Mapping[str, Shown] = {
             reported="#919, #1783, open",
         ),
         Shown(
+            library="kafkajs@2.2.4",
+            script="kafkajs-torn-answer.cjs",
+            breaks="hardly anything is read after half an answer to Heartbeat",
+            found="`fencepost torture kafkajs`, and its source",
+            since="not measured",
+            reported="not found",
+        ),
+        Shown(
             library="franz-go@1.22.2",
             script="franz-go-transaction-sequences.go",
             breaks="a committed transaction is not in the log",
