@@ -104,7 +104,7 @@ SHOWN: Mapping[str, Shown] = {
         Shown(
             library="kafkajs@2.2.4",
             script="kafkajs-torn-answer.cjs",
-            breaks="hardly anything is read after half an answer to Heartbeat",
+            breaks="nothing is read for long after half an answer to Heartbeat",
             found="`fencepost torture kafkajs`, and its source",
             since="not measured",
             reported="not found",
