@@ -574,12 +574,8 @@ class Torture:
                 for one in self._appends
                 if one.ok and one.fields["topic"] not in self.renewed
             )
-            opened = any(
-                entry.outcome == OPEN
-                for place, entries in log.items()
-                if of_copies or not _is_copy(place)
-                for entry in entries
-            )
+            looked_at = [log[place] for place in log if of_copies or not _is_copy(place)]
+            opened = any(entry.outcome == OPEN for entries in looked_at for entry in entries)
             if (whole or read >= READS) and not opened:
                 break
             time.sleep(BETWEEN_READS_S)

@@ -27,8 +27,7 @@ async function main() {
   await consumer.connect()
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
   const got = []
-  const eachMessage = async ({ message }) => void got.push(String(message.value))
-  await consumer.run({ eachMessage })
+  await consumer.run({ eachMessage: async ({ message }) => void got.push(String(message.value)) })
   while (!got.includes('third, committed')) await new Promise((done) => setTimeout(done, 100))
   console.log(`kafkajs ${require('kafkajs/package.json').version}: delivered, read_committed: ${got.join('; ')}`)
   process.exit(got.length > 1 ? 10 : 0)

@@ -4,8 +4,6 @@
 // node kafkajs-torn-answer.cjs BOOTSTRAP    # of the proxy with that fault; needs kafkajs
 const { Kafka, logLevel } = require('kafkajs')
 
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms))
-
 async function main() {
   const topic = `shown-${Date.now().toString(36)}`
   const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING })
@@ -15,21 +13,17 @@ async function main() {
   const producer = kafka.producer({ retry: { retries: 100, maxRetryTime: 1000 } })
   await producer.connect()
   const consumer = kafka.consumer({ groupId: topic, heartbeatInterval: 300 })
-  let timeouts = 0
-  consumer.on(consumer.events.REQUEST_TIMEOUT, () => (timeouts += 1))
   await consumer.connect()
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
-  let last = Date.now()
-  let gap = 0
+  let [last, gap] = [Date.now(), 0]
   await consumer.run({ eachMessage: async () => void (last = Date.now()) })
   for (let sent = 0; sent < 600; sent += 1) {
     await producer.send({ topic, messages: [{ value: String(sent) }] })
-    await sleep(100)
+    await new Promise((done) => setTimeout(done, 100))
     gap = Math.max(gap, Date.now() - last)
   }
   const version = require('kafkajs/package.json').version
-  const seconds = Math.round(gap / 1000)
-  console.log(`kafkajs ${version}: a record each 100 ms, none read for ${seconds} s; ${timeouts} requests timed out`)
+  console.log(`kafkajs ${version}: a record each 100 ms, none read for ${Math.round(gap / 1000)} s`)
   process.exit(gap > 20000 ? 10 : 0)
 }
 
