@@ -20,7 +20,7 @@ from fencepost.campaign.swarm.profiles import profile_named
 from fencepost.impl.coordinator.group_states import GroupPhase
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Create, Failed
+from fencepost.impl.zookeeper.interface import Create
 from fencepost.kafka.chaos.hands import HAND
 from fencepost.kafka.hosted import AT_WORK, HostedCluster, HostedRun
 from fencepost.kafka.readiness import all_heard, led
@@ -278,20 +278,29 @@ class Verbs:
                 seen=str(to),
                 where=f"the move of the leader of {key}",
             )
-        order = (target, *[broker for broker in replicas if broker != target])
-        if order != tuple(replicas):
-            self._ask_controller(Create(znodes.REASSIGN, znodes.encode_reassignments({key: order})))
-            self._wait(
-                lambda: self._do(lambda: not self._cluster.observed_state.reassigning),
-                f"{key} with other replicas",
-            )
-        if facts.leader != target:
-            self._ask_controller(Create(znodes.PREFERRED_ELECTION, znodes.encode_partitions([key])))
-        self._wait(
-            lambda: self.leader(topic, partition) == target and self._led([key]),
-            f"{target} as leader of {key}",
-        )
+        self._wait(lambda: self._moved(key, target), f"{target} as leader of {key}")
         return target
+
+    def _moved(self, key: TopicPartition, target: int) -> bool:
+        """Whether it leads, and is the first of the replicas. What is missing is asked for, again if the
+        controller could not do it because one of them was down."""
+        self._do(self._cluster.exists, key, "the move of a leader")
+        replicas = self._assignment(key.topic).get(key.partition, ())
+        facts = self._do(lambda: self._cluster.observed_state.partition((key.topic, key.partition)))
+        order = (target, *[broker for broker in replicas if broker != target])
+        if order == replicas and facts.leader == target:
+            return self._led([key])
+        if order == replicas:
+            able, request = (
+                target in facts.isr,
+                Create(znodes.PREFERRED_ELECTION, znodes.encode_partitions([key])),
+            )
+        else:
+            able = set(replicas) <= set(facts.isr)
+            request = Create(znodes.REASSIGN, znodes.encode_reassignments({key: order}))
+        if able:
+            self._do(self._system.world.admin, request)
+        return False
 
     def coordinator(self, group: str) -> int:
         """The broker that coordinates a consumer group; -1 while there is none."""
@@ -341,13 +350,6 @@ class Verbs:
                 for (name, number), replicas in self._cluster.observed_state.assignments.items()
                 if name == topic and replicas
             }
-        )
-
-    def _ask_controller(self, request: Create) -> None:
-        """Make a request that there can be one of at a time: as soon as there is none."""
-        self._wait(
-            lambda: not isinstance(self._do(self._system.world.admin, request), Failed),
-            f"room for {request.path}",
         )
 
     # ---- to look at

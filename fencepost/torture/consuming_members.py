@@ -14,16 +14,13 @@ from attrs import define, field
 
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver_process import Command, Driver
-from fencepost.torture.patience import Patience
+from fencepost.torture.patience import RESTART_S, Patience
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.scenario import TOPICS, Scenario, Step
 
 DRAIN_S = 20.0
 """Longest time without a new record while the group has not seen all: three session time-outs, two time-outs
 of requests."""
-RESTART_S = 8.0
-"""Time without a new record before members that reported trouble are restarted: above their session
-time-out."""
 TURN_S = 0.005
 POLL_MS = 100
 COMMIT_EVERY = 3
@@ -227,9 +224,13 @@ class Group:
             self.join()
 
     def drain(self, wanted: set[tuple[str, int]]) -> bool:
-        """Poll until the group has seen all; whether it has."""
+        """Poll until the group has seen all; whether it has. If it gave up joining under faults, it begins
+        again: the cluster is healed now."""
         if not self.scenario.members:
             return True
+        if not self.members:
+            self.most_joins += self._joined
+            self.join()
         waiting, bearing = Patience(), Patience()
         while len(self.handed) < len(wanted) or wanted - self.handed:  # the second is slow, and seldom asked
             if self.turn():
@@ -238,12 +239,7 @@ class Group:
                 return False
             if bearing.turn() > RESTART_S:
                 bearing = Patience()
-                troubled = {
-                    event.fields.get("client")
-                    for event in list(self.driver.events)
-                    if event.fields["event"] == "trouble"
-                }
-                for name in [one for one in self.members if one in troubled]:
+                for name in self.driver.troubled.intersection(self.members):
                     self._anew(name)
             time.sleep(TURN_S)
         return True

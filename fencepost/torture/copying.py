@@ -19,7 +19,7 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.torture.driver_process import Command, Driver
-from fencepost.torture.patience import Patience
+from fencepost.torture.patience import RESTART_S, Patience
 from fencepost.torture.producing import ABORTED_OF, CLOSE_MS, Transaction
 from fencepost.torture.protocol import encoded
 from fencepost.torture.record_contents import ID, place_of
@@ -219,11 +219,14 @@ class Copier:
         Args:
             wanted: committed records.
         """
-        self.healed, waiting, before = True, Patience(), 0
+        self.healed, waiting, bearing, before = True, Patience(), Patience(), 0
         while self._producer and (wanted - self.copied or self._current is not None):
             self.turn()
             if len(self.copied) > before:
-                waiting, before = Patience(), len(self.copied)
+                waiting, bearing, before = Patience(), Patience(), len(self.copied)
+            if bearing.turn() > RESTART_S and self.driver.troubled & {self._producer, self._consumer}:
+                bearing = Patience()
+                self._again()  # as a member of the group does
             if waiting.turn() > STUCK_S or self.driver.failure:
                 return False
             time.sleep(TURN_S)

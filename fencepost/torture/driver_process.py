@@ -260,6 +260,11 @@ class Driver:
         """Commands without an answer."""
         return len(self._open)
 
+    @property
+    def troubled(self) -> set[str]:
+        """Clients that reported trouble."""
+        return {one.fields.get("client", "") for one in list(self.events) if one.fields["event"] == "trouble"}
+
     def forget(self) -> None:
         """Begin a new history; what is under way is still answered."""
         with self._changed:

@@ -10,6 +10,9 @@ from attrs import define, field
 
 MOST_TURN_S = 0.02
 """Four turns of a run's loop on an idle machine."""
+RESTART_S = 8.0
+"""Time without a new record before clients that reported trouble are restarted: above their session
+time-out."""
 
 
 @define

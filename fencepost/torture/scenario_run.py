@@ -46,8 +46,8 @@ from fencepost.wire.limits import Limits
 ANSWER_S = 40.0
 """Longest wait for answers to appends after the cluster is healed: twice their delivery time-out. An append
 without an answer by then is stuck."""
-HEALED_S = 15.0
-"""Wait for a healthy cluster before the heal is repeated: above a session's time-out."""
+HEALED_S, HEALS = 2.0, 8
+"""Wait for a healthy cluster before the heal is repeated, and how often it is."""
 CLOSE_S = 3.0
 """Longest wait for clients to close: nothing is judged any more, and a driver with clients that are still
 open is replaced."""
@@ -260,7 +260,7 @@ class Torture:
                     self._after()
             except DriverError as error:
                 trouble = str(error)
-        log = self._read()
+        log = self._read(of_copies=False)
         if not trouble:
             try:
                 wanted = {
@@ -505,11 +505,13 @@ class Torture:
                     self.copier.turn()
                 time.sleep(TURN_S)
             self.kafka.heal()
-        try:
-            self.kafka.wait_until_healthy(HEALED_S)
-        except FencepostError:
-            self.kafka.heal()  # a broker that was asked to stop went down only after the heal
-            self.kafka.wait_until_healthy()
+        for _ in range(HEALS):
+            try:
+                self.kafka.wait_until_healthy(HEALED_S)
+                return
+            except FencepostError:
+                self.kafka.heal()  # a broker that was asked to stop goes down only after the heal
+        self.kafka.wait_until_healthy()
 
     def _after(self) -> None:
         """The healed cluster takes a last burst of each producer. One that fails is followed by others: with
@@ -556,9 +558,10 @@ class Torture:
         }
         return self.copier.drain(_last(wanted) if self.scenario.logs else wanted)
 
-    def _read(self) -> dict[str, tuple[Entry, ...]]:
+    def _read(self, *, of_copies: bool = True) -> dict[str, tuple[Entry, ...]]:
         """All logs. A leader that is new may show an end below what was acknowledged, until its followers
-        have fetched (KIP-207): then it is read again, READS times at most."""
+        have fetched (KIP-207): then it is read again, READS times at most. Transactions that are open end
+        first; of_copies: the copier's, too, which has to go on for that."""
         for read in range(READS_OPEN):
             log = {
                 f"{topic}-{number}": entries
@@ -571,7 +574,8 @@ class Torture:
                 for one in self._appends
                 if one.ok and one.fields["topic"] not in self.renewed
             )
-            opened = any(entry.outcome == OPEN for entries in log.values() for entry in entries)
+            looked_at = [log[place] for place in log if of_copies or not _is_copy(place)]
+            opened = any(entry.outcome == OPEN for entries in looked_at for entry in entries)
             if (whole or read >= READS) and not opened:
                 break
             time.sleep(BETWEEN_READS_S)

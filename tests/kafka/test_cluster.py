@@ -137,6 +137,18 @@ def test_a_leader_moves_where_it_is_wanted():
             kafka.move_leader("t", to=outside)
 
 
+def test_a_leader_that_moves_while_another_broker_is_away_moves_once_it_is_back():
+    """Rule: a controller that cannot do it while a replica is away is asked again."""
+    with fencepost.kafka.cluster() as kafka:
+        kafka.create_topic("t", partitions=2)
+        first = kafka.leader("t", 1)
+        kafka.fault("expire_session", f"broker {first}", for_ms=100)
+        moving = threading.Thread(target=kafka.move_leader, args=("t", 1), daemon=True)
+        moving.start()
+        moving.join(30)
+        assert not moving.is_alive() and kafka.leader("t", 1) != first
+
+
 def test_a_new_leader_is_waited_for_until_it_knows_what_was_shown():
     """Rule (KIP-207): its high watermark lags at first, and a record that was acknowledged is not missing."""
     with fencepost.kafka.cluster() as kafka:

@@ -14,7 +14,7 @@ from fencepost.torture.judging.promises import PROMISES, promises_of
 from fencepost.torture.producing import Transaction
 from fencepost.torture.protocol import encoded
 from fencepost.torture.record_contents import SHAPES, differs, identity_of, record
-from fencepost.torture.scenario import DELETES, BrokerFault, Scenario
+from fencepost.torture.scenario import DELETES, EXPIRES, BrokerFault, Scenario
 from fencepost.torture.scenario_run import Outcome
 from fencepost.torture.truth import Entry
 from fencepost.traces.trace import LossRange
@@ -159,6 +159,9 @@ def test_what_was_in_a_deleted_topic_is_nobodys_loss():
     gone = changed(log={"t-0": ()}, polls={}, committed={}, drained=True)
     assert {one.anomaly for one in judge(attrs.evolve(gone, renewed={"t": 10 * SECOND}))} == set()
     assert "1 of 3" in judge(attrs.evolve(gone, renewed={"t": SECOND}))[0].seen
+    expiring = attrs.evolve(GOOD.scenario, logs=EXPIRES)
+    short = attrs.evolve(gone, scenario=expiring, log={"t-0": GOOD.log["t-0"][2:]}, renewed={"t": 0})
+    assert {one.anomaly for one in judge(short)} == set()  # what expires is gone in a new topic, too
 
 
 def copied(*copies, outcome="committed", **changes):
@@ -336,6 +339,17 @@ def test_a_producer_with_few_retries_has_ended_if_no_round_succeeds():
     assert judge(changed(scenario=short, after=(failed,) * 3)) == []
 
 
+def test_what_timed_out_while_brokers_stood_still_did_not_end_a_producer():
+    """Rule: a request that brokers had no time to answer, on a busy machine, may time out in every round."""
+    few = Scenario(seed=0, producer={"retries": 0, "request_timeout_ms": 2_000}, members=1)
+    failed = (append(9, b"d", {"error": {"code": 7}}, after_ns=15 * SECOND),)
+    stood = ((0, 0), (10 * SECOND, 10 * SECOND), (24 * SECOND, 22 * SECOND))
+    assert judge(changed(scenario=few, after=(failed,) * 3, clock=stood)) == []
+    served = (*stood[:2], (24 * SECOND, 23 * SECOND))
+    (finding,) = judge(changed(scenario=few, after=(failed,) * 3, clock=served))
+    assert finding.anomaly == "producer_ended"
+
+
 def test_every_commit_on_the_wire_is_read():
     """Rule: what is committed too early, or lower than before, is found although the last commit is right."""
     early = (heard(9.5, 2), heard(11.9, 3))
@@ -488,10 +502,10 @@ LOSABLE = (
 def test_what_the_brokers_lost_is_no_finding_of_the_client(anomaly, start, end, covers, monkeypatch):
     """Inside of a range that the brokers removed, a record may be gone, come again, or be another one.
     Outside of it, and for every other anomaly, nothing is excused."""
-    deleted, why = judges._deleted, "the brokers removed it"
+    deleted, why = judges._shortened, "the brokers removed it"
     gone = LossRange(topic="t", partition=0, start=start, end=end, reason=why)
     elsewhere = LossRange(topic="t", partition=1, start=0, end=9, reason=why)
-    monkeypatch.setattr(judges, "_deleted", lambda run: [*deleted(run), gone, elsewhere])
+    monkeypatch.setattr(judges, "_shortened", lambda run: [*deleted(run), gone, elsewhere])
     expected = [] if covers and anomaly in LOSABLE else [anomaly]
     assert [one.anomaly for one in judge(changed(**PLANTED[anomaly]))] == expected
 

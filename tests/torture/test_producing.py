@@ -1,7 +1,11 @@
-"""The producers of a run: what they send, and when."""
+"""The producers of a run, and its members: what they send, and when."""
+
+from types import SimpleNamespace
 
 from attrs import define, field
 
+from fencepost.torture.consuming_members import Group
+from fencepost.torture.copying import Copier
 from fencepost.torture.driver_process import Command
 from fencepost.torture.producing import Producers
 from fencepost.torture.scenario import Scenario
@@ -70,3 +74,41 @@ def test_a_transaction_that_is_not_fenced_ends_in_its_producer():
     assert end[0].endswith("_transaction") and end[1] == opening.client
     driver.answer(end[0])
     assert producers.turn() and not producers.closed
+
+
+@define
+class Healed(Recorded):
+    """Answers at once; there is one record, and clients that reported trouble get nothing."""
+
+    failure: str = ""
+    troubled: frozenset[str] = frozenset()
+    ready = SimpleNamespace(roles=("producer", "consumer"), config=())
+
+    def send(self, name, client="", **fields):
+        command = Recorded.send(self, name, client, **fields)
+        records = [] if client in self.troubled else [{"topic": "t", "partition": 0, "offset": 0}]
+        command.answer = {"event": "done", "ok": True, "records": records}
+        return command
+
+
+def test_a_group_that_could_not_join_under_faults_joins_the_healed_cluster():
+    """Rule: an application that has given up begins again after the heal, and its members are not stuck."""
+    driver = Recorded()
+    group = Group(Scenario(seed=1, members=1), driver, "b:1", most_joins=3)
+    group.join()
+    while group.members:
+        driver.answer("open")
+        driver.answer("subscribe", ok=False)
+        group.turn()
+    assert driver.names().count(("open", "c1-2")) == 1 and ("open", "c1-3") not in driver.names()
+    group.driver = Healed()
+    assert group.drain({("t-0", 0)}) and group.members == ["c1-3"]
+
+
+def test_a_copier_whose_consumer_reported_trouble_begins_again(monkeypatch):
+    """Rule: as a member of the group: a library that reports trouble is not stuck, its application is."""
+    monkeypatch.setattr("fencepost.torture.copying.RESTART_S", 0.1)
+    monkeypatch.setattr("fencepost.torture.copying.STUCK_S", 1.0)
+    copier = Copier(Scenario(seed=1, copier={"acks": -1}), Healed(troubled=frozenset({"x1-0c"})), "b:1")
+    copier.open()
+    assert copier.drain({("t-0", 0)}) and copier.closed == {"x1-0c", "x1-0p"}

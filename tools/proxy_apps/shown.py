@@ -49,11 +49,11 @@ class Shown:
     script: str
     # What the library breaks, in words.
     breaks: str
-    # Who found it, and with what.
-    found: str
+    # Who found it, and with what; empty: torture did.
+    found: str = ""
     # The first release that is known to have it.
-    since: str
-    reported: str
+    since: str = "not measured"
+    reported: str = "not found"
     # The release of Apache Kafka.
     broker: str = NEWEST
 
@@ -65,16 +65,13 @@ SHOWN: Mapping[str, Shown] = {
             library="confluent-kafka@2.16.1",
             script="librdkafka-implicit-ack.py",
             breaks="an acknowledged record is not in the log",
-            found="`fencepost torture confluent-kafka`",
             since="1.5.2 or before",
-            reported="not found",
         ),
         Shown(
             library="confluent-kafka@2.16.1",
             script="librdkafka-timed-out-elsewhere.py",
             breaks="a record is in the log twice, idempotence is on",
             found="a test's scenario of torture",
-            since="not measured",
             reported="in #4953",
         ),
         Shown(
@@ -82,8 +79,23 @@ SHOWN: Mapping[str, Shown] = {
             script="kafkajs-lost-answer.cjs",
             breaks="an acknowledged record is not in the log, another is there twice",
             found="records under broker faults, `fencepost torture kafkajs`",
-            since="not measured",
-            reported="not found",
+        ),
+        Shown(
+            library="kafkajs@2.2.4",
+            script="kafkajs-aborted-order.cjs",
+            breaks="a record of an aborted transaction is delivered, read_committed",
+        ),
+        Shown(
+            library="kafkajs@2.2.4",
+            script="kafkajs-silent-connection.cjs",
+            breaks="a send is tried for ever on a connection that is silent",
+            reported="#919, #1783, open",
+        ),
+        Shown(
+            library="kafkajs@2.2.4",
+            script="kafkajs-torn-answer.cjs",
+            breaks="nothing is read for long after half an answer to Heartbeat",
+            found="`fencepost torture kafkajs`, and its source",
         ),
         Shown(
             library="franz-go@1.22.2",
@@ -98,32 +110,28 @@ SHOWN: Mapping[str, Shown] = {
             library="kafka-python@3.0.12",
             script="kafka-python-expired-batch.py",
             breaks="nothing is sent any more, and no send is answered",
-            found="`fencepost torture kafka-python`",
-            since="not measured",
             reported="not looked for",
         ),
         Shown(
             library="kafka-python@3.0.12",
             script="kafka-python-pending-join.py",
             breaks="a consumer never comes back from a rebalance",
-            found="`fencepost torture kafka-python`",
-            since="not measured",
-            reported="not found",
+        ),
+        Shown(
+            library="kafka-python@3.0.12",
+            script="kafka-python-request-time-out.py",
+            breaks="after one request without an answer every send fails",
         ),
         Shown(
             library="confluent-kafka@2.16.1",
             script="librdkafka-close-commits.py",
             breaks="a closed consumer commits what it never delivered",
-            found="`fencepost torture confluent-kafka`",
-            since="not measured",
             reported="#3400, closed",
         ),
         Shown(
             library="confluent-kafka@2.16.1",
             script="librdkafka-offset-fetch.py",
             breaks="nothing more is read",
-            found="`fencepost torture confluent-kafka`",
-            since="not measured",
             reported="#5586, open",
         ),
     )
@@ -202,7 +210,8 @@ def line_of(name: str, row: Shown, outcome: str, said: str) -> str:
     """
     short = "; ".join(said.splitlines()[-2:])
     finding = f"[{row.breaks}](../findings/{name}.md)"
-    cells = (row.library, finding, f"{row.broker}: {outcome}", short, row.found, row.since)
+    found = row.found or f"`fencepost torture {row.library.partition('@')[0]}`"
+    cells = (row.library, finding, f"{row.broker}: {outcome}", short, found, row.since)
     return f"| {' | '.join((*cells, row.reported))} |"
 
 

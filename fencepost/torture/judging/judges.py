@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fencepost.torture.at_brokers.heard import time_of
 from fencepost.torture.copying import source_of
 from fencepost.torture.driver_process import Command
 from fencepost.torture.judging.commit_judges import commits, revocations
@@ -43,9 +44,10 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
         promises: of the library; anomalies of which it promises nothing are left out.
     """
     found: dict[str, Finding] = {}
-    may = Allowed(_deleted(run))
+    shortened = tuple(_shortened(run))
+    may = Allowed((*shortened, *_renewed(run)))
     for findings in (
-        _appends(run, may),
+        _appends(run, Allowed(shortened)),
         _order(run),
         _transactions(run),
         _copies(run, may),
@@ -65,7 +67,14 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
     return list(found.values())
 
 
-def _deleted(run: Run) -> Iterator[LossRange]:
+def _renewed(run: Run) -> Iterator[LossRange]:
+    """Partitions of topics that were deleted, or lost the end of a log."""
+    for place in run.log:
+        if topic_of(place) in run.renewed:
+            yield _range(place, -1, NEVER, "the topic was deleted or truncated")
+
+
+def _shortened(run: Run) -> Iterator[LossRange]:
     """What is below the start of a log that the run has shortened; records have no gaps without
     transactions. And what a later record of the same key replaced in a compacted log."""
     if run.scenario.logs == EXPIRES:
@@ -74,9 +83,6 @@ def _deleted(run: Run) -> Iterator[LossRange]:
                 yield _range(place, -1, entries[0].offset, LOGS[EXPIRES])
     if run.scenario.logs == COMPACTS:
         yield from _replaced(run)
-    for place in run.log:
-        if topic_of(place) in run.renewed:
-            yield _range(place, -1, NEVER, "the topic was deleted or truncated")
     for fault in run.scenario.broker_faults:
         partition = fault.target % run.scenario.partitions
         entries = run.log.get(f"{TOPICS[0]}-{partition}", ())
@@ -117,7 +123,7 @@ def _every(run: Run) -> Iterator[tuple[str, tuple[Entry, ...]]]:
     yield from run.copies.items()
 
 
-def _appends(run: Run, allowed: Allowed) -> Iterator[Finding]:
+def _appends(run: Run, shortened: Allowed) -> Iterator[Finding]:
     sent = {_name(command): command for command in run.appends}
     places: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
     for place, entries in _every(run):
@@ -147,8 +153,8 @@ def _appends(run: Run, allowed: Allowed) -> Iterator[Finding]:
         if outcome is Outcome.OK and not where:
             assert command.answer is not None
             offset = command.answer.get("offset", -1)
-            since = run.renewed.get(command.fields["topic"], NEVER)
-            if (place_of(command.fields), offset) not in allowed or command.sent_ns > since:
+            since = run.renewed.get(command.fields["topic"], -1)
+            if (place_of(command.fields), offset) not in shortened and command.sent_ns > since:
                 lost.append((name, offset))
         yield from _place(run, name, command, outcome, where)
     if lost:
@@ -303,7 +309,7 @@ def _after(run: Run) -> Iterator[Finding]:
         return  # sequences have a gap that the producer did not make; it may end (librdkafka's fatal error)
     if run.scenario.transactional or run.trouble or settings.get("delivery_timeout_ms", LONG_MS) < LONG_MS:
         return
-    failed = [[one for one in sent if one.answer is not None and not one.ok] for sent in run.after]
+    failed = [[one for one in sent if not one.ok and _had_time(run, one)] for sent in run.after]
     if settings.get("retries", MANY) < MANY:
         if len(failed) < AFTER_ROUNDS or settings.get("request_timeout_ms", PATIENT_MS) < PATIENT_MS:
             return
@@ -319,6 +325,16 @@ def _after(run: Run) -> Iterator[Finding]:
                 seen=f"{len(sent)} failed in {len(run.after)} rounds, {_name(sent[0]).decode()} first: "
                 f"{sent[0].error}",
             )
+
+
+def _had_time(run: Run, append: Command) -> bool:
+    """Whether an append has an answer, and brokers stood still, on a busy machine, for less than a request
+    of it may take."""
+    if append.answered_ns is None:
+        return False
+    served = time_of(append.answered_ns, run.clock) - time_of(append.sent_ns, run.clock)
+    patience_ms = int(run.scenario.producer.get("request_timeout_ms", PATIENT_MS))
+    return append.answered_ns - append.sent_ns - served < patience_ms * 1_000_000
 
 
 def _transactions(run: Run) -> Iterator[Finding]:

@@ -1,0 +1,30 @@
+"""An idempotent producer of kafka-python ends for ever when its request for a producer id gets no answer
+(../kafka-python-request-time-out.md).
+
+fault: silence InitProducerId, once
+python kafka-python-request-time-out.py BOOTSTRAP    # of the proxy with that fault; needs kafka-python
+"""
+
+import sys
+import time
+import uuid
+
+import kafka
+
+topic = f"shown-{uuid.uuid4().hex[:8]}"
+admin = kafka.KafkaAdminClient(bootstrap_servers=sys.argv[1])
+admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
+producer = kafka.KafkaProducer(
+    bootstrap_servers=sys.argv[1], enable_idempotence=True, request_timeout_ms=2000, delivery_timeout_ms=20000
+)
+errors = []
+for number in range(5):
+    try:
+        producer.send(topic, b"%d" % number).get(25)
+        errors.append("acknowledged")
+    except kafka.errors.KafkaError as error:
+        errors.append(str(error)[:140])
+    time.sleep(1)
+failed = [one for one in errors if one != "acknowledged"]
+print(f"kafka-python {kafka.__version__}: {len(failed)} of 5 records, a second apart, fail", *failed[-1:])
+sys.exit(10 if len(failed) == 5 else 0)
