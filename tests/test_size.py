@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 235_000
+LIMIT = 234_900
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -39,18 +39,17 @@ EXCEPTIONS = {
     "fencepost/traces": 24,
     "fencepost/wire": 24,
     "tests": 46,
-    "tests/checkers": 44,
+    "tests/checkers": 41,
     "tests/checkers/linearizability": 18,
     "tests/checkers/log": 23,
     "tests/cli": 26,
     "tests/impl": 21,
-    "tests/impl/controller": 17,
-    "tests/impl/log": 19,
+    "tests/impl/log": 18,
     "tests/kafka": 21,
     "tests/mining": 22,
-    "tests/proxy": 23,
+    "tests/proxy": 20,
     "tests/scenarios": 28,
-    "tests/tools": 27,
+    "tests/tools": 26,
     "tests/torture": 19,
     "tests/traces": 17,
     "tests/wire": 25,

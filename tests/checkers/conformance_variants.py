@@ -22,7 +22,7 @@ from fencepost.traces.trace import Trace
 
 GOLDEN = Path(__file__).parent / "golden"
 STORIES, SAID = GOLDEN / "conformance.jsonl", GOLDEN / "conformance.json"
-VARIANTS = 300
+VARIANTS = 500
 """Of each story."""
 NUMBERS = ("node", "leader", "leader_epoch", "offset", "end_offset", "high_watermark", "zk_version")
 CAUSES = {

@@ -95,6 +95,20 @@ class Counterparts:
         self.step(node, MessageArrived(CLIENT, request))
         return self._answer_to(request, before)
 
+    def number(self) -> int:
+        """A fresh correlation id."""
+        self._correlation_id += 1
+        return -self._correlation_id
+
+    def rest(self, milliseconds: int = 200) -> None:
+        """Everything arrives."""
+        self.settle()
+        self.advance(milliseconds, settle=True)
+
+    def send(self, node: int, request: Any) -> "Asked":
+        """Send a request; its answer may come later."""
+        return Asked(self, node, request)
+
     def _answer_to(self, request: Any, begin: int = 0) -> Any:
         for mail in self.answers[begin:]:
             if mail.target == CLIENT and mail.message.correlation_id == request.correlation_id:
@@ -146,3 +160,25 @@ class Counterparts:
             node,
             kafka.ListOffsetsRequest(correlation_id=-self._correlation_id, partition=T0, leader_epoch=epoch),
         )
+
+
+class Asked:
+    """A client's request, and its answer if it has come."""
+
+    def __init__(self, lab: Any, node: int, request: Any) -> None:
+        self.lab, self.request, self.begin = lab, request, len(lab.answers)
+        lab.ask(node, request)
+
+    @property
+    def answers(self) -> list[Any]:
+        """All that came: one at most, or something is wrong."""
+        number = self.request.correlation_id
+        return [
+            mail.message for mail in self.lab.answers[self.begin :] if mail.message.correlation_id == number
+        ]
+
+    @property
+    def answer(self) -> Any:
+        """None if it has not come."""
+        assert len(self.answers) <= 1, self.answers
+        return self.answers[0] if self.answers else None

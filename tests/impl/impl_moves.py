@@ -3,6 +3,7 @@ answer."""
 
 from impl_lab import Lab
 
+from fencepost.impl.broker.parts import Parts
 from fencepost.impl.messages import broker_api as kafka
 
 TWO = {"isr": (1, 2), "replicas": (1, 2), "live": (1, 2)}
@@ -14,6 +15,16 @@ def replicate(lab: Lab, leader: int, follower: int, *values: int) -> None:
     lab.produce(leader, *values)
     lab.deliver(leader, follower, kafka.FetchResponse)
     lab.deliver(follower, leader, kafka.FetchRequest)
+
+
+def two(leader: int, *values: int, parts: Parts | None = None) -> Lab:
+    """Two brokers, of which one leads in epoch 0; each value is a batch that the other has taken."""
+    lab = Lab(brokers=2, parts=parts)
+    lab.lead(leader, 0, **TWO)
+    lab.settle()
+    for value in values:
+        replicate(lab, leader, 3 - leader, value)
+    return lab
 
 
 def take_over(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from impl_counterparts import Asked
 from impl_lab import Lab
 
 from fencepost.impl.broker.broker import Broker
@@ -48,26 +49,11 @@ class GroupLab(Lab):
         """Another leader of the offsets partition, of which these brokers hear."""
         self.lead(leader, epoch, isr=isr, replicas=BROKERS, live=BROKERS, key=OFFSETS, to=to)
 
-    def rest(self, milliseconds: int = 200) -> None:
-        """Everything arrives."""
-        self.settle()
-        self.advance(milliseconds, settle=True)
-
     def groups(self, node: int) -> dict[str, Group]:
         """What a broker has in memory."""
         core = self.core(node)
         assert isinstance(core, Broker)
         return core.groups.table.groups
-
-    def send(self, node: int, request: Any) -> "Asked":
-        """Send a request; its answer may come later."""
-        asked = Asked(self, request, len(self.answers))
-        self.ask(node, request)
-        return asked
-
-    def _number(self) -> int:
-        self._correlation_id += 1
-        return -self._correlation_id
 
     # ---- requests
 
@@ -83,11 +69,11 @@ class GroupLab(Lab):
         protocols: tuple[str, ...] = ("range",),
         timeouts_ms: tuple[int, int] = (SESSION_MS, REBALANCE_MS),
         may_skip_assignment: bool = True,
-    ) -> "Asked":
+    ) -> Asked:
         """JoinGroup; a member without an id gets one first. timeouts_ms: of the session and of a
         rebalance; may_skip_assignment: whether it is of version 9."""
         request = kafka.JoinGroupRequest(
-            correlation_id=self._number(),
+            correlation_id=self.number(),
             group_id=group,
             client_id=client,
             session_timeout_ms=timeouts_ms[0],
@@ -100,7 +86,7 @@ class GroupLab(Lab):
         )
         return self.send(node, request)
 
-    def enter(self, node: int, client: str = "c", group: str = "g") -> "Asked":
+    def enter(self, node: int, client: str = "c", group: str = "g") -> Asked:
         """Both steps of a first join."""
         told = self.join(node, client=client, group=group).answer
         return self.join(node, told.member_id, client=client, group=group)
@@ -113,10 +99,10 @@ class GroupLab(Lab):
         *,
         instance: str | None = None,
         group: str = "g",
-    ) -> "Asked":
+    ) -> Asked:
         """SyncGroup after an answer to JoinGroup."""
         request = kafka.SyncGroupRequest(
-            correlation_id=self._number(),
+            correlation_id=self.number(),
             group_id=group,
             generation_id=joined.generation_id,
             member_id=joined.member_id,
@@ -128,7 +114,7 @@ class GroupLab(Lab):
     def heartbeat(self, node: int, joined: Any, *, instance: str | None = None) -> Any:
         """The error that a heartbeat is answered with."""
         request = kafka.HeartbeatRequest(
-            correlation_id=self._number(),
+            correlation_id=self.number(),
             group_id="g",
             generation_id=joined.generation_id,
             member_id=joined.member_id,
@@ -139,7 +125,7 @@ class GroupLab(Lab):
     def leave(self, node: int, joined: Any = None, *, instance: str | None = None) -> Any:
         """The error that LeaveGroup is answered with. Without a member: an operator removes an instance."""
         request = kafka.LeaveGroupRequest(
-            correlation_id=self._number(),
+            correlation_id=self.number(),
             group_id="g",
             member_id=joined.member_id if joined else "",
             group_instance_id=instance,
@@ -148,10 +134,10 @@ class GroupLab(Lab):
 
     def commit(
         self, node: int, offset: int, joined: Any = None, *, key: TopicPartition = T0, group: str = "g"
-    ) -> "Asked":
+    ) -> Asked:
         """OffsetCommit of one partition; without a member: of somebody who assigns himself."""
         request = kafka.OffsetCommitRequest(
-            correlation_id=self._number(),
+            correlation_id=self.number(),
             group_id=group,
             generation_id=joined.generation_id if joined else kafka.NO_GENERATION,
             member_id=joined.member_id if joined else "",
@@ -162,7 +148,7 @@ class GroupLab(Lab):
 
     def committed(self, node: int, key: TopicPartition = T0, group: str = "g") -> Any:
         """What OffsetFetch reads: the offset, or the error."""
-        request = kafka.OffsetFetchRequest(correlation_id=self._number(), group_id=group, partitions=(key,))
+        request = kafka.OffsetFetchRequest(correlation_id=self.number(), group_id=group, partitions=(key,))
         answer = self.send(node, request).answer
         return answer.offsets[0].offset if answer.offsets else answer.error
 
@@ -190,15 +176,3 @@ class GroupLab(Lab):
     def phases(self, node: int | None = None) -> list[str]:
         """The states that the group came into, in order."""
         return [event.cause for event in self.recorded(Name.GROUP_PHASE, node)]
-
-
-class Asked:
-    """A request that was sent."""
-
-    def __init__(self, lab: GroupLab, request: Any, begin: int) -> None:
-        self._lab, self.request, self._begin = lab, request, begin
-
-    @property
-    def answer(self) -> Any:
-        """Its answer, None while there is none."""
-        return self._lab._answer_to(self.request, self._begin)

@@ -30,19 +30,19 @@ def known(lab: GroupLab, *keys: TopicPartition) -> GroupLab:
 
 def delete(lab: GroupLab, node: int = 1, group: str = "g") -> Asked:
     """DeleteGroups of one group."""
-    return lab.send(node, kafka.DeleteGroupRequest(correlation_id=lab._number(), group_id=group))
+    return lab.send(node, kafka.DeleteGroupRequest(correlation_id=lab.number(), group_id=group))
 
 
 def forget(lab: GroupLab, *keys: TopicPartition, node: int = 1, group: str = "g") -> Asked:
     """OffsetDelete."""
     return lab.send(
-        node, kafka.OffsetDeleteRequest(correlation_id=lab._number(), group_id=group, partitions=keys)
+        node, kafka.OffsetDeleteRequest(correlation_id=lab.number(), group_id=group, partitions=keys)
     )
 
 
 def described(lab: GroupLab, node: int = 1, group: str = "g") -> Any:
     """DescribeGroups of one group."""
-    return lab.send(node, kafka.DescribeGroupRequest(correlation_id=lab._number(), group_id=group)).answer
+    return lab.send(node, kafka.DescribeGroupRequest(correlation_id=lab.number(), group_id=group)).answer
 
 
 # ---- groups
@@ -217,7 +217,7 @@ def test_members_are_described_as_they_joined():
     without."""
     lab = GroupLab()
     request = kafka.JoinGroupRequest(
-        correlation_id=lab._number(),
+        correlation_id=lab.number(),
         group_id="g",
         client_id="c",
         session_timeout_ms=3_000,

@@ -19,7 +19,7 @@ def commit(lab: GroupLab, *offsets: kafka.CommittedOffset, group: str = "g") -> 
     asked = lab.send(
         1,
         kafka.OffsetCommitRequest(
-            correlation_id=lab._number(),
+            correlation_id=lab.number(),
             group_id=group,
             generation_id=-1,
             member_id="",

@@ -10,7 +10,7 @@ from fencepost.impl.log.checkpoint.log_checkpoints import (
     take_clean_shutdown_marker,
     write_offsets,
 )
-from fencepost.impl.log.layout import CLEAN_SHUTDOWN, RECOVERY_POINTS
+from fencepost.impl.log.layout import CLEAN_SHUTDOWN, LOG, RECOVERY_POINTS, SWAP, segment_path
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.recovery import LogRecovery
 from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
@@ -279,3 +279,45 @@ def test_what_a_failed_removal_of_segments_left_goes_at_the_next_start():
     assert names(disk, ".log") == [6, 9] and min(names(disk, ".snapshot")) == 3
     assert open_log(disk).log_start_offset == 6
     assert min(names(disk, ".snapshot")) == 6
+
+
+# A compacted segment that waits to take its place (`.swap`) and was damaged by a disk that lied or rotted
+# (found by the storage profile, seed 1378).
+
+
+KEYED = {"contiguous": False, "compact": True, "delete": False}
+
+
+def torn_swap(disk) -> bytes:
+    """A log of three batches, and of its first two and a half a swap. Returns the log's bytes."""
+    log = open_log(disk, options=options(segment_bytes=100_000, **KEYED))
+    for number in range(3):
+        log.append_as_leader(batch(b"v%d" % number, keys=[b"k%d" % number]), 0)
+    log.close()
+    data = disk.open(segment_path(T, 0, LOG)).read_at(0, 100_000)
+    disk.open(segment_path(T, 0, LOG, SWAP)).append(data[: len(data) * 5 // 6])
+    return data
+
+
+@pytest.mark.parametrize("rotten", [False, True])
+def test_the_old_segment_stays_where_it_is_still_there(rotten):
+    """Rule: a start is not ended by a damaged swap, and records that the old segment still has are not given
+    up for it."""
+    disk = disk_of()
+    data = torn_swap(disk)
+    if rotten:
+        swap = disk.open(segment_path(T, 0, LOG, SWAP))
+        swap.truncate(0)
+        swap.append(data[:-1] + bytes([data[-1] ^ 1]))
+    log = open_log(disk, options=options(segment_bytes=100_000, **KEYED))
+    assert values(log) == [b"v0", b"v1", b"v2"]
+    assert not [name for name in disk.list(T) if name.endswith(SWAP)]
+
+
+def test_the_swap_is_cut_where_nothing_else_is_left():
+    """Rule: Kafka removes the old segments first; then what is good of the swap is the log."""
+    disk = disk_of()
+    torn_swap(disk)
+    disk.remove(segment_path(T, 0, LOG))
+    log = open_log(disk, options=options(segment_bytes=100_000, **KEYED))
+    assert (values(log), log.log_end_offset) == ([b"v0", b"v1"], 2)

@@ -6,7 +6,7 @@ the bug and sees the bad thing happen, so that the first one can fail.
 """
 
 from impl_lab import Lab
-from impl_moves import TWO, ask_anew, replicate, take_over
+from impl_moves import TWO, ask_anew, replicate, take_over, two
 
 from fencepost.bugs.replication.kafka_7128 import JoinsAtTheHighWatermark
 from fencepost.bugs.replication.kafka_7415 import EntersItsEpochWithItsFirstRecord
@@ -28,11 +28,7 @@ from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 def kip_101_first(parts: Parts) -> Lab:
     """A follower restarts while its high watermark lags, and is elected before it has fetched again."""
-    lab = Lab(brokers=2, parts=parts)
-    lab.lead(2, 0, **TWO)
-    lab.settle()
-    replicate(lab, 2, 1, 11)
-    replicate(lab, 2, 1, 12)
+    lab = two(2, 11, 12, parts=parts)
     assert (lab.high_watermark(2), lab.high_watermark(1)) == (2, 1)  # m2 is committed
     lab.restart(1)
     take_over(lab, 2, 1, to=(1, 2))
@@ -55,11 +51,7 @@ def test_kip_101_without_the_protection_a_committed_record_is_lost() -> None:
 def kip_101_second(parts: Parts) -> Lab:
     """Both brokers fail and one loses its unflushed tail; it is elected and writes other records there; the
     other one returns."""
-    lab = Lab(brokers=2, parts=parts)
-    lab.lead(2, 0, **TWO)
-    lab.settle()
-    replicate(lab, 2, 1, 11)
-    replicate(lab, 2, 1, 12)
+    lab = two(2, 11, 12, parts=parts)
     lab.advance(5_000, nodes=(2,))  # its high watermark, 2, is on its disk
     lab.crash(2)
     lab.partition(1).log.truncate_to(1)  # what the power loss took
@@ -91,10 +83,7 @@ def test_kip_101_without_the_protection_logs_diverge() -> None:
 def kip_279(parts: Parts) -> Lab:
     """Three quick elections, one unreplicated record each; the follower's latest epoch is one that its leader
     never had."""
-    lab = Lab(brokers=2, parts=parts)
-    lab.lead(1, 0, **TWO)
-    lab.settle()
-    replicate(lab, 1, 2, 11)
+    lab = two(1, 11, parts=parts)
     take_over(lab, 2, 1, to=(2,))
     lab.produce(2, 21)
     take_over(lab, 1, 2, to=(1,))
@@ -125,11 +114,7 @@ def test_kip_279_without_the_protection_logs_diverge() -> None:
 def kafka_7415(parts: Parts) -> Lab:
     """A leader of epoch 2 that has written nothing is asked about epoch 1 by a follower whose high watermark
     lags."""
-    lab = Lab(brokers=2, parts=parts)
-    lab.lead(1, 0, **TWO)
-    lab.settle()
-    replicate(lab, 1, 2, 11)
-    replicate(lab, 1, 2, 12)
+    lab = two(1, 11, 12, parts=parts)
     assert lab.high_watermark(1) == 2
     take_over(lab, 2, 1, to=(2,))
     lab.produce(2, 21)
@@ -277,11 +262,7 @@ def test_kafka_1188_without_the_protection_two_brokers_lead() -> None:
 def kafka_7786(parts: Parts) -> Lab:
     """Two elections of the same leader while a question is in flight: the answer of the first comes after the
     second, about another log."""
-    lab = Lab(brokers=2, parts=parts)
-    lab.lead(1, 0, **TWO)
-    lab.settle()
-    replicate(lab, 1, 2, 11)
-    replicate(lab, 1, 2, 12)
+    lab = two(1, 11, 12, parts=parts)
     lab.drop()
     lab.lead(1, 1, to=(1, 2), **TWO)
     ask_anew(lab, 2)

@@ -2,6 +2,7 @@
 
 import pytest
 from impl_lab import T0, Lab
+from impl_moves import two
 
 from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets, write_offsets
 from fencepost.impl.log.layout import HIGH_WATERMARKS
@@ -73,9 +74,7 @@ def test_a_restarted_leader_leads_nothing_until_it_is_told() -> None:
 
 def test_a_lost_fetch_is_repeated_after_its_time_out() -> None:
     """Rule (LIVE): one fetch is in flight per leader; silence ends it, and the late answer is not taken."""
-    lab = Lab(brokers=2)
-    lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2))
-    lab.settle()
+    lab = two(1)
     lab.produce(1, 11)
     (late,) = [mail for mail in lab.mail if isinstance(mail.message, kafka.FetchResponse)]
     lab.mail.remove(late)
@@ -91,9 +90,7 @@ def test_a_lost_fetch_is_repeated_after_its_time_out() -> None:
 
 def test_a_repeated_answer_is_taken_once() -> None:
     """Rule: a duplicate of an answer does nothing."""
-    lab = Lab(brokers=2)
-    lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2))
-    lab.settle()
+    lab = two(1)
     lab.produce(1, 11)
     lab.deliver(1, 2, kafka.FetchResponse, keep=True)
     lab.settle()
@@ -119,9 +116,7 @@ def test_a_refused_follower_rests_then_asks_again() -> None:
 def test_a_follower_ahead_of_its_leader_asks_where_to_cut() -> None:
     """Rule: OFFSET_OUT_OF_RANGE sends a follower back to truncation (KAFKA-2143: it neither halts nor wipes
     its log)."""
-    lab = Lab(brokers=2)
-    lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2))
-    lab.settle()
+    lab = two(1)
     lab.produce(1, 11)
     lab.settle()
     lab.partition(2).log.append_as_leader(batch_of((12,)), 0)

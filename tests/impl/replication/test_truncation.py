@@ -2,7 +2,7 @@
 
 import pytest
 from impl_lab import Lab
-from impl_moves import TWO, ask_anew, replicate, take_over
+from impl_moves import TWO, ask_anew, replicate, take_over, two
 
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.log.checkpoint.leader_epoch_cache import LeaderEpochCache
@@ -34,10 +34,7 @@ def test_truncation_ends_where_the_leaders_epoch_ends() -> None:
 def test_truncation_ends_where_the_followers_own_epoch_ends_if_that_is_earlier() -> None:
     """Rule (R5): the leader may have more of the common epoch than the follower; what the follower has of
     later epochs is cut all the same."""
-    lab = Lab(brokers=2)
-    lab.lead(1, 0, **TWO)
-    lab.settle()
-    replicate(lab, 1, 2, 11)
+    lab = two(1, 11)
     lab.drop()
     lab.produce(1, 12)
     lab.produce(1, 13)
@@ -93,10 +90,7 @@ class KeepsEpochsAtTheEnd(LeaderEpochCache):
 def kafka_10706(parts: Parts) -> int:
     """A follower's last epoch holds no record, and its leader never had it. Returns how often it asked before
     it fetched."""
-    lab = Lab(brokers=2, parts=parts)
-    lab.lead(1, 0, **TWO)
-    lab.settle()
-    replicate(lab, 1, 2, 11)
+    lab = two(1, 11, parts=parts)
     take_over(lab, 1, 3, to=(1,))
     lab.produce(1, 31)
     take_over(lab, 2, 5, to=(2,))
@@ -126,9 +120,7 @@ def test_kafka_10706_without_the_protection_it_asks_for_ever() -> None:
 def test_logs_that_part_inside_a_batch_fail_alone(loss: int) -> None:
     """Rule: a follower whose log ends inside a batch of its leader stops fetching that partition, and says
     so, instead of corrupting its log."""
-    lab = Lab(brokers=2)
-    lab.lead(1, 0, **TWO)
-    lab.settle()
+    lab = two(1)
     lab.drop()
     lab.produce(1, 1, 2, 3)
     lab.partition(2).log.append_as_leader(batch_of(tuple(range(50, 51 + loss))), 0)

@@ -23,6 +23,15 @@ def values_of(answer):
     return answer.aborted, answer.last_stable_offset
 
 
+def ongoing(**options):
+    """A lab, and a producer with a record of a transaction that goes on."""
+    lab = TransactionLab(**options)
+    me = lab.init()
+    lab.add(me)
+    lab.produce(me, 1)
+    return lab, me
+
+
 def test_a_transaction_commits():
     """Rule (KIP-98): init, add, write, end; markers follow, and the last stable offset moves past it."""
     lab = TransactionLab()
@@ -41,10 +50,7 @@ def test_a_transaction_commits():
 
 def test_an_aborted_transaction_is_named():
     """Rule (KIP-98): a reader of committed records hears which transactions to skip."""
-    lab = TransactionLab()
-    me = lab.init()
-    lab.add(me)
-    lab.produce(me, 1)
+    lab, me = ongoing()
     assert lab.end(me, commit=False).error is E.NONE
     assert values_of(lab.read()) == (((me.producer_id, 0),), 2)
 
@@ -109,10 +115,7 @@ def test_used_up_epochs_give_another_id():
 
 def test_a_transaction_that_takes_too_long_is_aborted():
     """Rule (KIP-98): after its time-out, in the next epoch, so that its producer is fenced."""
-    lab = TransactionLab()
-    me = lab.init()
-    lab.add(me)
-    lab.produce(me, 1)
+    lab, me = ongoing()
     lab.rest(6_000)
     assert lab.known().phase is T.COMPLETE_ABORT and lab.known().value.producer_epoch == 1
     assert lab.end(me).error is E.PRODUCER_FENCED
@@ -159,10 +162,7 @@ def test_the_next_coordinator_knows_the_epoch_and_goes_on():
 
 def test_an_ongoing_transaction_is_loaded():
     """Rule (KIP-98): its producer goes on at the next coordinator."""
-    lab = TransactionLab()
-    me = lab.init()
-    lab.add(me)
-    lab.produce(me, 1)
+    lab, me = ongoing()
     lab.elect(2, 1)
     lab.rest(1_000)
     assert lab.known(2).phase is T.ONGOING and lab.known(2).value.partitions == (OUT,)
@@ -173,10 +173,7 @@ def test_an_ongoing_transaction_is_loaded():
 
 def test_markers_are_sent_until_they_are_written():
     """Rule (KIP-98): a leader that is gone gets the marker when it is back."""
-    lab = TransactionLab()
-    me = lab.init()
-    lab.add(me)
-    lab.produce(me, 1)
+    lab, me = ongoing()
     lab.elect(2, 1, OUT)
     lab.end(me)
     lab.rest(1_000)
@@ -213,10 +210,7 @@ def test_a_marker_of_an_earlier_coordinator_is_refused():
 
 def test_a_batch_that_comes_after_the_end_is_not_written():
     """Rule (KIP-890): the leader asks; the coordinator does not know the partition in this transaction."""
-    lab = TransactionLab()
-    me = lab.init()
-    lab.add(me)
-    lab.produce(me, 1)
+    lab, me = ongoing()
     lab.end(me, commit=False)
     assert lab.produce(me, 2, 1).error is E.TRANSACTION_ABORTABLE
     lab.add(me, TopicPartition("out", 0))
@@ -225,10 +219,7 @@ def test_a_batch_that_comes_after_the_end_is_not_written():
 
 def test_without_verification_it_begins_a_transaction_that_nobody_ends():
     """Rule (KIP-890): why the leader asks: the last stable offset stays where it is."""
-    lab = TransactionLab(transactions={"verification": False})
-    me = lab.init()
-    lab.add(me)
-    lab.produce(me, 1)
+    lab, me = ongoing(transactions={"verification": False})
     lab.end(me, commit=False)
     assert lab.produce(me, 2, 1).error is E.NONE
     lab.rest(10_000)
@@ -457,10 +448,7 @@ def test_offsets_of_a_stranger_are_refused():
 
 def test_a_plain_batch_in_an_open_transaction_is_refused():
     """Rule (KIP-98): a producer writes in its transaction or not at all."""
-    lab = TransactionLab()
-    me = lab.init()
-    lab.add(me)
-    lab.produce(me, 1)
+    lab, me = ongoing()
     data = encode_batch(
         [Record(0, 1, None, b"2")],
         base_offset=0,

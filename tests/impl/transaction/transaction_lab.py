@@ -56,11 +56,6 @@ class TransactionLab(Lab):
         assert isinstance(core, Broker)
         return core.transactions.coordinator.table.transactions[name]
 
-    def number(self) -> int:
-        """A correlation id."""
-        self._correlation_id += 1
-        return -self._correlation_id
-
     def send(self, node: int, request: Any) -> Any:
         """Send a request, let everything arrive, and return its answer (None: there is none yet)."""
         begin = len(self.answers)

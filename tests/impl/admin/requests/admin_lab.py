@@ -3,6 +3,7 @@ a value."""
 
 from typing import Any
 
+from impl_counterparts import Asked
 from impl_lab import Lab
 
 from fencepost.impl.messages import admin_api as kafka
@@ -21,27 +22,15 @@ class AdminLab(Lab):
         self.settle()
         assert self.controllers() == [1]
 
-    def send(self, request: Any, node: int = 1) -> "Asked":
+    def send(self, request: Any, node: int = 1) -> "Results":
         """Send a request; its answer may come later."""
-        asked = Asked(self, request, len(self.answers))
-        self.ask(node, request)
-        return asked
-
-    def number(self) -> int:
-        """A fresh correlation id."""
-        self._correlation_id += 1
-        return -self._correlation_id
-
-    def rest(self, milliseconds: int = 200) -> None:
-        """Everything arrives."""
-        self.settle()
-        self.advance(milliseconds, settle=True)
+        return Results(self, node, request)
 
     # ---- requests
 
     def create(
         self, *topics: kafka.NewTopic, node: int = 1, timeout_ms: int = TIMEOUT_MS, dry: bool = False
-    ) -> "Asked":
+    ) -> "Results":
         """CreateTopics."""
         return self.send(
             kafka.CreateTopicsRequest(
@@ -62,7 +51,7 @@ class AdminLab(Lab):
         self.rest()
         assert asked.errors == {name: ErrorCode.NONE}, asked.answer
 
-    def delete(self, *names: str, node: int = 1, timeout_ms: int = TIMEOUT_MS) -> "Asked":
+    def delete(self, *names: str, node: int = 1, timeout_ms: int = TIMEOUT_MS) -> "Results":
         """DeleteTopics."""
         return self.send(
             kafka.DeleteTopicsRequest(correlation_id=self.number(), names=names, timeout_ms=timeout_ms), node
@@ -70,7 +59,7 @@ class AdminLab(Lab):
 
     def grow(
         self, *topics: kafka.MorePartitions, node: int = 1, timeout_ms: int = TIMEOUT_MS, dry: bool = False
-    ) -> "Asked":
+    ) -> "Results":
         """CreatePartitions."""
         return self.send(
             kafka.CreatePartitionsRequest(
@@ -94,25 +83,8 @@ class AdminLab(Lab):
         return znodes.decode_configuration(self.tree.apply(0, GetData(znodes.config_path(name))).reply.data)
 
 
-class Asked:
-    """A request, and its answer if it has come."""
-
-    def __init__(self, lab: Lab, request: Any, begin: int) -> None:
-        self.lab, self.request, self.begin = lab, request, begin
-
-    @property
-    def answers(self) -> list[Any]:
-        """All that came: one at most, or something is wrong."""
-        number = self.request.correlation_id
-        return [
-            mail.message for mail in self.lab.answers[self.begin :] if mail.message.correlation_id == number
-        ]
-
-    @property
-    def answer(self) -> Any:
-        """None if it has not come."""
-        assert len(self.answers) <= 1, self.answers
-        return self.answers[0] if self.answers else None
+class Results(Asked):
+    """A request whose answer has a result for each of what it names."""
 
     @property
     def errors(self) -> dict[Any, ErrorCode]:
