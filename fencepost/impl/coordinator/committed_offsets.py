@@ -273,9 +273,8 @@ class GroupOffsets:
         Returns:
             the partitions with an offset that counts or may count later, sorted.
         """
-        return sorted(
-            {key for offsets in (group.offsets, group.storing, *group.open.values()) for key in offsets}
-        )
+        in_transactions = (key for offsets in group.open.values() for key in offsets)
+        return sorted({*group.offsets, *group.storing, *in_transactions})
 
     def _removed(self, group: Group, done: Done, error: ErrorCode, base_offset: int) -> None:
         if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
