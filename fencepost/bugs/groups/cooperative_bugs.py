@@ -27,7 +27,7 @@ class KeepsWhatItLost(ConsumerCoordinator):
 class WaitsForAnotherRebalance(ConsumerCoordinator):
     """P5-REJOIN: what a member has given up belongs to nobody until something else makes a rebalance."""
 
-    def must_join_again(self, revoked: tuple[TopicPartition, ...]) -> bool:
+    def must_join_again(self, given_up: tuple[TopicPartition, ...]) -> bool:
         """Never."""
         return False
 

@@ -460,7 +460,7 @@ class Consumer:
         revoked = tuple(key for key in had if key not in granted)
         self._end_poll_row()
         self.fetcher.keep(granted)
-        self.coordinator.hold(granted, revoked)
+        self.coordinator.hold(granted)
         if revoked:
             self.application.revoked(self, revoked)
         self.application.assigned(self, tuple(key for key in granted if key not in had))

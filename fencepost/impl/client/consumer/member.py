@@ -94,6 +94,8 @@ class GroupMember:
     generation: int = kafka.NO_GENERATION
     # The partitions in the previous generation.
     owned: tuple[TopicPartition, ...] = ()
+    # What a cooperative member named as its own in its last JoinGroup: nobody else has got it since.
+    claimed: tuple[TopicPartition, ...] = ()
     # The generation in which its consumer has its partitions; NO_GENERATION while it has none.
     held: int = kafka.NO_GENERATION
     # How many partitions each topic had when this member divided them as the group's leader; empty if it is
@@ -155,7 +157,7 @@ class GroupMember:
         protocols = tuple((name, self._subscription(name)) for name in names)
         self.stage = Stage.JOINING
         self.desk.cancel_timer(HEARTBEAT_TIMER)
-        how = COOPERATIVE if self.cooperative else None
+        how, self.claimed = (COOPERATIVE, self.owned) if self.cooperative else (None, ())
         begun = self.desk.begin(Function.JOIN, member=self.known_as, argument=how)
 
         def request(number: int) -> kafka.JoinGroupRequest:
@@ -249,7 +251,7 @@ class GroupMember:
             return
         self.stage, self.rejoin = Stage.STABLE, False
         if not self.cooperative:
-            self.hold(partitions, ())
+            self.hold(partitions)
         self.desk.end(
             begun,
             Outcome.OK,
@@ -263,15 +265,16 @@ class GroupMember:
         self.assigned(partitions)
         self.wake()
 
-    def hold(self, partitions: tuple[TopicPartition, ...], revoked: tuple[TopicPartition, ...]) -> None:
-        """Its consumer has these partitions from now on. revoked: those that it has just given up."""
+    def hold(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Its consumer has these partitions from now on."""
+        given_up = tuple(key for key in self.claimed if key not in partitions)
         self.owned, self.held = partitions, self.generation
-        self.rejoin = self.rejoin or self.must_join_again(revoked)
+        self.rejoin = self.rejoin or self.must_join_again(given_up)
 
-    def must_join_again(self, revoked: tuple[TopicPartition, ...]) -> bool:
-        """Protection P5-REJOIN: a member that has given up partitions joins again at once: only then are they
-        assigned to another one."""
-        return bool(revoked)
+    def must_join_again(self, given_up: tuple[TopicPartition, ...]) -> bool:
+        """Protection P5-REJOIN: a member that has given up what it claimed joins again at once, also if it
+        lost that while it was joining: only then is it assigned to another one."""
+        return bool(given_up)
 
     def lose(self) -> None:
         """Protection KAFKA-12983: a member that is none any more, or of which a generation knows nothing, has

@@ -79,6 +79,16 @@ def test_a_member_that_missed_a_generation_has_lost_what_it_had() -> None:
         assert any(row.argument == LOST for row in lab.rows) == missed
 
 
+def test_what_was_claimed_and_lost_is_set_free() -> None:
+    """Rule (KIP-429): the leader has withheld what a JoinGroup named, though its member lost it since: that
+    member joins again, or nobody ever gets it."""
+    lab = lab_of()
+    lab.generation += 1
+    lab.share, lab.errors[HeartbeatRequest] = (T1,), list(REBALANCE)
+    lab.advance(3_300)
+    assert owned(lab) == [(T0, T1), (T1,)]
+
+
 def test_one_eager_assignor_makes_a_member_eager() -> None:
     """Rule (KIP-429): a member that also names an eager assignor, as in a rolling upgrade, gives everything
     up before it joins, and tells the cooperative assignor that it has nothing."""
