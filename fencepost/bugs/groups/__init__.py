@@ -37,7 +37,6 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
     ("KAFKA-13636", "group_offsets", commit_bugs.ExpiresWhileRebalancing, OFFSET_SAFE, SAFE),
     ("KAFKA-8069", "group_offsets", commit_bugs.ExpiresAtOnce, OFFSET_SAFE, SAFE),
     ("P3", "group_offsets", commit_bugs.TakesAnyGeneration, OFFSET_SAFE, SAFE),
-    ("P4-WRITTEN", "group_offsets", commit_bugs.ExpiresWhatIsWritten, OFFSET_SAFE, SAFE),
     ("P5-SEEK", "consumer_fetcher", seek_bugs.BeginsAtTheCommitted, SOUGHT, SAFE),
     ("P5-LOADED", "group_loading", loads.LoadsMembersOnly, OFFSET_SAFE, SAFE),
     ("P5-POSITIONS", "consumer_fetcher", seek_bugs.KeepsPositions, POSITIONS, SAFE),

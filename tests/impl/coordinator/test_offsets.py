@@ -4,7 +4,7 @@ removed by retention."""
 import pytest
 from group_lab import OFFSETS, T0, T1, GroupLab
 
-from fencepost.bugs.groups.commit_bugs import ForgetsPendingCommits
+from fencepost.bugs.groups.commit_bugs import ExpiresWhatIsWritten, ForgetsPendingCommits
 from fencepost.impl.coordinator.committed_offsets import EXPIRY_TIMER, GroupOffsets
 from fencepost.impl.coordinator.group_loading import LOAD_TIMER, UNLOAD_TIMER
 from fencepost.impl.core.core_interface import TimerFired
@@ -200,6 +200,24 @@ def test_a_group_whose_first_commit_is_being_written_stays(planted, monkeypatch)
     lab.rest()
     assert asked.answer.error is ErrorCode.NONE
     assert (lab.committed(1) == 7) is not planted
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_an_offset_that_is_committed_again_does_not_expire(planted, monkeypatch) -> None:
+    """Rule (P4-WRITTEN): the retention is over while the next commit is being written. Planted: a tombstone
+    stands behind that commit in the log, and the next coordinator does not know what was acknowledged."""
+    if planted:
+        monkeypatch.setattr(GroupOffsets, "is_being_written", ExpiresWhatIsWritten.is_being_written)
+    lab = GroupLab(groups={"offsets_retention_ms": 1_000, "offsets_retention_check_ms": 100_000})
+    lab.commit(1, 7)
+    lab.rest(2_000)
+    asked = lab.commit(1, 9)
+    lab.step(1, TimerFired(EXPIRY_TIMER))
+    lab.rest()
+    assert asked.answer.error is ErrorCode.NONE
+    lab.elect(2, 1)
+    lab.rest()
+    assert (lab.committed(2) == 9) is not planted
 
 
 def test_nothing_expires_while_a_group_rebalances() -> None:
