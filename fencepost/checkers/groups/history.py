@@ -464,6 +464,7 @@ def _set_continued(group: GroupOperations) -> None:
         if before is not None and (
             not (join.cooperative and before.cooperative)
             or before.member != join.member
+            or before.generation >= join.generation  # of a group that began anew
             or any(before.completion <= at <= join.completion for at in group.dropped.get(join.who, ()))
         ):
             before = None

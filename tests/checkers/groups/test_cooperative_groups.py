@@ -54,3 +54,10 @@ def test_a_kept_partition_is_read_on_where_it_was():
     assert anomalies(*first, lost(3, "m1"), kept(4, "m1", 2, 0), back) == set()
     assert anomalies(*first, kept(3, "m1", 2), kept(4, "m1", 3, 0), got(5, "m1", 3, 0, 1)) == set()
     assert anomalies(*first, join(3, "m1", 2, 0), back) == set()
+
+
+def test_nothing_is_kept_in_a_group_that_begins_anew():
+    """Its generations begin at 1 again: a member that comes back goes on from none of the former ones."""
+    joins = kept(1, "m1", 1, 0), kept(3, "m1", 2, 0), kept(5, "m1", 1, 0)
+    again = read(7, "m1", 1, 0, 0, 1), commit(9, "m1", 1, 2, argument="auto")
+    assert "processing_gap" not in found(*joins, *again)
