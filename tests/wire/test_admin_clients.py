@@ -35,9 +35,7 @@ from confluent_kafka.admin import (
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
 from kafka.admin import KafkaAdminClient
-from wire_lab import wire_lab
-
-BOUND_S = 600
+from wire_lab import BOUND_S, until, wire_lab
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +80,6 @@ def write(lab, topic, count, partition=0):
     for number in range(count):
         producer.produce(topic, b"%d" % number, partition=partition)
     assert producer.flush(BOUND_S) == 0
-
-
-def until(seen, what):
-    """Wait until something is so; returns it."""
-    deadline = time.monotonic() + BOUND_S
-    while not (found := seen()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-    return found
 
 
 def until_shown(client, topic, partitions):

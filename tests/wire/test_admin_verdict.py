@@ -8,22 +8,12 @@ from confluent_kafka import TopicPartition as Spot
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
+from wire_lab import BOUND_S, until
 
 import fencepost.kafka
 from fencepost.checkers import conformance
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.events import OFFSET_DELETED, UNCLEAN_REQUESTED, Name
-
-BOUND_S = 600
-
-
-def until(seen, what):
-    """Wait until something is so; returns it."""
-    deadline = time.monotonic() + BOUND_S
-    while not (found := seen()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-    return found
 
 
 def done(futures):

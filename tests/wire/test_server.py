@@ -8,7 +8,6 @@ import socket
 import ssl
 import struct
 import subprocess
-import time
 from datetime import timedelta
 
 import pytest
@@ -19,7 +18,7 @@ from kio.schema.fetch.v4 import request as fetch_v4
 from kio.schema.metadata.v1.request import MetadataRequest
 from kio.schema.produce.v7 import request as produce_v7
 from wire_core import VIEW, answer, request_bytes
-from wire_lab import HOST, wire_lab
+from wire_lab import BOUND_S, HOST, until, wire_lab
 
 from fencepost.cli import run
 from fencepost.impl.log.values import batch_of
@@ -28,7 +27,6 @@ from fencepost.wire.frames import framed
 from fencepost.wire.limits import EVERY_S, Complaints, Limits
 from fencepost.wire.server import Security, Server
 
-BOUND_S = 600
 SMALL = Limits(request_bytes=1 << 20, buffered_bytes=1 << 20, connections=50, unread_bytes=10 << 20)
 METADATA = request_bytes(1, MetadataRequest(topics=None))
 
@@ -71,14 +69,6 @@ def is_served(lab):
     with connected(lab) as peer:
         peer.sendall(METADATA)
         return peer.recv(8)[4:] == b"\0\0\0\1"
-
-
-def eventually(condition):
-    """A bound, no measure."""
-    deadline = time.monotonic() + BOUND_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.01)
 
 
 HOSTILE = {
@@ -153,11 +143,11 @@ def test_half_frames_hold_what_has_come_and_no_more(lab):
     peers = [connected(lab) for _ in range(40)]
     for peer in peers:
         peer.sendall(struct.pack(">i", 1 << 20) + bytes(1_000))
-    eventually(lambda: server.buffered == 40 * 1_004)
+    until(lambda: server.buffered == 40 * 1_004)
     assert is_served(lab)
     for peer in peers:
         peer.close()
-    eventually(lambda: server.buffered == 0 and server.connections == 0)
+    until(lambda: server.buffered == 0 and server.connections == 0)
 
 
 def test_unfinished_requests_are_bounded_over_all_connections(lab, caplog):
@@ -173,29 +163,27 @@ def test_unfinished_requests_are_bounded_over_all_connections(lab, caplog):
                 peer.sendall(struct.pack(">i", 1 << 20) + bytes(600_000))
             except OSError:
                 continue  # closed while it was sending
-        eventually(
-            lambda: sum("unfinished requests hold" in record.message for record in caplog.records) == 2
-        )
-        eventually(lambda: server.buffered <= SMALL.buffered_bytes)
+        until(lambda: sum("unfinished requests hold" in record.message for record in caplog.records) == 2)
+        until(lambda: server.buffered <= SMALL.buffered_bytes)
     finally:
         for peer in peers:
             peer.close()
-    eventually(lambda: server.connections == 0)
+    until(lambda: server.connections == 0)
     assert is_served(lab)
 
 
 def test_more_connections_than_there_may_be_are_refused(lab):
     """Those that are there go on; when they have gone there is room again."""
-    eventually(lambda: lab.servers[1].connections == 0)
+    until(lambda: lab.servers[1].connections == 0)
     peers = [connected(lab) for _ in range(SMALL.connections)]
-    eventually(lambda: lab.servers[1].connections == SMALL.connections)
+    until(lambda: lab.servers[1].connections == SMALL.connections)
     with connected(lab) as late:
         assert is_closed(late)
     peers[7].sendall(METADATA)
     assert peers[7].recv(8)[4:] == b"\0\0\0\1"
     for peer in peers:
         peer.close()
-    eventually(lambda: is_served(lab))
+    until(lambda: is_served(lab))
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +211,7 @@ def test_a_slow_reader_holds_one_answer(lab, full):
     with connected(lab) as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         peer.sendall(b"".join(request_bytes(number, full) for number in range(1_000)))
-        eventually(lambda: any(it.connection.blocked for it in list(server._peers.values())))
+        until(lambda: any(it.connection.blocked for it in list(server._peers.values())))
         (slow,) = [it for it in list(server._peers.values()) if it.connection.blocked]
         size = slow._transport.get_write_buffer_size()
         assert size <= 8_300_000, "one answer of sixteen records"
@@ -231,7 +219,7 @@ def test_a_slow_reader_holds_one_answer(lab, full):
             assert is_served(lab)
         assert slow._transport.get_write_buffer_size() <= 8_300_000, "still one answer"
         assert slow.server.buffered <= 1 << 20
-    eventually(lambda: slow not in list(server._peers.values()))
+    until(lambda: slow not in list(server._peers.values()))
 
 
 def test_what_slow_readers_hold_is_bounded_together(lab, full, caplog):
@@ -247,12 +235,12 @@ def test_what_slow_readers_hold_is_bounded_together(lab, full, caplog):
             b"".join(request_bytes(number, full) for number in range(9))
         )  # sockets hold some answers, too
         peers.append(peer)
-    eventually(lambda: sum("answers that nobody reads" in record.message for record in caplog.records) >= 3)
-    eventually(lambda: 0 < server.unread <= SMALL.unread_bytes)
+    until(lambda: sum("answers that nobody reads" in record.message for record in caplog.records) >= 3)
+    until(lambda: 0 < server.unread <= SMALL.unread_bytes)
     assert is_served(lab)
     for peer in peers:
         peer.close()
-    eventually(lambda: server.connections == 0 and server.unread == 0)
+    until(lambda: server.connections == 0 and server.unread == 0)
 
 
 def test_a_client_that_has_gone_gets_no_second_answer(lab, full, monkeypatch):
@@ -264,8 +252,8 @@ def test_a_client_that_has_gone_gets_no_second_answer(lab, full, monkeypatch):
     with connected(lab) as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         peer.sendall(b"".join(request_bytes(number, full) for number in range(200)))
-        eventually(lambda: submitted)
-    eventually(lambda: server.connections == 0)
+        until(lambda: submitted)
+    until(lambda: server.connections == 0)
     assert len(submitted) <= 9, "what the sockets held, and one more"
     assert is_served(lab)
 
@@ -279,7 +267,7 @@ def test_what_a_client_sent_whole_before_it_closed_is_carried_out(lab):
     before = log.log_end_offset
     with connected(lab) as peer:
         peer.sendall(b"".join(request_bytes(number, body) for number in range(20)))
-    eventually(lambda: log.log_end_offset == before + 20)
+    until(lambda: log.log_end_offset == before + 20)
 
 
 def test_a_broker_that_does_not_serve_closes_its_connections(lab):

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -26,10 +26,20 @@ from fencepost.wire.handling import BrokerView
 from fencepost.wire.server import Server
 
 HOST = "127.0.0.1"
+BOUND_S = 600
 PACE_S = 0.001
 MOST_EVENTS = 50_000_000
 NETWORK = NetworkOptions(latency_min_us=1, latency_tail_us=0, latency_max_us=1)
 OFFSETS = TopicOptions(name="__consumer_offsets", partitions=4, cleanup_policy="compact")
+
+
+def until(seen: Callable[[], Any], what: str = "it did not come true") -> Any:
+    """Wait until something is so, for a bound that is no measure; returns it."""
+    deadline = time.monotonic() + BOUND_S
+    while not (found := seen()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+    return found
 
 
 class Desk:
