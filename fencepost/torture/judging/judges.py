@@ -45,7 +45,7 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
     """
     found: dict[str, Finding] = {}
     shortened = tuple(_shortened(run))
-    renewed = [_range(one, -1, NEVER, "deleted, truncated") for one in run.log if topic_of(one) in run.renewed]
+    renewed = [_range(one, -1, NEVER, "made again") for one in run.log if topic_of(one) in run.renewed]
     may = Allowed((*shortened, *renewed))
     for findings in (
         _appends(run, Allowed(shortened)),
