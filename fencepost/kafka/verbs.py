@@ -290,15 +290,10 @@ class Verbs:
         order = (target, *[broker for broker in replicas if broker != target])
         if order == replicas and facts.leader == target:
             return self._led([key])
+        request, needed = Create(znodes.REASSIGN, znodes.encode_reassignments({key: order})), set(order)
         if order == replicas:
-            able, request = (
-                target in facts.isr,
-                Create(znodes.PREFERRED_ELECTION, znodes.encode_partitions([key])),
-            )
-        else:
-            able = set(replicas) <= set(facts.isr)
-            request = Create(znodes.REASSIGN, znodes.encode_reassignments({key: order}))
-        if able:
+            request, needed = Create(znodes.PREFERRED_ELECTION, znodes.encode_partitions([key])), {target}
+        if needed <= set(facts.isr):
             self._do(self._system.world.admin, request)
         return False
 

@@ -92,12 +92,6 @@ SHOWN: Mapping[str, Shown] = {
             reported="#919, #1783, open",
         ),
         Shown(
-            library="kafkajs@2.2.4",
-            script="kafkajs-torn-answer.cjs",
-            breaks="nothing is read for long after half an answer to Heartbeat",
-            found="`fencepost torture kafkajs`, and its source",
-        ),
-        Shown(
             library="franz-go@1.22.2",
             script="franz-go-transaction-sequences.go",
             breaks="a committed transaction is not in the log",

@@ -45,7 +45,8 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
     """
     found: dict[str, Finding] = {}
     shortened = tuple(_shortened(run))
-    may = Allowed((*shortened, *_renewed(run)))
+    renewed = [_range(one, -1, NEVER, "made again") for one in run.log if topic_of(one) in run.renewed]
+    may = Allowed((*shortened, *renewed))
     for findings in (
         _appends(run, Allowed(shortened)),
         _order(run),
@@ -65,13 +66,6 @@ def judge(run: Run, promises: Mapping[str, str] = PROMISES) -> list[Finding]:
             if promises.get(finding.anomaly):
                 found.setdefault(finding.anomaly, finding)
     return list(found.values())
-
-
-def _renewed(run: Run) -> Iterator[LossRange]:
-    """Partitions of topics that were deleted, or lost the end of a log."""
-    for place in run.log:
-        if topic_of(place) in run.renewed:
-            yield _range(place, -1, NEVER, "the topic was deleted or truncated")
 
 
 def _shortened(run: Run) -> Iterator[LossRange]:
