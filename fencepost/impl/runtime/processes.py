@@ -22,6 +22,7 @@ from attrs import frozen
 
 POLL_S = 0.02
 GRACE_S = 5.0
+STILL_S = 1.0
 """How long a process may take to end after SIGTERM before it is killed."""
 UNKNOWN = 0
 PR_SET_PDEATHSIG = 1
@@ -117,8 +118,22 @@ def state(process: ProcessId) -> str:
 
 
 def send_signal(process: ProcessId, number: signal.Signals) -> bool:
-    """Send the signal `number` if `process` is still the same process; returns whether it was."""
-    return state(process) != "dead" and _signalled(process.pid, number)
+    """Send the signal `number` if `process` is still the same process; returns whether it was. After SIGSTOP
+    all of its threads stand still."""
+    sent = state(process) != "dead" and _signalled(process.pid, number)
+    if sent and number is signal.SIGSTOP:
+        _until_still(process.pid)
+    return sent
+
+
+def _until_still(pid: int) -> None:
+    """Each thread of a process stops for itself, on a busy machine some milliseconds later."""
+    deadline = time.monotonic() + STILL_S
+    while time.monotonic() < deadline:
+        states = {fields[0] for path in Path(f"/proc/{pid}/task").glob("*/stat") if (fields := _fields(path))}
+        if states <= set("tTZX"):
+            return
+        time.sleep(POLL_S / 10)
 
 
 def end(
@@ -165,8 +180,12 @@ def _wait(processes: Sequence[ProcessId], seconds: float) -> bool:
 
 def _stat(pid: int) -> list[str]:
     """The fields of /proc/PID/stat from the state on; empty if there is no such process, or no /proc."""
+    return _fields(Path(f"/proc/{pid}/stat"))
+
+
+def _fields(path: Path) -> list[str]:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        text = path.read_text(encoding="ascii", errors="replace")
     except OSError:
         return []
     return text.rpartition(")")[2].split()
