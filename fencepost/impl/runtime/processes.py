@@ -22,8 +22,9 @@ from attrs import frozen
 
 POLL_S = 0.02
 GRACE_S = 5.0
-STILL_S = 1.0
 """How long a process may take to end after SIGTERM before it is killed."""
+STILL_S = 1.0
+"""How long its threads may take to stand still after SIGSTOP."""
 UNKNOWN = 0
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
