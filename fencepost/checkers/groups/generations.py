@@ -52,11 +52,10 @@ def _given_too_soon(group: GroupOperations) -> Iterator[Finding]:
     """A cooperative member has its partitions until the answer to its SyncGroup: none of them may be in
     another member's assignment of that generation (KIP-429)."""
     for join, before in group.continued.values():
-        for other in group.joins if before is not None else ():
-            given = sorted(before.partitions.keys() & other.partitions.keys()) if before is not None else ()
+        for other in group.joins:
+            given = sorted(before.partitions.keys() & other.partitions.keys())
             if other.generation != join.generation or other.member == join.member or not given:
                 continue
-            assert before is not None
             yield finding(
                 "partition_given_too_soon",
                 partition=given[0],

@@ -28,7 +28,7 @@ _OF_GROUPS = frozenset(
 )
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class Join:
     """A member joined a generation."""
 
@@ -52,7 +52,7 @@ class Join:
     cooperative: bool = False
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class Commit:
     """A commit of the offset of one partition."""
 
@@ -84,7 +84,7 @@ class Commit:
     mode: str = ""
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class Fetch:
     """A fetch of the committed offset of one partition."""
 
@@ -103,7 +103,7 @@ class Fetch:
     who: tuple[int, int] = (0, 0)
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class Got:
     """The offsets of one partition that one poll returned to a member."""
 
@@ -125,7 +125,7 @@ class Got:
     offsets: tuple[int, ...]
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class Began:
     """A poll that read from this offset."""
 
@@ -198,8 +198,9 @@ class GroupOperations:
     anew: list[tuple[int, int, int]] = field(factory=list)
     # When each client subscribed or assigned anew, or lost what it had.
     dropped: dict[tuple[int, int], list[int]] = field(factory=dict)
-    # By client and generation: its join, and the one from which it goes on in what it keeps.
-    continued: dict[tuple[tuple[int, int], int], tuple[Join, Join | None]] = field(factory=dict)
+    # By client and generation, where it goes on in what it keeps: its join, and the one before.
+    continued: dict[tuple[tuple[int, int], int], tuple[Join, Join]] = field(factory=dict)
+    _landed: dict[Partition, list[Landing]] = field(factory=dict, repr=False)
 
     @property
     def partitions(self) -> list[Partition]:
@@ -210,13 +211,18 @@ class GroupOperations:
         """The generation in which a client began to have a partition that it has in `generation`, or has
         given up in it."""
         while found := self.continued.get((who, generation)):
-            before = found[1]
-            if before is None or partition not in before.partitions:
+            if partition not in found[1].partitions:
                 break
-            generation = before.generation
+            generation = found[1].generation
         return generation
 
     def landings(self, partition: Partition) -> list[Landing]:
+        """`_landings`, found once: several rules ask."""
+        if partition not in self._landed:
+            self._landed[partition] = self._landings(partition)
+        return self._landed[partition]
+
+    def _landings(self, partition: Partition) -> list[Landing]:
         """Where members were in the partition after they had sought: what the first poll or commit shows of
         the same client and generation. An operation id of a client is above those before it."""
         if not self.seeks:
@@ -468,7 +474,9 @@ def _set_continued(group: GroupOperations) -> None:
             or any(before.completion <= at <= join.completion for at in group.dropped.get(join.who, ()))
         ):
             before = None
-        group.continued[join.who, join.generation] = (join, before)
+        group.continued.pop((join.who, join.generation), None)
+        if before is not None:
+            group.continued[join.who, join.generation] = (join, before)
         last[join.who] = join
 
 
