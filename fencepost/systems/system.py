@@ -239,6 +239,11 @@ class System(Protocol):
         absent; empty where nothing is written."""
         return MappingProxyType({})
 
+    def processes_now(self) -> Mapping[int, int]:
+        """The process of each broker that is one on this machine, by its number; under -1 that of whoever all
+        of them need, such as ZooKeeper."""
+        return MappingProxyType({})
+
     def inside(self) -> Inside:
         """What the system consists of."""
         ...

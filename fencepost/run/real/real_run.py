@@ -97,8 +97,8 @@ class RealRun(Story):
     # How much the clock of each process is ahead of the trace's, nanoseconds.
     _ahead: dict[int, int] = field(factory=dict, init=False)
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
-    # When the machine stood still, nanoseconds of the trace.
-    _stretches: list[tuple[int, int]] = field(factory=list, init=False)
+    # When the machine, or a broker, stood still: nanoseconds of the trace, and who.
+    _stretches: list[tuple[int, int, int]] = field(factory=list, init=False)
     # The cluster's name of each topic, by the plan's.
     _names: dict[str, str] = field(factory=dict, init=False)
     # Ends what the run opened.
@@ -132,7 +132,7 @@ class RealRun(Story):
         """The whole run. Raises FencepostError if the cluster is of no use before there is any fault."""
         async with self._stack as stack:
             stack.callback(self.record.close)
-            stack.enter_context(Sentinel(self._starved))
+            stack.enter_context(Sentinel(self._starved, self.system.processes_now))
             try:
                 await self.go_through()
             finally:
@@ -140,9 +140,9 @@ class RealRun(Story):
             self.begin_phase("end")
             return self._trace()
 
-    def _starved(self, begin: float, end: float) -> None:
+    def _starved(self, begin: float, end: float, who: int) -> None:
         first = self._first / 1e9
-        self._stretches.append((max(0, int((begin - first) * 1e9)), int((end - first) * 1e9)))
+        self._stretches.append((max(0, int((begin - first) * 1e9)), int((end - first) * 1e9), who))
 
     def _note_settings(self) -> None:
         """What bounds follow from: of the system, of the plan's topics and clients."""
@@ -436,9 +436,9 @@ class RealRun(Story):
         return evolve(trace, digest=digest_of(trace))
 
     def _still(self) -> Iterator[Event]:
-        """The stretches in which nobody got a processor."""
-        for since, until in self._stretches:
-            yield Event(time=until, name=Name.BUSY, detail=f'{{"since":{since}}}')
+        """The stretches in which nobody got a processor, or a broker got none."""
+        for since, until, who in self._stretches:
+            yield Event(time=until, name=Name.BUSY, node=who, detail=f'{{"since":{since}}}')
 
     def _hits(self) -> Iterator[Event]:
         """Requests that were broken."""

@@ -305,6 +305,12 @@ class ApacheKafka(System):
             found["zookeeper"] = self.directory / "zookeeper" / "zookeeper.log"
         return MappingProxyType(found)
 
+    def processes_now(self) -> Mapping[int, int]:
+        """Of brokers and controllers; of ZooKeeper, if there is one."""
+        found = {node: process.pid for node, process in self.running.processes.items()}
+        zookeeper = self.running.zookeeper_process
+        return found if zookeeper is None else {**found, -1: zookeeper.pid}
+
     def inside(self) -> Inside:
         """What it consists of."""
         controllers = "KRaft" if self.release.kraft else "ZooKeeper"

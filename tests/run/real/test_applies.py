@@ -24,7 +24,7 @@ from tests.checkers.traces_by_hand import trace as trace_by_hand
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "real-kafka.md"
 CHECKERS = Path(invariants.__file__).parent
-STORIES = ("", "_control", "_edges", "_hw_kept", "_hw_mono", "_hw_read", "_synced")
+STORIES = ("", "_control", "_edges", "_hw_kept", "_hw_mono", "_synced")
 """Modules of tests/checkers with stories."""
 INSIDE, REAL = "fencepost.systems.apache_kafka.inside", "fencepost.run.real"
 RUN = (f"{REAL}.real_run", f"{REAL}.striking", f"{REAL}.observer")
