@@ -3,7 +3,7 @@ brokers: docs/results/clients.md (`make measure NAME=clients`).
 
     python -m tools.proxy_apps.shown [NAME ...] [--docs docs/results/clients.md]
 
-Each is a script in docs/findings/shown that only uses the library; its line `fault:` is what the proxy does.
+Each is a script in docs/findings/shown that only uses the library; its lines `fault:` are for the proxy.
 One that this machine cannot run is skipped by name. Exit code 1 if a script could not be run.
 """
 
@@ -117,6 +117,16 @@ SHOWN: Mapping[str, Shown] = {
             breaks="after one request without an answer every send fails",
         ),
         Shown(
+            library="kafka-python@3.0.12",
+            script="kafka-python-dropped-request.py",
+            breaks="a commit never returns",
+        ),
+        Shown(
+            library="aiokafka@0.14.0",
+            script="aiokafka-close-coordinator.py",
+            breaks="a consumer never stops",
+        ),
+        Shown(
             library="confluent-kafka@2.16.1",
             script="librdkafka-close-commits.py",
             breaks="a closed consumer commits what it never delivered",
@@ -132,16 +142,16 @@ SHOWN: Mapping[str, Shown] = {
 }
 
 
-def fault_of(script: Path) -> str:
-    """What the proxy does, from the script's own line.
+def faults_of(script: Path) -> list[str]:
+    """What the proxy does, from the script's own lines.
 
     Args:
         script: of a finding.
     """
-    found = re.search(r"^\W*fault: (.+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    found = re.findall(r"^\W*fault: (.+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
         raise FencepostError(expected="a line `fault: ...`", seen="none", where=str(script))
-    return found[1].strip()
+    return [one.strip() for one in found]
 
 
 def command_of(built: Built, script: Path, folder: Path) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -179,7 +189,7 @@ def shown(name: str, row: Shown, folder: Path) -> tuple[str, str]:
     command, environment = command_of(built, script, own / "program")
     with (
         ApacheKafka(directory=own / "kafka", release=Release(version=row.broker), size=1) as kafka,
-        proxied(kafka.bootstrap_servers(), own / "live", fault_of(script)) as through,
+        proxied(kafka.bootstrap_servers(), own / "live", *faults_of(script)) as through,
     ):
         ended = subprocess.run(
             (*command, through.bootstrap_servers),
