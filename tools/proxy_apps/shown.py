@@ -127,6 +127,11 @@ SHOWN: Mapping[str, Shown] = {
             breaks="a consumer never stops",
         ),
         Shown(
+            library="aiokafka@0.14.0",
+            script="aiokafka-stale-leader.py",
+            breaks="nothing is read until metadata are five minutes old",
+        ),
+        Shown(
             library="confluent-kafka@2.16.1",
             script="librdkafka-close-commits.py",
             breaks="a closed consumer commits what it never delivered",
