@@ -450,6 +450,15 @@ INNOCENT = {
     "an automatic commit after what is committed was read back": {
         "heard": (heard(12, 3),), "committed": {"t-0": 2}, "committed_ns": int(11.9 * SECOND),
     },
+    "a commit that was answered after what is committed was read": {
+        "commits": (committed(12, 3),), "committed": {"t-0": 2}, "committed_ns": int(11.9 * SECOND),
+    },
+    "a lower commit after what the higher one points to is deleted": {
+        "heard": (heard(11.6, 3), heard(11.7, -2)),
+        "log": {"t-0": tuple(attrs.evolve(one, offset=one.offset + 4) for one in GOOD.log["t-0"])},
+        "appends": tuple(append(number, value, number + 4) for number, value in enumerate(VALUES)),
+        "polls": {}, "committed": {},
+    },
     "a lower commit while the higher one has no answer": {
         "heard": (heard(11.6, 3, answered=False), heard(11.7, 2)),
     },

@@ -1,9 +1,9 @@
 """Findings in current releases of client libraries, shown against Apache Kafka through the proxy, without our
 brokers: docs/results/clients.md (`make measure NAME=clients`).
 
-    python -m tools.proxy_apps.shown [NAME ...] [--docs docs/results/clients.md]
+    python -m tools.proxy_apps.shown [NAME ...] [--docs docs/results/clients.md] [--runs FOLDER]
 
-Each is a script in docs/findings/shown that only uses the library; its line `fault:` is what the proxy does.
+Each is a script in docs/findings/shown that only uses the library; its lines `fault:` are for the proxy.
 One that this machine cannot run is skipped by name. Exit code 1 if a script could not be run.
 """
 
@@ -13,10 +13,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import rich_click as click
 from attrs import frozen
 
@@ -24,6 +26,7 @@ from fencepost.console.output import Output
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import Release
 from fencepost.torture.building import Built, build, missing
+from fencepost.torture.campaign import RUNS
 from fencepost.torture.libraries import wanted
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
@@ -35,6 +38,7 @@ from tools.proxy_apps.__main__ import proxied
 NEWEST = "4.4.0"
 SCRIPTS = Path("docs/findings/shown")
 MARK = "<!-- measured by make measure NAME=clients -->"
+SEEDS = "<!-- by seed -->"
 RUN_S = 600
 SEEN = 10
 """Exit code of a script whose library shows the finding: one that cannot run ends with another."""
@@ -51,9 +55,10 @@ class Shown:
     breaks: str
     # Who found it, and with what; empty: torture did.
     found: str = ""
-    # The first release that is known to have it.
-    since: str = "not measured"
-    reported: str = "not found"
+    # The first release that is known to have it; empty: not measured.
+    since: str = ""
+    # Where it was reported before; empty: not found.
+    reported: str = ""
     # The release of Apache Kafka.
     broker: str = NEWEST
 
@@ -72,7 +77,7 @@ SHOWN: Mapping[str, Shown] = {
             script="librdkafka-timed-out-elsewhere.py",
             breaks="a record is in the log twice, idempotence is on",
             found="a test's scenario of torture",
-            reported="in #4953",
+            reported="reported in #4953",
         ),
         Shown(
             library="kafkajs@2.2.4",
@@ -89,7 +94,7 @@ SHOWN: Mapping[str, Shown] = {
             library="kafkajs@2.2.4",
             script="kafkajs-silent-connection.cjs",
             breaks="a send is tried for ever on a connection that is silent",
-            reported="#919, #1783, open",
+            reported="reported: #919, #1783, open",
         ),
         Shown(
             library="franz-go@1.22.2",
@@ -97,14 +102,13 @@ SHOWN: Mapping[str, Shown] = {
             breaks="a committed transaction is not in the log",
             found="`fencepost torture franz-go@1.21.3`",
             since="1.21.3 or before",
-            reported="#1484 without transactions",
+            reported="reported: #1484, without transactions",
             broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
         ),
         Shown(
             library="kafka-python@3.0.12",
             script="kafka-python-expired-batch.py",
             breaks="nothing is sent any more, and no send is answered",
-            reported="not looked for",
         ),
         Shown(
             library="kafka-python@3.0.12",
@@ -117,31 +121,46 @@ SHOWN: Mapping[str, Shown] = {
             breaks="after one request without an answer every send fails",
         ),
         Shown(
+            library="kafka-python@3.0.12",
+            script="kafka-python-dropped-request.py",
+            breaks="a commit never returns",
+        ),
+        Shown(
+            library="aiokafka@0.14.0",
+            script="aiokafka-close-coordinator.py",
+            breaks="a consumer never stops",
+        ),
+        Shown(
+            library="aiokafka@0.14.0",
+            script="aiokafka-stale-leader.py",
+            breaks="nothing is read until metadata are five minutes old",
+        ),
+        Shown(
             library="confluent-kafka@2.16.1",
             script="librdkafka-close-commits.py",
             breaks="a closed consumer commits what it never delivered",
-            reported="#3400, closed",
+            reported="reported: #3400, closed",
         ),
         Shown(
             library="confluent-kafka@2.16.1",
             script="librdkafka-offset-fetch.py",
             breaks="nothing more is read",
-            reported="#5586, open",
+            reported="reported: #5586, open",
         ),
     )
 }
 
 
-def fault_of(script: Path) -> str:
-    """What the proxy does, from the script's own line.
+def faults_of(script: Path) -> list[str]:
+    """What the proxy does, from the script's own lines.
 
     Args:
         script: of a finding.
     """
-    found = re.search(r"^\W*fault: (.+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    found = re.findall(r"^\W*fault: (.+)$", script.read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
         raise FencepostError(expected="a line `fault: ...`", seen="none", where=str(script))
-    return found[1].strip()
+    return [one.strip() for one in found]
 
 
 def command_of(built: Built, script: Path, folder: Path) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -179,7 +198,7 @@ def shown(name: str, row: Shown, folder: Path) -> tuple[str, str]:
     command, environment = command_of(built, script, own / "program")
     with (
         ApacheKafka(directory=own / "kafka", release=Release(version=row.broker), size=1) as kafka,
-        proxied(kafka.bootstrap_servers(), own / "live", fault_of(script)) as through,
+        proxied(kafka.bootstrap_servers(), own / "live", *faults_of(script)) as through,
     ):
         ended = subprocess.run(
             (*command, through.bootstrap_servers),
@@ -203,10 +222,25 @@ def line_of(name: str, row: Shown, outcome: str, said: str) -> str:
         said: by its script.
     """
     short = "; ".join(said.splitlines()[-2:])
+    known = [f"since {row.since}" if row.since else "", f"found by {row.found}" if row.found else ""]
     finding = f"[{row.breaks}](../findings/{name}.md)"
-    found = row.found or f"`fencepost torture {row.library.partition('@')[0]}`"
-    cells = (row.library, finding, f"{row.broker}: {outcome}", short, found, row.since)
-    return f"| {' | '.join((*cells, row.reported))} |"
+    cells = (row.library, finding, f"{row.broker}: {outcome}", short)
+    return f"| {' | '.join((*cells, '; '.join(one for one in (*known, row.reported) if one)))} |"
+
+
+def seeds_of(folder: Path) -> str:
+    """The row of a library: in how many of its seeds torture found what.
+
+    Args:
+        folder: of `fencepost torture --out`.
+    """
+    lines = (folder / RUNS).read_bytes().splitlines()
+    runs = {run["seed"]: run for run in map(msgspec.json.decode, lines)}  # the last of each seed counts
+    found = Counter(one["anomaly"] for run in runs.values() for one in run["findings"])
+    library = msgspec.json.decode((folder / "job.json").read_bytes())["library"]
+    names = ", ".join(f"`{name}` {seeds}" for name, seeds in found.most_common())
+    ran = sum("failed" not in run for run in runs.values())
+    return f"| {library} | {ran} of {len(runs)} | {names or 'nothing'} |"
 
 
 def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
@@ -225,16 +259,24 @@ def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
 
 
 HEAD = (
-    "| library | finding | Apache Kafka | its script says | found by | since | reported before |",
-    "|---|---|---|---|---|---|---|",
+    "| library | finding | Apache Kafka | its script says | known |",
+    "|---|---|---|---|---|",
 )
 
 
 @click.command("shown", help=__doc__)
 @click.argument("words", nargs=-1, metavar="[NAME]...")
 @click.option("--docs", type=click.Path(path_type=Path), help="put the table between this page's marks")
-def command(words: tuple[str, ...], docs: Path | None) -> ExitCode:
-    """Run the scripts of all findings, or of some; of the others a page keeps the rows."""
+@click.option("--runs", type=click.Path(path_type=Path), help="folder of `fencepost torture --out` folders")
+def command(words: tuple[str, ...], docs: Path | None, runs: Path | None) -> ExitCode:
+    """Run the scripts of all findings, or of some; of the others a page keeps the rows. With --runs put what
+    torture found, by seed, into the page, and run nothing."""
+    if runs is not None and docs is not None:
+        table = [seeds_of(one.parent) for one in sorted(runs.glob(f"*/{RUNS}"))]
+        Place(page=docs, mark=SEEDS).write_table(
+            ["| library | seeds that ran | seeds with |", "|---|---:|---|", *table]
+        )
+        return ExitCode.OK
     rows: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="fencepost-shown-") as folder:
         cases = {name: partial(tried, name, rows, Path(folder)) for name in SHOWN}

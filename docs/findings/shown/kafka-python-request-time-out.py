@@ -22,7 +22,7 @@ for number in range(5):
     try:
         producer.send(topic, b"%d" % number).get(25)
     except kafka.errors.KafkaError as error:
-        errors.append(str(error)[:140])
+        errors.append(type(error).__name__)
     time.sleep(1)
 print(f"kafka-python {kafka.__version__}: {len(errors)} of 5 records, a second apart, fail", *errors[-1:])
 sys.exit(10 if len(errors) == 5 else 0)

@@ -33,8 +33,9 @@ def member(group, most):
     return got
 
 
-got = [(member(f"{topic}-{number}", 5), member(f"{topic}-{number}", 20)) for number in range(10)]
+got = [member(f"{topic}-{number}", 5) + member(f"{topic}-{number}", 20) for number in range(10)]
+short = sum(each < 20 for each in got)
 print(
-    f"librdkafka {ck.libversion()[0]}: of 20 records by each group's two members, one closed after 5: {got}"
+    f"librdkafka {ck.libversion()[0]}: {short} of 10 groups miss some of 20 records, at least {min(got)} read"
 )
-sys.exit(10 if any(sum(each) < 20 for each in got) else 0)
+sys.exit(10 if short else 0)

@@ -36,7 +36,9 @@ def commits(run: Run) -> Iterator[Finding]:
         return
     acknowledged: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for commit in run.commits:
-        if commit.ok and commit.answered_ns is not None and (commit.answer or {}).get("reported", True):
+        if commit.answered_ns is None or commit.answered_ns >= run.committed_ns:
+            continue
+        if commit.ok and (commit.answer or {}).get("reported", True):
             for row in (commit.answer or {}).get("offsets") or ():
                 if row["topic"] in run.renewed:
                     continue
@@ -95,8 +97,9 @@ def _lower(run: Run, sought: set[str]) -> Iterator[Finding]:
             if one.group != GROUP or one.generation < 0 or one.client in sought:
                 continue
             key = (one.client, one.member, one.generation, place)
-            known = [most for answered, most in before[key] if answered < one.at_ns]
-            if max(known, default=-1) > offset and topic_of(place) not in run.renewed:
+            first = run.log[place][0].offset if run.log.get(place) else 0  # what is deleted is not read again
+            known = [most for answered, most in before[key] if answered < one.at_ns and most >= first]
+            if max(known, default=offset) > offset and topic_of(place) not in run.renewed:
                 yield Finding(
                     anomaly="committed_back",
                     expected=f"no commit of {one.client} below {max(known)} of {place} in generation "
