@@ -122,7 +122,7 @@ def test_the_page_has_a_cell_for_each_case():
 
 
 def test_the_last_run_of_each_seed_counts(tmp_path):
-    """Rule: a seed that ran again is what it was then, and one that did not run is not among those that ran."""
+    """Rule: a seed that ran again is what it was then; one that did not run is not among those that ran."""
     (tmp_path / "job.json").write_text('{"library": "x@1"}')
     lost = '{"seed": 0, "findings": [{"anomaly": "lost_write"}]}'
     rows = (
