@@ -11,6 +11,7 @@ from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Trace
 from tools.proxy_apps.__main__ import Result, table
 from tools.proxy_apps.compare import compared
+from tools.proxy_apps.shown import seeds_of
 
 KEY = b"k" * 32
 
@@ -118,3 +119,17 @@ def test_the_page_has_a_cell_for_each_case():
     )
     assert "| a | ended well: 1,000, 0, 0 | not run |" in made
     assert "| b | not run | **3 records missing** |" in made
+
+
+def test_the_last_run_of_each_seed_counts(tmp_path):
+    """Rule: a seed that ran again is what it was then; one that did not run is not among those that ran."""
+    (tmp_path / "job.json").write_text('{"library": "x@1"}')
+    lost = '{"seed": 0, "findings": [{"anomaly": "lost_write"}]}'
+    rows = (
+        lost,
+        lost.replace("0", "1"),
+        '{"seed": 0, "findings": []}',
+        '{"seed": 2, "failed": "y", "findings": []}',
+    )
+    (tmp_path / "runs.jsonl").write_text("\n".join(rows))
+    assert seeds_of(tmp_path) == "| x@1 | 2 of 3 | `lost_write` 1 |"
