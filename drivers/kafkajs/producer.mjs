@@ -16,7 +16,7 @@ export class Producer extends Transactional {
         transactionTimeout: made.transaction_timeout_ms,
       createPartitioner: kafkajs.Partitioners?.DefaultPartitioner }))
     await self.client.connect()
-    return self
+    return self.prepared()
   }
 
   async append (command) {

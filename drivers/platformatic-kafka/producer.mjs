@@ -14,7 +14,7 @@ export class Producer extends Transactional {
     self.transactional = made.transactional_id !== undefined
     self.client = new library.Producer(given({ ...options, ...self.options, idempotent: made.idempotence,
       transactionalId: made.transactional_id }))
-    return self
+    return self.prepared()
   }
 
   async append (command) {

@@ -78,7 +78,16 @@ export const given = fields => Object.fromEntries(Object.entries(fields).filter(
 
 /** A producer of a library with an object for each transaction; `beginning()` makes one. */
 export class Transactional {
-  async begin () { this.transaction = await this.beginning() }
+  /** Its transactional id ends what others have under way: these libraries ask for it in their begin. */
+  async prepared () {
+    if (this.transactional) this.first = await this.beginning()
+    return this
+  }
+
+  async begin () {
+    this.transaction = this.first ?? await this.beginning()
+    this.first = undefined
+  }
 
   async commit_transaction () { await this.ended(one => one.commit()) }
 

@@ -66,6 +66,23 @@ def test_what_is_sent_after_begin_is_in_the_transaction(running):
     }
 
 
+def test_a_producer_that_opens_ends_what_its_transactional_id_has_under_way(running):
+    """Whoever reads what is committed after that reads what the transaction before committed, and no more."""
+    driver, kafka = running
+    if (
+        not driver.ready.transactions
+        or "begin" not in driver.ready.commands
+        or "session" in driver.ready.roles
+    ):
+        pytest.skip(f"{driver.name}: no transactions of this shape")
+    config = {"idempotence": True, "transactional_id": "order", "acks": -1}
+    sent = [opened(driver, kafka, "p", "producer", **config), driver.send("begin", "p"), append(driver, b"1")]
+    assert driver.wait(sent) and driver.wait([opened(driver, kafka, "q", "producer", **config)])
+    end = driver.send("commit_transaction", "p")
+    assert driver.wait([end]) and not end.ok
+    assert [one.outcome for one in read_log(kafka.bootstrap_servers, "t")[0]] == [ABORTED]
+
+
 def test_nothing_is_sent_outside_of_a_transaction(running):
     """A producer of transactions that has begun none sends nothing, as Java's: its append fails."""
     driver, kafka = running
