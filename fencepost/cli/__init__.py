@@ -180,9 +180,22 @@ def run(arguments: Sequence[str] | None = None) -> ExitCode:
     silent = sys.stderr.isatty() or what in WAITING
     with nullcontext() if silent else heartbeat(lambda seconds: _at_work(what, seconds)):
         code, error = _run(words)
+    if not _is_read():
+        return ExitCode.INTERRUPTED
     if error and "--json" in words and not said.objects and tuple(words[:2]) != LINES_OF_THEIR_OWN:
         Output(json=True).emit({"error": error, "exit_code": int(code)})
     return code
+
+
+def _is_read() -> bool:
+    """Whether somebody took all that was printed; if not, what is left goes nowhere, as Python would complain
+    about it at its end."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 def _renamed(words: list[str]) -> list[str]:

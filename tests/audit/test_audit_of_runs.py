@@ -10,7 +10,7 @@ from fencepost.run.simulated.run import Run
 from fencepost.sim.disk import Disk
 
 HEALTHY = range(4)
-PLANTED = (11, *range(60))
+PLANTED = (23, *range(23))
 """KIP-101 (truncation to the high watermark) leaves a lasting divergence in one run of about twenty; the
 first one here did when this was written."""
 
