@@ -348,87 +348,125 @@ def _leave_out_expired(claims: Claims, slack: int, group: GroupOperations) -> No
 
 
 def _add(group: GroupOperations, operation: Operation) -> None:
-    completion = NEVER if operation.completion_time is None else operation.completion_time
-    ok = operation.outcome is Outcome.OK and completion != NEVER
-    generation = NO_GENERATION if operation.generation is None else operation.generation
-    common = {"op_id": operation.op_id, "invoke": operation.invoke_time, "completion": completion}
-    epoch = NO_EPOCH if operation.leader_epoch is None else operation.leader_epoch
-    made_by = (operation.process, operation.session)
-    who = {"member": operation.member or "", "generation": generation}
+    """Take one operation of a group in that did not fail."""
+    ok = operation.outcome is Outcome.OK and operation.completion_time is not None
     if operation.function is Function.COMMIT:
-        for partition, offset in _named(operation):
-            latest = completion if ok else NEVER
-            commit = Commit(
-                **common,  # type: ignore[arg-type]
-                **who,  # type: ignore[arg-type]
-                offset=offset,
-                ok=ok,
-                latest=latest,
-                epoch=epoch,
-                who=made_by,
-                attempts=operation.attempts,
-                mode=operation.argument or "",
-            )
-            group.commits.setdefault(partition, []).append(commit)
+        _committed(group, operation, ok=ok)
     if not ok:
         return
-    if operation.function in (Function.JOIN, Function.SUBSCRIBE) or (
-        operation.function is Function.ASSIGN and operation.argument != SEEK
-    ):
-        cooperative = operation.function is Function.JOIN and operation.argument == COOPERATIVE
-        if not cooperative:
-            group.anew.append((*made_by, operation.op_id))
-        if operation.function is not Function.JOIN:
-            group.dropped.setdefault(made_by, []).append(operation.invoke_time)
+    completion, generation, who = _completion(operation), _generation(operation), _who(operation)
+    seeks = operation.function is Function.ASSIGN and operation.argument == SEEK
+    if operation.function in (Function.SUBSCRIBE, Function.ASSIGN) and not seeks:
+        group.anew.append((*who, operation.op_id))
+        group.dropped.setdefault(who, []).append(operation.invoke_time)
     if operation.function is Function.JOIN:
-        joined = Join(
-            **common,  # type: ignore[arg-type]
-            **who,  # type: ignore[arg-type]
-            partitions=dict(_named(operation)),
-            epoch=epoch,
-            who=made_by,
-            cooperative=operation.argument == COOPERATIVE,
-        )
-        group.joins.append(joined)
+        _joined(group, operation)
     elif operation.function is Function.FETCH_COMMITTED:
         for partition, offset in _named(operation):
-            group.fetches.setdefault(partition, []).append(
-                Fetch(**common, offset=offset, epoch=epoch, who=made_by)
-            )
-    elif operation.function is Function.POLL:
-        for position in operation.positions:
-            began = Began(
+            fetch = Fetch(
                 op_id=operation.op_id,
-                who=made_by,
-                generation=generation,
-                completion=completion,
-                offset=position.offset,
-                log_start=position.log_start_offset,
-                committed=operation.isolation == "read_committed",
-            )
-            group.begun.setdefault((position.topic, position.partition), []).append(began)
-        for partition, offsets in _offsets(operation).items():
-            got = Got(
-                **common,  # type: ignore[arg-type]
-                **who,  # type: ignore[arg-type]
-                process=operation.process,
-                session=operation.session,
-                offsets=offsets,
-            )
-            group.got.setdefault(partition, []).append(got)
-    elif operation.function is Function.ASSIGN and operation.argument == SEEK:
-        group.seeks.append(
-            Sought(
-                op_id=operation.op_id,
-                who=made_by,
-                generation=generation,
                 invoke=operation.invoke_time,
-                kept=frozenset((each.topic, each.partition) for each in operation.positions),
-                named=_sought(operation.result or ""),
+                completion=completion,
+                offset=offset,
+                epoch=_epoch(operation),
+                who=who,
             )
+            group.fetches.setdefault(partition, []).append(fetch)
+    elif operation.function is Function.POLL:
+        _polled(group, operation)
+    elif seeks:
+        sought = Sought(
+            op_id=operation.op_id,
+            who=who,
+            generation=generation,
+            invoke=operation.invoke_time,
+            kept=frozenset((each.topic, each.partition) for each in operation.positions),
+            named=_sought(operation.result or ""),
         )
+        group.seeks.append(sought)
     if generation >= 0 and operation.function in (Function.JOIN, Function.COMMIT):
         group.known.append((completion, generation, operation.op_id))
+
+
+def _completion(operation: Operation) -> int:
+    return NEVER if operation.completion_time is None else operation.completion_time
+
+
+def _generation(operation: Operation) -> int:
+    return NO_GENERATION if operation.generation is None else operation.generation
+
+
+def _epoch(operation: Operation) -> int:
+    return NO_EPOCH if operation.leader_epoch is None else operation.leader_epoch
+
+
+def _who(operation: Operation) -> tuple[int, int]:
+    return operation.process, operation.session
+
+
+def _committed(group: GroupOperations, operation: Operation, *, ok: bool) -> None:
+    completion = _completion(operation)
+    for partition, offset in _named(operation):
+        commit = Commit(
+            op_id=operation.op_id,
+            member=operation.member or "",
+            generation=_generation(operation),
+            invoke=operation.invoke_time,
+            completion=completion,
+            offset=offset,
+            ok=ok,
+            latest=completion if ok else NEVER,
+            epoch=_epoch(operation),
+            who=_who(operation),
+            attempts=operation.attempts,
+            mode=operation.argument or "",
+        )
+        group.commits.setdefault(partition, []).append(commit)
+
+
+def _joined(group: GroupOperations, operation: Operation) -> None:
+    cooperative = operation.argument == COOPERATIVE
+    if not cooperative:
+        group.anew.append((*_who(operation), operation.op_id))
+    joined = Join(
+        op_id=operation.op_id,
+        member=operation.member or "",
+        generation=_generation(operation),
+        invoke=operation.invoke_time,
+        completion=_completion(operation),
+        partitions=dict(_named(operation)),
+        epoch=_epoch(operation),
+        who=_who(operation),
+        cooperative=cooperative,
+    )
+    group.joins.append(joined)
+
+
+def _polled(group: GroupOperations, operation: Operation) -> None:
+    completion, generation, who = _completion(operation), _generation(operation), _who(operation)
+    for position in operation.positions:
+        began = Began(
+            op_id=operation.op_id,
+            who=who,
+            generation=generation,
+            completion=completion,
+            offset=position.offset,
+            log_start=position.log_start_offset,
+            committed=operation.isolation == "read_committed",
+        )
+        group.begun.setdefault((position.topic, position.partition), []).append(began)
+    for partition, offsets in _offsets(operation).items():
+        got = Got(
+            op_id=operation.op_id,
+            member=operation.member or "",
+            generation=generation,
+            invoke=operation.invoke_time,
+            completion=completion,
+            process=operation.process,
+            session=operation.session,
+            offsets=offsets,
+        )
+        group.got.setdefault(partition, []).append(got)
 
 
 def _named(operation: Operation) -> list[tuple[Partition, int]]:
