@@ -30,7 +30,8 @@ func newConsumer(name string, given Config) (Client, error) {
 		pushed: NewPushed(), readers: map[Place]*kafka.Reader{}, stop: map[Place]context.CancelFunc{},
 		handed: map[Place]kafka.Message{}}
 	k.config = kafka.ReaderConfig{Brokers: brokers, GroupID: given.Group, MaxWait: 500 * time.Millisecond,
-		Dialer: &kafka.Dialer{ClientID: name, Timeout: 10 * time.Second, DualStack: true}}
+		MaxBytes: 1e6, // its own default, which it compares with MinBytes before it takes it
+		Dialer:   &kafka.Dialer{ClientID: name, Timeout: 10 * time.Second, DualStack: true}}
 	Set(given.FetchMaxWaitMs, Ms, &k.config.MaxWait)
 	Set(given.FetchMinBytes, Int, &k.config.MinBytes)
 	Set(given.FetchMaxBytes, Int, &k.config.MaxBytes)

@@ -19,6 +19,7 @@ from fencepost.bugs.controller import (
 from fencepost.bugs.injected import INJECTED
 from fencepost.bugs.isr import isr_bugs
 from fencepost.bugs.replication import (
+    kafka_1555,
     kafka_1647,
     kafka_3978,
     kafka_7128,
@@ -119,6 +120,7 @@ BUGS: dict[str, PlantedBug] = {
             "COMMIT-SAFE",
         ),
         _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO),
+        _bug("KAFKA-1555", "leader", kafka_1555.AcknowledgesWithTooFew, "acked_by_too_few"),
         _bug("KAFKA-532", "control_gate", kafka_532.ObeysAnyController, "fenced_controller_obeyed"),
         _bug("KAFKA-6082", "controller_writer", kafka_6082.WritesUnfenced, "fenced_controller_wrote"),
         _bug("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, HW_BOUNDS),

@@ -32,6 +32,6 @@ LIVENESS_COLUMNS = (
         "member",
     ),
     *("generation", "node", "attempts", "records", "positions"),
-    *("clock_id", "isolation", "end_offset", "last_stable_offset", "producer_id", "sequence"),
+    *("clock_id", "isolation", "end_offset", "last_stable_offset", "producer_id", "sequence", "leader_epoch"),
 )
 """The columns of operations that the check of liveness reads."""

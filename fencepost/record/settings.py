@@ -18,6 +18,8 @@ from fencepost.traces.trace import plain
 
 MILLISECOND = 1_000_000
 """In nanoseconds, as all times of a trace."""
+MIN_IN_SYNC = "min.insync.replicas"
+"""The setting of a topic that bounds appends with acks=all."""
 SLOWEST = 3
 """This many messages of a sequence may take the longest time that the network allows. The others take its
 latency plus twice its tail."""

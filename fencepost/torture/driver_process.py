@@ -178,7 +178,7 @@ class Driver:
             with driver._changed:
                 driver._changed.wait_for(lambda: driver._first is not None or driver.failure, READY_S)
             if driver._first is None:
-                raise driver._broken(f"a first line within {READY_S:g} s")
+                raise driver.broken(f"a first line within {READY_S:g} s")
             driver.ready = ready_of(driver._first)
         except BaseException:
             driver.kill()
@@ -210,7 +210,7 @@ class Driver:
             )
             with self._changed:
                 if self.failure:
-                    raise self._broken("a driver that runs")
+                    raise self.broken("a driver that runs")
                 self._sent += 1
                 self.commands.append(command)
                 self._open[number] = command
@@ -237,7 +237,7 @@ class Driver:
         command = self.send(name, client, **fields)
         self.wait([command], timeout_s)
         if command.answer is None:
-            raise self._broken(f"an answer to {name} of {client or 'the driver'} within {timeout_s:g} s")
+            raise self.broken(f"an answer to {name} of {client or 'the driver'} within {timeout_s:g} s")
         if command.answer["event"] == "refused":
             raise DriverError(
                 expected=f"a driver that does {name}: {command.answer.get('expected')}",
@@ -327,7 +327,9 @@ class Driver:
         """The end of its standard error."""
         return self._stderr.decode(errors="replace").strip()[-2_000:]
 
-    def _broken(self, expected: str) -> DriverError:
+    def broken(self, expected: str) -> DriverError:
+        """What is wrong with a driver that has ended or does not keep the protocol. expected: instead of
+        that."""
         try:
             self.refuse_disturbed()
         except DisturbedError as error:

@@ -350,6 +350,8 @@ class Torture:
         self.driver.wait(opening)
         self.driver.refuse_disturbed()
         for command in opening:
+            if command.answered_ns is None and self.driver.failure:
+                raise self.driver.broken("a client that opens")
             if not command.ok:
                 raise DriverError(expected="a client that opens", seen=command.error, where=self.driver.name)
 

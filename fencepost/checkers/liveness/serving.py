@@ -10,7 +10,7 @@ from attrs import frozen
 
 from fencepost.model.lives import events_with_lives
 from fencepost.record.facts import Facts, Key, State, facts_of
-from fencepost.record.settings import settings_of
+from fencepost.record.settings import MIN_IN_SYNC, settings_of
 from fencepost.record.timeline import Disturbance, Kind, Subject, Timeline, gaps, timeline_of, touches
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
@@ -70,7 +70,7 @@ def _configured(facts: Facts) -> dict[str, int]:
     """The largest min.insync.replicas that each topic ever had of its own."""
     most: dict[str, int] = {}
     for _, event in facts.of(Name.TOPIC_CONFIGURED):
-        number = from_json(event.detail, dict[str, str]).get("min.insync.replicas", "")
+        number = from_json(event.detail, dict[str, str]).get(MIN_IN_SYNC, "")
         if event.topic is not None and number.isdecimal():
             most[event.topic] = max(int(number), most.get(event.topic, 0))
     return most

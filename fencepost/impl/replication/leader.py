@@ -446,11 +446,16 @@ class LeaderRole:
         elif partition.high_watermark < delayed.required_offset:
             return
         else:
-            minimum = self.broker_context.topic_options(partition.key.topic).min_insync_replicas
-            enough = partition.enough_in_sync(minimum)
-            error = NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            error = self.enough_after_append(partition)
         self.purgatory.remove(delayed)
         self._answer_produce(delayed, error)
+
+    def enough_after_append(self, partition: Partition) -> ErrorCode:
+        """Protection KAFKA-1555: the ISR may have shrunk since the append, so that the high watermark passed
+        it with fewer replicas than min.insync.replicas."""
+        minimum = self.broker_context.topic_options(partition.key.topic).min_insync_replicas
+        enough = partition.enough_in_sync(minimum)
+        return NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def _answer_produce(self, delayed: DelayedProduce, error: ErrorCode) -> None:
         response = ProduceResponse(

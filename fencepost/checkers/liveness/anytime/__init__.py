@@ -7,6 +7,7 @@ Owns the pass. Must not know rules.
 from collections.abc import Callable
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.liveness.anytime.acknowledged import judge_acknowledged
 from fencepost.checkers.liveness.anytime.checkpoints import Checkpoints
 from fencepost.checkers.liveness.anytime.compaction import judge_compaction
 from fencepost.checkers.liveness.anytime.failures import judge_failures
@@ -45,3 +46,4 @@ def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
             handler(position, event)
     judge_compaction(findings, trace, facts)
     judge_failures(findings, trace, settings)
+    judge_acknowledged(findings, facts)

@@ -16,10 +16,11 @@ from fencepost.checkers.liveness.live.sights import (
     Sight,
     sight,
 )
+from fencepost.record.settings import MIN_IN_SYNC
 from fencepost.traces.events import Question
 
 DESCRIBE = f"kafka-topics.sh --bootstrap-server {BOOTSTRAP} --describe --topic "
-MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+UNCLEAN = "unclean.leader.election.enable"
 
 
 @define
@@ -58,7 +59,7 @@ class Known:
 
     def min_isr(self, topic: str) -> int:
         """min.insync.replicas; 0: not known."""
-        value = self.setting(topic, MIN_ISR)
+        value = self.setting(topic, MIN_IN_SYNC)
         return int(value) if value.isdecimal() else 0
 
 
@@ -166,7 +167,7 @@ def _below_min_isr(seen: Seen) -> Iterator[Sight]:
             one,
             one.key,
             (isr, least) if len(isr) < least else None,
-            expected=f"{least} in-sync replicas ({MIN_ISR}), for acks=all to be accepted",
+            expected=f"{least} in-sync replicas ({MIN_IN_SYNC}), for acks=all to be accepted",
             seen=f"ISR {list(isr)} of the replicas {list(one.event.replicas)}",
             command=f"kafka-topics.sh --bootstrap-server {BOOTSTRAP} --describe --under-min-isr-partitions",
         )

@@ -5,8 +5,9 @@ Owns these rules.
 
 from collections.abc import Iterator
 
-from fencepost.checkers.liveness.live.partition_rules import MIN_ISR, UNCLEAN, told
+from fencepost.checkers.liveness.live.partition_rules import UNCLEAN, told
 from fencepost.checkers.liveness.live.sights import BOOTSTRAP, LiveRow, Seen, Sight, sight
+from fencepost.record.settings import MIN_IN_SYNC
 from fencepost.traces.events import Question
 
 ACKS = "offsets.commit.required.acks"
@@ -45,8 +46,8 @@ def _may_lose(seen: Seen) -> Iterator[Sight]:
         topic = one.key[0]
         allowed = [f"{UNCLEAN}=true"] if known.setting(topic, UNCLEAN) == "true" else []
         if known.min_isr(topic) == 1 and len(one.event.replicas) > 1:
-            allowed.append(f"{MIN_ISR}=1 with {len(one.event.replicas)} replicas")
-        name = MIN_ISR if allowed and allowed[-1].startswith(MIN_ISR) else UNCLEAN
+            allowed.append(f"{MIN_IN_SYNC}=1 with {len(one.event.replicas)} replicas")
+        name = MIN_IN_SYNC if allowed and allowed[-1].startswith(MIN_IN_SYNC) else UNCLEAN
         yield sight(
             one,
             topic,
@@ -55,7 +56,7 @@ def _may_lose(seen: Seen) -> Iterator[Sight]:
             expected="settings under which a record that was acknowledged with acks=all survives a broker",
             seen=", ".join(allowed),
             command=f"kafka-configs.sh --bootstrap-server {BOOTSTRAP} --alter --topic {topic} "
-            f"--add-config {name}={'2' if name == MIN_ISR else 'false'}",
+            f"--add-config {name}={'2' if name == MIN_IN_SYNC else 'false'}",
         )
 
 
