@@ -100,7 +100,12 @@ def answered(of: Settings) -> int:
     """From a client's operation to its answer, with one retry after stale metadata."""
     client = of.client
     wait_ms = max(client.fetch_wait_max_ms, of.cluster.replica_fetch_wait_max_ms) + client.retry_backoff_ms
-    return wait_ms * MILLISECOND + of.trips(12) + of.syncs(24) + _slack(of)
+    return wait_ms * MILLISECOND + way(of) + _slack(of)
+
+
+def way(of: Settings) -> int:
+    """What messages and disks take of a client's operation, copies and one retry included."""
+    return of.trips(12) + of.syncs(24)
 
 
 def given_up(of: Settings) -> int:

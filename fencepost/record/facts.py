@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import msgspec
 from attrs import define, field, frozen
 
-from fencepost.record.settings import MILLISECOND, Settings
+from fencepost.record.settings import MILLISECOND, Planned, Settings
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import DELETION_ANSWERED, MEMBER_LEFT, Event, Name
 from fencepost.traces.operations import Operation
-from fencepost.traces.plan import CLOSING_MS, IN_ORDER
+from fencepost.traces.plan import CLOSING_MS, IN_ORDER, PlannedOperation
 from fencepost.traces.trace import name_of, plain
 
 Key = tuple[str, int]
@@ -27,6 +27,9 @@ ENDING = frozenset({"crash", "bounce", "power_loss", "bit_rot"})
 """Kinds of fault that end a process at once."""
 STOPPING = "clean_restart"
 """The kind of fault that asks a process to stop."""
+ENDS_A_MEMBER = frozenset({"unsubscribe", "crash"})
+OF_MEMBERS = ENDS_A_MEMBER | {"subscribe", "resubscribe", "transform", "assign"}
+"""What a plan asks of a consumer's process that changes what it reads."""
 NOT_RUNNING = "NotRunning"
 NOBODY = -1
 JOIN_LAPSE_MS = 5_000
@@ -279,6 +282,20 @@ class Facts:
                 except msgspec.DecodeError:
                     continue
 
+    def subscribed(self, group: str, topic: str, moment: int) -> tuple[int, int]:
+        """The first stretch that ends after a moment in which a process of the group was to read this topic,
+        by the plan; the whole run where all of them read the same topics.
+
+        Args:
+            group: its name.
+            topic: as clients know it.
+            moment: nanoseconds.
+        """
+        stretches = self.once(_subscriptions).get((group, topic))
+        if stretches is None:
+            return 0, self.end + 1
+        return next((one for one in stretches if one[1] > moment), (self.end + 1, self.end + 1))
+
     def read_by(self, group: str) -> frozenset[Key]:
         """The partitions that members of a group polled."""
         known = self._read.get(group)
@@ -383,6 +400,50 @@ class Facts:
     def brokers(self) -> tuple[int, ...]:
         """All brokers of the run."""
         return tuple(range(1, self.settings.cluster.brokers + 1))
+
+
+def _subscriptions(facts: Facts) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    operations = facts.settings.operations
+    return subscriptions_of(operations, facts.begun, facts.end) if differ(operations) else {}
+
+
+def differ(operations: Iterable[Planned | PlannedOperation]) -> bool:
+    """Whether consumers of a plan differ in their topics."""
+    begins = OF_MEMBERS - ENDS_A_MEMBER
+    return len({one.topic for one in operations if one.key and one.function in begins}) > 1
+
+
+def subscriptions_of(
+    operations: Iterable[Planned | PlannedOperation], begun: int, end: int
+) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """When processes of a group were to read a topic.
+
+    Args:
+        operations: of a plan.
+        begun: when the run began to work, nanoseconds.
+        end: when it ended.
+
+    Returns:
+        stretches of time, ascending, by group and topic.
+    """
+    planned = [one for one in operations if one.key and one.function in OF_MEMBERS]
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    reads: dict[str, dict[int, tuple[str, ...]]] = {}
+    since: dict[tuple[str, str], int] = {}
+    for one in sorted(planned, key=lambda one: one.at_ms):
+        moment, group = begun + one.at_ms * MILLISECOND, one.key or ""
+        of = reads.setdefault(group, {})
+        if one.function == "resubscribe" and not of.get(one.process):
+            continue  # it does not run
+        of[one.process] = () if one.function in ENDS_A_MEMBER else tuple(one.topic.split(","))
+        now = {topic for topics in of.values() for topic in topics}
+        for topic in now:
+            since.setdefault((group, topic), moment)
+        for place in [place for place in since if place[0] == group and place[1] not in now]:
+            found.setdefault(place, []).append((since.pop(place), moment))
+    for place, first in since.items():
+        found.setdefault(place, []).append((first, end + 1))
+    return found
 
 
 def facts_of(

@@ -161,6 +161,8 @@ class Planned(Struct, frozen=True, kw_only=True):
     function: str
     at_ms: int
     process: int = -1
+    # Of a consumer all of its topics, with commas.
+    topic: str = "t"
     # The group of a consumer.
     key: str | None = None
     # Of a pause, its length in units of PAUSE_MS.

@@ -149,9 +149,14 @@ def seek(operation: PlannedOperation, loop: PollLoop, consumer: Consumer) -> Non
         consumer.seek(key, offset)
 
 
-def resubscribe(loop: PollLoop, consumer: Consumer) -> None:
-    """The `consumer` of this `loop` leaves the group and joins it again."""
-    consumer.subscribe_again()
+def resubscribe(topics: tuple[str, ...], loop: PollLoop, consumer: Consumer) -> None:
+    """The `consumer` of this `loop` leaves the group and joins it again, with these topics."""
+    consumer.subscribe_again(topics)
+
+
+def subscribe(topics: tuple[str, ...], loop: PollLoop, consumer: Consumer) -> None:
+    """The `consumer` of this `loop` joins again with these topics, and stays a member meanwhile."""
+    consumer.subscribe(topics)
 
 
 def close(loop: PollLoop, consumer: Consumer) -> None:

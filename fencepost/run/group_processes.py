@@ -5,7 +5,7 @@ Owns which process runs, and how far each group got. Must not know the phases of
 on. What consumers do is not planned one by one: their rows of the trace have op ids of their own.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from attrs import define, evolve, field
@@ -13,9 +13,18 @@ from attrs import define, evolve, field
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
-from fencepost.run.consumers import PollLoop, Wish, close, make_consumer, make_transformer, resubscribe, seek
+from fencepost.run.consumers import (
+    PollLoop,
+    Wish,
+    close,
+    make_consumer,
+    make_transformer,
+    resubscribe,
+    seek,
+    subscribe,
+)
 from fencepost.run.record import Record
-from fencepost.traces.operations import SEEK, Function, Operation
+from fencepost.traces.operations import CHANGED, SEEK, Function, Operation
 from fencepost.traces.plan import CLOSING_MS, IN_ORDER, Plan, PlannedOperation, TransformOptions
 
 TRANSFORM = "transform"
@@ -39,6 +48,11 @@ def transforms(plan: Plan) -> bool:
     return any(operation.function == TRANSFORM for operation in plan.operations)
 
 
+def _wanted(incarnations: Iterable["Incarnation"]) -> Iterator[tuple[str, str]]:
+    """Groups, and each of the topics that these read for them."""
+    return ((mine.group, topic) for mine in incarnations for topic in mine.topics)
+
+
 def _wish(wish: Wish, consumer: Consumer) -> None:
     assert isinstance(consumer.application, PollLoop)
     consumer.application.wishes.append(wish)
@@ -51,7 +65,7 @@ class Incarnation:
     # How often it was started before.
     session: int
     group: str
-    topic: str
+    topics: tuple[str, ...]
     # Empty unless it transforms what it reads.
     transactional_id: str = ""
     # Whether it assigns itself its partitions.
@@ -136,7 +150,7 @@ class Members:
         if function in BEGINS and not runs:
             group = self.group_of(operation.key)
             name = f"{group}-{operation.partition}" if function == TRANSFORM else ""
-            self._begin(process, group, operation.topic, name, standalone=function == "assign")
+            self._begin(process, group, operation.topics, name, standalone=function == "assign")
         elif function == "crash" and runs:
             self._leave_commits(process)
             self.kill(process)
@@ -148,18 +162,31 @@ class Members:
             else:
                 self.leave(process, Consumer.close, LEAVING_MS)
         elif function in self._wishes(process) and runs:
-            wish = resubscribe if function == "resubscribe" else partial(seek, operation)
-            self.use(process, partial(_wish, wish))
+            self.use(process, partial(_wish, self._wish_of(operation)))
         elif function == "pause" and runs:
             self.pause(process, operation.records * PAUSE_UNIT_MS)
 
     def _begin(
-        self, process: int, group: str, topic: str, transactional_id: str, *, standalone: bool = False
+        self,
+        process: int,
+        group: str,
+        topics: tuple[str, ...],
+        transactional_id: str,
+        *,
+        standalone: bool = False,
     ) -> None:
         before = self.incarnations.get(process)
         session = 0 if before is None else before.session + 1
-        self.incarnations[process] = Incarnation(session, group, topic, transactional_id, standalone)
+        self.incarnations[process] = Incarnation(session, group, topics, transactional_id, standalone)
         self.start(process)
+
+    def _wish_of(self, operation: PlannedOperation) -> Wish:
+        """What its application shall do before it polls again."""
+        if operation.function == "seek":
+            return partial(seek, operation)
+        self.incarnations[operation.process].topics = operation.topics
+        verb = subscribe if operation.argument == CHANGED else resubscribe
+        return partial(verb, tuple(map(self.name_of, operation.topics)))
 
     def core(self, process: int) -> Consumer:
         """The core of its last incarnation."""
@@ -168,7 +195,7 @@ class Members:
         identity = ConsumerIdentity(
             process=process,
             group=mine.group,
-            topics=(self.name_of(mine.topic),),
+            topics=tuple(map(self.name_of, mine.topics)),
             session=mine.session,
             instance_id=f"instance-{process}" if options.static_members and not mine.standalone else None,
             standalone=mine.standalone,
@@ -234,17 +261,17 @@ class Members:
             if name and name in having:
                 self.kill(known)
             having.add(name)
-        alive = {(self.incarnations[known].group, self.incarnations[known].topic) for known in self.running()}
+        alive = set(_wanted(self.incarnations[known] for known in self.running()))
         left = sorted(
             {
-                (mine.group, mine.topic, bool(mine.transactional_id), mine.standalone)
+                (mine.group, mine.topics, bool(mine.transactional_id), mine.standalone)
                 for mine in self.incarnations.values()
-                if (mine.group, mine.topic) not in alive
+                if not alive.issuperset(_wanted((mine,)))
             }
         )
-        for number, (group, topic, writes, standalone) in enumerate(left, process):
+        for number, (group, topics, writes, standalone) in enumerate(left, process):
             name = f"{group}-{number}" if writes else ""
-            self._begin(number, group, topic, name, standalone=standalone)
+            self._begin(number, group, topics, name, standalone=standalone)
 
     def lagging(self, ends: Mapping[Key, int]) -> list[str]:
         """Groups that have not got the record at these offsets. One with a member beyond a record that was
@@ -256,7 +283,7 @@ class Members:
         passed = self.passed()
         return [
             f"{group} of {topic}-{partition}"
-            for group, wanted in sorted({(mine.group, mine.topic) for mine in self.incarnations.values()})
+            for group, wanted in sorted(set(_wanted(self.incarnations.values())))
             for (topic, partition), offset in sorted(ends.items())
             if topic == wanted
             and max(self.reached.get(key := (group, topic, partition), -1), passed.get(key, 0) - 1) < offset

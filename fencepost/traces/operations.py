@@ -115,6 +115,8 @@ SEEK = "seek"
 """The argument of an assign that keeps its partitions and moves in some of them."""
 LOST = "lost"
 """The argument of an assign without partitions: others may have those of a cooperative member."""
+CHANGED = "changed"
+"""The argument of a subscribe to other topics by a member that stays one: it joins again."""
 COOPERATIVE = "cooperative"
 """The argument of a join of a member that goes on in the partitions that it keeps (KIP-429)."""
 

@@ -377,7 +377,7 @@ class TransformOptions:
     pause_ms: int = _bounded(0, MILLION, 0)
 
 
-ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time", "latest", "in_order")
+ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time", "latest", "in_order", "changed")
 """Of a planned operation."""
 IN_ORDER, CLOSING_MS = "in_order", 5_000
 """An unsubscribe that commits first, and how long it may take before its process ends."""
@@ -394,9 +394,10 @@ class PlannedOperation:
     list_offsets that wants committed records only; "earliest" for a list_offsets of the log start;
     "by_time" for one of the first record of the last `records` tenths of a second.
 
-    By "subscribe" a consumer of `topic` begins in the group `key`; it works by itself until its process is to
-    unsubscribe (it leaves the group; "in_order": it commits first) or crash (it is gone). By "pause" it stops
-    for `records` tenths of a second, by "resubscribe" it leaves its group and joins it again, by "seek" it
+    By "subscribe" a consumer of `topic` (several: with commas) begins in the group `key`; it works by itself
+    until its process is to unsubscribe (it leaves the group; "in_order": it commits first) or crash (it is
+    gone). By "pause" it stops for `records` tenths of a second, by "resubscribe" it leaves its group and
+    joins it again with these topics ("changed": it joins again without leaving), by "seek" it
     goes to the "earliest" or "latest" offset of `partition`, to that of a time ("by_time", as above), or
     `records` back. "assign" is as subscribe, but it takes all partitions of the topic and only commits in the
     group. "transform" is as subscribe, and it writes what it makes of each record in transactions of the id
@@ -437,6 +438,11 @@ class PlannedOperation:
     # The key of all records of an append; a compacted topic refuses an append without one.
     key: str = ""
     argument: str = field(default="", validator=in_(("", *ARGUMENTS)))
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Those that a consumer subscribes to."""
+        return tuple(self.topic.split(","))
 
 
 @frozen(kw_only=True)

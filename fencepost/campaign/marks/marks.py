@@ -18,7 +18,7 @@ from fencepost.campaign.marks.predicates import EventPredicate, OperationPredica
 from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.model.lives import events_with_lives
 from fencepost.traces.events import OFFSET_DELETED, Name
-from fencepost.traces.operations import COOPERATIVE, SEEK, Function, Outcome
+from fencepost.traces.operations import CHANGED, COOPERATIVE, SEEK, Function, Outcome
 from fencepost.traces.plan import STEP_START, STEP_STOP
 from fencepost.traces.trace import Trace
 
@@ -322,6 +322,13 @@ MARKS: tuple[Mark, ...] = (
         row_predicate=lambda past, row: row.function is Function.SUBSCRIBE and row.group is not None,
         leads=("resubscribing", "groups"),
         needs=("resubscribing", "groups"),
+    ),
+    Mark(
+        name="subscription_changed",
+        says="a member subscribed to other topics and stayed one",
+        row_predicate=lambda past, row: row.function is Function.SUBSCRIBE and row.argument == CHANGED,
+        leads=("subscriptions", "resubscribing", "groups"),
+        needs=("subscriptions", "resubscribing", "groups"),
     ),
     Mark(
         name="committed_alone",

@@ -128,6 +128,9 @@ class Profile:
     managed: int = 0
     # Of a hundred plans with groups or transactions: how many have cooperative rebalances (KIP-429).
     cooperative: int = 0
+    # Of a hundred plans with groups: how many have a second topic, and members that differ in their topics
+    # and change them.
+    subscriptions: int = 0
     # Plans in a hundred whose clients and consumers differ from each other, and have other options when they
     # come back.
     different: int = 0

@@ -54,6 +54,7 @@ PROFILES: dict[str, Profile] = {
         standalone=30,
         managed=30,
         cooperative=30,
+        subscriptions=35,
         unclean=10,
         relayed=7,
         silenced=8,

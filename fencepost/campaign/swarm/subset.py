@@ -47,6 +47,7 @@ NEEDS = {
     "standalone": ("groups",),
     "managed": ("groups",),
     "cooperative": ("groups",),
+    "subscriptions": ("groups",),
 }
 """Features without which others are nothing."""
 

@@ -23,6 +23,7 @@ from fencepost.campaign.swarm.names_again import with_names_again
 from fencepost.campaign.swarm.producer_draws import with_different_clients, with_limits, with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.rests import with_rests
+from fencepost.campaign.swarm.subscriptions import with_subscriptions
 from fencepost.campaign.swarm.subset import subset_of
 from fencepost.campaign.swarm.transaction_draws import with_transactions
 from fencepost.sim.randomness import Randomness
@@ -97,6 +98,8 @@ def swarm(
         plan = with_limits(plan, draw)
     if "alter_topic" in bounds.request_kinds and draw.chance(bounds.moved_settings, "moved_settings"):
         plan = with_changes(plan, draw)
+    if draw.chance(bounds.subscriptions, "subscriptions_on"):
+        plan = with_subscriptions(plan, draw)
     if draw.chance(bounds.cooperative, "cooperative"):
         plan = with_cooperation(plan)
     if draw.chance(bounds.different, "different"):

@@ -11,7 +11,7 @@ from itertools import accumulate
 from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.operation_columns import NEVER
-from fencepost.traces.operations import ACKS_ALL, COOPERATIVE, SEEK, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, CHANGED, COOPERATIVE, SEEK, Function, Operation, Outcome
 from fencepost.traces.trace import Claims, Trace
 
 Partition = tuple[str, int]
@@ -356,7 +356,8 @@ def _add(group: GroupOperations, operation: Operation) -> None:
         return
     completion, generation, who = _completion(operation), _generation(operation), _who(operation)
     seeks = operation.function is Function.ASSIGN and operation.argument == SEEK
-    if operation.function in (Function.SUBSCRIBE, Function.ASSIGN) and not seeks:
+    kept = seeks or operation.argument == CHANGED
+    if operation.function in (Function.SUBSCRIBE, Function.ASSIGN) and not kept:
         group.anew.append((*who, operation.op_id))
         group.dropped.setdefault(who, []).append(operation.invoke_time)
     if operation.function is Function.JOIN:

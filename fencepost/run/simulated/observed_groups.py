@@ -3,8 +3,9 @@ groups that ended (docs/reference/traces.md).
 
 Owns two additions to the operations of a finished run, both from recorded events alone. Must not judge.
 
-1. An offset that its coordinator let expire, of a group that had been empty for the retention, is a commit of
-   nothing by the coordinator, whose outcome nobody knows. An offset that went in any other state, or too
+1. An offset that its coordinator let expire, of a group that had been empty for the retention, or of a topic
+   that nobody committed for so long, nor was to read since, is a
+   commit of nothing by the coordinator, whose outcome nobody knows. One that went in any other state, or too
    soon, gets no such row: a consumer that misses it has a finding. Nobody can say what is too soon once a
    broker's clock was wrong: commits carry their coordinator's time.
 2. A group that was removed and comes back is another group (its generations begin anew): its rows carry its
@@ -16,13 +17,14 @@ Owns two additions to the operations of a finished run, both from recorded event
    then: OffsetFetch names no member.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 from attrs import define, evolve, field
 
 from fencepost.impl.coordinator.consumer_group import name_in
 from fencepost.impl.messages.group_api import NO_GENERATION
+from fencepost.record.facts import differ, subscriptions_of
 from fencepost.run.faults.clocks import TIME_FAULTS
 from fencepost.traces.events import OFFSET_DELETED, Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
@@ -44,6 +46,9 @@ class GroupFacts:
     """What a run knows of its groups, by their names."""
 
     retention: int
+    # When members of a group were to read a topic, where they differ in their topics: what nobody reads any
+    # more expires in a stable group, too. None: they do not.
+    to_read: Callable[[str, str, Collection[int]], list[tuple[int, int]]] | None
     # How many groups of this name have ended.
     ended: dict[str, int] = field(factory=dict)
     # How many groups of the name had ended when a member id was first seen.
@@ -61,6 +66,10 @@ class GroupFacts:
     busy: dict[str, tuple[int, int]] = field(factory=dict)
     # When consumers that are no members committed and heard that they had, by group, topic and partition.
     commits: dict[tuple[str, str, int], list[tuple[int, int]]] = field(factory=dict)
+    # When members committed, by group, topic and partition.
+    committed: dict[tuple[str, str, int], list[int]] = field(factory=dict)
+    # Processes of the members that a coordinator named last, by group.
+    members: dict[str, list[int]] = field(factory=dict)
     rows: list[Operation] = field(factory=list)
 
     def learn(self, event: Event) -> None:
@@ -68,6 +77,7 @@ class GroupFacts:
         if event.name is Name.GROUP_PHASE:
             detail = msgspec.json.decode(event.detail)
             group, ended = detail["group"], self.ended.get(detail["group"], 0)
+            self.members[group] = [int(name_in(one).rpartition("-")[2]) for one in detail["members"]]
             for member in detail["members"]:
                 self.of_member.setdefault((group, member), ended)
                 key = (group, name_in(member), detail["generation"], event.leader_epoch)
@@ -89,7 +99,13 @@ class GroupFacts:
         commits = self.commits.get((group, detail["topic"], detail["partition"]), ())
         since = max((begun for begun, heard in commits if heard <= event.time), default=0)
         waited = event.time - max(self.busy.get(group, (-1, 0))[1], since)
-        in_time = event.cause == "Empty" and waited * 100 >= self.retention * TOLERANCE_PERCENT
+        if event.cause == "Stable":
+            times = self.committed.get((group, detail["topic"], detail["partition"]), ())
+            last = max((time for time in times if time <= event.time), default=0)
+            waited = event.time - last if self._left(group, detail["topic"], last, event.time) else -1
+        elif event.cause != "Empty":
+            waited = -1
+        in_time = waited * 100 >= self.retention * TOLERANCE_PERCENT
         if not in_time and event.cause != OFFSET_DELETED:
             return
         self.rows.append(
@@ -108,8 +124,19 @@ class GroupFacts:
             )
         )
 
+    def _left(self, group: str, topic: str, since: int, until: int) -> bool:
+        """Whether there was a moment in which none of those that are members now was to read the topic."""
+        if self.to_read is None:
+            return False
+        stretches = self.to_read(group, topic, self.members.get(group, ()))
+        return not any(begin <= since and until < end for begin, end in stretches)
+
     def learn_commit(self, row: Operation) -> None:
         """Take in one row: the offsets of a group without members count from their commits (KIP-211)."""
+        if self.to_read and row.function is Function.COMMIT and row.group:
+            for each in row.positions:
+                key = (row.group, each.topic, each.partition)
+                self.committed.setdefault(key, []).append(row.invoke_time)
         if row.function is Function.COMMIT and row.generation == NO_GENERATION and row.completion_time:
             for each in row.positions:
                 key = (row.group or "", each.topic, each.partition)
@@ -191,7 +218,16 @@ def with_group_facts(
     plan: Plan, operations: tuple[Operation, ...], events: Iterable[Event]
 ) -> tuple[Operation, ...]:
     """The operations of a run with what is known of its groups in addition."""
-    facts = GroupFacts(plan.cluster.groups.offsets_retention_ms * MILLISECOND)
+    events = tuple(events)
+    begun = next((one.time for one in events if one.name is Name.PHASE and one.cause == "safety"), 0)
+    end = max((one.time for one in events), default=0)
+
+    def to_read(group: str, topic: str, processes: Collection[int]) -> list[tuple[int, int]]:
+        planned = (one for one in plan.operations if one.process in processes)
+        return subscriptions_of(planned, begun, end).get((group, topic), [])
+
+    retention = plan.cluster.groups.offsets_retention_ms * MILLISECOND
+    facts = GroupFacts(retention, to_read if differ(plan.operations) else None)
     for operation in operations:
         facts.learn_commit(operation)
     for event in events:

@@ -11,6 +11,7 @@ from operator import attrgetter
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, State
+from fencepost.record.settings import MILLISECOND
 from fencepost.record.timeline import EVERY_CLIENT, FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
@@ -135,6 +136,7 @@ def _late(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     settings = facts.settings
     pipelined = settings.client.producer.pipelined
     bound = -1 if facts.counting else bounds.answered(settings)
+    way = bounds.way(settings)
     for before, one, calm_ends in _served(facts, timeline):
         done = one.completion_time
         if one.outcome is Outcome.OK and done is not None and done - one.invoke_time <= bound:
@@ -144,6 +146,8 @@ def _late(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         well = one.outcome is Outcome.OK or one.error not in WAITING
         if well and one.completion_time is None:
             continue  # it was answered, and what came of it is not known
+        if not well and settings.client.request_timeout_ms * MILLISECOND < way:
+            continue  # it gave up sooner than messages and disks may take
         if one.function is Function.APPEND and _small(facts, one):
             continue
         ended = one.completion_time if well and one.completion_time is not None else FOR_EVER

@@ -14,7 +14,8 @@ from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.operations import ACKS_ALL, SEEK, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, CHANGED, SEEK, Function, Operation, Outcome
+from fencepost.traces.trace import plain
 
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
 """Errors that a member may get in calm: they are steps of the protocol."""
@@ -207,11 +208,15 @@ def _waiting(
     work = facts.settings.consumer.processing_ms * MILLISECOND
     for one in facts.once(_replicated).get((topic, partition), ()):
         assert one.offset is not None
-        since = max(_end(one), began)
+        wanted, no_more = facts.subscribed(group, plain(topic), max(_end(one), began))
+        since = max(_end(one), began, wanted)
+        if since > facts.end:
+            continue
         until = next((time for time, offset in reached if offset >= one.offset), FOR_EVER)
         if until == FOR_EVER and stopped < facts.end:
             until = max(stopped, since)  # nobody reads there any more
         until = min(until, max(since, _deleted(facts, (topic, partition), one)))
+        until = min(until, max(since, no_more)) if no_more <= facts.end else until
         busy = sum(since <= _end(poll) <= until for poll in polls if poll.records)
         yield Case(
             subject=(Subject.GROUP, group),
@@ -311,7 +316,9 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     former member. Only our own consumers name their instance in their member id."""
     joined: dict[str, list[Operation]] = {}
     served: set[str | None] = set()
-    again = [one for one in facts.operations if one.function is Function.SUBSCRIBE]
+    again = [
+        one for one in facts.operations if one.function is Function.SUBSCRIBE and one.argument != CHANGED
+    ]
     refused: set[str] = set()  # whose last JoinGroup failed: the id that it was given may be in no log
     for one in facts.operations:
         instance = None if one.member is None else INSTANCE.match(one.member)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.impl.client.consumer.application import Application
 from fencepost.impl.client.consumer.coordinator_requests import COMMIT_TIMER, ConsumerCoordinator
@@ -26,7 +26,7 @@ from fencepost.impl.core.core_interface import Effect, Input, MessageArrived, St
 from fencepost.impl.log.values import value_of
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
-from fencepost.traces.operations import SEEK, Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import CHANGED, SEEK, Function, Operation, Outcome, Position, Record
 from fencepost.traces.plan import ConsumerOptions
 
 POLL_TIMER, AGAIN_TIMER, AUTO_COMMIT_TIMER = ("poll",), ("again",), ("auto_commit",)
@@ -200,11 +200,21 @@ class Consumer:
         )
         self.desk.end(row, Outcome.OK)
 
-    def subscribe_again(self) -> None:
-        """Unsubscribe, which leaves the group without a commit, and subscribe to the same topics."""
-        self.desk.end(self.desk.begin(Function.SUBSCRIBE, member=self.coordinator.known_as), Outcome.OK)
+    def subscribe_again(self, topics: tuple[str, ...]) -> None:
+        """Unsubscribe, which leaves the group without a commit, and subscribe to these topics."""
+        self._subscribes(topics, None)
         self._revoke()
         self.coordinator.leave()
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Subscribe to these topics from now on. A member stays one: its next poll joins again, and so lets
+        the group divide them (KafkaConsumer.subscribe)."""
+        self._subscribes(topics, CHANGED)
+
+    def _subscribes(self, topics: tuple[str, ...], how: str | None) -> None:
+        row = self.desk.begin(Function.SUBSCRIBE, argument=how, member=self.coordinator.known_as)
+        self.desk.end(row, Outcome.OK)
+        self.identity = self.desk.identity = evolve(self.identity, topics=topics)
 
     def pause(self, *keys: TopicPartition) -> None:
         """Do not read these partitions for now; they stay assigned."""
@@ -260,7 +270,7 @@ class Consumer:
                 self._read()
         elif coordinator.node < 0:
             coordinator.find()
-        elif coordinator.rejoin:
+        elif coordinator.must_join:
             self._end_poll_row()
             self._rejoin()
         elif fetcher.missing():

@@ -88,6 +88,8 @@ class GroupMember:
     stage: Stage = Stage.OUT
     # Whether the member must join again.
     rejoin: bool = True
+    # The topics of its last JoinGroup, or of those that it assigned itself.
+    subscribed: tuple[str, ...] = ()
     # The member id; "" before the first.
     member_id: str = ""
     # The generation.
@@ -108,6 +110,11 @@ class GroupMember:
     def known_as(self) -> str:
         """The member's name in the trace: for a static member its instance, under any id."""
         return self.desk.identity.instance_id or self.member_id
+
+    @property
+    def must_join(self) -> bool:
+        """Whether the next poll joins: also if the application has subscribed to other topics since."""
+        return self.rejoin or self.subscribed != self.desk.identity.topics
 
     @property
     def cooperative(self) -> bool:
@@ -155,7 +162,7 @@ class GroupMember:
         identity, options = self.desk.identity, self.desk.options
         names = dict.fromkeys((options.assignor, options.second_assignor or options.assignor))
         protocols = tuple((name, self._subscription(name)) for name in names)
-        self.stage = Stage.JOINING
+        self.stage, self.subscribed, self.rejoin = Stage.JOINING, identity.topics, True
         self.desk.cancel_timer(HEARTBEAT_TIMER)
         how, self.claimed = (COOPERATIVE, self.owned) if self.cooperative else (None, ())
         begun = self.desk.begin(Function.JOIN, member=self.known_as, argument=how)
@@ -318,6 +325,7 @@ class GroupMember:
     def assigned_alone(self, counts: dict[str, int]) -> None:
         """The consumer has assigned itself the partitions, so many of each topic: it is no member."""
         self.stage, self.rejoin, self.divided = Stage.STABLE, False, counts
+        self.subscribed = self.desk.identity.topics
 
     def give_up_membership(self) -> None:
         """Membership has ended: join as a new member."""

@@ -1,6 +1,8 @@
 """The consumer: what its application is told and when, what it commits, where it begins, and when it gives
 up."""
 
+from functools import partial
+
 import pytest
 from consumer_lab import T0, T1, ConsumerLab
 
@@ -10,6 +12,7 @@ from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.fetch import ConsumerFetcher
 from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.consumer_protocol import decode_subscription
 from fencepost.impl.messages.group_api import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -20,7 +23,7 @@ from fencepost.impl.messages.group_api import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import ErrorCode
-from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.operations import CHANGED, Function, Outcome
 
 NONE = ErrorCode.NONE
 
@@ -174,7 +177,7 @@ def test_who_subscribes_again_leaves_and_begins_at_the_committed_offset() -> Non
     lab.diary.polls = False
     lab.advance(400)
     lab.committed[T0] = 1
-    lab.use(Consumer.subscribe_again)
+    lab.use(partial(Consumer.subscribe_again, topics=("t",)))
     assert not lab.requests(OffsetCommitRequest) and len(lab.requests(LeaveGroupRequest)) == 1
     assert lab.consumer.fetcher.positions == {}
     lab.diary.entries.clear()
@@ -183,6 +186,28 @@ def test_who_subscribes_again_leaves_and_begins_at_the_committed_offset() -> Non
     lab.advance(400)
     assert lab.diary.got() == [("t-0", 1), ("t-0", 2), ("t-1", 0), ("t-1", 1)]
     assert [row.function.value for row in lab.rows if row.function is Function.SUBSCRIBE] == ["subscribe"]
+
+
+def test_who_subscribes_to_other_topics_joins_again_and_stays_a_member() -> None:
+    """Rule (P5): subscribe() of a member leads to a JoinGroup with its own id, until one succeeds."""
+    lab = ConsumerLab()
+    lab.advance(400)
+    joins = len(lab.requests(JoinGroupRequest))
+    lab.diary.polls = False
+    lab.advance(400)
+    lab.use(partial(Consumer.subscribe, topics=("t", "u")))
+    lab.diary.polls = True
+    lab.errors[JoinGroupRequest] = [ErrorCode.NOT_COORDINATOR]
+    lab.use(Consumer.poll)
+    lab.advance(1_000)
+    refused, later = lab.requests(JoinGroupRequest)[joins:]
+    subscription = decode_subscription(dict(later.protocols)["range"])
+    assert not lab.requests(LeaveGroupRequest)
+    assert refused.member_id == later.member_id == lab.consumer.coordinator.member_id
+    assert subscription is not None and subscription.topics == ("t", "u")
+    assert not lab.consumer.coordinator.must_join
+    (row,) = (row for row in lab.rows if row.function is Function.SUBSCRIBE)
+    assert row.argument == CHANGED
 
 
 def test_the_reset_policies() -> None:
