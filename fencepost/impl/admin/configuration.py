@@ -24,7 +24,12 @@ from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 Change = Callable[[Mapping[str, str]], dict[str, str]]
 """From a topic's current overrides to its new ones. Raises AdminError."""
-CHANGE_PARENTS = (Create(znodes.CONFIG), Create(znodes.TOPIC_CONFIGS), Create(znodes.CONFIG_CHANGES))
+CHANGE_PARENTS = (
+    Create(znodes.CONFIG),
+    Create(znodes.TOPIC_CONFIGS),
+    Create(znodes.BROKER_CONFIGS),
+    Create(znodes.CONFIG_CHANGES),
+)
 CONFIG_BYTES = 512
 """Estimated size of a topic's configuration in bytes."""
 

@@ -66,7 +66,13 @@ def test_z_nodes_are_kafkas():
         "version": 1, "config": {"retention.ms": "1"},
     }  # fmt: skip
     assert json.loads(znodes.encode_config_change("t")) == {"version": 2, "entity_path": "topics/t"}
-    assert znodes.decode_config_change(b'{"version":2,"entity_path":"brokers/1"}') is None
+    assert json.loads(znodes.encode_config_change("<1>")) == {"version": 2, "entity_path": "brokers/1"}
+    for name in ("<default>", "<1>", "t"):
+        assert znodes.decode_config_change(znodes.encode_config_change(name)) == name
+        assert znodes.name_of_config_path(znodes.config_path(name)) == name
+    assert znodes.config_path("<default>") == "/config/brokers/<default>"
+    assert znodes.config_path("<1>") == "/config/brokers/1"
+    assert znodes.decode_config_change(b'{"version":2,"entity_path":"users/1"}') is None
 
 
 # ---- Z: /config/changes

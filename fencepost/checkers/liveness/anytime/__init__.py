@@ -10,6 +10,7 @@ from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.liveness.anytime.checkpoints import Checkpoints
 from fencepost.checkers.liveness.anytime.compaction import judge_compaction
 from fencepost.checkers.liveness.anytime.failures import judge_failures
+from fencepost.checkers.liveness.anytime.inheritance import Inheritance
 from fencepost.checkers.liveness.anytime.justified_elections import Elections
 from fencepost.checkers.liveness.anytime.placement import Placement
 from fencepost.checkers.liveness.anytime.shrinks import Shrinks
@@ -35,6 +36,7 @@ def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
         Shrinks(findings, cluster.replica_lag_time_max_ms * MILLISECOND, settings.syncs(1), trace.events),
         Checkpoints(findings, settings),
         Placement(findings),
+        Inheritance(findings, settings),
     )
     handlers: dict[Name, list[Handler]] = {}
     for part in parts:

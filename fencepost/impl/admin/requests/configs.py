@@ -22,7 +22,7 @@ from fencepost.impl.admin.topic_administration import check_name
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
-from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind, Setting, configured
+from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind, configured, planned_text
 from fencepost.impl.messages.admin_api import (
     Alteration,
     AlterConfigsRequest,
@@ -240,11 +240,6 @@ def _items(text: str) -> list[str]:
 
 
 # ---- as Kafka prints them
-
-
-def planned_text(setting: Setting, planned: TopicOptions) -> str:
-    """The value of a setting without an override."""
-    return setting.write(getattr(planned, setting.field)) if setting.field else setting.default
 
 
 def topic_entries(planned: TopicOptions, overrides: Mapping[str, str]) -> list[ConfigEntry]:
