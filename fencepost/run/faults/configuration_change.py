@@ -14,6 +14,7 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
 from fencepost.run.faults.kind import Breakable, FaultKind
 from fencepost.traces.kafka_names.inherited_settings import DYNAMIC, EVERY_BROKER
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.plan import MEBIBYTE, Fault, TopicOptions
 
 UNCLEAN = DYNAMIC["unclean.leader.election.enable"]
@@ -88,7 +89,8 @@ def _spares_coordinators(cluster: Breakable, change: Mapping[str, str]) -> bool:
     records that are as large as they are, and are there after an election."""
     options = cluster.plan.cluster
     size = int(change.get(DYNAMIC["max.message.bytes"], MEBIBYTE))
-    coordinated = options.groups.offsets_topic_partitions or options.transactions.state_topic_partitions
+    later = options.groups.offsets_topic_partitions or options.transactions.state_topic_partitions
+    coordinated = later or any(topic.name in INTERNAL_TOPICS for topic in options.topics)
     return not coordinated or (size >= MEBIBYTE and change.get(UNCLEAN) != "true")
 
 
