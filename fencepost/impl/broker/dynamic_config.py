@@ -242,7 +242,7 @@ class DynamicConfig:
             self._take_over(topic, INHERITED)
 
     def in_force(self, topic: str) -> dict[str, str]:
-        """What counts for a topic: its own overrides, and else what it inherits."""
+        """Protection P226-STATIC: what counts for a topic is its own override, and else what it inherits."""
         context = self.broker_context
         return in_force(context.planned_options(topic), context.inherited, self.configs.get(topic, {}))
 
