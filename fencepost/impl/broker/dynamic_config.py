@@ -192,7 +192,7 @@ class DynamicConfig:
         except znodes.BadZnodeError as error:
             self._refused("", {znodes.CONFIG_CHANGES: str(error)})
             return None
-        of_another = found and found.startswith("<") and found not in self._of_brokers()
+        of_another = found and znodes.is_of_brokers(found) and found not in self._of_brokers()
         return None if of_another else found
 
     def _remember(self, names: Collection[str]) -> ZooKeeperSteps:
@@ -226,7 +226,7 @@ class DynamicConfig:
         return EVERY_BROKER, znodes.broker_name(self.broker_context.node)
 
     def apply(self, name: str, config: dict[str, str]) -> None:
-        """Apply the overrides of a topic, or those of brokers to every topic."""
+        """Apply `config`, the overrides of the topic `name`, or those of brokers to every topic."""
         self.configs.pop(name, None)
         if config:
             self.configs[name] = config

@@ -139,9 +139,14 @@ def broker_name(node: int | str) -> str:
     return str(node) if node == EVERY_BROKER else f"<{node}>"
 
 
+def is_of_brokers(name: str) -> bool:
+    """Whether it is such a name, and not that of a topic."""
+    return name.startswith("<")
+
+
 def _entity(name: str) -> str:
     """What Kafka calls a topic, a broker or all brokers: topics/T, brokers/N, brokers/<default>."""
-    if not name.startswith("<"):
+    if not is_of_brokers(name):
         return f"topics/{name}"
     return f"brokers/{name if name == EVERY_BROKER else name[1:-1]}"
 
