@@ -154,14 +154,14 @@ class BrokerContext:
 
     def topic_options(self, topic: str) -> TopicOptions:
         """The current options of a topic."""
-        return self.configured.get(topic) or self._first_options(topic)
+        known = self.configured.get(topic)
+        if known is None and self.inherited:
+            known = self._inherit(topic)
+        return known or self.planned_options(topic)
 
-    def _first_options(self, topic: str) -> TopicOptions:
-        """Those of a topic without a configuration of its own. One that is seen for the first time takes over
-        what brokers have."""
+    def _inherit(self, topic: str) -> TopicOptions:
+        """A topic that is seen for the first time takes over what brokers have."""
         planned = self.planned_options(topic)
-        if not self.inherited:
-            return planned
         config = in_force(planned, self.inherited, {})
         self.configured[topic], _ = configured(planned, config)
         self.record(Name.TOPIC_CONFIGURED, TopicPartition(topic, -1), cause=INHERITED, detail=as_text(config))

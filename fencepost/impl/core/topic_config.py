@@ -178,7 +178,6 @@ SETTINGS: Mapping[str, Setting] = {
     ),
 }
 assert {setting.field for setting in SETTINGS.values()} <= fields_dict(TopicOptions).keys()
-
 assert SETTINGS.keys() == DYNAMIC.keys()
 
 ACCEPTED: Mapping[str, Setting] = {

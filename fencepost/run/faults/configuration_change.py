@@ -17,7 +17,6 @@ from fencepost.traces.kafka_names.inherited_settings import DYNAMIC, EVERY_BROKE
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.plan import MEBIBYTE, Fault, TopicOptions
 
-UNCLEAN = DYNAMIC["unclean.leader.election.enable"]
 CHANGES: tuple[Mapping[str, str], ...] = (
     {},
     {"min.insync.replicas": "1"},
@@ -67,7 +66,8 @@ def options_now(cluster: Breakable, topic: str) -> TopicOptions:
 def _options(cluster: Breakable, topic: str, own: Mapping[str, str]) -> TopicOptions:
     known = (options for options in cluster.plan.cluster.topics if options.name == topic)
     planned = next(known, TopicOptions(name=topic))
-    return configured(planned, in_force(planned, overrides(cluster, EVERY_BROKER)[0], own))[0]
+    inherited, own = (own, {}) if topic == EVERY_BROKER else (overrides(cluster, EVERY_BROKER)[0], own)
+    return configured(planned, in_force(planned, inherited, own))[0]
 
 
 def _least_replicas(cluster: Breakable, topic: str) -> int:
@@ -84,14 +84,11 @@ def _least_replicas(cluster: Breakable, topic: str) -> int:
     return min(counts, default=0)
 
 
-def _spares_coordinators(cluster: Breakable, change: Mapping[str, str]) -> bool:
-    """Whether a change of what all topics inherit leaves those of coordinators what they cannot do without:
-    records that are as large as they are, and are there after an election."""
+def _has_coordinators(cluster: Breakable) -> bool:
+    """Whether what all topics inherit reaches those of coordinators."""
     options = cluster.plan.cluster
-    size = int(change.get(DYNAMIC["max.message.bytes"], MEBIBYTE))
     later = options.groups.offsets_topic_partitions or options.transactions.state_topic_partitions
-    coordinated = later or any(topic.name in INTERNAL_TOPICS for topic in options.topics)
-    return not coordinated or (size >= MEBIBYTE and change.get(UNCLEAN) != "true")
+    return bool(later) or any(topic.name in INTERNAL_TOPICS for topic in options.topics)
 
 
 def change_topic(cluster: Breakable, topic: str, change: Mapping[str, str]) -> str:
@@ -103,14 +100,11 @@ def change_topic(cluster: Breakable, topic: str, change: Mapping[str, str]) -> s
     after = {**before, **change} if change else {}
     if after == before:
         return "there is nothing to change"
-    if topic == EVERY_BROKER and not _spares_coordinators(cluster, after):
-        return "coordinators need large records and clean elections"
-    minimum = (
-        int(after.get(DYNAMIC["min.insync.replicas"], 1))
-        if topic == EVERY_BROKER
-        else _options(cluster, topic, after).min_insync_replicas
-    )
-    if minimum > least:
+    options = _options(cluster, topic, after)
+    harms = options.unclean_leader_election or options.max_message_bytes < MEBIBYTE
+    if harms and topic == EVERY_BROKER and _has_coordinators(cluster):
+        return "coordinators need clean elections and large records"
+    if options.min_insync_replicas > least:
         return f"{topic} has a partition of {least} replicas"
     for parent in CHANGE_PARENTS:
         cluster.world.admin(parent)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 EVERY_BROKER = "<default>"
 """What configurations call all brokers. No topic may be called so."""
 INHERITED = "inherited"
-"""The cause of an event in which a topic takes over what its broker has; nobody said it of the topic."""
+"""The cause of an event in which a topic takes over what its broker has."""
 DYNAMIC: Mapping[str, str] = {
     "cleanup.policy": "log.cleanup.policy",
     "delete.retention.ms": "log.cleaner.delete.retention.ms",
