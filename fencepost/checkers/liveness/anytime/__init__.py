@@ -10,7 +10,7 @@ from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.liveness.anytime.checkpoints import Checkpoints
 from fencepost.checkers.liveness.anytime.compaction import judge_compaction
 from fencepost.checkers.liveness.anytime.failures import judge_failures
-from fencepost.checkers.liveness.anytime.inheritance import Inheritance
+from fencepost.checkers.liveness.anytime.inheritance import judge_inheritance
 from fencepost.checkers.liveness.anytime.justified_elections import Elections
 from fencepost.checkers.liveness.anytime.placement import Placement
 from fencepost.checkers.liveness.anytime.shrinks import Shrinks
@@ -36,7 +36,6 @@ def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
         Shrinks(findings, cluster.replica_lag_time_max_ms * MILLISECOND, settings.syncs(1), trace.events),
         Checkpoints(findings, settings),
         Placement(findings),
-        Inheritance(findings, settings),
     )
     handlers: dict[Name, list[Handler]] = {}
     for part in parts:
@@ -46,4 +45,5 @@ def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
         for handler in handlers[event.name]:
             handler(position, event)
     judge_compaction(findings, trace, facts)
+    judge_inheritance(findings, facts)
     judge_failures(findings, trace, settings)

@@ -6,14 +6,11 @@ each topic; a topic whose settings it says without one that is inherited has fal
 plan gave a topic counts as its own. Reads events of simulated runs.
 """
 
-from collections.abc import Callable, Mapping
-
-from attrs import define, field
-
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.record.settings import Settings, Topic
+from fencepost.record.facts import Facts
+from fencepost.record.settings import Topic
 from fencepost.traces.decoding import from_json
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.inherited_settings import DYNAMIC
 
 FIELDS = {
@@ -27,37 +24,25 @@ FIELDS = {
 USUAL = Topic()
 
 
-@define
-class Inheritance:
-    """The state of the rule."""
-
-    # The findings so far.
-    findings: Findings
-    # Of the run.
-    settings: Settings
-    # What the running process of each broker hands on, and the position of the event that says so.
-    inherited: dict[int, tuple[dict[str, str], int]] = field(factory=dict)
-
-    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """What brokers hand on, and what counts for their topics."""
-        return {Name.BROKER_STARTED: self._started, Name.TOPIC_CONFIGURED: self._configured}
-
-    def _started(self, position: int, event: Event) -> None:
-        self.inherited.pop(event.node, None)
-
-    def _configured(self, position: int, event: Event) -> None:
-        if self.settings.real is not None:
-            return
+def judge_inheritance(findings: Findings, facts: Facts) -> None:
+    """Look for topics that brokers say without what these hand on to them, in `facts` of a simulated run."""
+    if facts.settings.real is not None:
+        return
+    handed_on: dict[int, tuple[dict[str, str], int]] = {}  # by the running process, and where it says so
+    for position, event in facts.of(Name.BROKER_STARTED, Name.TOPIC_CONFIGURED):
+        if event.name is Name.BROKER_STARTED:
+            handed_on.pop(event.node, None)
+            continue
         counts = from_json(event.detail, dict[str, str])
         if event.topic is None:
-            self.inherited[event.node] = counts, position
-            return
-        inherited, said = self.inherited.get(event.node, ({}, -1))
-        planned = self.settings.topic(event.topic)
+            handed_on[event.node] = counts, position
+            continue
+        inherited, said = handed_on.get(event.node, ({}, -1))
+        planned = facts.settings.topic(event.topic)
         for name, of_broker in DYNAMIC.items():
             own = getattr(planned, FIELDS[name]) != getattr(USUAL, FIELDS[name])
             if of_broker in inherited and name not in counts and not own:
-                self.findings.add(
+                findings.add(
                     "setting_not_inherited",
                     expected=f"broker {event.node} to use {of_broker}={inherited[of_broker]} for "
                     f"{event.topic}, which has no {name} of its own",
