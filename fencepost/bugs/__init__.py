@@ -27,6 +27,7 @@ from fencepost.bugs.replication import (
     kafka_9491,
     kip_101,
     kip_207,
+    kip_226,
     kip_279,
     kip_320,
 )
@@ -121,6 +122,7 @@ BUGS: dict[str, PlantedBug] = {
         ),
         _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO),
         _bug("KAFKA-1555", "leader", kafka_1555.AcknowledgesWithTooFew, "acked_by_too_few"),
+        _bug("P226-STATIC", "dynamic_config", kip_226.FallsBackToStatic, "setting_not_inherited"),
         _bug("KAFKA-532", "control_gate", kafka_532.ObeysAnyController, "fenced_controller_obeyed"),
         _bug("KAFKA-6082", "controller_writer", kafka_6082.WritesUnfenced, "fenced_controller_wrote"),
         _bug("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, HW_BOUNDS),

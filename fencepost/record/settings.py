@@ -40,6 +40,11 @@ class Topic(Struct, frozen=True, kw_only=True):
     retention_ms: int = 7 * 86_400_000
     retention_bytes: int = -1
     max_message_bytes: int = (1 << 20) + 12
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 86_400_000
+    index_interval_bytes: int = 4_096
+    delete_retention_ms: int = 86_400_000
+    min_cleanable_dirty_ppm: int = 500_000
 
 
 class Groups(Struct, frozen=True, kw_only=True):

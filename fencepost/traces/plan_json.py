@@ -17,6 +17,7 @@ import msgspec
 
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import PlanError, did_you_mean, unknown_name
+from fencepost.traces.kafka_names.inherited_settings import EVERY_BROKER
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.plan import Plan
 
@@ -203,7 +204,9 @@ def check_names(plan: Plan, where: str) -> Plan:
     """
     known = _partitions(plan)
     for path, (topic, number), least in _named(plan):
-        if topic in INTERNAL_TOPICS or (topic in known and number < max(known[topic], least)):
+        if topic in (*INTERNAL_TOPICS, EVERY_BROKER) or (
+            topic in known and number < max(known[topic], least)
+        ):
             continue
         expected, seen = f"a topic of the plan: {', '.join(known)}", unknown_name(topic, known)
         if topic in known:

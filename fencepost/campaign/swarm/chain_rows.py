@@ -1,7 +1,7 @@
 """The chains that the swarm runs, each with the options of the plan that it needs.
 
-Owns the rows. Must not know bugs. The first three are what distributed logs are known to be weak at; the last
-one is drawn, so that what nobody thought of is run as well.
+Owns the rows. Must not know bugs. The first three are what distributed logs are known to be weak at; the
+drawn one is there so that what nobody thought of is run as well.
 
 - Relays: each leader goes within two round trips of a first append, so that it has written; the last one of
   many relays within two round trips of a log that was cut. One broker is always late.
@@ -12,6 +12,9 @@ one is drawn, so that what nobody thought of is run as well.
   attempt. Most topics live on one broker, segments hold a batch or two, sessions are short, producers insist;
   and a disk fails within the few file calls after an append, which are mostly the next one's.
 - Drawn: two to four links of any kind, role, step and delay.
+- Lone: where faults overlap, nearly everything that happens has an excuse. Here each comes when the cluster
+  has got over the last one, and lasts longer than a session and a lag: what the others do meanwhile, and how
+  soon, is theirs alone to answer for (checkers/liveness). No message is lost by chance, and brokers are near.
 - Volleys of operators in haste, in addition to what a plan has: what a controller sent for a request is under
   way, or waits for its turn, when the next request follows a step of it; on a lossy or slow link, so that
   answers come late, and the broker that the first one was for goes a few round trips later.
@@ -31,6 +34,8 @@ from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
 STOPS, CUT, FAILS = "crash", "partition", "io_error"
 OWED = ("appended", "became_leader", "isr_proposed", "isr_updated")
 """Steps after which a leader owes somebody an answer."""
+LEAVING = ("crash", "crash", "crash", "bounce", ENDS)
+"""Kinds after which only the others act."""
 CHANGING = tuple(call + 3 * passed for passed in range(13) for call in (0, 1))
 """Parameters of io_error for writes and syncs, after as many calls of their kind as an append makes that
 begins a segment: reads change nothing."""
@@ -44,6 +49,7 @@ def with_chains(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         (bounds.silenced, "silence", (CUT,), _silences),
         (bounds.retried, "retry", (FAILS,), _retries),
         (bounds.chained, "chain", (), _drawn),
+        (bounds.lone, "lone", (), _lone),
     ):
         if share and draw.chance(share, label) and all(kind in bounds.kinds for kind in needed):
             plan = made(plan, draw, bounds)
@@ -279,6 +285,36 @@ def _link(plan: Plan, draw: Draws, kinds: list[str], roles: list[str], steps: li
         times=(1, 2) if draw.chance(20, "chain.again", place) else (1, 1),
         percent=draw.between((50, 100), "chain.percent", place),
     )
+
+
+# ---- one fault after another
+
+
+def _lone(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    def drawn(low: int, high: int, what: str) -> int:
+        return draw.between((low, high), f"lone.{what}")
+
+    plan = evolve(
+        plan,
+        cluster=evolve(
+            plan.cluster,
+            zookeeper_session_timeout_ms=drawn(1_000, 3_000, "session"),
+            replica_lag_time_max_ms=drawn(1_000, 4_000, "lag"),
+            controller_request_timeout_ms=drawn(300, 1_000, "control_timeout"),
+            replica_fetch_backoff_ms=drawn(50, 500, "backoff"),
+        ),
+        network=NetworkOptions(
+            latency_min_us=drawn(50, 10_000, "latency"),
+            latency_tail_us=drawn(0, 2_000, "tail"),
+            latency_max_us=drawn(12_000, 50_000, "latency_max"),
+        ),
+    )
+    kinds = [kind for kind in bounds.kinds if draw.chance(30, f"lone.{kind}")] or list(bounds.kinds[:1])
+    ends = [kind for kind in LEAVING if kind in bounds.kinds]
+    weighed = (*kinds * (2 * len(ends) or 1), *ends * 3 * len(kinds))  # six of ten end a broker
+    link = Link(kinds=weighed, roles=(*ROLES, "{victim}"), lasts_ms=(3_000, 12_000))
+    begun = range(drawn(500, 5_000, "begin"), plan.safety_ms if kinds else 0, drawn(15_000, 21_000, "gap"))
+    return _with(plan, faults_of_chain(plan, draw, Chain(label="lone", links=(link,), moments=tuple(begun))))
 
 
 # ---- volleys of requests

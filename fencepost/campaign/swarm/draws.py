@@ -9,6 +9,7 @@ from fencepost.campaign.swarm.bounds import REQUESTS, Profile
 from fencepost.run.faults.configuration_change import CHANGES, FIRST_POLICY
 from fencepost.run.faults.table import FAULTS
 from fencepost.sim.randomness import Randomness
+from fencepost.traces.kafka_names.inherited_settings import EVERY_BROKER
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.plan import Fault, Plan, TopicOptions
 
@@ -166,8 +167,9 @@ def requests_of(
 
 
 def with_changes(plan: Plan, draw: Draws) -> Plan:
-    """The plan with operators who move a topic's settings, up and down, at any time and right after it was
-    made. What transactions write stays as it is: a batch that is too large would end each of them."""
+    """The plan with operators who move a topic's settings, or what all topics inherit, up and down, at any
+    time and right after it was made. What transactions write stays as it is: a batch that is too large would
+    end each of them."""
     made = [
         fault.at_ms + draw.between((0, 400), "changes.made", fault.fault_id)
         for fault in plan.faults
@@ -178,6 +180,7 @@ def with_changes(plan: Plan, draw: Draws) -> Plan:
         for topic in plan.cluster.topics
         if topic.name not in (*INTERNAL_TOPICS, plan.transform.output)
     ]
+    names += [EVERY_BROKER] * len(names)
     some = draw.chance(60, "changes.some")
     kinds = [
         draw.between((0, FIRST_POLICY - 1), "changes.kind", number)

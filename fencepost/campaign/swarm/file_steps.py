@@ -33,8 +33,11 @@ def with_file_steps(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     if draw.chance(50, "file_steps.segments"):
         plan = _rolling(plan, draw)
     compacted = any(_may_swap(topic) for topic in plan.cluster.topics)
+    if compacted:
+        backoff_ms = draw.between((200, 1_000), "file_steps.backoff")
+        plan = evolve(plan, cluster=evolve(plan.cluster, log_cleaner_backoff_ms=backoff_ms))
     lacking = {STEP_STOP: STOPS not in bounds.kinds, "swap": not compacted}
-    steps = [step for step in (*INSIDE, *(SWAPS if compacted else ())) if not lacking.get(step)]
+    steps = [step for step in (*INSIDE, *(SWAPS * 3 if compacted else ())) if not lacking.get(step)]
     if draw.chance(50, "file_steps.few"):
         steps = [draw.choice(steps, "file_steps.kept", number) for number in range(2)]
     found: list[Fault] = []

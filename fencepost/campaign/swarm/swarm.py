@@ -18,7 +18,6 @@ from fencepost.campaign.swarm.group_draws import (
     with_groups,
     with_managed_groups,
 )
-from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.names_again import with_names_again
 from fencepost.campaign.swarm.producer_draws import with_different_clients, with_limits, with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
@@ -88,8 +87,7 @@ def swarm(
         faults=(*drawn, *requests_of(draw, bounds, topics, kinds, drawn, safety_ms, brokers)),
     )
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
-    plan = with_lone_faults(with_chains(plan, draw, bounds), draw, bounds)
-    plan = with_haste(plan, draw, bounds)
+    plan = with_haste(with_chains(plan, draw, bounds), draw, bounds)
     plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
     if draw.chance(bounds.managed, "managed_on"):
         plan = with_managed_groups(plan, draw, bounds)

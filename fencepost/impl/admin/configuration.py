@@ -20,11 +20,19 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
 from fencepost.traces.errors import unknown_name
+from fencepost.traces.kafka_names.inherited_settings import DYNAMIC
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 Change = Callable[[Mapping[str, str]], dict[str, str]]
 """From a topic's current overrides to its new ones. Raises AdminError."""
-CHANGE_PARENTS = (Create(znodes.CONFIG), Create(znodes.TOPIC_CONFIGS), Create(znodes.CONFIG_CHANGES))
+CHANGE_PARENTS = (
+    Create(znodes.CONFIG),
+    Create(znodes.TOPIC_CONFIGS),
+    Create(znodes.BROKER_CONFIGS),
+    Create(znodes.CONFIG_CHANGES),
+)
+INHERITABLE = {DYNAMIC[name]: setting for name, setting in SETTINGS.items()}
+"""The settings of brokers that move while they run, by name."""
 CONFIG_BYTES = 512
 """Estimated size of a topic's configuration in bytes."""
 
@@ -52,7 +60,7 @@ def check_config(topic: str, config: Mapping[str, str]) -> None:
             raise AdminError(
                 expected=setting.expected,
                 seen=repr(value),
-                where=f"topic {topic}: {name}",
+                where=f"{_place(topic)}: {name}",
                 code=ErrorCode.INVALID_CONFIG,
             ) from None
 
@@ -61,7 +69,7 @@ def setting_of(topic: str, name: str) -> Setting:
     """A setting that brokers know, including those without effect here.
 
     Args:
-        topic: the topic, for the error.
+        topic: the topic, or the name of brokers (znodes.broker_name).
         name: Kafka's name.
 
     Returns:
@@ -70,14 +78,15 @@ def setting_of(topic: str, name: str) -> Setting:
     Raises:
         AdminError: if it is unknown.
     """
-    setting = SETTINGS.get(name) or ACCEPTED.get(name)
+    of_brokers = znodes.is_of_brokers(topic)
+    obeyed = INHERITABLE if of_brokers else SETTINGS
+    setting = obeyed.get(name) or (None if of_brokers else ACCEPTED.get(name))
     if setting is None:
-        names = ", ".join(sorted(SETTINGS))
         raise AdminError(
-            expected=f"one of the settings {names}",
-            seen=unknown_name(name, (*SETTINGS, *ACCEPTED)),
-            where=f"topic {topic}",
-            code=ErrorCode.INVALID_CONFIG,
+            expected=f"one of the settings {', '.join(sorted(obeyed))}",
+            seen=unknown_name(name, obeyed if of_brokers else (*SETTINGS, *ACCEPTED)),
+            where=_place(topic),
+            code=ErrorCode.INVALID_REQUEST if of_brokers else ErrorCode.INVALID_CONFIG,
         )
     return setting
 
@@ -115,11 +124,12 @@ def _altered(
 
 
 def change_config(topic: str, change: Change, *, validate_only: bool = False) -> ZooKeeperSteps:
-    """Write the result of `change` for the topic's overrides and notify the brokers; returns it.
-    validate_only: do everything but the write. Raises AdminError."""
-    where, path = f"topic {topic}", znodes.config_path(topic)
-    cluster: ClusterTopics = yield from read_cluster({topic})
-    cluster.topic(topic, "alter")
+    """Write the result of `change` for the overrides of a topic, or of brokers (znodes.broker_name), and
+    notify the brokers; returns it. validate_only: do everything but the write. Raises AdminError."""
+    where, path = _place(topic), znodes.config_path(topic)
+    if not znodes.is_of_brokers(topic):
+        cluster: ClusterTopics = yield from read_cluster({topic})
+        cluster.topic(topic, "alter")
     current = yield GetData(path)
     before = _decoded(current, path) if isinstance(current, Data) else {}
     config = change(before)
@@ -133,13 +143,17 @@ def change_config(topic: str, change: Change, *, validate_only: bool = False) ->
     reply = yield Multi((write, change_of(topic)))
     if isinstance(reply, Failed):
         raise ChangedMeanwhileError(
-            expected="a topic that no other client changes",
+            expected="a configuration that no other client changes",
             seen=f"that another was faster ({reply.error.value})",
             where=where,
             hint="ask again",
             code=ErrorCode.REQUEST_TIMED_OUT,
         )
     return config
+
+
+def _place(name: str) -> str:
+    return f"brokers {name}" if znodes.is_of_brokers(name) else f"topic {name}"
 
 
 def _decoded(node: Data, path: str) -> dict[str, str]:

@@ -282,7 +282,7 @@ def make_broker(
         shutdown=shutdown,
         groups=groups,
         transactions=transactions,
-        config=_dynamic_config(broker_context, replicas, log_manager, controller),
+        config=_dynamic_config(broker_context, parts, replicas, log_manager, controller),
         administration=make_administration(
             broker_context=broker_context,
             procedures=procedures,
@@ -327,7 +327,11 @@ def _replicas(
 
 
 def _dynamic_config(
-    broker_context: BrokerContext, replicas: ReplicaManager, log_manager: LogManager, controller: Controller
+    broker_context: BrokerContext,
+    parts: Parts,
+    replicas: ReplicaManager,
+    log_manager: LogManager,
+    controller: Controller,
 ) -> DynamicConfig:
     """Changes of topic configuration reach the replicas, the cleaner and the controller."""
 
@@ -336,9 +340,10 @@ def _dynamic_config(
         if "compact" in broker_context.topic_options(topic).cleanup_policy:
             log_manager.begin_cleaning()
 
-    return DynamicConfig(
+    return parts.dynamic_config(
         broker_context=broker_context,
         procedures=Procedures(broker_context),
+        known_topics=lambda: {*replicas.metadata.topics, *(key.topic for key in replicas.partitions)},
         on_options=configured,
         on_all_read=replicas.all_configured,
         on_unclean_enabled=controller.on_unclean_enabled,

@@ -1,5 +1,5 @@
-"""Topic configuration that changes while brokers run: /config/topics/T and /config/changes
-(docs/spec/cluster.md Z; Kafka's DynamicConfigManager), and /cluster/id.
+"""Configuration that changes while brokers run: /config/topics/T, /config/brokers/N or <default>, and
+/config/changes (docs/spec/cluster.md Z; Kafka's DynamicConfigManager), and /cluster/id.
 
 Owns the overrides in force, the nodes for them, and the notifications: which are new, and which are old
 enough to be deleted. Must not know the effect of an option. Its requests are separate procedures, so no other
@@ -17,14 +17,13 @@ import base64
 import hashlib
 from collections.abc import Callable, Collection
 
-import msgspec
 from attrs import define, field
 
 from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.core.core_interface import Halt
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
-from fencepost.impl.core.topic_config import configured
+from fencepost.impl.core.topic_config import as_text, configured, in_force
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import (
@@ -37,6 +36,7 @@ from fencepost.impl.zookeeper.interface import (
     WatchEvent,
 )
 from fencepost.traces.events import Name
+from fencepost.traces.kafka_names.inherited_settings import EVERY_BROKER, INHERITED
 
 ATTEMPTS = 3
 """Rounds of creating the nodes. Reason: one is enough unless another client removes them."""
@@ -61,6 +61,8 @@ class DynamicConfig:
     broker_context: BrokerContext
     # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # The topics that have a replica here, or that clients are told of.
+    known_topics: Callable[[], Collection[str]]
     # Called with a topic after its options changed.
     on_options: Callable[[str], None]
     # Called when the options of every topic are known.
@@ -69,7 +71,7 @@ class DynamicConfig:
     on_unclean_enabled: Callable[[str], None]
     # The id of the cluster; "" until it was read.
     cluster_id: str = ""
-    # The last overrides read, of topics that have any.
+    # The last overrides read, of topics and brokers that have any.
     configs: dict[str, dict[str, str]] = field(factory=dict)
     # Known notifications, with the host time at which each was first seen, in nanoseconds.
     seen: dict[str, int] = field(factory=dict)
@@ -91,7 +93,7 @@ class DynamicConfig:
 
     def on_watch(self, watch: WatchEvent) -> bool:
         """Handle a watch. Returns whether it was a watch of this module."""
-        topic = znodes.topic_of_config_path(watch.path)
+        topic = znodes.name_of_config_path(watch.path)
         if topic is not None:
             self.topics[topic] = None
         elif watch.path == znodes.CONFIG_CHANGES:
@@ -124,9 +126,10 @@ class DynamicConfig:
     def _begin(self) -> ZooKeeperSteps:
         """Watch the notifications, then read all configurations. Later changes have a notification."""
         for _ in range(ATTEMPTS):
-            notifications, topics, cluster = yield (
+            notifications, topics, brokers, cluster = yield (
                 GetChildren(znodes.CONFIG_CHANGES, watch=True),
                 GetChildren(znodes.TOPIC_CONFIGS),
+                GetChildren(znodes.BROKER_CONFIGS),
                 GetData(znodes.CLUSTER_ID),
             )
             if isinstance(cluster, Data) and not self._is_known(cluster):
@@ -145,7 +148,9 @@ class DynamicConfig:
             for topic, reply in zip(topics.names, replies, strict=True)
             if isinstance(reply, Data) and reply.data != znodes.encode_configuration()
         }
-        yield from self._read(sorted({*said, *self.configs}))
+        listed = brokers.names if isinstance(brokers, Children) else ()
+        known = {*map(znodes.broker_name, listed)} & {*self._of_brokers()}
+        yield from self._read(sorted({*said, *known, *self.configs}))
         self.on_all_read()
 
     def _is_known(self, cluster: Data) -> bool:
@@ -183,10 +188,12 @@ class DynamicConfig:
 
     def _changed(self, name: str, reply: Data) -> str | None:
         try:
-            return znodes.decode_config_change(reply.data, f"{znodes.CONFIG_CHANGES}/{name}")
+            found = znodes.decode_config_change(reply.data, f"{znodes.CONFIG_CHANGES}/{name}")
         except znodes.BadZnodeError as error:
             self._refused("", {znodes.CONFIG_CHANGES: str(error)})
             return None
+        of_another = found and znodes.is_of_brokers(found) and found not in self._of_brokers()
+        return None if of_another else found
 
     def _remember(self, names: Collection[str]) -> ZooKeeperSteps:
         """Remember these notifications and delete old ones. Every broker tries. A notification is never
@@ -214,29 +221,49 @@ class DynamicConfig:
 
     # ---- applying
 
-    def apply(self, topic: str, config: dict[str, str]) -> None:
-        """Apply the overrides of a topic. An invalid value is recorded, and the planned one stays."""
-        self.configs.pop(topic, None)
+    def _of_brokers(self) -> tuple[str, str]:
+        """Who hands settings on to topics; the last one wins."""
+        return EVERY_BROKER, znodes.broker_name(self.broker_context.node)
+
+    def apply(self, name: str, config: dict[str, str]) -> None:
+        """Apply `config`, the overrides of the topic `name`, or those of brokers to every topic."""
+        self.configs.pop(name, None)
         if config:
-            self.configs[topic] = config
-        before, planned = self.broker_context.topic_options(topic), self.broker_context.planned_options(topic)
+            self.configs[name] = config
+        if name not in self._of_brokers():
+            self._take_over(name)
+            return
+        context = self.broker_context
+        context.inherited = {
+            key: value for one in self._of_brokers() for key, value in self.configs.get(one, {}).items()
+        }
+        context.record(Name.TOPIC_CONFIGURED, detail=as_text(context.inherited))
+        for topic in sorted({*context.configured, *self.known_topics()}):
+            self._take_over(topic, INHERITED)
+
+    def in_force(self, topic: str) -> dict[str, str]:
+        """Protection P226-STATIC: what counts for a topic is its own override, and else what it inherits."""
+        context = self.broker_context
+        return in_force(context.planned_options(topic), context.inherited, self.configs.get(topic, {}))
+
+    def _take_over(self, topic: str, cause: str = "") -> None:
+        """An invalid value is recorded, and the planned one stays."""
+        context = self.broker_context
+        planned, config = context.planned_options(topic), self.in_force(topic)
+        before = context.configured.get(topic, planned)
         options, refused = configured(planned, config)
         if refused:
             self._refused(topic, refused)
-        self.broker_context.record(Name.TOPIC_CONFIGURED, TopicPartition(topic, -1), detail=_text(config))
+        context.record(Name.TOPIC_CONFIGURED, TopicPartition(topic, -1), cause=cause, detail=as_text(config))
+        context.configured.pop(topic, None)
+        if options != planned or context.inherited:
+            context.configured[topic] = options
         if options == before:
             return
-        self.broker_context.configured.pop(topic, None)
-        if options != planned:
-            self.broker_context.configured[topic] = options
         self.on_options(topic)
         if options.unclean_leader_election and not before.unclean_leader_election:
             self.on_unclean_enabled(topic)
 
     def _refused(self, topic: str, refused: dict[str, str]) -> None:
         key = TopicPartition(topic, -1) if topic else None
-        self.broker_context.record(Name.MARK, key, cause="configuration_refused", detail=_text(refused))
-
-
-def _text(config: dict[str, str]) -> str:
-    return msgspec.json.encode(config, order="sorted").decode()
+        self.broker_context.record(Name.MARK, key, cause="configuration_refused", detail=as_text(refused))

@@ -4,6 +4,7 @@ changes nothing else."""
 from attrs import frozen
 
 from fencepost.impl.broker.control_gate import ControlGate
+from fencepost.impl.broker.dynamic_config import DynamicConfig
 from fencepost.impl.broker.producer_ids import ProducerIds
 from fencepost.impl.broker.registration import Registration
 from fencepost.impl.client.consumer.coordinator_requests import ConsumerCoordinator
@@ -64,6 +65,8 @@ class Parts:
     partition: type[Partition] = Partition
     # The start offset of each leader epoch of a log.
     epoch_cache: type[LeaderEpochCache] = LeaderEpochCache
+    # Configuration that changes while the broker runs.
+    dynamic_config: type[DynamicConfig] = DynamicConfig
     # Checks the epochs of control requests.
     control_gate: type[ControlGate] = ControlGate
     # The metadata for clients.

@@ -17,11 +17,13 @@ from fencepost.impl.core.core_interface import (
     TimerKey,
 )
 from fencepost.impl.core.file_system import FileSystem
+from fencepost.impl.core.topic_config import as_text, configured, in_force
 from fencepost.impl.messages.broker_api import Message, TopicPartition
 from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.impl.zookeeper.interface import ZooKeeperRequest
 from fencepost.impl.zookeeper.znodes import BadZnodeError
 from fencepost.traces.events import EventColumns, Name
+from fencepost.traces.kafka_names.inherited_settings import INHERITED
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan import ClusterOptions, TopicOptions
 
@@ -74,6 +76,9 @@ class BrokerContext:
     # The options of topics with a configuration in ZooKeeper that differs from the plan; only
     # impl/broker/dynamic_config.py changes it.
     configured: dict[str, TopicOptions] = field(factory=dict)
+    # What topics inherit: the dynamic settings of this broker and of all brokers; only dynamic_config.py
+    # changes it.
+    inherited: dict[str, str] = field(factory=dict)
     # The id of the last ZooKeeper request.
     _request_id: int = 0
 
@@ -149,7 +154,18 @@ class BrokerContext:
 
     def topic_options(self, topic: str) -> TopicOptions:
         """The current options of a topic."""
-        return self.configured.get(topic) or self.planned_options(topic)
+        known = self.configured.get(topic)
+        if known is None and self.inherited:
+            known = self._inherit(topic)
+        return known or self.planned_options(topic)
+
+    def _inherit(self, topic: str) -> TopicOptions:
+        """A topic that is seen for the first time takes over what brokers have."""
+        planned = self.planned_options(topic)
+        config = in_force(planned, self.inherited, {})
+        self.configured[topic], _ = configured(planned, config)
+        self.record(Name.TOPIC_CONFIGURED, TopicPartition(topic, -1), cause=INHERITED, detail=as_text(config))
+        return self.configured[topic]
 
     def planned_options(self, topic: str) -> TopicOptions:
         """The options of a topic without its configuration in ZooKeeper; Kafka's defaults for a topic that is

@@ -10,8 +10,10 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from attrs import evolve, fields_dict, frozen
 
+from fencepost.traces.kafka_names.inherited_settings import DYNAMIC
 from fencepost.traces.plan import CENTURY_MS, GIBIBYTE, MEBIBYTE, MILLION, PEBIBYTE, UNLIMITED, TopicOptions
 
 LARGEST = (1 << 63) - 1
@@ -176,6 +178,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
 }
 assert {setting.field for setting in SETTINGS.values()} <= fields_dict(TopicOptions).keys()
+assert SETTINGS.keys() == DYNAMIC.keys()
 
 ACCEPTED: Mapping[str, Setting] = {
     "compression.type": _one_of("producer", synonym="compression.type"),
@@ -193,6 +196,29 @@ ACCEPTED: Mapping[str, Setting] = {
 """Kafka's settings that clients and tools name and the brokers here do not need. If a setting would change a
 guarantee, only the value that is in effect anyway is accepted. The others are tuning: any value is stored and
 printed."""
+
+
+def planned_text(setting: Setting, planned: TopicOptions) -> str:
+    """The value of a setting without an override."""
+    return setting.write(getattr(planned, setting.field)) if setting.field else setting.default
+
+
+def in_force(
+    planned: TopicOptions, inherited: Mapping[str, str], overrides: Mapping[str, str]
+) -> dict[str, str]:
+    """What counts for a topic: what it has of its own, of the plan, too, and else what its broker inherited.
+
+    Args:
+        planned: the options without overrides.
+        inherited: the broker's settings by Kafka's names: its own ones, and else those of all brokers.
+        overrides: of the topic.
+    """
+    from_broker = {
+        name: inherited[DYNAMIC[name]]
+        for name, setting in SETTINGS.items()
+        if DYNAMIC[name] in inherited and planned_text(setting, planned) == setting.default
+    }
+    return {**from_broker, **overrides}
 
 
 def configured(planned: TopicOptions, config: Mapping[str, str]) -> tuple[TopicOptions, dict[str, str]]:
@@ -216,3 +242,8 @@ def configured(planned: TopicOptions, config: Mapping[str, str]) -> tuple[TopicO
         except ValueError:
             refused[name] = text
     return evolve(planned, **values), refused
+
+
+def as_text(config: Mapping[str, str]) -> str:
+    """As events say it: JSON, sorted, without blanks."""
+    return msgspec.json.encode(config, order="sorted").decode()

@@ -18,6 +18,7 @@ from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.messages.topic_partition import is_legal_topic
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.kafka_names.inherited_settings import EVERY_BROKER
 
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
@@ -29,7 +30,7 @@ ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
 ADMIN = "/admin"
 DELETE_TOPICS = "/admin/delete_topics"
 REASSIGN = "/admin/reassign_partitions"
-CONFIG, TOPIC_CONFIGS = "/config", "/config/topics"
+CONFIG, TOPIC_CONFIGS, BROKER_CONFIGS = "/config", "/config/topics", "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 CLUSTER, CLUSTER_ID, BROKER_SEQUENCE = "/cluster", "/cluster/id", "/brokers/seqid"
@@ -132,15 +133,35 @@ def delete_topic_path(topic: str) -> str:
     return f"{DELETE_TOPICS}/{topic}"
 
 
-def config_path(topic: str) -> str:
-    """/config/topics/T"""
-    return f"{TOPIC_CONFIGS}/{topic}"
+def broker_name(node: int | str) -> str:
+    """The name under which configurations have a broker, or Kafka's <default>, beside topics. No topic may be
+    called so."""
+    return str(node) if node == EVERY_BROKER else f"<{node}>"
 
 
-def topic_of_config_path(path: str) -> str | None:
-    """The topic of /config/topics/T; None for any other path."""
-    parent, _, topic = path.rpartition("/")
-    return topic if parent == TOPIC_CONFIGS else None
+def is_of_brokers(name: str) -> bool:
+    """Whether it is such a name, and not that of a topic."""
+    return name.startswith("<")
+
+
+def _entity(name: str) -> str:
+    """What Kafka calls a topic, a broker or all brokers: topics/T, brokers/N, brokers/<default>."""
+    if not is_of_brokers(name):
+        return f"topics/{name}"
+    return f"brokers/{name if name == EVERY_BROKER else name[1:-1]}"
+
+
+def config_path(name: str) -> str:
+    """/config/topics/T, /config/brokers/N, /config/brokers/<default>"""
+    return f"{CONFIG}/{_entity(name)}"
+
+
+def name_of_config_path(path: str) -> str | None:
+    """The topic, or the name of brokers, that such a path is about; None for any other path."""
+    parent, _, name = path.rpartition("/")
+    if parent == BROKER_CONFIGS:
+        return broker_name(name)
+    return name if parent == TOPIC_CONFIGS else None
 
 
 def encode_configuration(config: Mapping[str, str] | None = None) -> bytes:
@@ -169,7 +190,7 @@ def decode_configuration(data: bytes, path: str = TOPIC_CONFIGS) -> dict[str, st
 
 def encode_config_change(topic: str) -> bytes:
     """/config/changes/config_change_*"""
-    return _dump({"version": 2, "entity_path": f"topics/{topic}"})
+    return _dump({"version": 2, "entity_path": _entity(topic)})
 
 
 class _ConfigChange(msgspec.Struct):
@@ -179,7 +200,7 @@ class _ConfigChange(msgspec.Struct):
 
 
 def decode_config_change(data: bytes, path: str = CONFIG_CHANGES) -> str | None:
-    """The topic that a notification names; None if the configuration of another entity changed.
+    """The topic or brokers that a notification names; None if the configuration of a client or user changed.
 
     Args:
         data: of the notification.
@@ -190,6 +211,8 @@ def decode_config_change(data: bytes, path: str = CONFIG_CHANGES) -> str | None:
     """
     expected = 'a notification, {"entity_path":"topics/NAME"}'
     kind, _, name = _read(path, data, _ConfigChange, expected).entity_path.partition("/")
+    if kind == "brokers" and (name == EVERY_BROKER or name.isdecimal()):
+        return broker_name(name)
     if kind != "topics":
         return None
     if not is_legal_topic(name):

@@ -1,5 +1,5 @@
-"""What operators change in a topic's configuration while its brokers run: the request `alter_topic`
-(docs/spec/cluster.md Z).
+"""What operators change in a topic's configuration, or in what all topics inherit from brokers, while these
+run: the request `alter_topic` (docs/spec/cluster.md Z).
 
 Owns the changes and the one write, as the admin tool makes it: overrides and a notification in one
 transaction. Must not know how brokers obey. A change after which no append could ever be acknowledged,
@@ -9,11 +9,13 @@ because a partition has too few replicas, is not made.
 from collections.abc import Mapping
 
 from fencepost.impl.admin.configuration import CHANGE_PARENTS, change_of
-from fencepost.impl.core.topic_config import configured
+from fencepost.impl.core.topic_config import configured, in_force
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
 from fencepost.run.faults.kind import Breakable, FaultKind
-from fencepost.traces.plan import Fault, TopicOptions
+from fencepost.traces.kafka_names.inherited_settings import DYNAMIC, EVERY_BROKER
+from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
+from fencepost.traces.plan import MEBIBYTE, Fault, TopicOptions
 
 CHANGES: tuple[Mapping[str, str], ...] = (
     {},
@@ -58,15 +60,35 @@ def overrides(cluster: Breakable, topic: str) -> tuple[dict[str, str], int]:
 
 def options_now(cluster: Breakable, topic: str) -> TopicOptions:
     """The plan's options of a topic with what operators changed."""
+    return _options(cluster, topic, overrides(cluster, topic)[0])
+
+
+def _options(cluster: Breakable, topic: str, own: Mapping[str, str]) -> TopicOptions:
     known = (options for options in cluster.plan.cluster.topics if options.name == topic)
-    return configured(next(known, TopicOptions(name=topic)), overrides(cluster, topic)[0])[0]
+    planned = next(known, TopicOptions(name=topic))
+    inherited, own = (own, {}) if topic == EVERY_BROKER else (overrides(cluster, EVERY_BROKER)[0], own)
+    return configured(planned, in_force(planned, inherited, own))[0]
 
 
 def _least_replicas(cluster: Breakable, topic: str) -> int:
-    """The fewest replicas that a partition of the topic has, or is about to have; 0 without any."""
-    facts = cluster.observed_state
+    """The fewest replicas that a partition of the topic has, or is about to have; 0 without any. Of all
+    topics together: also of those that may come."""
+    facts, options = cluster.observed_state, cluster.plan.cluster
+    everywhere = topic == EVERY_BROKER
     assigned = (*facts.assignments.items(), *facts.reassigning.items())
-    return min((len(replicas) for (name, _), replicas in assigned if name == topic and replicas), default=0)
+    counts = [len(found) for (name, _), found in assigned if found and (everywhere or name == topic)]
+    if everywhere:
+        counts += [one.replication_factor for one in options.topics]
+        counts += [options.groups.offsets_topic_replication_factor]
+        counts += [options.transactions.state_topic_replication_factor, options.default_replication_factor]
+    return min(counts, default=0)
+
+
+def _has_coordinators(cluster: Breakable) -> bool:
+    """Whether what all topics inherit reaches those of coordinators."""
+    options = cluster.plan.cluster
+    later = options.groups.offsets_topic_partitions or options.transactions.state_topic_partitions
+    return bool(later) or any(topic.name in INTERNAL_TOPICS for topic in options.topics)
 
 
 def change_topic(cluster: Breakable, topic: str, change: Mapping[str, str]) -> str:
@@ -78,8 +100,10 @@ def change_topic(cluster: Breakable, topic: str, change: Mapping[str, str]) -> s
     after = {**before, **change} if change else {}
     if after == before:
         return "there is nothing to change"
-    planned = (options for options in cluster.plan.cluster.topics if options.name == topic)
-    options, _ = configured(next(planned, TopicOptions(name=topic)), after)
+    options = _options(cluster, topic, after)
+    harms = options.unclean_leader_election or options.max_message_bytes < MEBIBYTE
+    if harms and topic == EVERY_BROKER and _has_coordinators(cluster):
+        return "coordinators need clean elections and large records"
     if options.min_insync_replicas > least:
         return f"{topic} has a partition of {least} replicas"
     for parent in CHANGE_PARENTS:
@@ -91,11 +115,15 @@ def change_topic(cluster: Breakable, topic: str, change: Mapping[str, str]) -> s
 
 
 def _alter_topic(cluster: Breakable, fault: Fault) -> str:
-    return change_topic(cluster, fault.target.removeprefix("topic "), CHANGES[fault.parameter % len(CHANGES)])
+    topic, change = fault.target.removeprefix("topic "), CHANGES[fault.parameter % len(CHANGES)]
+    if topic == EVERY_BROKER:
+        change = {DYNAMIC[name]: value for name, value in change.items()}
+    return change_topic(cluster, topic, change)
 
 
 ALTER_TOPIC = FaultKind(
-    says="an operator changes a topic's configuration, which brokers take over while they run",
+    says="an operator changes a topic's configuration, or as `topic <default>` what all topics inherit, "
+    "which brokers take over while they run",
     ask=_alter_topic,
     on="topic",
     parameter=(0, ONE_WAY - 1),

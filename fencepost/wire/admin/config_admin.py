@@ -31,6 +31,8 @@ ALTERATIONS: Mapping[int, Alteration] = {
 }
 SOURCES: Mapping[ConfigSource, int] = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG: 1,
+    ConfigSource.DYNAMIC_BROKER_CONFIG: 2,
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: 3,
     ConfigSource.STATIC_BROKER_CONFIG: 4,
     ConfigSource.DEFAULT_CONFIG: 5,
 }

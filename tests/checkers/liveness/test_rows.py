@@ -676,6 +676,26 @@ def test_retention_is_asked_of_brokers_that_run_and_whose_records_have_a_known_a
     assert "early_deletion" not in found([of_ever, changed])
 
 
+def test_a_topic_has_what_its_broker_hands_on() -> None:
+    """Rule (KIP-226): a topic that a broker says without what it inherits is found, and one with it, or with
+    its own, or of the plan, is not; nor is a process that has not read it yet. What is inherited, no other
+    broker must take over as if it had been said of the topic."""
+
+    def said(node: int, topic: str | None, detail: dict[str, str], cause: str = "") -> Event:
+        return event(40, Name.TOPIC_CONFIGURED, node=node, topic=topic, detail=detail, cause=cause)
+
+    of_all = [said(node, None, {"log.retention.ms": "5"}) for node in (1, 2, 3)]
+    inherits = said(1, "t", {"retention.ms": "5"}, "inherited")
+    assert "setting_not_inherited" in found([*of_all, inherits, said(1, "t", {})])
+    assert "setting_not_inherited" in found([*of_all, said(1, "t", {"segment.ms": "6"})])
+    assert not found([*of_all, inherits])
+    assert "late_topic_settings" in found([*of_all[:2], inherits])
+    assert "setting_not_inherited" not in found([*of_all, said(1, "t", {"retention.ms": "6"})])
+    anew = event(40, Name.BROKER_STARTED, node=1)
+    assert "setting_not_inherited" not in found([*of_all, anew, said(1, "t", {})])
+    assert "setting_not_inherited" not in found([*of_all, said(1, "r", {})]), "r has one by its plan"
+
+
 @pytest.mark.parametrize(
     "why",
     [

@@ -66,7 +66,13 @@ def test_z_nodes_are_kafkas():
         "version": 1, "config": {"retention.ms": "1"},
     }  # fmt: skip
     assert json.loads(znodes.encode_config_change("t")) == {"version": 2, "entity_path": "topics/t"}
-    assert znodes.decode_config_change(b'{"version":2,"entity_path":"brokers/1"}') is None
+    assert json.loads(znodes.encode_config_change("<1>")) == {"version": 2, "entity_path": "brokers/1"}
+    for name in ("<default>", "<1>", "t"):
+        assert znodes.decode_config_change(znodes.encode_config_change(name)) == name
+        assert znodes.name_of_config_path(znodes.config_path(name)) == name
+    assert znodes.config_path("<default>") == "/config/brokers/<default>"
+    assert znodes.config_path("<1>") == "/config/brokers/1"
+    assert znodes.decode_config_change(b'{"version":2,"entity_path":"users/1"}') is None
 
 
 # ---- Z: /config/changes
@@ -172,6 +178,31 @@ def test_z_config_changes_are_bounded():
     alter(lab, retention_ms="3000")
     assert lab.children("/config/changes") == ["config_change_0000000001", "config_change_0000000002"]
     assert lab.core(2).broker_context.topic_options("t").retention_ms == 3000
+
+
+def test_z_topics_inherit_from_brokers():
+    """Rule (Z, /config/brokers; KIP-226): a topic's override wins over the broker's own setting, this one
+    over that of all brokers, and this one over the static one; topics that come later have it, too; a broker
+    that starts reads it; what the plan gave a topic is the topic's own."""
+    lab = begun(topic=TopicOptions(flush_messages=3))
+    lab.admin(Create(znodes.BROKER_CONFIGS))
+    alter(lab, "<default>", min_insync_replicas="2", log_flush_interval_messages="5", log_retention_ms="7")
+    assert [minimum(lab, node) for node in (1, 2, 3)] == [2, 2, 2]
+    alter(lab, "<2>", min_insync_replicas="3")
+    assert [minimum(lab, node) for node in (1, 2, 3)] == [2, 3, 2]
+    alter(lab, min_insync_replicas="1")
+    assert [minimum(lab, node) for node in (1, 2, 3)] == [1, 1, 1]
+    alter(lab)
+    lab.restart(2)
+    assert [minimum(lab, node) for node in (1, 2, 3)] == [2, 3, 2]
+    options = lab.core(2).broker_context.topic_options("t")
+    assert (options.flush_messages, options.retention_ms) == (3, 7)
+    before = len(applied(lab, 1))
+    later = lab.core(1).broker_context.topic_options("later")
+    assert (later.min_insync_replicas, later.flush_messages) == (2, 5) and len(applied(lab, 1)) == before
+    alter(lab, "<default>")
+    assert [minimum(lab, node) for node in (1, 2, 3)] == [1, 3, 1]
+    assert lab.core(1).broker_context.topic_options("later") == TopicOptions()
 
 
 def test_z_bad_configuration_is_recorded_and_ignored():

@@ -11,6 +11,7 @@ from fencepost.checkers.liveness.anytime.acknowledged import judge_acknowledged
 from fencepost.checkers.liveness.anytime.checkpoints import Checkpoints
 from fencepost.checkers.liveness.anytime.compaction import judge_compaction
 from fencepost.checkers.liveness.anytime.failures import judge_failures
+from fencepost.checkers.liveness.anytime.inheritance import judge_inheritance
 from fencepost.checkers.liveness.anytime.justified_elections import Elections
 from fencepost.checkers.liveness.anytime.placement import Placement
 from fencepost.checkers.liveness.anytime.shrinks import Shrinks
@@ -45,5 +46,6 @@ def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
         for handler in handlers[event.name]:
             handler(position, event)
     judge_compaction(findings, trace, facts)
+    judge_inheritance(findings, facts)
     judge_failures(findings, trace, settings)
     judge_acknowledged(findings, facts)

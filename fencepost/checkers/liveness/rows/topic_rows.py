@@ -11,6 +11,7 @@ from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key, at
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import REPLICA_DELETED, Name
+from fencepost.traces.kafka_names.inherited_settings import INHERITED
 from fencepost.traces.trace import plain
 
 
@@ -60,6 +61,7 @@ def _created(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """Settings that one broker applied are applied by each that is registered."""
     applied: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+    inherited = {position for position, event in facts.of(Name.TOPIC_CONFIGURED) if event.cause == INHERITED}
     if not any(event.node >= 0 for _, event in facts.of(Name.TOPIC_CONFIGURED)):
         return
     for position, event in facts.of(Name.TOPIC_CONFIGURED):
@@ -69,7 +71,9 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
         return  # one source says it for all: the metadata log
     for (topic, detail), found in applied.items():
         everywhere = found
-        found = [one for one in found if facts.has_joined(one[1], one[0])]  # one that starts reads them all
+        found = [  # one that starts reads them all
+            one for one in found if facts.has_joined(one[1], one[0]) and one[2] not in inherited
+        ]
         if not found:
             continue
         first, _, position = found[0]
@@ -92,7 +96,8 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 subject=(Subject.BROKER, broker),
                 since=first,
                 until=min([*mine, *later, *gone, *left, FOR_EVER]),
-                expected=f"broker {broker} to apply {detail} to topic {topic}, as broker {found[0][1]} did",
+                expected=f"broker {broker} to apply {detail} to topic {topic or '(all)'}, "
+                f"as broker {found[0][1]} did",
                 seen="it did not",
                 topic=topic,
                 events=(position,),

@@ -1,16 +1,21 @@
-"""A broker's settings under Kafka's names. Owns the table. Must not know the callers. All are read-only: they
-are set when the broker starts."""
+"""A broker's settings under Kafka's names. Owns the table. Must not know the callers. All but what topics
+inherit are read-only: they are set when the broker starts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from attrs import frozen
+from msgspec import structs
 
 from fencepost.impl.controller.preferred_election import IMBALANCE_PERCENT
 from fencepost.impl.coordinator.committed_offsets import MAXIMUM_METADATA
 from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind
 from fencepost.impl.messages.admin_api import ConfigEntry, ConfigSource, ConfigSynonym
+from fencepost.traces.kafka_names.inherited_settings import DYNAMIC
 from fencepost.traces.plan import ClusterOptions
 
+Dynamic = tuple[tuple[ConfigSource, Mapping[str, str]], ...]
+"""Settings that were given at run time, by source, the one that wins first."""
+DYNAMIC_SOURCES = ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
 MINUTE_MS = 60_000
 
 
@@ -98,18 +103,50 @@ BROKER_SETTINGS = {
 }
 
 
-def broker_entries(node: int, options: ClusterOptions) -> list[ConfigEntry]:
+def dynamic_synonyms(name: str, dynamic: Dynamic) -> list[ConfigSynonym]:
+    """The values of the broker's setting `name` in `dynamic`, the one that wins first."""
+    return [
+        ConfigSynonym(name=name, value=settings[name], source=source)
+        for source, settings in dynamic
+        if name in settings
+    ]
+
+
+def dynamic_entries(dynamic: Dynamic) -> list[ConfigEntry]:
+    """What was given at run time, and nothing else, sorted by name."""
+    kinds = {DYNAMIC[name]: setting.kind for name, setting in SETTINGS.items()}
+    found = []
+    for name in sorted({name for _, settings in dynamic for name in settings}):
+        first, *_ = synonyms = dynamic_synonyms(name, dynamic)
+        found.append(
+            ConfigEntry(
+                name=name,
+                value=first.value,
+                source=first.source,
+                kind=kinds.get(name, Kind.STRING).value,
+                synonyms=tuple(synonyms),
+            )
+        )
+    return found
+
+
+def broker_entries(node: int, options: ClusterOptions, dynamic: Dynamic = ()) -> list[ConfigEntry]:
     """All settings of a broker.
 
     Args:
         node: the broker id.
         options: the options of the cluster.
+        dynamic: what it was given at run time.
 
     Returns:
         the settings, sorted by name.
     """
     settings = {"broker.id": _fixed(Kind.INT, node, "-1"), **BROKER_SETTINGS}
-    return [_entry(name, setting, options) for name, setting in sorted(settings.items())]
+    given = {entry.name: entry for entry in dynamic_entries(dynamic)}
+    static = {name: _entry(name, setting, options) for name, setting in settings.items()}
+    for name in given.keys() & static.keys():
+        given[name] = structs.replace(given[name], synonyms=given[name].synonyms + static[name].synonyms)
+    return [entry for _, entry in sorted({**static, **given}.items())]
 
 
 def _entry(name: str, setting: BrokerSetting, options: ClusterOptions) -> ConfigEntry:
@@ -122,6 +159,6 @@ def _entry(name: str, setting: BrokerSetting, options: ClusterOptions) -> Config
         value=value,
         source=synonyms[0].source,
         kind=setting.kind.value,
-        read_only=True,
+        read_only=name not in DYNAMIC.values(),
         synonyms=tuple(synonyms),
     )

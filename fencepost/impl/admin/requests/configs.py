@@ -1,9 +1,9 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs (KIP-133, KIP-226, KIP-339).
 
-Owns Kafka's responses: sources, synonyms, and the effect of an alteration on a topic's overrides. Must not
-know the valid values: impl/core/topic_config has the table, impl/admin checks and writes. Any broker answers
-for topics. It reads ZooKeeper, so that a client reads its own changes. A broker's own settings are set at its
-start and never change while it runs.
+Owns Kafka's responses: sources, synonyms, and the effect of an alteration on overrides. Must not know the
+valid values: impl/core/topic_config has the table, impl/admin checks and writes. Any broker answers for
+topics, and for what all brokers have. It reads ZooKeeper, so that a client reads its own changes. Of a
+broker, what topics inherit changes while it runs.
 """
 
 from collections import Counter
@@ -15,14 +15,20 @@ from attrs import define
 
 from fencepost.impl.admin.cluster_state import AdminError
 from fencepost.impl.admin.configuration import change_config, describe_configurations, setting_of
-from fencepost.impl.admin.requests.broker_config import broker_entries
+from fencepost.impl.admin.requests.broker_config import (
+    DYNAMIC_SOURCES,
+    Dynamic,
+    broker_entries,
+    dynamic_entries,
+    dynamic_synonyms,
+)
 from fencepost.impl.admin.requests.desk import AdminDesk, Ticket
 from fencepost.impl.admin.requests.topic_requests import persistent
 from fencepost.impl.admin.topic_administration import check_name
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
-from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind, Setting, configured
+from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind, configured, in_force, planned_text
 from fencepost.impl.messages.admin_api import (
     Alteration,
     AlterConfigsRequest,
@@ -39,6 +45,8 @@ from fencepost.impl.messages.admin_api import (
     DescribedResource,
     ResourceKind,
 )
+from fencepost.impl.zookeeper.znodes import broker_name
+from fencepost.traces.kafka_names.inherited_settings import DYNAMIC, EVERY_BROKER
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import TopicOptions
 
@@ -110,16 +118,27 @@ class ConfigRequests:
     def _describe(self, resource: DescribedResource) -> ZooKeeperSteps:
         if resource.kind is ResourceKind.BROKER:
             self._is_this_broker(resource.name, default=True)
+            dynamic = yield from self._dynamic()
             entries = (
-                broker_entries(self.broker_context.node, self.broker_context.options) if resource.name else []
+                broker_entries(self.broker_context.node, self.broker_context.options, dynamic)
+                if resource.name
+                else dynamic_entries(dynamic[1:])
             )
-            yield from ()
         else:
             self._exists(resource.name)
             overrides = (yield from describe_configurations((resource.name,))).get(resource.name, {})
-            entries = topic_entries(self.broker_context.planned_options(resource.name), overrides)
+            dynamic = yield from self._dynamic()
+            entries = topic_entries(self.broker_context.planned_options(resource.name), overrides, dynamic)
         wanted = (entry for entry in entries if resource.keys is None or entry.name in resource.keys)
         return {"entries": tuple(wanted)}
+
+    def _dynamic(self) -> ZooKeeperSteps:
+        """What this broker and all brokers hand on to topics."""
+        names = broker_name(self.broker_context.node), EVERY_BROKER
+        found = yield from describe_configurations(names)
+        return tuple(
+            (source, found.get(name, {})) for source, name in zip(DYNAMIC_SOURCES, names, strict=True)
+        )
 
     def _exists(self, topic: str) -> None:
         check_name(topic)
@@ -157,32 +176,19 @@ class ConfigRequests:
         _check_form(resource)
         if resource.kind is ResourceKind.BROKER:
             self._is_this_broker(resource.name, default=True)
-            _nothing_is_set(resource)
-            return {}
-        check_name(resource.name)
+            name = broker_name(resource.name or EVERY_BROKER)
+        else:
+            check_name(resource.name)
+            name = resource.name
         change = partial(
             altered_config,
-            resource.name,
+            name,
             resource.settings,
-            planned=self.broker_context.planned_options(resource.name),
+            planned=self.broker_context.planned_options(name),
             incremental=request.incremental,
         )
-        yield from persistent(
-            lambda: change_config(resource.name, change, validate_only=request.validate_only)
-        )
+        yield from persistent(lambda: change_config(name, change, validate_only=request.validate_only))
         return {}
-
-
-def _nothing_is_set(resource: AlteredResource) -> None:
-    """No setting of a broker changes while it runs. Removing a missing override is no change. Raises
-    AdminError."""
-    names = [each.name for each in resource.settings if each.alteration is not Alteration.DELETE]
-    if names:
-        raise AdminError(
-            expected="settings of a topic: those of a broker do not change while it runs",
-            seen=", ".join(names)[:200],
-            where=f"configuration of broker {resource.name or '(all)'}",
-        )
 
 
 def _check_form(resource: AlteredResource) -> None:
@@ -242,23 +248,22 @@ def _items(text: str) -> list[str]:
 # ---- as Kafka prints them
 
 
-def planned_text(setting: Setting, planned: TopicOptions) -> str:
-    """The value of a setting without an override."""
-    return setting.write(getattr(planned, setting.field)) if setting.field else setting.default
-
-
-def topic_entries(planned: TopicOptions, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+def topic_entries(
+    planned: TopicOptions, overrides: Mapping[str, str], dynamic: Dynamic = ()
+) -> list[ConfigEntry]:
     """All settings of a topic. Values from its plan count as overrides, because other topics do not have
     them.
 
     Args:
         planned: the options without overrides.
         overrides: the topic's configuration.
+        dynamic: what it inherits, the source that wins first.
 
     Returns:
         the settings, sorted by name.
     """
-    options, _ = configured(planned, overrides)
+    inherited = {name: value for _, settings in reversed(dynamic) for name, value in settings.items()}
+    options, _ = configured(planned, in_force(planned, inherited, overrides))
     entries = []
     for name, setting in sorted({**ACCEPTED, **SETTINGS}.items()):
         value = setting.write(getattr(options, setting.field)) if setting.field else setting.default
@@ -267,6 +272,7 @@ def topic_entries(planned: TopicOptions, overrides: Mapping[str, str]) -> list[C
         synonyms = (
             [ConfigSynonym(name=name, value=value, source=ConfigSource.DYNAMIC_TOPIC_CONFIG)] if own else []
         )
+        synonyms += dynamic_synonyms(DYNAMIC.get(name, ""), dynamic)
         if setting.synonym:
             synonyms.append(
                 ConfigSynonym(name=setting.synonym, value=setting.default, source=ConfigSource.DEFAULT_CONFIG)

@@ -222,7 +222,8 @@ class GroupMember:
             )
 
         timeout_ms = self.desk.options.max_poll_interval_ms + JOIN_SLACK_MS
-        self.desk.ask(node, request, partial(self._synced, begun, node, generation), timeout_ms)
+        alone = answer.skip_assignment and len(answer.members) == 1
+        self.desk.ask(node, request, partial(self._synced, begun, node, generation, alone), timeout_ms)
 
     def _assign(self, name: str, members: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
         """The leader computes the assignments."""
@@ -248,7 +249,7 @@ class GroupMember:
         """
         return given_up(members, shares)
 
-    def _synced(self, begun: Operation, node: int, generation: int, answer: Any) -> None:
+    def _synced(self, begun: Operation, node: int, generation: int, alone: bool, answer: Any) -> None:
         error = error_of(answer)
         if error is NO_ERROR and generation != self.generation:
             error = ErrorCode.ILLEGAL_GENERATION  # membership ended meanwhile
@@ -257,6 +258,8 @@ class GroupMember:
             self._not_joined(begun, error)
             return
         self.stage, self.rejoin = Stage.STABLE, False
+        if alone:  # what was divided while it was away is what it has: topics may have grown since
+            self.divided = {topic: sum(key.topic == topic for key in partitions) for topic in self.divided}
         if not self.cooperative:
             self.hold(partitions)
         self.desk.end(

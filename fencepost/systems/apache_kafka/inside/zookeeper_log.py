@@ -140,7 +140,7 @@ class ZooKeeperFold:
             yield Event(time=time, name=Name.TOPIC_DELETION, node=node, topic=topic, cause=word)
 
     def _config(self, change: Change, node: int, time: int) -> Iterator[Event]:
-        topic = znodes.topic_of_config_path(change.path)
+        topic = znodes.name_of_config_path(change.path)
         if topic is None or change.kind is Kind.DELETED:
             return
         overrides = znodes.decode_configuration(change.data, change.path)

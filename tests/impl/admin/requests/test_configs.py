@@ -12,6 +12,7 @@ from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.messages.admin_api import Alteration, AlteredSetting, ConfigSource, ResourceKind
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import SetData
+from fencepost.traces.kafka_names.inherited_settings import DYNAMIC
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 E = ErrorCode
@@ -118,8 +119,9 @@ def test_resources_that_cannot_be_described():
 
 
 def test_a_broker_has_what_it_was_started_with():
-    """Rule (KIP-226): a broker answers for itself; what differs from Kafka's default is its own; nothing
-    changes while it runs. Without a name: what all brokers were given at run time, which is nothing."""
+    """Rule (KIP-226): a broker answers for itself; what differs from Kafka's default is its own; only what
+    topics inherit may change while it runs. Without a name: what all brokers were given at run time, which is
+    nothing."""
     lab = AdminLab(2, num_partitions=7)
     found = entries(described(lab, "2", ResourceKind.BROKER, node=2))
     assert found["broker.id"].value == "2" and found["auto.create.topics.enable"].value == "true"
@@ -129,8 +131,38 @@ def test_a_broker_has_what_it_was_started_with():
         ("7", "STATIC_BROKER_CONFIG"), ("1", "DEFAULT_CONFIG"),
     ]  # fmt: skip
     assert found["replica.fetch.backoff.ms"].source is ConfigSource.DEFAULT_CONFIG
-    assert all(entry.read_only for entry in found.values())
+    assert {name for name, entry in found.items() if not entry.read_only} == {*DYNAMIC.values()} & {*found}
     assert entries(described(lab, "", ResourceKind.BROKER)) == {}
+
+
+def test_topics_have_what_brokers_were_given_at_run_time():
+    """Rule (KIP-226): what was given to all brokers, or to the one that answers, is in force for its topics
+    and shown with its source, those behind it as synonyms; a topic's own wins; taken away, it is gone."""
+    lab = AdminLab()
+    lab.created("t")
+    given = ("log.segment.bytes", A.SET, "1000")
+    assert error_of(alter(lab, given, name="", kind=ResourceKind.BROKER)) is E.NONE
+    assert lab.core(2).broker_context.topic_options("t").segment_bytes == 1000
+    given = ("log.segment.bytes", A.SET, "2000")
+    assert error_of(alter(lab, given, name="1", kind=ResourceKind.BROKER)) is E.NONE
+    assert [lab.core(node).broker_context.topic_options("t").segment_bytes for node in (1, 2)] == [2000, 1000]
+    sources = ["DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG", "DEFAULT_CONFIG"]
+    for found in (
+        entries(described(lab))["segment.bytes"],
+        entries(described(lab, "1", ResourceKind.BROKER))["log.segment.bytes"],
+    ):
+        assert (found.value, found.source.value) == ("2000", sources[0])
+        assert [one.source.value for one in found.synonyms] == sources
+    assert list(entries(described(lab, "", ResourceKind.BROKER))) == ["log.segment.bytes"]
+    assert error_of(alter(lab, ("segment.bytes", A.SET, "3000"))) is E.NONE
+    assert entries(described(lab))["segment.bytes"].value == "3000"
+    wrong = ("log.segment.bytes", A.SET, "many")
+    assert error_of(alter(lab, wrong, name="", kind=ResourceKind.BROKER)) is E.INVALID_CONFIG
+    for name in ("", "1"):
+        taken = ("log.segment.bytes", A.DELETE, None)
+        assert error_of(alter(lab, taken, name=name, kind=ResourceKind.BROKER)) is E.NONE
+    assert entries(described(lab, "", ResourceKind.BROKER)) == {}
+    assert lab.core(2).broker_context.topic_options("t").segment_bytes == 3000
 
 
 # ---- alter
@@ -213,7 +245,7 @@ def test_validation_alone_alters_nothing():
 
 
 def test_resources_that_cannot_be_altered():
-    """Rule (ZkAdminManager): a topic that is not there or goes; a broker, whose settings stay."""
+    """Rule (ZkAdminManager): a topic that is not there or goes; a broker's settings that stay."""
     lab = AdminLab()
     lab.created("t")
     assert error_of(alter(lab, ("segment.ms", A.SET, "5"), name="none")) is E.UNKNOWN_TOPIC_OR_PARTITION

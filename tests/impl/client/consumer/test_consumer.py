@@ -68,19 +68,26 @@ def test_revoked_comes_before_assigned_and_the_automatic_commit_before_both() ->
     assert [entry[0] for entry in lab.diary.entries][-2:] == ["revoked", "assigned"]
 
 
-@pytest.mark.parametrize("back", [False, True])
-def test_a_leader_whose_topic_grows_asks_for_a_rebalance(back: bool) -> None:
+@pytest.mark.parametrize(("back", "away"), [(False, False), (True, False), (True, True)])
+def test_a_leader_whose_topic_grows_asks_for_a_rebalance(back: bool, away: bool) -> None:
     """Rule: the group's leader looks at its topics with each metadata and joins again when one has grown, a
-    static leader that is back (KIP-814), too, though it assigns nothing until then."""
+    static leader that is back (KIP-814), too, though it assigns nothing until then; also when it has grown
+    while such a leader, the only member, was away."""
     lab = ConsumerLab(metadata_max_age_ms=1_000)
     lab.skip_assignment = back
     lab.errors[HeartbeatRequest] = [ErrorCode.UNKNOWN_MEMBER_ID]
+    if away:
+        lab.share = (T0,)
     lab.asked.clear()
     lab.advance(3_500)
-    assert [bool(request.assignments) for request in lab.requests(SyncGroupRequest)] == [not back]
+    synced = [bool(request.assignments) for request in lab.requests(SyncGroupRequest)]
+    assert not any(synced) if back else synced == [True]
     lab.asked.clear()
-    lab.logs[TopicPartition("t", 2)] = 0
+    if not away:
+        assert len(synced) == 1
+        lab.logs[TopicPartition("t", 2)] = 0
     lab.advance(5_000)
+    assert lab.requests(JoinGroupRequest)
     assert lab.requests(JoinGroupRequest)
 
 
