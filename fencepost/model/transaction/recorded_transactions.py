@@ -7,7 +7,8 @@ verdicts, or which system recorded the events. Here ids and epochs are real and 
 The real run is more concurrent than the model, so the guards accept each behaviour of a correct Kafka:
 
 - A record of __transaction_state may be durable although its coordinator never learned it. So what the next
-  coordinator loads is the last recorded state, or one that may follow it.
+  coordinator loads is the last recorded state, or one that may follow it. If the deposed one learns it after
+  that, it tells a state that was loaded.
 - InitProducerId may give out another producer id: the epochs are used up, or the id had expired.
 - A marker may be written again. What a leader refuses is compared within one leader epoch of its partition,
   because the next leader's log may end earlier.
@@ -32,6 +33,7 @@ from fencepost.model.transaction.transaction_state import (
     PREPARE_COMMIT,
 )
 from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import plain
 
 ACTIONS: Mapping[Name, tuple[str, ...]] = {
     Name.TRANSACTION_PHASE: ("replicate", "load"),
@@ -79,6 +81,15 @@ class RecordedValue:
     def producer(self) -> tuple[int, int]:
         """The producer id and its epoch."""
         return self.producer_id, self.producer_epoch
+
+    def same_as(self, other: "RecordedValue") -> bool:
+        """Whether both are the same record."""
+        mine, its = ((one.phase, one.producer, one.partitions) for one in (self, other))
+        return mine == its
+
+    def is_known_to(self, later: "RecordedValue") -> bool:
+        """Whether a later coordinator has loaded what a deposed one tells now."""
+        return self.coordinator_epoch < later.coordinator_epoch and self.same_as(later)
 
     @property
     def words(self) -> str:
@@ -140,6 +151,8 @@ class TransactionRefinement:
 
     # The last record of each transactional id, as recorded.
     values: dict[str, RecordedValue] = field(factory=dict)
+    # What was loaded of each transactional id.
+    loaded: dict[str, list[RecordedValue]] = field(factory=lambda: defaultdict(list))
     # (producer id, epoch, commit) -> coordinator epoch -> the end that it knew to be decided.
     decisions: dict[tuple[int, int, bool], dict[int, RecordedValue]] = field(
         factory=lambda: defaultdict(dict)
@@ -169,13 +182,17 @@ class TransactionRefinement:
             coordinator_epoch=event.leader_epoch,
             position=position,
         )
-        loads = detail.why == LOADED
-        before = self.values.get(detail.transactional_id)
-        mismatch = self._unexplained(before, value, loads=loads)
-        self.values[detail.transactional_id] = value
         if value.phase in ENDING:
             key = (*value.producer, value.phase == PREPARE_COMMIT)
             self.decisions[key][value.coordinator_epoch] = value
+        loads = detail.why == LOADED
+        if loads:
+            self.loaded[detail.transactional_id].append(value)
+        elif any(value.is_known_to(later) for later in self.loaded[detail.transactional_id]):
+            return None
+        before = self.values.get(detail.transactional_id)
+        mismatch = self._unexplained(before, value, loads=loads)
+        self.values[detail.transactional_id] = value
         if mismatch is None:
             self.steps["load" if loads else "replicate"] += 1
         return mismatch
@@ -194,12 +211,7 @@ class TransactionRefinement:
                 seen=f"epoch {value.coordinator_epoch}",
                 because=before.position,
             )
-        same = (value.phase, value.producer, value.partitions) == (
-            before.phase,
-            before.producer,
-            before.partitions,
-        )
-        if loads and same:
+        if loads and value.same_as(before):
             return None
         expired = value.phase == EMPTY and value.producer_epoch == 0 and not loads
         if not follows(before, value) and not expired:
@@ -230,7 +242,7 @@ class TransactionRefinement:
 
     def _marker(self, position: int, event: Event) -> Mismatch | None:
         detail = msgspec.json.decode(event.detail, type=MarkerDetail)
-        partition = f"{event.topic}-{event.partition}"
+        partition = f"{plain(event.topic or '')}-{event.partition}"
         key = detail.producer_id, detail.producer_epoch, detail.commit
         self.marked[key].add(partition)
         place = partition, detail.producer_id
