@@ -16,6 +16,8 @@ Of its events only those are judged that need no log (model/refinement/decisions
 from collections.abc import Iterator
 from itertools import islice
 
+import msgspec
+
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.model.group.recorded_groups import RecordedGroups
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
@@ -66,8 +68,15 @@ def _of_coordinators(trace: Trace) -> Iterator[Mismatch]:
     lost = {loss.topic for loss in trace.claims.loss}
     for topic, told in ((STATE_TOPIC, TransactionRefinement()), (OFFSETS_TOPIC, RecordedGroups())):
         if topic not in lost:
-            steps = (told.step(position, event) for position, event in enumerate(trace.events))
+            steps = (_step(told, position, event) for position, event in enumerate(trace.events))
             yield from islice(filter(None, steps), 1)
+
+
+def _step(told: TransactionRefinement | RecordedGroups, position: int, event: Event) -> Mismatch | None:
+    try:
+        return told.step(position, event)
+    except msgspec.DecodeError:
+        return None  # a trace may come from any tool
 
 
 def of_unmapped(trace: Trace, *, claims: bool) -> Verdict:
