@@ -1,16 +1,16 @@
-"""Recorded loads of groups, compared with what coordinators told before: what is loaded is what was written.
+"""Recorded loads of groups, compared with what coordinators said before: what is loaded is what was written.
 
 Owns which state may be loaded, of one group at a time. Must not know verdicts, or which system recorded the
 events.
 
 A generation is in the log once it has its assignment, or once nobody is left in it (Kafka's GroupMetadata
-records). Its coordinator tells it before that (CompletingRebalance, Empty), and again when it is durable
-(Stable). So the next coordinator loads a generation that was told, at least the last durable one, with the
-same members. A static member has another id each time it comes back, and keeps its name and its place
+records). Its coordinator records it before that (CompletingRebalance, Empty), and again when it is durable
+(Stable). So the next coordinator loads a generation that was recorded, at least the last durable one, with
+the same members. A static member has another id each time it comes back, and keeps its name and its place
 (KIP-345). A group that was removed is not loaded, unless it began again: then its generations do, too.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from attrs import define, field, frozen
@@ -18,10 +18,10 @@ from attrs import define, field, frozen
 from fencepost.model.refinement.refinement_state import Mismatch
 from fencepost.traces.events import Event, Name
 
-LOADED = "loaded"
-COMPLETING, STABLE, EMPTY, DEAD = "CompletingRebalance", "Stable", "Empty", "Dead"
-Place = tuple[str | None, int]
-"""A partition of __consumer_offsets."""
+LOADED, DEAD = "loaded", "Dead"
+STABLE, WRITTEN = "Stable", ("CompletingRebalance", "Stable", "Empty")
+Key = tuple[str | None, int, str]
+"""A partition of __consumer_offsets, and a group."""
 
 
 class GroupDetail(msgspec.Struct, frozen=True):
@@ -36,12 +36,10 @@ class GroupDetail(msgspec.Struct, frozen=True):
 
 @frozen(kw_only=True)
 class RecordedGeneration:
-    """A generation, as an event tells it."""
+    """A generation, as an event has it."""
 
-    generation: int
-    # Who takes part, without what makes an id unique.
-    members: tuple[str, ...]
-    leader: str
+    # Its number, its members and its leader: names, without what makes an id unique.
+    value: tuple[int, tuple[str, ...], str]
     coordinator_epoch: int
     position: int
     # Whether it is in the log for good.
@@ -50,105 +48,76 @@ class RecordedGeneration:
     @property
     def words(self) -> str:
         """The generation in words."""
-        names = ", ".join(self.members) or "nobody"
-        return f"generation {self.generation} of {names}, led by {self.leader or 'nobody'}"
-
-    def same_as(self, other: "RecordedGeneration") -> bool:
-        """Whether both are the same record."""
-        mine, its = ((one.generation, one.members, one.leader) for one in (self, other))
-        return mine == its
+        number, members, leader = self.value
+        return f"generation {number} of {', '.join(members) or 'nobody'}, led by {leader or 'nobody'}"
 
 
 @define
 class RecordedGroups:
     """Replays one trace's events."""
 
-    # What may be in the log of each group, by its partition and name, in the order of the events.
-    told: dict[Place, dict[str, list[RecordedGeneration]]] = field(factory=dict)
-    # Groups that were told to be dead, with the highest epoch of a coordinator that did.
-    dead: dict[tuple[Place, str], int] = field(factory=dict)
-    # When a partition was loaded and at which position, and what the load has to bring at that moment.
-    due: dict[Place, tuple[int, int, dict[str, RecordedGeneration]]] = field(factory=dict)
-    # Explained loads of groups.
-    steps: int = 0
+    # What may be in the log, in the order of the events.
+    written: dict[Key, list[RecordedGeneration]] = field(factory=dict)
+    # The highest epoch of a coordinator in which the group was dead.
+    dead: dict[Key, int] = field(factory=dict)
+    # What a load has to bring: at which moment, the position of the load, what is durable.
+    due: dict[Key, tuple[int, int, RecordedGeneration]] = field(factory=dict)
 
     def step(self, position: int, event: Event) -> Mismatch | None:
         """Process the event at `position` of the trace; returns the mismatch if it loads what nobody
         wrote, or is the first one after a load that lacked a group."""
-        over = [place for place, (time, _, _) in self.due.items() if time < event.time]
-        lacking = [found for place in over for found in self._lacking(place)]
+        for key, (time, load, durable) in self.due.items():
+            if time < event.time:
+                del self.due[key]
+                return _mismatch(load, durable, "", f"group {key[2]} was not loaded")
         take = _STEPS.get(event.name)
-        found = None if take is None else take(self, position, event)
-        return lacking[0] if lacking else found
+        return None if take is None else take(self, position, event)
 
-    def _loads(self, position: int, event: Event) -> Mismatch | None:
-        place, due = (event.topic, event.partition), {}
-        for group, told in self.told.get(place, {}).items():
-            durable = _last_durable(told, event.leader_epoch)
-            if durable is not None and self.dead.get((place, group), -1) < durable.coordinator_epoch:
-                due[group] = durable
-        self.due[place] = event.time, position, due
-        return None
-
-    def _lacking(self, place: Place) -> Iterator[Mismatch]:
-        _, position, due = self.due.pop(place)
-        for group, durable in due.items():
-            yield Mismatch(
-                position=position,
-                action="load",
-                expected=f"group {group} in {durable.words}, which was durable",
-                seen="it was not loaded",
-                because=durable.position,
-            )
+    def _loads(self, position: int, event: Event) -> None:
+        for key, written in self.written.items():
+            known = [one for one in written if one.durable and one.coordinator_epoch < event.leader_epoch]
+            last = max(known, key=lambda one: (one.coordinator_epoch, one.value[0]), default=None)
+            in_place = key[:2] == (event.topic, event.partition)
+            if in_place and last is not None and self.dead.get(key, -1) < last.coordinator_epoch:
+                self.due[key] = event.time, position, last
 
     def _phase(self, position: int, event: Event) -> Mismatch | None:
         detail = msgspec.json.decode(event.detail, type=GroupDetail)
-        place, group = (event.topic, event.partition), detail.group
+        key = event.topic, event.partition, detail.group
         if event.cause == DEAD:
-            self.dead[place, group] = max(event.leader_epoch, self.dead.get((place, group), -1))
-        told = self.told.setdefault(place, {}).setdefault(group, [])
-        value = RecordedGeneration(
-            generation=detail.generation,
-            members=tuple(sorted(_name_in(member) for member in detail.members)),
-            leader=_name_in(detail.leader),
+            self.dead[key] = max(event.leader_epoch, self.dead.get(key, -1))
+        loaded = detail.why == LOADED
+        names = tuple(sorted(_name_in(member) for member in detail.members))
+        one = RecordedGeneration(
+            value=(detail.generation, names, _name_in(detail.leader)),
             coordinator_epoch=event.leader_epoch,
             position=position,
-            durable=event.cause == STABLE or detail.why == LOADED,
+            durable=event.cause == STABLE or loaded,
         )
-        mismatch = self._unexplained(place, group, told, value) if detail.why == LOADED else None
-        if event.cause in (COMPLETING, STABLE, EMPTY) and value.generation:
-            told.append(value)
+        mismatch = self._loaded(key, one) if loaded else None
+        if event.cause in WRITTEN and detail.generation:
+            self.written.setdefault(key, []).append(one)
         return mismatch
 
-    def _unexplained(
-        self, place: Place, group: str, told: list[RecordedGeneration], value: RecordedGeneration
-    ) -> Mismatch | None:
-        durable = self.due[place][2].pop(group, None) if place in self.due else None
-        before = [one for one in told if one.coordinator_epoch < value.coordinator_epoch]
-        least = 0 if durable is None else durable.generation
-        known = any(one.same_as(value) for one in before)
-        if value.generation >= least and (known or not value.generation):
-            self.steps += 1
+    def _loaded(self, key: Key, one: RecordedGeneration) -> Mismatch | None:
+        _, _, durable = self.due.pop(key, (0, 0, None))
+        written = self.written.get(key, ())
+        before = [each for each in written if each.coordinator_epoch < one.coordinator_epoch]
+        lacks = durable is not None and one.value[0] < durable.value[0]
+        if not lacks and (not one.value[0] or any(each.value == one.value for each in before)):
             return None
-        said = durable or (before[-1] if before else None)
-        return Mismatch(
-            position=value.position,
-            action="load",
-            expected="a group that was written" if said is None else f"{said.words}, or what was told later",
-            seen=f"{value.words} of {group}",
-            because=-1 if said is None else said.position,
-        )
+        return _mismatch(one.position, durable, ", or a later one", f"{one.words} of {key[2]} was loaded")
 
-    def _removed(self, position: int, event: Event) -> Mismatch | None:
+    def _removed(self, position: int, event: Event) -> None:
         """Its tombstone is durable. A coordinator that is deposed learns that late."""
-        told = self.told.get((event.topic, event.partition), {}).get(event.detail, [])
-        told[:] = [one for one in told if one.coordinator_epoch > event.leader_epoch]
-        return None
+        written = self.written.get((event.topic, event.partition, event.detail), [])
+        written[:] = [one for one in written if one.coordinator_epoch > event.leader_epoch]
 
 
-def _last_durable(told: list[RecordedGeneration], epoch: int) -> RecordedGeneration | None:
-    durable = [one for one in told if one.durable and one.coordinator_epoch < epoch]
-    return max(durable, key=lambda one: (one.coordinator_epoch, one.generation), default=None)
+def _mismatch(position: int, durable: RecordedGeneration | None, more: str, seen: str) -> Mismatch:
+    expected = "a group that was written" if durable is None else f"{durable.words}, which was durable{more}"
+    because = -1 if durable is None else durable.position
+    return Mismatch(position=position, action="load", expected=expected, seen=seen, because=because)
 
 
 def _name_in(member: str) -> str:

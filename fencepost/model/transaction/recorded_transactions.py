@@ -1,5 +1,6 @@
 """Recorded runs of transactions, compared with the model: each event of a coordinator, and each marker, is a
-step that the model allows.
+step that the model allows. That each partition has its marker before a transaction is complete is a row of
+liveness, which knows the topics that are gone.
 
 Owns which event is which action, and one abstraction per transactional id and per partition. Must not know
 verdicts, or which system recorded the events. Here ids and epochs are real and unbounded.
@@ -87,10 +88,6 @@ class RecordedValue:
         mine, its = ((one.phase, one.producer, one.partitions) for one in (self, other))
         return mine == its
 
-    def is_known_to(self, later: "RecordedValue") -> bool:
-        """Whether a later coordinator has loaded what a deposed one tells now."""
-        return self.coordinator_epoch < later.coordinator_epoch and self.same_as(later)
-
     @property
     def words(self) -> str:
         """The record in words."""
@@ -157,8 +154,6 @@ class TransactionRefinement:
     decisions: dict[tuple[int, int, bool], dict[int, RecordedValue]] = field(
         factory=lambda: defaultdict(dict)
     )
-    # (producer id, epoch, commit) -> the partitions with that marker.
-    marked: dict[tuple[int, int, bool], set[str]] = field(factory=lambda: defaultdict(set))
     # The last marker of each (partition, producer id).
     last: dict[tuple[str, int], MarkersSeen] = field(factory=dict)
     # Explained events by action.
@@ -188,7 +183,10 @@ class TransactionRefinement:
         loads = detail.why == LOADED
         if loads:
             self.loaded[detail.transactional_id].append(value)
-        elif any(value.is_known_to(later) for later in self.loaded[detail.transactional_id]):
+        elif any(
+            value.coordinator_epoch < later.coordinator_epoch and value.same_as(later)
+            for later in self.loaded[detail.transactional_id]
+        ):
             return None
         before = self.values.get(detail.transactional_id)
         mismatch = self._unexplained(before, value, loads=loads)
@@ -222,29 +220,12 @@ class TransactionRefinement:
                 seen=value.words,
                 because=before.position,
             )
-        return None if loads else self._complete(before, value)
-
-    def _complete(self, before: RecordedValue, value: RecordedValue) -> Mismatch | None:
-        """to_mark (T3), is_written (T4): each partition has its marker before the transaction is complete."""
-        if value.phase not in (COMPLETE_COMMIT, COMPLETE_ABORT):
-            return None
-        has_it = self.marked[*before.producer, value.phase == COMPLETE_COMMIT]
-        missing = sorted(before.partitions - has_it)
-        if not missing:
-            return None
-        return Mismatch(
-            position=value.position,
-            action="complete",
-            expected=f"a marker in each of {sorted(before.partitions)} before {PHASES[value.phase]}",
-            seen=f"none in {', '.join(missing)}",
-            because=before.position,
-        )
+        return None
 
     def _marker(self, position: int, event: Event) -> Mismatch | None:
         detail = msgspec.json.decode(event.detail, type=MarkerDetail)
         partition = f"{plain(event.topic or '')}-{event.partition}"
         key = detail.producer_id, detail.producer_epoch, detail.commit
-        self.marked[key].add(partition)
         place = partition, detail.producer_id
         earlier = self.last.get(place)
         self.last[place] = MarkersSeen(
