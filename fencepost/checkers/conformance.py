@@ -1,9 +1,8 @@
 """Conformance: every protocol event of a trace is a step of the replication model, and what coordinators tell
 of transactions and groups follows from what they told before.
 
-Owns the verdict. model/refinement maps events to actions and has the guards; model/transaction and
-model/group have those of coordinators. Must not know which system recorded the trace, or which bugs were
-planted in it.
+Owns the verdict. model/refinement maps events to actions and has the guards. Must not know which system
+recorded the trace, or which bugs were planted in it.
 
 A trace without replica events (a foreign history of client operations only) is Ok, because it claims nothing
 about replicas. A trace with replica events but without ZooKeeper's partition states cannot be mapped:

@@ -1,8 +1,8 @@
 """NO-CRASH: no broker, controller or client ends by an assertion or an exception of its own, and none is
 about to take a step that its own states do not allow.
 
-Owns implementation_error and illegal_transition. What the process did wrong before, and what follows from its
-end, are for the other invariants. Kafka's controller logs such a step as an error, in its state-change log.
+Owns implementation_error and illegal_transition, which Kafka logs as an error of a state change. What the
+process did wrong before, and what follows from its end, are for the other invariants.
 """
 
 from collections.abc import Callable, Mapping
