@@ -60,6 +60,8 @@ class RecordedGroups:
     written: dict[Key, list[RecordedGeneration]] = field(factory=dict)
     # The highest epoch of a coordinator in which the group was dead.
     dead: dict[Key, int] = field(factory=dict)
+    # The epoch of the last coordinator, by partition: one that was deposed may load late.
+    latest: dict[int, int] = field(factory=dict)
     # What a load has to bring: at which moment, the position of the load, what is durable.
     due: dict[Key, tuple[int, int, RecordedGeneration]] = field(factory=dict)
 
@@ -74,6 +76,9 @@ class RecordedGroups:
         return None if take is None else take(self, position, event)
 
     def _loads(self, position: int, event: Event) -> None:
+        if event.leader_epoch < self.latest.setdefault(event.partition, event.leader_epoch):
+            return
+        self.latest[event.partition] = event.leader_epoch
         for key, written in self.written.items():
             known = [one for one in written if one.durable and one.coordinator_epoch < event.leader_epoch]
             last = max(known, key=lambda one: (one.coordinator_epoch, one.value[0]), default=None)
@@ -87,6 +92,8 @@ class RecordedGroups:
         if event.cause == DEAD:
             self.dead[key] = max(event.leader_epoch, self.dead.get(key, -1))
         loaded = detail.why == LOADED
+        if loaded and event.leader_epoch < self.latest.get(event.partition, -1):
+            return None
         names = tuple(sorted(_name_in(member) for member in detail.members))
         one = RecordedGeneration(
             value=(detail.generation, names, _name_in(detail.leader)),

@@ -8,8 +8,7 @@ verdicts, or which system recorded the events. Here ids and epochs are real and 
 The real run is more concurrent than the model, so the guards accept each behaviour of a correct Kafka:
 
 - A record of __transaction_state may be durable although its coordinator never learned it. So what the next
-  coordinator loads is the last recorded state, or one that may follow it. If the deposed one learns it after
-  that, it tells a state that was loaded.
+  coordinator loads is the last recorded state, or one that may follow it.
 - InitProducerId may give out another producer id: the epochs are used up, or the id had expired.
 - A marker may be written again. What a leader refuses is compared within one leader epoch of its partition,
   because the next leader's log may end earlier.
@@ -148,8 +147,6 @@ class TransactionRefinement:
 
     # The last record of each transactional id, as recorded.
     values: dict[str, RecordedValue] = field(factory=dict)
-    # What was loaded of each transactional id.
-    loaded: dict[str, list[RecordedValue]] = field(factory=lambda: defaultdict(list))
     # (producer id, epoch, commit) -> coordinator epoch -> the end that it knew to be decided.
     decisions: dict[tuple[int, int, bool], dict[int, RecordedValue]] = field(
         factory=lambda: defaultdict(dict)
@@ -181,14 +178,9 @@ class TransactionRefinement:
             key = (*value.producer, value.phase == PREPARE_COMMIT)
             self.decisions[key][value.coordinator_epoch] = value
         loads = detail.why == LOADED
-        if loads:
-            self.loaded[detail.transactional_id].append(value)
-        elif any(
-            value.coordinator_epoch < later.coordinator_epoch and value.same_as(later)
-            for later in self.loaded[detail.transactional_id]
-        ):
-            return None
         before = self.values.get(detail.transactional_id)
+        if before is not None and value.coordinator_epoch < before.coordinator_epoch:
+            return None  # a coordinator that was deposed, and learns late what is durable
         mismatch = self._unexplained(before, value, loads=loads)
         self.values[detail.transactional_id] = value
         if mismatch is None:
@@ -201,14 +193,6 @@ class TransactionRefinement:
         action = "load" if loads else "replicate"
         if before is None:
             return None
-        if value.coordinator_epoch < before.coordinator_epoch:
-            return Mismatch(
-                position=value.position,
-                action=action,
-                expected=f"a coordinator of epoch {before.coordinator_epoch} or later",
-                seen=f"epoch {value.coordinator_epoch}",
-                because=before.position,
-            )
         if loads and value.same_as(before):
             return None
         expired = value.phase == EMPTY and value.producer_epoch == 0 and not loads

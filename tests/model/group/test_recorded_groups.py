@@ -50,6 +50,7 @@ CASES = (
     ((*FIRST, DEAD, removed(0), *FIRST, *loads(1, *ONE)), None),
     ((*FIRST, DEAD, *loads(1), removed(1), BEGUN, removed(0), *loads(2, "Stable", 1, B)), None),
     ((FIRST[0], *loads(1)), None),
+    ((*FIRST, *loads(2, *ONE), DEAD, removed(2), *loads(1, *ONE)), None),
     (loads(1, "Empty", 0), None),
     ((*FIRST, *loads(1, *ONE), *loads(2)), "group g was not loaded"),
     ((*FIRST, *loads(1, "Stable", 2, A)), "generation 2 of a,"),

@@ -154,7 +154,6 @@ END = phase(Transaction(4, 0, 0, 1, 0), 0)
         ((*BEGIN, phase(Transaction(3, 0, 3, 1, 0), 0)), "what may follow PrepareCommit"),
         ((*BEGIN, phase(Transaction(1, 0, 3, 1, 0), 0)), "what may follow PrepareCommit"),
         ((*BEGIN, phase(Transaction(2, 1, 3, 1, 0), 1, "loaded")), "that, or what may follow"),
-        ((phase(Transaction(0, 0, 0, 0, 0), 1), BEGIN[1]), "a coordinator of epoch 1 or later"),
         ((*BEGIN[:2], phase(Transaction(0, 1, 0, 1, 0), 0)), "what may follow Ongoing"),
         ((*BEGIN[:2], phase(Transaction(2, 0, 1, 1, 0), 0)), "what may follow Ongoing"),
     ],
