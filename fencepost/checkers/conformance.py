@@ -1,4 +1,5 @@
-"""Conformance: every protocol event of a trace is a step of the replication model.
+"""Conformance: every protocol event of a trace is a step of the replication model, and what coordinators tell
+of transactions and groups follows from what they told before.
 
 Owns the verdict. model/refinement maps events to actions and has the guards. Must not know which system
 recorded the trace, or which bugs were planted in it.
@@ -11,11 +12,19 @@ A trace with the mark APPENDS_UNKNOWN is of brokers that do not say what they ap
 Of its events only those are judged that need no log (model/refinement/decisions.py).
 """
 
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
 from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.model.group.recorded_groups import RecordedGroups
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
+from fencepost.model.transaction.recorded_transactions import TransactionRefinement
 from fencepost.record.settings import settings_of
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import APPENDS_UNKNOWN, UNCLEAN_REQUESTED, Event, Name
+from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace, plain
 
@@ -47,8 +56,26 @@ def judge(trace: Trace) -> Verdict:
                 findings.append(_finding(mismatch, event))
     except PlanError as error:
         return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))
+    findings += [_finding(mismatch, trace.events[mismatch.position]) for mismatch in _of_coordinators(trace)]
     decision = Decision.ILLEGAL if findings else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings))
+
+
+def _of_coordinators(trace: Trace) -> Iterator[Mismatch]:
+    """The first event of transactions, and the first load of groups, that nothing explains. Nothing is said
+    of a log that may have lost records."""
+    lost = {loss.topic for loss in trace.claims.loss}
+    for topic, told in ((STATE_TOPIC, TransactionRefinement()), (OFFSETS_TOPIC, RecordedGroups())):
+        if topic not in lost:
+            steps = (_step(told, position, event) for position, event in enumerate(trace.events))
+            yield from islice(filter(None, steps), 1)
+
+
+def _step(told: TransactionRefinement | RecordedGroups, position: int, event: Event) -> Mismatch | None:
+    try:
+        return told.step(position, event)
+    except msgspec.DecodeError:
+        return None  # a trace may come from any tool
 
 
 def of_unmapped(trace: Trace, *, claims: bool) -> Verdict:

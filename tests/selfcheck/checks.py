@@ -6,7 +6,6 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.impl.log.values import NO_VALUE
 from fencepost.impl.messages import broker_api as kafka
-from fencepost.model.transaction.recorded_transactions import unexplained
 from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Function, Outcome
@@ -156,10 +155,8 @@ def _written(log, first):
 
 
 def steps(watched):
-    """The steps of partitions, and those of transactions, against the models'. No model takes recorded
-    events of groups (docs/decisions/liveness.md)."""
-    wrong = [str(mismatch) for mismatch in unexplained(watched.trace.events)]
-    return wrong + [
+    """The steps of partitions and of coordinators, against the models'."""
+    return [
         str(verdict.findings[:1])
         for verdict in judge(watched.trace, ("conformance",))
         if verdict.decision is Decision.ILLEGAL

