@@ -69,7 +69,8 @@ class Comparison:
 
 def constants_to_tla(constants: Any) -> dict[str, str]:
     """The bounds, as texts for TLC's configuration."""
-    return model_of(constants).constants_to_tla(constants)
+    told: dict[str, str] = model_of(constants).twin.constants_to_tla(constants)
+    return told
 
 
 def spec_of(constants: Any) -> Spec:
@@ -131,7 +132,7 @@ def by_tlc(constants: Any, options: RunOptions | None = None, *, count: bool = T
     name = result.violation.name if result.violation else ""
     return Seen(
         result=CHECKED[result.outcome],
-        invariant=model_of(constants).property_names.get(name, name),
+        invariant=model_of(constants).twin.INVARIANTS.get(name, name),
         steps=result.steps,
         distinct=counted.distinct if whole else -1,
         depth=counted.depth - 1 if whole else -1,
@@ -192,7 +193,7 @@ def states_of_tlc(constants: Any, options: RunOptions | None = None) -> frozense
     Returns:
         the states.
     """
-    read = model_of(constants).state_from_tla
+    read = model_of(constants).twin.state_from_tla
     found: set[Any] = set()
     result = check(
         spec_of(constants),
