@@ -13,13 +13,14 @@ replication/replication_system.py models the data path. Sources: docs/spec/clust
 KAFKA-6082, KAFKA-532, KAFKA-1096, KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
+from fencepost.model.bounded_system import BoundedSystem
 from fencepost.model.controller import brokers as brokers
 from fencepost.model.controller import controller_invariants as invariants
 from fencepost.model.controller import controller_rules as controller_rules
@@ -39,32 +40,23 @@ from fencepost.model.controller.controller_state import (
 )
 from fencepost.model.controller.controller_words import describe
 from fencepost.model.controller.sessions import RESIGNED
-from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.transition_system import Action, Eventually, Part, Rule, Symmetry, Value
+from fencepost.model.explore.transition_system import Eventually, Part, Rule, Symmetry
 
 
 @frozen(eq=False, slots=False)
-class Controller(SlottedSystem[ControllerState]):
+class Controller(BoundedSystem[ControllerState]):
     """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; the requests
     so far; the leaders so far; crashes; ZooKeeper's assignment; the requests to stop.
     """
 
+    STATE: ClassVar[Any] = ControllerState
+    INVARIANTS: ClassVar[Any] = invariants
+    IN_WORDS: ClassVar[Callable[[Any], str]] = describe
+
     constants: Constants
-    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.NAMES))
-
-    @cached_property
-    def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """Invariants of each state."""
-        made = invariants.parts(self.constants)
-        return {name: made[name] for name in made if name in self.checks}
-
-    @cached_property
-    def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """The goals that a useful set of constants reaches."""
-        return invariants.goals(self.constants.brokers)
 
     @cached_property
     def eventually(self) -> Mapping[str, Eventually]:
@@ -76,11 +68,6 @@ class Controller(SlottedSystem[ControllerState]):
             "LIVE-ISR": invariants.leader_writes(self.constants),
             **(deletion if self.constants.deletions else {}),
         }
-
-    @property
-    def step_invariants(self) -> Mapping[str, Callable[[ControllerState, Action, ControllerState], bool]]:
-        """Invariants of each step."""
-        return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -102,30 +89,10 @@ class Controller(SlottedSystem[ControllerState]):
         count = self.constants.brokers
         return (0,) * count + (1,) * count + (2,) * count + (3, 4, 5, 6, 7, 8, 9)
 
-    def slots_of(self, state: ControllerState) -> tuple[Value, ...]:
-        """In the order of the state's fields."""
-        return (
-            *state.hosts,
-            *state.controls,
-            *state.replicas,
-            state.membership,
-            state.partition,
-            state.sent,
-            state.led,
-            state.crashes,
-            state.admin,
-            state.stopping,
-        )
-
-    def state_of(self, slots: Sequence[Any]) -> ControllerState:
-        """From slots."""
-        count = self.constants.brokers
-        hosts, controls, replicas = (tuple(slots[kind * count : (kind + 1) * count]) for kind in range(3))
-        return ControllerState(hosts, controls, replicas, *slots[3 * count :])
-
-    def describe(self, state: ControllerState) -> str:
-        """The state as text."""
-        return describe(state)
+    @property
+    def spread(self) -> tuple[int, ...]:
+        """The brokers' processes, controllers and replicas, and the rest."""
+        return (self.constants.brokers,) * 3 + (0,) * 7
 
     def initial(self) -> Iterable[ControllerState]:
         """All brokers are registered, broker 0 leads, all replicas are in sync and got that from the

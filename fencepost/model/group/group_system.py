@@ -15,15 +15,15 @@ refused at any time. The leader of the generation is the first member that syncs
 chooses it earlier, but as freely.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
-from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.transition_system import Action, Part, Rule, Symmetry, Value
+from fencepost.model.bounded_system import BoundedSystem
+from fencepost.model.explore.transition_system import Part, Rule, Symmetry
 from fencepost.model.group import brokers as broker_steps
 from fencepost.model.group import coordinator_steps as coordinator
 from fencepost.model.group import group_invariants as invariants
@@ -51,15 +51,18 @@ def _has_sent(member: Member) -> bool:
 
 
 @frozen(eq=False, slots=False)
-class Groups(SlottedSystem[GroupState]):
+class Groups(BoundedSystem[GroupState]):
     """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: each broker, each member, the leaders by epoch, the log, the acknowledged commits, the used part of
     the bounds.
     """
 
+    STATE: ClassVar[Any] = GroupState
+    INVARIANTS: ClassVar[Any] = invariants
+    IN_WORDS: ClassVar[Callable[[Any], str]] = describe
+
     constants: Constants
-    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     @property
@@ -76,22 +79,6 @@ class Groups(SlottedSystem[GroupState]):
             absent.add("leave")
         names = dict.fromkeys(name for rule in self.rules for name in rule.names)
         return tuple(name for name in names if name not in absent)
-
-    @cached_property
-    def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """Invariants of each state."""
-        made = invariants.parts(self.constants)
-        return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
-
-    @cached_property
-    def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """The goals that a useful set of constants reaches."""
-        return invariants.goals(self.constants.brokers, self.constants.members)
-
-    @property
-    def step_invariants(self) -> Mapping[str, Callable[[GroupState, Action, GroupState], bool]]:
-        """Invariants of each step."""
-        return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -115,18 +102,10 @@ class Groups(SlottedSystem[GroupState]):
         rest = range(brokers + 1, brokers + 5)
         return (*range(brokers), *(brokers,) * self.constants.members, *rest)
 
-    def slots_of(self, state: GroupState) -> tuple[Value, ...]:
+    @property
+    def spread(self) -> tuple[int, ...]:
         """Brokers, members, and the rest."""
-        return (*state.brokers, *state.members, *state[2:])
-
-    def state_of(self, slots: Sequence[Any]) -> GroupState:
-        """From slots."""
-        brokers, members = self.constants.brokers, self.constants.brokers + self.constants.members
-        return GroupState(tuple(slots[:brokers]), tuple(slots[brokers:members]), *slots[members:])
-
-    def describe(self, state: GroupState) -> str:
-        """The state as text."""
-        return describe(state)
+        return (self.constants.brokers, self.constants.members, 0, 0, 0, 0)
 
     def initial(self) -> Iterable[GroupState]:
         """Broker 0 leads the offsets partition and has loaded the group; there are no members, nothing is

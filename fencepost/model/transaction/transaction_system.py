@@ -13,13 +13,13 @@ replicated as in the group model: no election loses durable records, and one may
 A coordinator that has not heard of its successor writes nothing that counts; its markers may still arrive.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
-from fencepost.model.explore.slotted import SlottedSystem
+from fencepost.model.bounded_system import BoundedSystem
 from fencepost.model.explore.transition_system import Eventually, Part, Rule, Value
 from fencepost.model.transaction import journal as journal_steps
 from fencepost.model.transaction import producer_steps as producer_steps
@@ -50,14 +50,17 @@ def _asks(producer: Producer, held: Value) -> bool:
 
 
 @frozen(eq=False, slots=False)
-class Transactions(SlottedSystem[TransactionState]):
+class Transactions(BoundedSystem[TransactionState]):
     """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: the journal, each coordinator, each producer, each partition, the markers, the ghost.
     """
 
+    STATE: ClassVar[Any] = TransactionState
+    INVARIANTS: ClassVar[Any] = invariants
+    IN_WORDS: ClassVar[Callable[[Any], str]] = describe
+
     constants: Constants
-    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     @property
@@ -76,17 +79,6 @@ class Transactions(SlottedSystem[TransactionState]):
         names = dict.fromkeys(name for rule in self.rules for name in rule.names)
         return tuple(name for name in names if name not in absent)
 
-    @cached_property
-    def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """Invariants of each state."""
-        made = invariants.parts(self.constants)
-        return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
-
-    @cached_property
-    def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """The goals that a useful set of constants reaches."""
-        return invariants.goals(self.constants)
-
     @property
     def eventually(self) -> Mapping[str, Eventually]:
         """What must stay possible."""
@@ -98,34 +90,11 @@ class Transactions(SlottedSystem[TransactionState]):
         constants = self.constants
         return tuple(range(constants.epochs + constants.producers + constants.partitions + 4))
 
-    def slots_of(self, state: TransactionState) -> tuple[Value, ...]:
+    @property
+    def spread(self) -> tuple[int, ...]:
         """The journal, coordinators, producers, partitions, markers, the ghost."""
-        return (
-            state.journal,
-            *state.coordinators,
-            *state.producers,
-            *state.partitions,
-            state.markers,
-            state.ghost,
-        )
-
-    def state_of(self, slots: Sequence[Any]) -> TransactionState:
-        """From slots."""
-        constants = self.constants
-        producers = 2 + constants.epochs
-        partitions = producers + constants.producers
-        return TransactionState(
-            slots[0],
-            tuple(slots[1:producers]),
-            tuple(slots[producers:partitions]),
-            tuple(slots[partitions:-2]),
-            slots[-2],
-            slots[-1],
-        )
-
-    def describe(self, state: TransactionState) -> str:
-        """The state as text."""
-        return describe(state)
+        bounds = self.constants
+        return (0, bounds.epochs + 1, bounds.producers, bounds.partitions, 0, 0)
 
     def initial(self) -> Iterable[TransactionState]:
         """Producer 0 has epoch 0, the others have none. Nothing is written."""
