@@ -40,7 +40,7 @@ from fencepost.model.controller.controller_state import (
 )
 from fencepost.model.controller.controller_words import describe
 from fencepost.model.controller.sessions import RESIGNED
-from fencepost.model.explore.transition_system import Eventually, Part, Rule, Symmetry
+from fencepost.model.explore.transition_system import Eventually, Part, Rule, Symmetry, rule_of
 
 
 @frozen(eq=False, slots=False)
@@ -118,6 +118,7 @@ class Controller(BoundedSystem[ControllerState]):
     def rules(self) -> tuple[Rule, ...]:
         """The rules of each broker: its session and process, the election, its work as a controller, as a
         replica, and as a leader with each other one."""
+        rule = partial(rule_of, self.constants)
         count = self.constants.brokers
         membership, zookeeper, sent, led, crashes, admin, _ = range(3 * count, 3 * count + 7)
         rules = []
@@ -126,66 +127,52 @@ class Controller(BoundedSystem[ControllerState]):
             in_office = Part((control,), controller_rules.in_office)
             own = (host, control, replica, membership)
             rules += [
-                Rule(
-                    ("expire",),
-                    (membership,),
-                    (membership,),
-                    partial(sessions.expire, self.constants, number),
-                ),
-                Rule(("notice", "restart"), own, own, partial(sessions.register, self.constants, number)),
-                Rule(
+                rule(("expire",), (membership,), (membership,), sessions.expire, number),
+                rule(("notice", "restart"), own, own, sessions.register, number),
+                rule(
                     ("elect", "elect_unheard"),
                     (host, control, membership),
                     (control, membership),
-                    partial(sessions.elect, self.constants, number),
+                    sessions.elect,
+                    number,
                 ),
-                Rule(
-                    ("moved",),
-                    (control, membership),
-                    (control,),
-                    partial(sessions.moved, self.constants, number),
-                    in_office,
-                ),
-                Rule(
+                rule(("moved",), (control, membership), (control,), sessions.moved, number, when=in_office),
+                rule(
                     ("load", "see_brokers"),
                     (control, membership, zookeeper, admin, sent),
                     (control, sent),
-                    partial(work.read, self.constants, number),
-                    in_office,
+                    work.read,
+                    number,
+                    when=in_office,
                 ),
-                Rule(
-                    ("see_state",),
-                    (control, zookeeper),
-                    (control,),
-                    partial(work.see_state, self.constants, number),
-                    in_office,
+                rule(
+                    ("see_state",), (control, zookeeper), (control,), work.see_state, number, when=in_office
                 ),
-                Rule(
+                rule(
                     ("elect_leader", "no_leader", "shrink_dead"),
                     (control, membership, zookeeper, sent),
                     (control, zookeeper, sent),
-                    partial(work.write, self.constants, number),
-                    in_office,
+                    work.write,
+                    number,
+                    when=in_office,
                 ),
-                Rule(
-                    ("deliver",),
-                    (host, replica, sent, led),
-                    (replica, led),
-                    partial(brokers.deliver, self.constants, number),
-                ),
-                Rule(
+                rule(("deliver",), (host, replica, sent, led), (replica, led), brokers.deliver, number),
+                rule(
                     ("shrink_isr",),
                     (host, replica, zookeeper, membership),
                     (replica, zookeeper),
-                    partial(brokers.shrink_isr, self.constants, number),
+                    brokers.shrink_isr,
+                    number,
                 ),
             ]
             rules += [
-                Rule(
+                rule(
                     ("expand_isr",),
                     (host, replica, other, 2 * count + other, zookeeper, membership),
                     (replica, zookeeper),
-                    partial(brokers.expand_isr, self.constants, number, other),
+                    brokers.expand_isr,
+                    number,
+                    other,
                 )
                 for other in range(count)
                 if other != number
@@ -200,7 +187,7 @@ class Controller(BoundedSystem[ControllerState]):
                 rules += controller_rules.of_shutdown(self.constants, number)
             if self.constants.crashes:
                 reads = (host, control, replica, crashes)
-                rules.append(Rule(("crash",), reads, reads, partial(sessions.crash, self.constants, number)))
+                rules.append(rule(("crash",), reads, reads, sessions.crash, number))
             if not self.constants.keeps("epoch_read_in_election_only"):
                 adopt = partial(sessions.adopt, self.constants, number)
                 rules.append(Rule(("adopt_epoch",), (control, membership), (control,), adopt, in_office))

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from attrs import field, frozen
 
 from fencepost.model.bounded_system import BoundedSystem
-from fencepost.model.explore.transition_system import Part, Rule, Symmetry, Value
+from fencepost.model.explore.transition_system import Part, Rule, Symmetry, Value, rule_of
 from fencepost.model.replication import replica_steps as steps
 from fencepost.model.replication import replication_invariants as invariants
 from fencepost.model.replication.replication_state import (
@@ -138,75 +138,61 @@ class Replication(BoundedSystem[ReplicationState]):
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the controller, then of each replica: its role, as a leader, as a follower of each
         other one, and its crash."""
+        rule = partial(rule_of, self.constants)
         count = self.constants.replicas
         quorum, committed, used = count, count + 1, count + 2
-        rules = [
-            Rule(
-                ("elect", "shrink_by_controller"),
-                (quorum,),
-                (quorum,),
-                partial(steps.control, self.constants),
-            )
-        ]
+        rules = [rule(("elect", "shrink_by_controller"), (quorum,), (quorum,), steps.control)]
         for number in range(count):
             leads = Part((number,), partial(steps.leads, number))
             rules += [
-                Rule(
+                rule(
                     ("restart", "become_leader", "become_follower"),
                     (number, quorum),
                     (number,),
-                    partial(steps.role, self.constants, number),
+                    steps.role,
+                    number,
                 ),
-                Rule(
-                    ("append",),
-                    (number, used),
-                    (number, used),
-                    partial(steps.append, self.constants, number),
-                    leads,
-                ),
-                Rule(
+                rule(("append",), (number, used), (number, used), steps.append, number, when=leads),
+                rule(
                     ("advance_high_watermark",),
                     (number, quorum, committed),
                     (number, committed),
-                    partial(steps.advance, self.constants, number),
-                    Part((number, quorum), partial(steps.may_advance, self.constants, number)),
+                    steps.advance,
+                    number,
+                    when=Part((number, quorum), partial(steps.may_advance, self.constants, number)),
                 ),
-                Rule(
+                rule(
                     ("shrink_isr", "expand_isr"),
                     (number, quorum),
                     (quorum,),
-                    partial(steps.change_isr, self.constants, number),
-                    leads,
+                    steps.change_isr,
+                    number,
+                    when=leads,
                 ),
                 *(
-                    Rule(
+                    rule(
                         ("truncate", "start_over", "out_of_range", "fetch"),
                         (number, other),
                         (number, other),
-                        partial(steps.follow, self.constants, number, other),
-                        Part((number,), partial(steps.leads, other)),
+                        steps.follow,
+                        number,
+                        other,
+                        when=Part((number,), partial(steps.leads, other)),
                     )
                     for other in range(count)
                     if other != number
                 ),
-                Rule(
-                    ("crash",), (number, used), (number, used), partial(steps.crash, self.constants, number)
-                ),
+                rule(("crash",), (number, used), (number, used), steps.crash, number),
             ]
             rules += self._optional_rules(number, leads)
         return tuple(rules)
 
     def _optional_rules(self, number: int, leads: Part) -> Iterator[Rule]:
         """The optional rules of a replica, which constants enable. leads: whether it leads."""
+        rule = partial(rule_of, self.constants)
         if self.constants.log_starts:
             own = (number,)
-            yield Rule(("delete_oldest",), own, own, partial(steps.delete_oldest, self.constants, number))
+            yield rule(("delete_oldest",), own, own, steps.delete_oldest, number)
         if self.constants.lists:
             listed = self.constants.replicas + 3
-            yield Rule(
-                ("list_offsets",),
-                (number, listed),
-                (listed,),
-                partial(steps.list_offsets, self.constants, number),
-                leads,
-            )
+            yield rule(("list_offsets",), (number, listed), (listed,), steps.list_offsets, number, when=leads)
