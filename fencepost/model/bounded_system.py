@@ -20,12 +20,12 @@ from fencepost.model.explore.transition_system import Action, Part, State, Value
 class BoundedSystem(SlottedSystem[State]):
     """A model for some constants (explore/slotted.py documents the methods)."""
 
+    # The named tuple of a state.
     STATE: ClassVar[Any]
-    """The named tuple of a state."""
+    # The module of the invariants and goals.
     INVARIANTS: ClassVar[Any]
-    """The module of the invariants and goals."""
+    # A state as text.
     IN_WORDS: ClassVar[Callable[[Any], str]]
-    """A state as text."""
 
     constants: Any
     # The invariants to check, by name.

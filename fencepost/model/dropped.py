@@ -20,10 +20,10 @@ def _names(names: Iterable[str]) -> frozenset[str]:
 class Bounds:
     """The base of a model's constants. Raises FencepostError for a protection that the model cannot drop."""
 
+    # The registered protections that the model can drop.
     PROTECTIONS: ClassVar[frozenset[str]]
-    """The registered protections that the model can drop."""
+    # What they protect, in words.
     AREA: ClassVar[str]
-    """What they protect, in words."""
 
     # Protections to drop, by registered name.
     drop: frozenset[str] = field(default=(), converter=_names)
