@@ -6,6 +6,7 @@ protocol promises (errors, offsets, shapes), never ids, times or ports.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -42,6 +43,21 @@ def case(name: str, asked: str) -> Callable[[Ask], Ask]:
         return ask
 
     return register
+
+
+def in_versions(
+    name: str, asked: str, versions: range, ask: Callable[[int, "Lab"], Awaitable[Facts]]
+) -> None:
+    """Register one case for each version.
+
+    Args:
+        name: as of `case`; `%d` stands for the version.
+        asked: as of `case`, with `%d` in place of the version.
+        versions: of the API.
+        ask: gets the version.
+    """
+    for version in versions:
+        case(name % version, asked % version)(partial(ask, version))
 
 
 def registered() -> tuple[Case, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 from attrs import fields, frozen
 
 from fencepost.model.explore.slotted import SlottedSystem
+from fencepost.model.tla import variants
 from fencepost.model.tla.variants import Row
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.protections import BY_BUG
@@ -42,20 +43,20 @@ class Model:
     system: Callable[[Any, tuple[str, ...]], SlottedSystem[Any]]
     # The names of all invariants.
     invariants: tuple[str, ...]
-    # The TLA+ module of its twin.
-    module: str
-    # The twin's names of invariants and properties -> ours.
-    property_names: Mapping[str, str]
-    # The constants as TLA+ texts.
-    constants_to_tla: Callable[[Any], dict[str, str]]
-    # A state as TLA+ values.
-    state_to_tla: Callable[[Any], dict[str, Any]]
-    # A state from TLA+ values.
-    state_from_tla: Callable[[Mapping[str, Any]], Any]
-    # The matrix of variants of a size.
-    variants: Callable[[str], tuple[Row, ...]]
+    # The module of fencepost/model/tla that maps constants and states to its TLA+ twin's and back.
+    twin: Any
     # The bounds that distinguish the rows of the matrix.
     columns: tuple[str, ...]
+
+    @property
+    def module(self) -> str:
+        """The TLA+ module of its twin."""
+        return self.name.capitalize()
+
+    def variants(self, size: str) -> tuple[Row, ...]:
+        """The matrix of variants of a size."""
+        rows: tuple[Row, ...] = getattr(variants, f"of_{self.name}")(size)
+        return rows
 
     @property
     def bounds(self) -> Mapping[str, int]:
@@ -90,12 +91,7 @@ class Model:
 @cache
 def shipped(name: str) -> Model:
     """The model with this name."""
-    known = {
-        "replication": _replication,
-        "controller": _controller,
-        "group": _group,
-        "transaction": _transaction,
-    }
+    known = {made.__name__[1:]: made for made in (_replication, _controller, _group, _transaction)}
     if name not in known:
         raise FencepostError(
             expected=f"a shipped model: {', '.join(NAMES)}",
@@ -118,7 +114,6 @@ def _replication() -> Model:
     from fencepost.model.replication.replication_state import DATA_PATH, Constants
     from fencepost.model.replication.replication_system import Replication
     from fencepost.model.tla import replication as twin
-    from fencepost.model.tla import variants
 
     return Model(
         name="replication",
@@ -126,12 +121,7 @@ def _replication() -> Model:
         protections=DATA_PATH,
         system=Replication,
         invariants=tuple(invariants.OF_STATES),
-        module="Replication",
-        property_names=twin.INVARIANTS,
-        constants_to_tla=twin.constants_to_tla,
-        state_to_tla=twin.state_to_tla,
-        state_from_tla=twin.state_from_tla,
-        variants=variants.of_replication,
+        twin=twin,
         columns=("replicas", "epochs", "crashes", "lists", "log_starts"),
     )
 
@@ -141,7 +131,6 @@ def _group() -> Model:
     from fencepost.model.group.group_state import OF_GROUPS, Constants
     from fencepost.model.group.group_system import Groups
     from fencepost.model.tla import group as twin
-    from fencepost.model.tla import variants
 
     return Model(
         name="group",
@@ -149,12 +138,7 @@ def _group() -> Model:
         protections=OF_GROUPS,
         system=Groups,
         invariants=tuple(invariants.OF_STATES),
-        module="Group",
-        property_names=twin.INVARIANTS,
-        constants_to_tla=twin.constants_to_tla,
-        state_to_tla=twin.state_to_tla,
-        state_from_tla=twin.state_from_tla,
-        variants=variants.of_group,
+        twin=twin,
         columns=("members", "partitions", "generations", "commits", "epochs", "expiries", "statics"),
     )
 
@@ -164,7 +148,6 @@ def _controller() -> Model:
     from fencepost.model.controller.controller_state import CONTROL_PLANE, Constants
     from fencepost.model.controller.controller_system import Controller
     from fencepost.model.tla import controller as twin
-    from fencepost.model.tla import variants
 
     return Model(
         name="controller",
@@ -172,12 +155,7 @@ def _controller() -> Model:
         protections=CONTROL_PLANE,
         system=Controller,
         invariants=invariants.NAMES,
-        module="Controller",
-        property_names=twin.INVARIANTS,
-        constants_to_tla=twin.constants_to_tla,
-        state_to_tla=twin.state_to_tla,
-        state_from_tla=twin.state_from_tla,
-        variants=variants.of_controller,
+        twin=twin,
         columns=(
             "brokers",
             "spare",
@@ -194,7 +172,6 @@ def _controller() -> Model:
 
 def _transaction() -> Model:
     from fencepost.model.tla import transaction as twin
-    from fencepost.model.tla import variants
     from fencepost.model.transaction import transaction_invariants as invariants
     from fencepost.model.transaction.transaction_state import OF_TRANSACTIONS, Constants
     from fencepost.model.transaction.transaction_system import Transactions
@@ -205,11 +182,6 @@ def _transaction() -> Model:
         protections=OF_TRANSACTIONS,
         system=Transactions,
         invariants=tuple(invariants.OF_STATES),
-        module="Transaction",
-        property_names=twin.INVARIANTS,
-        constants_to_tla=twin.constants_to_tla,
-        state_to_tla=twin.state_to_tla,
-        state_from_tla=twin.state_from_tla,
-        variants=variants.of_transaction,
+        twin=twin,
         columns=("version", "producers", "partitions", "transactions", "epochs", "extra", "offsets"),
     )

@@ -132,17 +132,7 @@ def _highest_shown(columns: KafkaColumns) -> dict[int, dict[int, int]]:
 def _own_logs(columns: KafkaColumns) -> dict[int, dict[int, int]]:
     """For each row of a poll that says where it began: log -> that offset."""
     operations = columns.operations
-    keys = {
-        key: log
-        for log, key in enumerate(
-            zip(
-                columns.log_trace.tolist(),
-                columns.log_topic.tolist(),
-                columns.log_partition.tolist(),
-                strict=True,
-            )
-        )
-    }
+    keys = columns.logs_by_name
     rows = np.flatnonzero((operations.function == POLL) & (operations.offset >= 0) & (operations.topic >= 0))
     found: dict[int, dict[int, int]] = {}
     for row in rows.tolist():

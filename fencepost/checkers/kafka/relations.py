@@ -88,6 +88,13 @@ class RecordRelations:
     shown: ShownRecords
 
     @property
+    def logs_by_name(self) -> dict[tuple[int, int, int], int]:
+        """Trace, topic and partition of each log -> its number."""
+        columns = (self.log_trace, self.log_topic, self.log_partition)
+        names = zip(*(column.tolist() for column in columns), strict=True)
+        return {name: log for log, name in enumerate(names)}
+
+    @property
     def traces(self) -> tuple[Trace, ...]:
         """The traces, by index."""
         return self.operations.traces

@@ -258,17 +258,7 @@ def _not_read(columns: RecordRelations, node: Array, writers: _Writers) -> Edges
 def _log_of_rows(columns: RecordRelations, rows: Array) -> Array:
     """The log that each of these rows names by topic and partition; -1 for a log without records."""
     operations = columns.operations
-    names = {
-        key: log
-        for log, key in enumerate(
-            zip(
-                columns.log_trace.tolist(),
-                columns.log_topic.tolist(),
-                columns.log_partition.tolist(),
-                strict=True,
-            )
-        )
-    }
+    names = columns.logs_by_name
     asked = zip(
         operations.trace[rows].tolist(),
         operations.topic[rows].tolist(),

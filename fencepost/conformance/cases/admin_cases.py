@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.fetch_cases import filled
 from fencepost.conformance.lab import REASSIGN, Lab, outcome
 
@@ -22,10 +22,9 @@ async def _needless(version: int, lab: Lab) -> Facts:
     return await _elect(lab, [{"topic": topic.name, "partitions": [0]}], version)
 
 
-for _number in range(2):
-    case(f"elect_leaders.v{_number}", f"The preferred leader, which leads already, in version {_number}.")(
-        partial(_needless, _number)
-    )
+in_versions(
+    "elect_leaders.v%d", "The preferred leader, which leads already, in version %d.", range(2), _needless
+)
 
 
 @case("elect_leaders.unclean_is_not_needed", "An unclean election of a partition that has a leader.")

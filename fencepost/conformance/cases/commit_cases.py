@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.membership_cases import join_alone, member_values
 from fencepost.conformance.lab import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_FETCH, Lab, outcome
 from fencepost.wire.client import Link
@@ -53,10 +53,12 @@ async def _commit_version(version: int, lab: Lab) -> Facts:
     return [answer, await committed(lab, link, group, topic.name)]
 
 
-for _number in range(2, 9):
-    case(f"offset_commit.v{_number}", f"Without a generation, in version {_number}; then what is committed.")(
-        partial(_commit_version, _number)
-    )
+in_versions(
+    "offset_commit.v%d",
+    "Without a generation, in version %d; then what is committed.",
+    range(2, 9),
+    _commit_version,
+)
 
 
 async def _fetch_version(version: int, lab: Lab) -> Facts:
@@ -65,10 +67,7 @@ async def _fetch_version(version: int, lab: Lab) -> Facts:
     return await committed(lab, link, group, topic.name, version)
 
 
-for _number in range(1, 8):
-    case(f"offset_fetch.v{_number}", f"What was committed, in version {_number}.")(
-        partial(_fetch_version, _number)
-    )
+in_versions("offset_fetch.v%d", "What was committed, in version %d.", range(1, 8), _fetch_version)
 
 
 async def _committed_part(part: dict[str, Any], values: dict[str, Any], lab: Lab) -> Facts:

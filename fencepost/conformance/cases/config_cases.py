@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.lab import Lab, outcome
 
 DESCRIBE, ALTER, INCREMENTAL = 32, 33, 44
@@ -43,10 +43,7 @@ async def _describe_version(version: int, lab: Lab) -> Facts:
     return await described(lab, topic.name, keys, version, include_synonyms=False)
 
 
-for _number in range(1, 5):
-    case(f"describe_configs.v{_number}", f"Two settings of a topic, in version {_number}.")(
-        partial(_describe_version, _number)
-    )
+in_versions("describe_configs.v%d", "Two settings of a topic, in version %d.", range(1, 5), _describe_version)
 
 
 @case("describe_configs.default", "cleanup.policy of a topic that does not set it.")

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.fetch_cases import filled
 from fencepost.conformance.lab import Lab, Topic
 
@@ -22,10 +22,12 @@ async def _of(part: dict[str, Any], version: int | None, lab: Lab) -> Facts:
     return await _ask(lab, await filled(lab), part, version)
 
 
-for _number in range(2, 5):
-    case(f"offset_for_leader_epoch.v{_number}", f"The end of epoch 0, which lasts, in version {_number}.")(
-        partial(_of, {}, _number)
-    )
+in_versions(
+    "offset_for_leader_epoch.v%d",
+    "The end of epoch 0, which lasts, in version %d.",
+    range(2, 5),
+    partial(_of, {}),
+)
 OF: dict[str, tuple[str, dict[str, Any]]] = {
     "later_epoch": ("The end of epoch 7, which has not begun.", {"leader_epoch": 7}),
     "negative_epoch": ("The end of epoch -1.", {"leader_epoch": -1}),

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from fencepost.conformance.batches import good
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.case_requests import fetch, fetch_answer, fetched, produce
 from fencepost.conformance.lab import DELETE_RECORDS, FETCH, Lab, Topic, outcome
 
@@ -28,10 +28,7 @@ async def _version(version: int, lab: Lab) -> Facts:
     return [lab.facts(answer), batches]
 
 
-for _number in range(4, 13):
-    case(f"fetch.v{_number}_reads", f"All of a log of three batches, in version {_number}.")(
-        partial(_version, _number)
-    )
+in_versions("fetch.v%d_reads", "All of a log of three batches, in version %d.", range(4, 13), _version)
 
 
 async def _at(offset: int, part: dict[str, Any], values: dict[str, Any], lab: Lab) -> Facts:

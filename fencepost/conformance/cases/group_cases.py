@@ -5,7 +5,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.commit_cases import _offsets, commit
 from fencepost.conformance.cases.membership_cases import (
     join,
@@ -38,11 +38,12 @@ async def _join_version(version: int, lab: Lab) -> Facts:
     return [first["error_code"], answer, leads, [each["metadata"] for each in whole["members"]]]
 
 
-for _number in range(6):
-    case(
-        f"join_group.v{_number}",
-        f"A member of a new group, in version {_number}: asked twice with the id it got.",
-    )(partial(_join_version, _number))
+in_versions(
+    "join_group.v%d",
+    "A member of a new group, in version %d: asked twice with the id it got.",
+    range(6),
+    _join_version,
+)
 
 
 async def _join_with(values: dict[str, Any], lab: Lab) -> Facts:
@@ -221,16 +222,9 @@ async def _leave_version(version: int, lab: Lab) -> Facts:
     return lab.facts(await lab.ask(link, LEAVE, version, **_leaving(group, version, [(member, None)])))
 
 
-for _number in range(4):
-    case(f"heartbeat.v{_number}", f"Of the only member, in version {_number}.")(
-        partial(_beat_version, _number)
-    )
-    case(f"sync_group.v{_number}", f"Of the only member, in version {_number}.")(
-        partial(_sync_version, _number)
-    )
-    case(f"leave_group.v{_number}", f"Of the only member, in version {_number}.")(
-        partial(_leave_version, _number)
-    )
+in_versions("heartbeat.v%d", "Of the only member, in version %d.", range(4), _beat_version)
+in_versions("sync_group.v%d", "Of the only member, in version %d.", range(4), _sync_version)
+in_versions("leave_group.v%d", "Of the only member, in version %d.", range(4), _leave_version)
 
 
 def _leaving(group: str, version: int, members: list[tuple[str, str | None]]) -> dict[str, Any]:
@@ -383,10 +377,9 @@ async def _describe_version(version: int, lab: Lab) -> Facts:
     return await _described(lab, link, group, version)
 
 
-for _number in range(6):
-    case(f"describe_groups.v{_number}", f"A stable group of one member, in version {_number}.")(
-        partial(_describe_version, _number)
-    )
+in_versions(
+    "describe_groups.v%d", "A stable group of one member, in version %d.", range(6), _describe_version
+)
 
 
 @case("describe_groups.unknown_group", "An unused group.")
@@ -447,10 +440,12 @@ async def _delete_version(version: int, lab: Lab) -> Facts:
     return [await _deleted(lab, link, group, version), await _described(lab, link, group, 4)]
 
 
-for _number in range(3):
-    case(
-        f"delete_groups.v{_number}", f"A group without members, in version {_number}; then its description."
-    )(partial(_delete_version, _number))
+in_versions(
+    "delete_groups.v%d",
+    "A group without members, in version %d; then its description.",
+    range(3),
+    _delete_version,
+)
 
 
 @case("delete_groups.with_a_member", "A group that has a member.")

@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.lab import FIND_COORDINATOR, METADATA, Lab, outcome
 
 DESCRIBE_CLUSTER = 60
@@ -21,10 +21,7 @@ async def _version(version: int, lab: Lab) -> Facts:
     return answer
 
 
-for _number in range(10):
-    case(f"metadata.v{_number}", f"A topic of two partitions, in version {_number}.")(
-        partial(_version, _number)
-    )
+in_versions("metadata.v%d", "A topic of two partitions, in version %d.", range(10), _version)
 
 
 async def _named(names: list[str], lab: Lab) -> Facts:
@@ -122,8 +119,7 @@ async def _coordinator(version: int, lab: Lab) -> Facts:
     return lab.facts(await lab.ask(await lab.link(), FIND_COORDINATOR, version, key=name, key_type=0))
 
 
-for _number in range(4):
-    case(f"find_coordinator.v{_number}", f"Of a group, in version {_number}.")(partial(_coordinator, _number))
+in_versions("find_coordinator.v%d", "Of a group, in version %d.", range(4), _coordinator)
 
 
 async def _coordinator_of(key: str, key_type: int, lab: Lab) -> Facts:
@@ -141,8 +137,7 @@ async def _cluster(version: int, lab: Lab) -> Facts:
     return [lab.facts({**answer, "brokers": []}), len(answer["brokers"]) == len(lab.run.brokers)]
 
 
-for _number in range(2):
-    case(f"describe_cluster.v{_number}", f"The brokers, in version {_number}.")(partial(_cluster, _number))
+in_versions("describe_cluster.v%d", "The brokers, in version %d.", range(2), _cluster)
 
 
 @case("describe_cluster.endpoint_type_9", "Version 1 with endpoint type 9, which is none.")

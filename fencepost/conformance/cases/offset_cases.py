@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from fencepost.conformance.batches import TIME_MS, Batch, Rec, good
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.case_requests import EARLIEST, LATEST, list_offset, produce
 from fencepost.conformance.cases.fetch_cases import filled
 from fencepost.conformance.lab import DELETE_RECORDS, LIST_OFFSETS, Lab, Topic, outcome, parts_of
@@ -21,10 +21,7 @@ async def _version(version: int, lab: Lab) -> Facts:
     return lab.facts(answers)
 
 
-for _number in range(1, 7):
-    case(f"list_offsets.v{_number}", f"Both ends of a log, and a time, in version {_number}.")(
-        partial(_version, _number)
-    )
+in_versions("list_offsets.v%d", "Both ends of a log, and a time, in version %d.", range(1, 7), _version)
 
 
 async def _time(time: int, lab: Lab) -> Facts:

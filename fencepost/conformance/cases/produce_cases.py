@@ -3,7 +3,7 @@
 from functools import partial
 
 from fencepost.conformance.batches import good
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.case_requests import EARLIEST, LATEST, fetch, list_offset, produce
 from fencepost.conformance.lab import DELETE_RECORDS, METADATA, PRODUCE, Lab, outcome
 from fencepost.wire.plain import request
@@ -27,10 +27,7 @@ async def _appends(version: int, lab: Lab) -> Facts:
     return lab.facts(answers)
 
 
-for _version in range(3, 10):
-    case(f"produce.v{_version}_appends", f"Two batches, one after the other, in version {_version}.")(
-        partial(_appends, _version)
-    )
+in_versions("produce.v%d_appends", "Two batches, one after the other, in version %d.", range(3, 10), _appends)
 
 
 async def _acks(acks: int, lab: Lab) -> Facts:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from fencepost.conformance.batches import Batch, records
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.case_requests import LATEST, list_offset, produce
 from fencepost.conformance.lab import FIND_COORDINATOR, Lab, Topic
 from fencepost.wire.client import Link
@@ -130,11 +130,9 @@ async def _init(version: int, lab: Lab) -> Facts:
     return [lab.facts(answers), len(ids), min(ids) >= 0]
 
 
-for _version in range(5):
-    case(
-        f"init_producer_id.v{_version}_gives_ids",
-        f"Two producer ids in version {_version}: whether they differ.",
-    )(partial(_init, _version))
+in_versions(
+    "init_producer_id.v%d_gives_ids", "Two producer ids in version %d: whether they differ.", range(5), _init
+)
 
 
 async def _init_with(values: dict[str, Any], lab: Lab) -> Facts:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.lab import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, METADATA, Lab, outcome
 
 LONGEST_NAME = 249
@@ -50,10 +50,7 @@ async def _version(version: int, lab: Lab) -> Facts:
     return [answer, await _partitions(lab, name)]
 
 
-for _number in range(2, 5):
-    case(f"create_topics.v{_number}", f"A topic of two partitions, in version {_number}.")(
-        partial(_version, _number)
-    )
+in_versions("create_topics.v%d", "A topic of two partitions, in version %d.", range(2, 5), _version)
 
 
 def _assigned(*replicas: tuple[int, list[int]]) -> dict[str, Any]:
@@ -239,8 +236,7 @@ async def _delete_version(version: int, lab: Lab) -> Facts:
     return await delete(lab, [topic.name], version)
 
 
-for _number in range(1, 4):
-    case(f"delete_topics.v{_number}", f"A topic, in version {_number}.")(partial(_delete_version, _number))
+in_versions("delete_topics.v%d", "A topic, in version %d.", range(1, 4), _delete_version)
 
 
 @case("delete_topics.unknown_topic", "A topic that is not there.")

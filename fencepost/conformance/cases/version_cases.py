@@ -4,7 +4,7 @@ import struct
 from functools import partial
 from typing import Any
 
-from fencepost.conformance.case import Facts, case
+from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.lab import Lab, outcome
 
 API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
@@ -18,11 +18,12 @@ async def _version(version: int, lab: Lab) -> Facts:
     return [answer["error_code"], sorted(answer), [key in keys for key in CORE]]
 
 
-for _number in range(4):
-    case(
-        f"api_versions.v{_number}",
-        f"What the broker speaks, in version {_number}: whether a client's APIs are there.",
-    )(partial(_version, _number))
+in_versions(
+    "api_versions.v%d",
+    "What the broker speaks, in version %d: whether a client's APIs are there.",
+    range(4),
+    _version,
+)
 
 
 async def _named(name: str, version: str, lab: Lab) -> Facts:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from fencepost.impl.runtime.codec import MalformedError
-from fencepost.impl.runtime.tcp_frames import LENGTH
+from fencepost.impl.runtime.tcp_frames import read_length
 
 MEBIBYTE = 1024 * 1024
 MAXIMUM_CLIENT_FRAME = 2 * MEBIBYTE
@@ -57,18 +57,9 @@ class Intake:
         close: closes the connection, if it is the one to be dropped. Returns None at the end of the stream.
         Raises MalformedError for a frame that is too long, truncated, or dropped.
         """
-        try:
-            (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-        except asyncio.IncompleteReadError as error:
-            if error.partial:
-                raise MalformedError(
-                    f"expected {LENGTH.size} bytes of length, saw {len(error.partial)}"
-                ) from None
+        length = await read_length(reader, self.maximum_frame)
+        if length is None:
             return None
-        if length > self.maximum_frame:
-            raise MalformedError(
-                f"expected a frame of at most {self.maximum_frame} bytes, saw a length of {length}"
-            )
         mine = Unfinished(close)
         self.unfinished[mine] = None
         try:

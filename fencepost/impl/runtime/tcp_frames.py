@@ -27,6 +27,22 @@ def framed(data: bytes) -> bytes:
     return LENGTH.pack(len(data)) + data
 
 
+async def read_length(reader: asyncio.StreamReader, limit: int) -> int | None:
+    """The length of the next frame; None at the end of the stream. Raises MalformedError if it is more than
+    `limit`, or truncated."""
+    try:
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise MalformedError(
+                f"expected {LENGTH.size} bytes of length, saw {len(error.partial)}"
+            ) from None
+        return None
+    if length > limit:
+        raise MalformedError(f"expected a frame of at most {limit} bytes, saw a length of {length}")
+    return int(length)
+
+
 async def read_frame(reader: asyncio.StreamReader, limit: int = MAXIMUM_FRAME) -> bytes | None:
     """Read the next frame. Nothing is kept of a frame that is too long.
 
@@ -40,16 +56,9 @@ async def read_frame(reader: asyncio.StreamReader, limit: int = MAXIMUM_FRAME) -
     Raises:
         MalformedError: if the frame is too long or truncated.
     """
-    try:
-        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-    except asyncio.IncompleteReadError as error:
-        if error.partial:
-            raise MalformedError(
-                f"expected {LENGTH.size} bytes of length, saw {len(error.partial)}"
-            ) from None
+    length = await read_length(reader, limit)
+    if length is None:
         return None
-    if length > limit:
-        raise MalformedError(f"expected a frame of at most {limit} bytes, saw a length of {length}")
     try:
         return await reader.readexactly(length)
     except asyncio.IncompleteReadError as error:

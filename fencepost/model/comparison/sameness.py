@@ -5,10 +5,9 @@ side explores.
 
 Each side runs twice. One run checks the invariants: do both sides find a violation, and are the shortest
 counterexamples equally long? The other run does not check: are there equally many distinct states, and is the
-largest depth equal? (If nothing is violated, the first run answers the second question too.) For small
-constants the sets of states are compared, too. TLC runs with one worker, because only then depth and
-counterexamples are exact, and without symmetry, because the explorer uses none. TLC counts the states on a
-path, the explorer its steps.
+largest depth equal? (If nothing is violated, the first run answers the second question too.) TLC runs with
+one worker, because only then depth and counterexamples are exact, and without symmetry, because the explorer
+uses none. TLC counts the states on a path, the explorer its steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +17,6 @@ from attrs import frozen
 
 from fencepost.model.explore import ExplorationOutcome as Explored
 from fencepost.model.explore import Limits, explore
-from fencepost.model.explore.slotted import steps
 from fencepost.model.registry import model_of
 from fencepost.model.tla import files_of
 from fencepost.model.tlc import RunOptions, RunOutcome, Spec, check
@@ -69,7 +67,8 @@ class Comparison:
 
 def constants_to_tla(constants: Any) -> dict[str, str]:
     """The bounds, as texts for TLC's configuration."""
-    return model_of(constants).constants_to_tla(constants)
+    told: dict[str, str] = model_of(constants).twin.constants_to_tla(constants)
+    return told
 
 
 def spec_of(constants: Any) -> Spec:
@@ -131,7 +130,7 @@ def by_tlc(constants: Any, options: RunOptions | None = None, *, count: bool = T
     name = result.violation.name if result.violation else ""
     return Seen(
         result=CHECKED[result.outcome],
-        invariant=model_of(constants).property_names.get(name, name),
+        invariant=model_of(constants).twin.INVARIANTS.get(name, name),
         steps=result.steps,
         distinct=counted.distinct if whole else -1,
         depth=counted.depth - 1 if whole else -1,
@@ -162,48 +161,6 @@ def compare(
         explorer=by_explorer(constants, clock, count=count),
         tlc=by_tlc(constants, options, count=count),
     )
-
-
-def states_of_explorer(constants: Any) -> frozenset[Any]:
-    """Every reachable state, stored completely: for small constants only. It uses no fingerprints, so it
-    checks those too."""
-    system = model_of(constants).system(constants, ())
-    seen = set(map(system.slots_of, system.initial()))
-    frontier = list(seen)
-    while frontier:
-        slots = frontier.pop()
-        for rule in system.rules:
-            for _, written in steps(rule, slots):
-                put = dict(zip(rule.writes, written, strict=True))
-                after = tuple(put.get(slot, value) for slot, value in enumerate(slots))
-                if after not in seen:
-                    seen.add(after)
-                    frontier.append(after)
-    return frozenset(map(system.state_of, seen))
-
-
-def states_of_tlc(constants: Any, options: RunOptions | None = None) -> frozenset[Any]:
-    """Every state that TLC dumps, converted into the model's.
-
-    Args:
-        constants: the constants of a model.
-        options: TLC's options.
-
-    Returns:
-        the states.
-    """
-    read = model_of(constants).state_from_tla
-    found: set[Any] = set()
-    result = check(
-        spec_of(constants),
-        options,
-        unchecked=True,
-        on_state=lambda variables: found.add(read(variables)),
-    )
-    if result.outcome is not RunOutcome.HOLDS:
-        raise _undecided("TLC", constants, result.reason)
-    assert len(found) == result.distinct, "the map from TLA+ takes two states for one"
-    return frozenset(found)
 
 
 def _undecided(who: str, constants: Any, seen: str) -> FencepostError:

@@ -102,7 +102,7 @@ def recorded(
                 partition = partitions[key] = _Partition()
                 for node, fault in interrupted.items():
                     partition.add(position, _interrupted(partition, node, fault))
-            partition.add(position, _STEPS[event.name](partition, event))
+            partition.add(position, _step(partition, event))
         elif event.name is Name.BROKER_STARTED:
             for partition in partitions.values():
                 partition.add(position, record(name="started", node=partition.broker(event.node)))
@@ -146,110 +146,38 @@ def _check(position: int, event: Event, trace_id: int) -> None:
 
 # ---- the events
 
-
-def _partition_state(partition: _Partition, event: Event) -> Value:
-    return record(
-        name="partition_state",
-        node=partition.broker(event.node),
-        leader=partition.broker(event.leader),
-        isr=partition.isr(event),
-        epoch=event.leader_epoch,
-        version=event.zk_version,
-    )
-
-
-def _took_role(partition: _Partition, event: Event) -> Value:
-    return record(
-        name=event.name.value,
-        node=partition.broker(event.node),
-        leader=partition.broker(event.leader),
-        epoch=event.leader_epoch,
-        offset=event.offset,
-        watermark=event.high_watermark,
-        isr=partition.isr(event),
-    )
-
-
-def _appended(partition: _Partition, event: Event) -> Value:
-    return record(
-        name="appended",
-        node=partition.broker(event.node),
-        leads=event.cause == "leader",
-        epoch=event.leader_epoch,
-        offset=event.offset,
-        end=event.end_offset,
-        records=partition.records(event),
-    )
-
-
-def _truncated(partition: _Partition, event: Event) -> Value:
-    return record(
-        name="truncated",
-        node=partition.broker(event.node),
-        epoch=event.leader_epoch,
-        offset=event.offset,
-        end=event.end_offset,
-        cause=event.cause,
-    )
-
-
-def _high_watermark(partition: _Partition, event: Event) -> Value:
-    return record(
-        name="high_watermark",
-        node=partition.broker(event.node),
-        leads=event.cause == "leader",
-        epoch=event.leader_epoch,
-        watermark=event.high_watermark,
-    )
-
-
-def _isr_updated(partition: _Partition, event: Event) -> Value:
-    return record(
-        name="isr_updated",
-        node=partition.broker(event.node),
-        epoch=event.leader_epoch,
-        isr=partition.isr(event),
-    )
-
-
-def _log_recovered(partition: _Partition, event: Event) -> Value:
-    return record(
-        name="log_recovered",
-        node=partition.broker(event.node),
-        offset=event.offset,
-        watermark=event.high_watermark,
-        logStart=event.log_start_offset,
-    )
-
-
-def _log_start(partition: _Partition, event: Event) -> Value:
-    return record(
-        name="log_start",
-        node=partition.broker(event.node),
-        epoch=event.leader_epoch,
-        logStart=event.log_start_offset,
-    )
-
-
-def _replica_log(partition: _Partition, event: Event) -> Value:
-    return record(
-        name="replica_log",
-        node=partition.broker(event.node),
-        offset=event.offset,
-        end=event.end_offset,
-        records=partition.records(event),
-    )
-
-
-_STEPS: Mapping[Name, Callable[[_Partition, Event], Value]] = {
-    Name.PARTITION_STATE: _partition_state,
-    Name.BECAME_LEADER: _took_role,
-    Name.BECAME_FOLLOWER: _took_role,
-    Name.APPENDED: _appended,
-    Name.TRUNCATED: _truncated,
-    Name.HIGH_WATERMARK: _high_watermark,
-    Name.ISR_UPDATED: _isr_updated,
-    Name.LOG_RECOVERED: _log_recovered,
-    Name.LOG_START: _log_start,
-    Name.REPLICA_LOG: _replica_log,
+_FIELDS: Mapping[str, Callable[[_Partition, Event], Value]] = {
+    "name": lambda partition, event: event.name.value,
+    "node": lambda partition, event: partition.broker(event.node),
+    "leader": lambda partition, event: partition.broker(event.leader),
+    "isr": _Partition.isr,
+    "records": _Partition.records,
+    "leads": lambda partition, event: event.cause == "leader",
+    "cause": lambda partition, event: event.cause,
+    "epoch": lambda partition, event: event.leader_epoch,
+    "offset": lambda partition, event: event.offset,
+    "end": lambda partition, event: event.end_offset,
+    "watermark": lambda partition, event: event.high_watermark,
+    "logStart": lambda partition, event: event.log_start_offset,
+    "version": lambda partition, event: event.zk_version,
 }
+"""The fields of a step in TLA+, from its event."""
+_ROLE = ("leader", "epoch", "offset", "watermark", "isr")
+_STEPS: Mapping[Name, tuple[str, ...]] = {
+    Name.PARTITION_STATE: ("leader", "isr", "epoch", "version"),
+    Name.BECAME_LEADER: _ROLE,
+    Name.BECAME_FOLLOWER: _ROLE,
+    Name.APPENDED: ("leads", "epoch", "offset", "end", "records"),
+    Name.TRUNCATED: ("epoch", "offset", "end", "cause"),
+    Name.HIGH_WATERMARK: ("leads", "epoch", "watermark"),
+    Name.ISR_UPDATED: ("epoch", "isr"),
+    Name.LOG_RECOVERED: ("offset", "watermark", "logStart"),
+    Name.LOG_START: ("epoch", "logStart"),
+    Name.REPLICA_LOG: ("offset", "end", "records"),
+}
+"""What a step says besides its name and its broker."""
+
+
+def _step(partition: _Partition, event: Event) -> Value:
+    names = ("name", "node", *_STEPS[event.name])
+    return record(**{name: _FIELDS[name](partition, event) for name in names})

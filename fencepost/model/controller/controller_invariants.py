@@ -336,8 +336,9 @@ def _nobody_leads(partition: Partition) -> bool:
     return partition.leader == NONE
 
 
-def goals(brokers: int) -> Mapping[str, tuple[Part, ...]]:
+def goals(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
     """The goals that a useful exploration reaches."""
+    brokers = constants.brokers
     membership, zookeeper = 3 * brokers, 3 * brokers + 1
     pairs = tuple(combinations(range(brokers), 2))
     return {

@@ -11,7 +11,7 @@ from fencepost.model.controller import reassignment as reassignment
 from fencepost.model.controller import sessions as sessions
 from fencepost.model.controller import shutdown as shutdown
 from fencepost.model.controller.controller_state import NONE, UNDER_WAY, Constants, Context, Control
-from fencepost.model.explore.transition_system import Part, Rule
+from fencepost.model.explore.transition_system import Part, Rule, rule_of
 
 
 def in_office(control: Control) -> bool:
@@ -34,35 +34,32 @@ def of_reassignment(constants: Constants, number: int) -> list[Rule]:
     Returns:
         the rules.
     """
+    rule = partial(rule_of, constants)
     count = constants.brokers
     membership, zookeeper, sent, _, _, admin, _ = range(3 * count, 3 * count + 7)
     control = count + number
     office = Part((control,), in_office)
     rules = [
-        Rule(
-            ("see_target",),
-            (control, admin),
-            (control,),
-            partial(reassignment.see_target, constants, number),
-            office,
-        ),
-        Rule(
+        rule(("see_target",), (control, admin), (control,), reassignment.see_target, number, when=office),
+        rule(
             ("grow", "refuse", "retire", "remove_entry"),
             (control, membership, admin),
             (control, admin),
-            partial(reassignment.assign, constants, number),
-            office,
+            reassignment.assign,
+            number,
+            when=office,
         ),
-        Rule(
+        rule(
             ("raise_epoch", "move", "stop_old"),
             (control, membership, zookeeper, sent),
             (control, zookeeper, sent),
-            partial(reassignment.replace, constants, number),
-            office,
+            reassignment.replace,
+            number,
+            when=office,
         ),
     ]
     if number == 0:
-        rules.append(Rule(("ask",), (admin,), (admin,), partial(reassignment.ask, constants)))
+        rules.append(rule(("ask",), (admin,), (admin,), reassignment.ask))
     return rules
 
 
@@ -76,6 +73,7 @@ def of_lost_replies(constants: Constants, number: int) -> list[Rule]:
     Returns:
         the rules.
     """
+    rule = partial(rule_of, constants)
     count = constants.brokers
     membership, zookeeper, sent = 3 * count, 3 * count + 1, 3 * count + 2
     host, control, replica = number, count + number, 2 * count + number
@@ -90,7 +88,7 @@ def of_lost_replies(constants: Constants, number: int) -> list[Rule]:
     kept = [rule for rule in rules if constants.keeps(rule.names[0])]
     if not constants.keeps("resend_until_answered"):
         way = (sent, membership)
-        kept.append(Rule(("lose_request",), way, way, partial(brokers.lose_request, constants, number)))
+        kept.append(rule(("lose_request",), way, way, brokers.lose_request, number))
     return kept
 
 
@@ -104,6 +102,7 @@ def of_deletion(constants: Constants, number: int) -> list[Rule]:
     Returns:
         the rules.
     """
+    rule = partial(rule_of, constants)
     count = constants.brokers
     membership, zookeeper, sent, _, _, admin, _ = range(3 * count, 3 * count + 7)
     control = count + number
@@ -112,32 +111,31 @@ def of_deletion(constants: Constants, number: int) -> list[Rule]:
     removal = (control, membership, zookeeper, admin)
     names = ("remove_state", "remove_topic", "remove_deletion")
     rules = [
-        Rule(
-            ("see_deletion",), (control, admin), (control,), partial(deletion.see, constants, number), office
-        ),
-        Rule(
+        rule(("see_deletion",), (control, admin), (control,), deletion.see, number, when=office),
+        rule(
             ("delete_replicas",),
             (control, sent),
             (control, sent),
-            partial(deletion.delete_replicas, constants, number),
-            at_it,
+            deletion.delete_replicas,
+            number,
+            when=at_it,
         ),
-        Rule(
-            names, removal, (control, zookeeper, admin), partial(deletion.complete, constants, number), at_it
-        ),
+        rule(names, removal, (control, zookeeper, admin), deletion.complete, number, when=at_it),
     ]
     rules += [
-        Rule(
+        rule(
             ("deleted",),
             (control, other, 2 * count + other),
             (control,),
-            partial(deletion.answer, constants, number, other),
-            at_it,
+            deletion.answer,
+            number,
+            other,
+            when=at_it,
         )
         for other in range(count)
     ]
     if number == 0:
-        rules.append(Rule(("ask_deletion",), (admin,), (admin,), partial(deletion.ask, constants)))
+        rules.append(rule(("ask_deletion",), (admin,), (admin,), deletion.ask))
     return rules
 
 
@@ -151,6 +149,7 @@ def of_shutdown(constants: Constants, number: int) -> list[Rule]:
     Returns:
         the rules.
     """
+    rule = partial(rule_of, constants)
     count = constants.brokers
     membership, sent, stopping = 3 * count, 3 * count + 2, 3 * count + 6
     host, control, replica = number, count + number, 2 * count + number
@@ -160,7 +159,7 @@ def of_shutdown(constants: Constants, number: int) -> list[Rule]:
     rules = [
         Rule(("ask_shutdown",), (host, stopping), (stopping,), ask),
         Rule(("begin_shutdown",), (control, stopping, sent), (control, sent), begin, office),
-        Rule(("stop",), own, own, partial(shutdown.stop_oneself, constants, number), office),
+        rule(("stop",), own, own, shutdown.stop_oneself, number, when=office),
     ]
     for by in range(count):
         if by != number:

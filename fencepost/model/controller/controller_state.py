@@ -3,12 +3,12 @@
 Owns the layout of states, constants, renaming. Must not know actions or invariants.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
-from attrs import field, frozen
+from attrs import frozen
 
-from fencepost.model.dropped import dropped
+from fencepost.model.dropped import Bounds
 from fencepost.model.explore.transition_system import Value
 from fencepost.traces.errors import FencepostError
 
@@ -217,13 +217,12 @@ class ControllerState(NamedTuple):
     stopping: Stopping
 
 
-def _dropped(names: Iterable[str]) -> frozenset[str]:
-    return dropped(names, CONTROL_PLANE, "the control plane")
-
-
 @frozen(kw_only=True)
-class Constants:
+class Constants(Bounds):
     """The bounds of the model."""
+
+    PROTECTIONS: ClassVar[frozenset[str]] = CONTROL_PLANE
+    AREA: ClassVar[str] = "the control plane"
 
     # The number of brokers.
     brokers: int = 2
@@ -246,18 +245,12 @@ class Constants:
     # The most writes that are applied and have a lost reply: of elections and of a smaller ISR. Without
     # resend_until_answered also lost LeaderAndIsr requests.
     unheard: int = 0
-    # Protections to drop, by registered name.
-    drop: frozenset[str] = field(default=(), converter=_dropped)
 
     def __attrs_post_init__(self) -> None:
         if self.deletions not in (0, 1):
             raise FencepostError(
                 expected="0 or 1: a topic goes once", seen=str(self.deletions), where="deletions"
             )
-
-    def keeps(self, protection: str) -> bool:
-        """Whether a protection is not dropped."""
-        return protection not in self.drop
 
     @property
     def for_good(self) -> int:

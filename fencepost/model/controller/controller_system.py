@@ -13,13 +13,14 @@ replication/replication_system.py models the data path. Sources: docs/spec/clust
 KAFKA-6082, KAFKA-532, KAFKA-1096, KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
+from fencepost.model.bounded_system import BoundedSystem
 from fencepost.model.controller import brokers as brokers
 from fencepost.model.controller import controller_invariants as invariants
 from fencepost.model.controller import controller_rules as controller_rules
@@ -39,32 +40,23 @@ from fencepost.model.controller.controller_state import (
 )
 from fencepost.model.controller.controller_words import describe
 from fencepost.model.controller.sessions import RESIGNED
-from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.transition_system import Action, Eventually, Part, Rule, Symmetry, Value
+from fencepost.model.explore.transition_system import Eventually, Part, Rule, Symmetry, rule_of
 
 
 @frozen(eq=False, slots=False)
-class Controller(SlottedSystem[ControllerState]):
+class Controller(BoundedSystem[ControllerState]):
     """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; the requests
     so far; the leaders so far; crashes; ZooKeeper's assignment; the requests to stop.
     """
 
+    STATE: ClassVar[Any] = ControllerState
+    INVARIANTS: ClassVar[Any] = invariants
+    IN_WORDS: ClassVar[Callable[[Any], str]] = describe
+
     constants: Constants
-    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.NAMES))
-
-    @cached_property
-    def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """Invariants of each state."""
-        made = invariants.parts(self.constants)
-        return {name: made[name] for name in made if name in self.checks}
-
-    @cached_property
-    def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """The goals that a useful set of constants reaches."""
-        return invariants.goals(self.constants.brokers)
 
     @cached_property
     def eventually(self) -> Mapping[str, Eventually]:
@@ -76,11 +68,6 @@ class Controller(SlottedSystem[ControllerState]):
             "LIVE-ISR": invariants.leader_writes(self.constants),
             **(deletion if self.constants.deletions else {}),
         }
-
-    @property
-    def step_invariants(self) -> Mapping[str, Callable[[ControllerState, Action, ControllerState], bool]]:
-        """Invariants of each step."""
-        return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -102,30 +89,10 @@ class Controller(SlottedSystem[ControllerState]):
         count = self.constants.brokers
         return (0,) * count + (1,) * count + (2,) * count + (3, 4, 5, 6, 7, 8, 9)
 
-    def slots_of(self, state: ControllerState) -> tuple[Value, ...]:
-        """In the order of the state's fields."""
-        return (
-            *state.hosts,
-            *state.controls,
-            *state.replicas,
-            state.membership,
-            state.partition,
-            state.sent,
-            state.led,
-            state.crashes,
-            state.admin,
-            state.stopping,
-        )
-
-    def state_of(self, slots: Sequence[Any]) -> ControllerState:
-        """From slots."""
-        count = self.constants.brokers
-        hosts, controls, replicas = (tuple(slots[kind * count : (kind + 1) * count]) for kind in range(3))
-        return ControllerState(hosts, controls, replicas, *slots[3 * count :])
-
-    def describe(self, state: ControllerState) -> str:
-        """The state as text."""
-        return describe(state)
+    @property
+    def spread(self) -> tuple[int, ...]:
+        """The brokers' processes, controllers and replicas, and the rest."""
+        return (self.constants.brokers,) * 3 + (0,) * 7
 
     def initial(self) -> Iterable[ControllerState]:
         """All brokers are registered, broker 0 leads, all replicas are in sync and got that from the
@@ -151,6 +118,7 @@ class Controller(SlottedSystem[ControllerState]):
     def rules(self) -> tuple[Rule, ...]:
         """The rules of each broker: its session and process, the election, its work as a controller, as a
         replica, and as a leader with each other one."""
+        rule = partial(rule_of, self.constants)
         count = self.constants.brokers
         membership, zookeeper, sent, led, crashes, admin, _ = range(3 * count, 3 * count + 7)
         rules = []
@@ -159,66 +127,52 @@ class Controller(SlottedSystem[ControllerState]):
             in_office = Part((control,), controller_rules.in_office)
             own = (host, control, replica, membership)
             rules += [
-                Rule(
-                    ("expire",),
-                    (membership,),
-                    (membership,),
-                    partial(sessions.expire, self.constants, number),
-                ),
-                Rule(("notice", "restart"), own, own, partial(sessions.register, self.constants, number)),
-                Rule(
+                rule(("expire",), (membership,), (membership,), sessions.expire, number),
+                rule(("notice", "restart"), own, own, sessions.register, number),
+                rule(
                     ("elect", "elect_unheard"),
                     (host, control, membership),
                     (control, membership),
-                    partial(sessions.elect, self.constants, number),
+                    sessions.elect,
+                    number,
                 ),
-                Rule(
-                    ("moved",),
-                    (control, membership),
-                    (control,),
-                    partial(sessions.moved, self.constants, number),
-                    in_office,
-                ),
-                Rule(
+                rule(("moved",), (control, membership), (control,), sessions.moved, number, when=in_office),
+                rule(
                     ("load", "see_brokers"),
                     (control, membership, zookeeper, admin, sent),
                     (control, sent),
-                    partial(work.read, self.constants, number),
-                    in_office,
+                    work.read,
+                    number,
+                    when=in_office,
                 ),
-                Rule(
-                    ("see_state",),
-                    (control, zookeeper),
-                    (control,),
-                    partial(work.see_state, self.constants, number),
-                    in_office,
+                rule(
+                    ("see_state",), (control, zookeeper), (control,), work.see_state, number, when=in_office
                 ),
-                Rule(
+                rule(
                     ("elect_leader", "no_leader", "shrink_dead"),
                     (control, membership, zookeeper, sent),
                     (control, zookeeper, sent),
-                    partial(work.write, self.constants, number),
-                    in_office,
+                    work.write,
+                    number,
+                    when=in_office,
                 ),
-                Rule(
-                    ("deliver",),
-                    (host, replica, sent, led),
-                    (replica, led),
-                    partial(brokers.deliver, self.constants, number),
-                ),
-                Rule(
+                rule(("deliver",), (host, replica, sent, led), (replica, led), brokers.deliver, number),
+                rule(
                     ("shrink_isr",),
                     (host, replica, zookeeper, membership),
                     (replica, zookeeper),
-                    partial(brokers.shrink_isr, self.constants, number),
+                    brokers.shrink_isr,
+                    number,
                 ),
             ]
             rules += [
-                Rule(
+                rule(
                     ("expand_isr",),
                     (host, replica, other, 2 * count + other, zookeeper, membership),
                     (replica, zookeeper),
-                    partial(brokers.expand_isr, self.constants, number, other),
+                    brokers.expand_isr,
+                    number,
+                    other,
                 )
                 for other in range(count)
                 if other != number
@@ -233,7 +187,7 @@ class Controller(SlottedSystem[ControllerState]):
                 rules += controller_rules.of_shutdown(self.constants, number)
             if self.constants.crashes:
                 reads = (host, control, replica, crashes)
-                rules.append(Rule(("crash",), reads, reads, partial(sessions.crash, self.constants, number)))
+                rules.append(rule(("crash",), reads, reads, sessions.crash, number))
             if not self.constants.keeps("epoch_read_in_election_only"):
                 adopt = partial(sessions.adopt, self.constants, number)
                 rules.append(Rule(("adopt_epoch",), (control, membership), (control,), adopt, in_office))

@@ -5,6 +5,7 @@ Owns the protocol `System`, limits, results. Must not know any particular system
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from attrs import Attribute, Factory, field, frozen
@@ -95,6 +96,19 @@ class Rule:
     writes: tuple[int, ...]
     step: Callable[..., Iterable[tuple[Action, tuple[Value, ...]]]]
     when: Part | None = None
+
+
+def rule_of(
+    constants: Any,
+    names: tuple[str, ...],
+    reads: tuple[int, ...],
+    writes: tuple[int, ...],
+    step: Callable[..., Iterable[tuple[Action, tuple[Value, ...]]]],
+    *numbers: int,
+    when: Part | None = None,
+) -> Rule:
+    """A rule of a model. step: also gets the model's constants and these numbers, before the values."""
+    return Rule(names, reads, writes, partial(step, constants, *numbers), when)
 
 
 @frozen

@@ -178,16 +178,9 @@ def _survived(broker: Broker) -> bool:
     return broker.loaded > 0 and isinstance(broker.group, ModelGroup) and max(broker.group.offsets) >= 0
 
 
-def goals(brokers: int, members: int) -> Mapping[str, tuple[Part, ...]]:
-    """The goals that a useful exploration reaches.
-
-    Args:
-        brokers: the number of brokers.
-        members: the number of members.
-
-    Returns:
-        the parts of each goal.
-    """
+def goals(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
+    """The goals that a useful exploration reaches."""
+    brokers, members = constants.brokers, constants.members
     acked = brokers + members + 2
     pairs = tuple(combinations(range(brokers), 2))
     each = product(range(brokers), range(brokers, brokers + members))

@@ -3,12 +3,12 @@
 Owns the layout of states, constants, and their description. Must not know actions or invariants.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
-from attrs import field, frozen
+from attrs import frozen
 
-from fencepost.model.dropped import dropped
+from fencepost.model.dropped import Bounds
 from fencepost.model.explore.transition_system import Value
 from fencepost.traces.errors import FencepostError
 
@@ -133,13 +133,12 @@ class GroupState(NamedTuple):
     used: Used
 
 
-def _dropped(names: Iterable[str]) -> frozenset[str]:
-    return dropped(names, OF_GROUPS, "consumer groups")
-
-
 @frozen(kw_only=True)
-class Constants:
+class Constants(Bounds):
     """The bounds of the model."""
+
+    PROTECTIONS: ClassVar[frozenset[str]] = OF_GROUPS
+    AREA: ClassVar[str] = "consumer groups"
 
     # The number of members.
     members: int = 2
@@ -158,8 +157,6 @@ class Constants:
     # 1 if members 0 and 1 are an earlier and a later process of one static member (KIP-345), with one
     # group.instance.id.
     statics: int = 0
-    # Protections to drop, by registered name.
-    drop: frozenset[str] = field(default=(), converter=_dropped)
 
     def __attrs_post_init__(self) -> None:
         if self.statics not in (0, 1) or self.members < 2 * self.statics:
@@ -168,10 +165,6 @@ class Constants:
                 seen=f"{self.statics} with members {self.members}",
                 where="statics",
             )
-
-    def keeps(self, protection: str) -> bool:
-        """Whether a protection is not dropped."""
-        return protection not in self.drop
 
 
 def of(bits: int) -> list[int]:

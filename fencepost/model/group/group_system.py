@@ -15,15 +15,15 @@ refused at any time. The leader of the generation is the first member that syncs
 chooses it earlier, but as freely.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
-from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.transition_system import Action, Part, Rule, Symmetry, Value
+from fencepost.model.bounded_system import BoundedSystem
+from fencepost.model.explore.transition_system import Part, Rule, Symmetry, rule_of
 from fencepost.model.group import brokers as broker_steps
 from fencepost.model.group import coordinator_steps as coordinator
 from fencepost.model.group import group_invariants as invariants
@@ -51,15 +51,18 @@ def _has_sent(member: Member) -> bool:
 
 
 @frozen(eq=False, slots=False)
-class Groups(SlottedSystem[GroupState]):
+class Groups(BoundedSystem[GroupState]):
     """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: each broker, each member, the leaders by epoch, the log, the acknowledged commits, the used part of
     the bounds.
     """
 
+    STATE: ClassVar[Any] = GroupState
+    INVARIANTS: ClassVar[Any] = invariants
+    IN_WORDS: ClassVar[Callable[[Any], str]] = describe
+
     constants: Constants
-    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     @property
@@ -76,22 +79,6 @@ class Groups(SlottedSystem[GroupState]):
             absent.add("leave")
         names = dict.fromkeys(name for rule in self.rules for name in rule.names)
         return tuple(name for name in names if name not in absent)
-
-    @cached_property
-    def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """Invariants of each state."""
-        made = invariants.parts(self.constants)
-        return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
-
-    @cached_property
-    def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """The goals that a useful set of constants reaches."""
-        return invariants.goals(self.constants.brokers, self.constants.members)
-
-    @property
-    def step_invariants(self) -> Mapping[str, Callable[[GroupState, Action, GroupState], bool]]:
-        """Invariants of each step."""
-        return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -115,18 +102,10 @@ class Groups(SlottedSystem[GroupState]):
         rest = range(brokers + 1, brokers + 5)
         return (*range(brokers), *(brokers,) * self.constants.members, *rest)
 
-    def slots_of(self, state: GroupState) -> tuple[Value, ...]:
+    @property
+    def spread(self) -> tuple[int, ...]:
         """Brokers, members, and the rest."""
-        return (*state.brokers, *state.members, *state[2:])
-
-    def state_of(self, slots: Sequence[Any]) -> GroupState:
-        """From slots."""
-        brokers, members = self.constants.brokers, self.constants.brokers + self.constants.members
-        return GroupState(tuple(slots[:brokers]), tuple(slots[brokers:members]), *slots[members:])
-
-    def describe(self, state: GroupState) -> str:
-        """The state as text."""
-        return describe(state)
+        return (self.constants.brokers, self.constants.members, 0, 0, 0, 0)
 
     def initial(self) -> Iterable[GroupState]:
         """Broker 0 leads the offsets partition and has loaded the group; there are no members, nothing is
@@ -145,6 +124,7 @@ class Groups(SlottedSystem[GroupState]):
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """The rules of each broker, of each member, then of each member with each broker."""
+        rule = partial(rule_of, self.constants)
         bounds = self.constants
         members = range(bounds.brokers, bounds.brokers + bounds.members)
         used = bounds.brokers + bounds.members + 3
@@ -153,19 +133,8 @@ class Groups(SlottedSystem[GroupState]):
             overtaken = () if self.constants.keeps("commit_async_not_retried") else ("retry_commit",)
             sent = Part((slot,), _has_sent)
             rules += [
-                Rule(
-                    ("commit",),
-                    (slot, used),
-                    (slot, used),
-                    partial(member_steps.commit, self.constants, number),
-                ),
-                Rule(
-                    ("lose_commit", *overtaken),
-                    (slot,),
-                    (slot,),
-                    partial(member_steps.lose, self.constants, number),
-                    sent,
-                ),
+                rule(("commit",), (slot, used), (slot, used), member_steps.commit, number),
+                rule(("lose_commit", *overtaken), (slot,), (slot,), member_steps.lose, number, when=sent),
             ]
             rules += [
                 rule for broker in range(bounds.brokers) for rule in self._of_pair(number, slot, broker)
@@ -173,77 +142,63 @@ class Groups(SlottedSystem[GroupState]):
         return tuple(rules)
 
     def _of_broker(self, number: int) -> list[Rule]:
+        rule = partial(rule_of, self.constants)
         leaders = self.constants.brokers + self.constants.members
         log, acked, used = leaders + 1, leaders + 2, leaders + 3
         serves = Part((number,), self._serves)
         tasks = Part((number,), _has_tasks)
         written = (number, leaders, log)
         return [
-            Rule(("elect",), written, (leaders, log), partial(broker_steps.elect, self.constants, number)),
-            Rule(
-                ("learn",), (number, leaders), (number,), partial(broker_steps.learn, self.constants, number)
+            rule(("elect",), written, (leaders, log), broker_steps.elect, number),
+            rule(("learn",), (number, leaders), (number,), broker_steps.learn, number),
+            rule(("load", "unload"), written, (number,), broker_steps.run_task, number, when=tasks),
+            rule(("complete_join",), written, (number, log), broker_steps.complete_join, number, when=serves),
+            rule(
+                ("session_timeout",), (number,), (number,), broker_steps.session_timeout, number, when=serves
             ),
-            Rule(
-                ("load", "unload"),
-                written,
-                (number,),
-                partial(broker_steps.run_task, self.constants, number),
-                tasks,
-            ),
-            Rule(
-                ("complete_join",),
-                written,
-                (number, log),
-                partial(broker_steps.complete_join, self.constants, number),
-                serves,
-            ),
-            Rule(
-                ("session_timeout",),
-                (number,),
-                (number,),
-                partial(broker_steps.session_timeout, self.constants, number),
-                serves,
-            ),
-            Rule(
-                ("replicate",),
-                (*written, acked),
-                (number, log, acked),
-                partial(broker_steps.replicate, self.constants, number),
-            ),
-            Rule(
+            rule(("replicate",), (*written, acked), (number, log, acked), broker_steps.replicate, number),
+            rule(
                 ("expire_offset", "remove_group"),
                 (*written, acked, used),
                 (number, log, acked, used),
-                partial(broker_steps.expire, self.constants, number),
-                serves,
+                broker_steps.expire,
+                number,
+                when=serves,
             ),
         ]
 
     def _of_pair(self, number: int, slot: int, broker: int) -> list[Rule]:
+        rule = partial(rule_of, self.constants)
         leaders = self.constants.brokers + self.constants.members
         log, acked = leaders + 1, leaders + 2
         serves, pair = Part((broker,), self._serves), (slot, broker)
         rules = [
-            Rule(
+            rule(
                 ("join", "joined", "sync", "heartbeat", "leave"),
                 pair,
                 pair,
-                partial(member_steps.membership, self.constants, number, broker),
-                serves,
+                member_steps.membership,
+                number,
+                broker,
+                when=serves,
             ),
-            Rule(
+            rule(
                 ("assign",),
                 (*pair, leaders, log),
                 (broker, log),
-                partial(member_steps.assign, self.constants, number, broker),
-                serves,
+                member_steps.assign,
+                number,
+                broker,
+                when=serves,
             ),
-            Rule(
+            rule(
                 ("handle_commit",),
                 (*pair, leaders, log),
                 (slot, log),
-                partial(member_steps.handle_commit, self.constants, number, broker),
-                Part(pair, self._may_handle),
+                member_steps.handle_commit,
+                number,
+                broker,
+                when=Part(pair, self._may_handle),
             ),
         ]
         if self.constants.statics and number == LATER:
@@ -251,12 +206,14 @@ class Groups(SlottedSystem[GroupState]):
             rules.append(Rule(("replace_static",), (*pair, leaders, log), (*pair, log), step, serves))
         if not self.constants.keeps("not_coordinator"):
             rules.append(
-                Rule(
+                rule(
                     ("acknowledge_unwritten",),
                     (*pair, acked),
                     (*pair, acked),
-                    partial(member_steps.acknowledge_unwritten, self.constants, number, broker),
-                    Part(pair, self._may_handle),
+                    member_steps.acknowledge_unwritten,
+                    number,
+                    broker,
+                    when=Part(pair, self._may_handle),
                 )
             )
         return rules

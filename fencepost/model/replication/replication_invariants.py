@@ -14,6 +14,7 @@ from fencepost.model.replication.replication_state import (
     DOWN,
     GONE,
     Committed,
+    Constants,
     Listed,
     Quorum,
     Replica,
@@ -146,9 +147,9 @@ def _led_by(number: int, value: Any) -> Value:
     return value.log, value.epoch if value.leader == number else -1
 
 
-def parts(replicas: int, lists: int = 0) -> Mapping[str, tuple[Part, ...]]:
-    """The invariants of states, replica by replica and pair by pair. Slots: replicas, quorum, committed,
-    used, and the ListOffsets answers if they are recorded."""
+def parts(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
+    """The invariants of states, partition by partition."""
+    replicas = constants.replicas
     numbers, committed, listed = range(replicas), replicas + 1, replicas + 3
     pairs = tuple(combinations(numbers, 2))
     return {
@@ -158,7 +159,7 @@ def parts(replicas: int, lists: int = 0) -> Mapping[str, tuple[Part, ...]]:
         "LOG-MATCH": tuple(Part(pair, logs_match, _shown) for pair in pairs),
         "EPOCH-MONO": tuple(Part((n,), epochs_grow_along_log, _log) for n in numbers),
         "ONE-LEADER": tuple(Part(pair, partial(lead_apart, *pair), _role) for pair in pairs),
-        "HW-MONO": (Part((listed,), listed_ends_grow),) if lists else (),
+        "HW-MONO": (Part((listed,), listed_ends_grow),) if constants.lists else (),
         "HW-BOUNDS": tuple(Part((n,), high_watermark_inside, _bounds) for n in numbers),
     }
 
@@ -175,8 +176,9 @@ def _isr_is_its_leader(quorum: Quorum) -> bool:
     return quorum[-1][1] == 1 << quorum[-1][0]
 
 
-def goals(replicas: int) -> Mapping[str, tuple[Part, ...]]:
+def goals(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
     """The goals that a useful exploration reaches."""
+    replicas = constants.replicas
     numbers, quorum, committed = range(replicas), replicas, replicas + 1
     pairs = tuple(combinations(numbers, 2))
     return {

@@ -3,12 +3,12 @@
 Owns the layout of states, constants, and their description. Must not know actions or invariants.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
-from attrs import field, frozen
+from attrs import frozen
 
-from fencepost.model.dropped import dropped
+from fencepost.model.dropped import Bounds
 from fencepost.model.explore.transition_system import Value
 from fencepost.model.replication.epoch_truncation import Epochs
 from fencepost.traces.errors import FencepostError
@@ -97,13 +97,12 @@ class ReplicationState(NamedTuple):
     listed: Listed = ()
 
 
-def _dropped(names: Iterable[str]) -> frozenset[str]:
-    return dropped(names, DATA_PATH, "the data path")
-
-
 @frozen(kw_only=True)
-class Constants:
+class Constants(Bounds):
     """The bounds of the model."""
+
+    PROTECTIONS: ClassVar[frozenset[str]] = DATA_PATH
+    AREA: ClassVar[str] = "the data path"
 
     # The number of replicas.
     replicas: int = 3
@@ -125,18 +124,12 @@ class Constants:
     log_starts: int = 0
     # 1 if records have no epochs, as before KIP-101, so that no replica has an epoch cache.
     old_format: int = 0
-    # Protections to drop, by registered name.
-    drop: frozenset[str] = field(default=(), converter=_dropped)
 
     def __attrs_post_init__(self) -> None:
         if self.old_format not in (0, 1):
             raise FencepostError(
                 expected="0 or 1: one format of records", seen=str(self.old_format), where="old_format"
             )
-
-    def keeps(self, protection: str) -> bool:
-        """Whether a protection is not dropped."""
-        return protection not in self.drop
 
 
 def log_start_offset(log: tuple[LogRecord, ...]) -> int:

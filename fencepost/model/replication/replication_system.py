@@ -13,15 +13,15 @@ remaining interleavings (refinement/). Sources: KIP-101, KIP-279, KIP-320, KAFKA
 are `Constants`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
-from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.transition_system import Action, Part, Rule, Symmetry, Value
+from fencepost.model.bounded_system import BoundedSystem
+from fencepost.model.explore.transition_system import Part, Rule, Symmetry, Value, rule_of
 from fencepost.model.replication import replica_steps as steps
 from fencepost.model.replication import replication_invariants as invariants
 from fencepost.model.replication.replication_state import (
@@ -53,15 +53,18 @@ ACTIONS = (
 
 
 @frozen(eq=False, slots=False)
-class Replication(SlottedSystem[ReplicationState]):
+class Replication(BoundedSystem[ReplicationState]):
     """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: each replica, ZooKeeper's quorum, the committed records, the used part of the bounds, and the
     answers to ListOffsets if they are enabled.
     """
 
+    STATE: ClassVar[Any] = ReplicationState
+    INVARIANTS: ClassVar[Any] = invariants
+    IN_WORDS: ClassVar[Callable[[Any], str]] = describe
+
     constants: Constants
-    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     @property
@@ -81,22 +84,6 @@ class Replication(SlottedSystem[ReplicationState]):
         return tuple(name for name in ACTIONS if name not in absent)
 
     @cached_property
-    def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """Invariants of each state."""
-        made = invariants.parts(self.constants.replicas, self.constants.lists)
-        return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
-
-    @cached_property
-    def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """The goals that a useful set of constants reaches."""
-        return invariants.goals(self.constants.replicas)
-
-    @property
-    def step_invariants(self) -> Mapping[str, Callable[[ReplicationState, Action, ReplicationState], bool]]:
-        """Invariants of each step."""
-        return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
-
-    @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Replicas may be renumbered. Values are numbered in the order of their appends, so they have no
         symmetry left."""
@@ -113,6 +100,11 @@ class Replication(SlottedSystem[ReplicationState]):
         """All replicas are of one kind."""
         return (0,) * self.constants.replicas + (1, 2, 3) + ((4,) if self.constants.lists else ())
 
+    @property
+    def spread(self) -> tuple[int, ...]:
+        """Replicas, and the rest."""
+        return (self.constants.replicas,) + (0,) * 6
+
     def slots_of(self, state: ReplicationState) -> tuple[Value, ...]:
         """Replicas, quorum, committed, used."""
         used = (state.values, state.crashes, state.lost)
@@ -124,10 +116,6 @@ class Replication(SlottedSystem[ReplicationState]):
         count = self.constants.replicas
         quorum, committed, (values, crashes, lost), *asked = slots[count:]
         return ReplicationState(tuple(slots[:count]), quorum, committed, values, crashes, lost, *asked)
-
-    def describe(self, state: ReplicationState) -> str:
-        """The state as text."""
-        return describe(state)
 
     def initial(self) -> Iterable[ReplicationState]:
         """Replica 0 leads epoch 0, all others follow it, all logs are empty, all replicas are in the ISR."""
@@ -150,75 +138,61 @@ class Replication(SlottedSystem[ReplicationState]):
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the controller, then of each replica: its role, as a leader, as a follower of each
         other one, and its crash."""
+        rule = partial(rule_of, self.constants)
         count = self.constants.replicas
         quorum, committed, used = count, count + 1, count + 2
-        rules = [
-            Rule(
-                ("elect", "shrink_by_controller"),
-                (quorum,),
-                (quorum,),
-                partial(steps.control, self.constants),
-            )
-        ]
+        rules = [rule(("elect", "shrink_by_controller"), (quorum,), (quorum,), steps.control)]
         for number in range(count):
             leads = Part((number,), partial(steps.leads, number))
             rules += [
-                Rule(
+                rule(
                     ("restart", "become_leader", "become_follower"),
                     (number, quorum),
                     (number,),
-                    partial(steps.role, self.constants, number),
+                    steps.role,
+                    number,
                 ),
-                Rule(
-                    ("append",),
-                    (number, used),
-                    (number, used),
-                    partial(steps.append, self.constants, number),
-                    leads,
-                ),
-                Rule(
+                rule(("append",), (number, used), (number, used), steps.append, number, when=leads),
+                rule(
                     ("advance_high_watermark",),
                     (number, quorum, committed),
                     (number, committed),
-                    partial(steps.advance, self.constants, number),
-                    Part((number, quorum), partial(steps.may_advance, self.constants, number)),
+                    steps.advance,
+                    number,
+                    when=Part((number, quorum), partial(steps.may_advance, self.constants, number)),
                 ),
-                Rule(
+                rule(
                     ("shrink_isr", "expand_isr"),
                     (number, quorum),
                     (quorum,),
-                    partial(steps.change_isr, self.constants, number),
-                    leads,
+                    steps.change_isr,
+                    number,
+                    when=leads,
                 ),
                 *(
-                    Rule(
+                    rule(
                         ("truncate", "start_over", "out_of_range", "fetch"),
                         (number, other),
                         (number, other),
-                        partial(steps.follow, self.constants, number, other),
-                        Part((number,), partial(steps.leads, other)),
+                        steps.follow,
+                        number,
+                        other,
+                        when=Part((number,), partial(steps.leads, other)),
                     )
                     for other in range(count)
                     if other != number
                 ),
-                Rule(
-                    ("crash",), (number, used), (number, used), partial(steps.crash, self.constants, number)
-                ),
+                rule(("crash",), (number, used), (number, used), steps.crash, number),
             ]
             rules += self._optional_rules(number, leads)
         return tuple(rules)
 
     def _optional_rules(self, number: int, leads: Part) -> Iterator[Rule]:
         """The optional rules of a replica, which constants enable. leads: whether it leads."""
+        rule = partial(rule_of, self.constants)
         if self.constants.log_starts:
             own = (number,)
-            yield Rule(("delete_oldest",), own, own, partial(steps.delete_oldest, self.constants, number))
+            yield rule(("delete_oldest",), own, own, steps.delete_oldest, number)
         if self.constants.lists:
             listed = self.constants.replicas + 3
-            yield Rule(
-                ("list_offsets",),
-                (number, listed),
-                (listed,),
-                partial(steps.list_offsets, self.constants, number),
-                leads,
-            )
+            yield rule(("list_offsets",), (number, listed), (listed,), steps.list_offsets, number, when=leads)

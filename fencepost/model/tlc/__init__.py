@@ -2,7 +2,6 @@
 
 from fencepost.model.tlc.process import RunLimits
 from fencepost.model.tlc.result import (
-    ActionCoverage,
     Counterexample,
     Kind,
     RunOutcome,
@@ -28,7 +27,6 @@ from fencepost.model.tlc.values import (
 )
 
 __all__ = [
-    "ActionCoverage",
     "Counterexample",
     "Function",
     "Kind",

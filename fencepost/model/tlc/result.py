@@ -98,16 +98,6 @@ class RunProgress:
 
 
 @frozen(kw_only=True)
-class ActionCoverage:
-    """How often an action led to a new state, and how often it was taken."""
-
-    action: str
-    location: str
-    distinct: int
-    generated: int
-
-
-@frozen(kw_only=True)
 class Toolbox:
     """The programs that TLC ran with. jar_from: where the jar was found, in words."""
 
@@ -138,8 +128,6 @@ class TlcResult:
     queue: int = -1
     # The largest depth in states, including the initial state; exact with one worker. -1 if not reported.
     depth: int = -1
-    # How often each action was taken; empty unless it was requested.
-    coverage: tuple[ActionCoverage, ...] = ()
     # TLC's error messages.
     errors: tuple[str, ...] = ()
     # TLC's warnings.

@@ -81,8 +81,6 @@ class RunOptions:
     workers: int = 1
     # Whether to check for deadlocks; None: as in the configuration, otherwise yes (TLC's default).
     deadlock: bool | None = None
-    # Whether to count how often each action is taken.
-    coverage: bool = False
     # The limits of the process.
     limits: RunLimits = field(factory=RunLimits)
     # Options for the JVM, after ours.
@@ -193,7 +191,6 @@ def _run(
             *("-workers", str(options.workers or processors())),
             *("-checkpoint", "0"),
             *(() if _looks_for_deadlocks(options, config) else ("-deadlock",)),
-            *(("-coverage", "1") if options.coverage else ()),
             *mode,
             *(("-dump", str(folder / "states")) if on_state is not None else ()),
             *("-metadir", str(folder / "meta")),

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from attrs import define, evolve, field
 
 from fencepost.model.tlc.result import (
-    ActionCoverage,
     Counterexample,
     Kind,
     RunOutcome,
@@ -22,7 +21,7 @@ from fencepost.model.tlc.result import (
     Violation,
 )
 from fencepost.model.tlc.tlc_frames import BUG, ERROR, WARNING, TlcMessage
-from fencepost.model.tlc.tlc_states import read_trace_state, read_variables, split_action
+from fencepost.model.tlc.tlc_states import read_trace_state, read_variables
 
 MOST_OUTPUT = 1_000
 """The most lines of the specification's output and of TLC's own unframed lines that are kept; the others are
@@ -34,7 +33,6 @@ MOST_STATES = 100_000
 
 VERSION, SUCCESS, DEPTH, PROGRESS, STATS, SIMULATED = 2262, 2193, 2194, 2200, 2199, 2209
 STATE, STATE_OLD, STUTTERING, BACK_TO_STATE = 2217, 2216, 2218, 2122
-COVERAGE_START, COVERAGE_NEXT, COVERAGE_INIT = 2201, 2772, 2773
 FINISHED, PARSING, PARSED = 2186, 2220, 2219
 HEADINGS = frozenset({2121, 2264, 2103, 2120})
 """Messages of class error that only introduce the following ones."""
@@ -65,7 +63,6 @@ _COUNTS = re.compile(
     re.DOTALL,
 )
 _DEPTH = re.compile(r"search is ([\d,]+)")
-_COVERED = re.compile(r"<(?P<what>.*)>: (?P<distinct>\d+):(?P<generated>\d+)")
 _NAMED = re.compile(r"(?:Invariant|Action property|Property|Temporal property) (\S+) is violated")
 _BACK = re.compile(r"\s*(\d+):")
 _VERSION = re.compile(r"TLC2 Version (\S+)")
@@ -110,8 +107,6 @@ class Transcript:
     stuttering: bool = False
     # The number of the state to which the counterexample loops; None if it does not.
     back_to: int | None = None
-    # How often each action was taken, by (name, location).
-    coverage: dict[tuple[str, str], ActionCoverage] = field(factory=dict)
     # Error messages that are neither a violation nor a heading.
     errors: list[str] = field(factory=list)
     # Warnings.
@@ -147,8 +142,6 @@ class Transcript:
             self.back_to = int(back[1]) if back else None
         elif code in (PROGRESS, STATS, SIMULATED):
             self._counts(message.text)
-        elif code in (COVERAGE_START, COVERAGE_NEXT, COVERAGE_INIT):
-            self._coverage(code, message.text)
         elif code == DEPTH:
             depth = _DEPTH.search(message.text)
             self.depth = _number(depth[1]) if depth else -1
@@ -203,20 +196,6 @@ class Transcript:
         if self.on_progress is not None:
             self.on_progress(counts)
 
-    def _coverage(self, code: int, text: str) -> None:
-        if code == COVERAGE_START:
-            self.coverage = {}  # each report is complete
-            return
-        covered = _COVERED.search(text)
-        if covered is not None:
-            action, location = split_action(covered["what"])
-            self.coverage[action, location] = ActionCoverage(
-                action=action,
-                location=location,
-                distinct=int(covered["distinct"]),
-                generated=int(covered["generated"]),
-            )
-
     def _other(self, message: TlcMessage) -> None:
         if message.code in OUT_OF_MEMORY:
             self.out_of_memory = True
@@ -252,7 +231,6 @@ class Transcript:
             distinct=self.counts.distinct,
             queue=self.counts.queue,
             depth=self.depth,
-            coverage=tuple(self.coverage.values()),
             errors=tuple(self.errors),
             warnings=tuple(self.warnings),
             output=tuple(self.output),

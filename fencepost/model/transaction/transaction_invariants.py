@@ -5,7 +5,7 @@ possible (TXN-END); and the `sometimes` goals that a useful exploration reaches.
 actions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import combinations, product
 
@@ -123,6 +123,8 @@ def never_hangs(at: int, partition: Partition, journal: Journal) -> bool:
 
 OF_STATES = ("TXN-ATOM", "ONE-DECISION", "MARKER-MATCH", "TXN-FENCE", "READ-COMMITTED", "NO-HANGING")
 """The invariants of states. If several are violated, the first one names the violation."""
+
+OF_STEPS: Mapping[str, Callable[..., bool]] = {}
 
 
 def _log(value: Value) -> Value:

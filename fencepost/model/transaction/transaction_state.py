@@ -3,12 +3,11 @@
 Owns the layout of states, constants, and their description. Must not know actions or invariants.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from attrs import field, frozen
+from attrs import frozen
 
-from fencepost.model.dropped import dropped
+from fencepost.model.dropped import Bounds
 from fencepost.traces.errors import FencepostError
 
 OF_TRANSACTIONS = frozenset(
@@ -195,13 +194,12 @@ class TransactionState(NamedTuple):
     ghost: Ghost
 
 
-def _dropped(names: Iterable[str]) -> frozenset[str]:
-    return dropped(names, OF_TRANSACTIONS, "transactions")
-
-
 @frozen(kw_only=True)
-class Constants:
+class Constants(Bounds):
     """The bounds of the model."""
+
+    PROTECTIONS: ClassVar[frozenset[str]] = OF_TRANSACTIONS
+    AREA: ClassVar[str] = "transactions"
 
     # transaction.version: 1 (KIP-98), or 2 (KIP-890: an epoch for each transaction).
     version: int = 1
@@ -220,8 +218,6 @@ class Constants:
     # The highest producer epoch that is given out. Reason: without epoch_fencing they grow without end. With
     # all protections nothing reaches it.
     producer_epochs: int = 8
-    # Protections to drop, by registered name.
-    drop: frozenset[str] = field(default=(), converter=_dropped)
 
     def __attrs_post_init__(self) -> None:
         if self.version not in (1, 2):
@@ -235,10 +231,6 @@ class Constants:
                 f"transactions {self.transactions}",
                 where="the constants of the transaction model",
             )
-
-    def keeps(self, protection: str) -> bool:
-        """Whether a protection is not dropped."""
-        return protection not in self.drop
 
     @property
     def most_begun(self) -> int:

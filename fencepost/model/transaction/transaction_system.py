@@ -13,14 +13,14 @@ replicated as in the group model: no election loses durable records, and one may
 A coordinator that has not heard of its successor writes nothing that counts; its markers may still arrive.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
-from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.transition_system import Eventually, Part, Rule, Value
+from fencepost.model.bounded_system import BoundedSystem
+from fencepost.model.explore.transition_system import Eventually, Part, Rule, Value, rule_of
 from fencepost.model.transaction import journal as journal_steps
 from fencepost.model.transaction import producer_steps as producer_steps
 from fencepost.model.transaction import transaction_invariants as invariants
@@ -50,14 +50,17 @@ def _asks(producer: Producer, held: Value) -> bool:
 
 
 @frozen(eq=False, slots=False)
-class Transactions(SlottedSystem[TransactionState]):
+class Transactions(BoundedSystem[TransactionState]):
     """The transition system for some constants (explore/slotted.py documents the methods).
 
     Slots: the journal, each coordinator, each producer, each partition, the markers, the ghost.
     """
 
+    STATE: ClassVar[Any] = TransactionState
+    INVARIANTS: ClassVar[Any] = invariants
+    IN_WORDS: ClassVar[Callable[[Any], str]] = describe
+
     constants: Constants
-    # The invariants to check, by name.
     checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     @property
@@ -76,17 +79,6 @@ class Transactions(SlottedSystem[TransactionState]):
         names = dict.fromkeys(name for rule in self.rules for name in rule.names)
         return tuple(name for name in names if name not in absent)
 
-    @cached_property
-    def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """Invariants of each state."""
-        made = invariants.parts(self.constants)
-        return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
-
-    @cached_property
-    def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """The goals that a useful set of constants reaches."""
-        return invariants.goals(self.constants)
-
     @property
     def eventually(self) -> Mapping[str, Eventually]:
         """What must stay possible."""
@@ -98,34 +90,11 @@ class Transactions(SlottedSystem[TransactionState]):
         constants = self.constants
         return tuple(range(constants.epochs + constants.producers + constants.partitions + 4))
 
-    def slots_of(self, state: TransactionState) -> tuple[Value, ...]:
+    @property
+    def spread(self) -> tuple[int, ...]:
         """The journal, coordinators, producers, partitions, markers, the ghost."""
-        return (
-            state.journal,
-            *state.coordinators,
-            *state.producers,
-            *state.partitions,
-            state.markers,
-            state.ghost,
-        )
-
-    def state_of(self, slots: Sequence[Any]) -> TransactionState:
-        """From slots."""
-        constants = self.constants
-        producers = 2 + constants.epochs
-        partitions = producers + constants.producers
-        return TransactionState(
-            slots[0],
-            tuple(slots[1:producers]),
-            tuple(slots[producers:partitions]),
-            tuple(slots[partitions:-2]),
-            slots[-2],
-            slots[-1],
-        )
-
-    def describe(self, state: TransactionState) -> str:
-        """The state as text."""
-        return describe(state)
+        bounds = self.constants
+        return (0, bounds.epochs + 1, bounds.producers, bounds.partitions, 0, 0)
 
     def initial(self) -> Iterable[TransactionState]:
         """Producer 0 has epoch 0, the others have none. Nothing is written."""
@@ -148,9 +117,10 @@ class Transactions(SlottedSystem[TransactionState]):
     def rules(self) -> tuple[Rule, ...]:
         """The rules of coordinators, of producers, then of leaders."""
         bounds = self.constants
+        rule = partial(rule_of, bounds)
         epochs = range(bounds.epochs + 1)
         rules = [
-            Rule(("elect",), (0, self._ghost), (0, self._ghost), partial(journal_steps.elect, bounds)),
+            rule(("elect",), (0, self._ghost), (0, self._ghost), journal_steps.elect),
             *(rule for epoch in epochs for rule in self._of_coordinator(epoch)),
             *(rule for number in range(bounds.producers) for rule in self._of_producer(number)),
         ]
@@ -174,38 +144,31 @@ class Transactions(SlottedSystem[TransactionState]):
 
     def _of_coordinator(self, epoch: int) -> list[Rule]:
         bounds, held = self.constants, 1 + epoch
+        rule = partial(rule_of, bounds)
         markers, ghost = self._markers, self._ghost
         there = Part((held,), _is_there)
         return [
-            Rule(
-                ("load",),
-                (0, held, markers),
-                (held, markers),
-                partial(journal_steps.load, bounds, epoch),
-            ),
-            Rule(("unload",), (0, held), (held,), partial(journal_steps.unload, bounds, epoch), there),
-            Rule(
+            rule(("load",), (0, held, markers), (held, markers), journal_steps.load, epoch),
+            rule(("unload",), (0, held), (held,), journal_steps.unload, epoch, when=there),
+            rule(
                 ("replicate",),
                 (0, held, markers, ghost),
                 (0, held, markers, ghost),
-                partial(journal_steps.replicate, bounds, epoch),
-                there,
+                journal_steps.replicate,
+                epoch,
+                when=there,
             ),
-            Rule(("time_out",), (0, held), (0,), partial(journal_steps.time_out, bounds, epoch), there),
-            Rule(("complete",), (0, held), (0,), partial(journal_steps.complete, bounds, epoch), there),
+            rule(("time_out",), (0, held), (0,), journal_steps.time_out, epoch, when=there),
+            rule(("complete",), (0, held), (0,), journal_steps.complete, epoch, when=there),
         ]
 
     def _of_producer(self, number: int) -> list[Rule]:
         bounds, mine, ghost = self.constants, self._producer(number), self._ghost
+        rule = partial(rule_of, bounds)
         rules = [
-            Rule(("ask_to_add",), (mine,), (mine,), partial(producer_steps.ask_to_add, bounds, number)),
-            Rule(("send",), (mine,), (mine,), partial(producer_steps.send, bounds, number)),
-            Rule(
-                ("ask_to_end",),
-                (mine, ghost),
-                (mine, ghost),
-                partial(producer_steps.ask_to_end, bounds, number),
-            ),
+            rule(("ask_to_add",), (mine,), (mine,), producer_steps.ask_to_add, number),
+            rule(("send",), (mine,), (mine,), producer_steps.send, number),
+            rule(("ask_to_end",), (mine, ghost), (mine, ghost), producer_steps.ask_to_end, number),
         ]
         for epoch in range(bounds.epochs + 1):
             rules += self._of_pair(number, epoch)
@@ -214,73 +177,57 @@ class Transactions(SlottedSystem[TransactionState]):
     def _of_pair(self, number: int, epoch: int) -> list[Rule]:
         """A producer and a coordinator."""
         bounds, mine, held = self.constants, self._producer(number), 1 + epoch
+        rule = partial(rule_of, bounds)
         pair, both = (mine, 0, held), Part((mine, held), _asks)
         there = Part((held,), _is_there)
         markers, ghost = self._markers, self._ghost
         return [
-            Rule(("add",), pair, (0,), partial(journal_steps.add, bounds, number, epoch), both),
-            Rule(
-                ("end",),
-                (*pair, markers),
-                (0, markers),
-                partial(journal_steps.end, bounds, number, epoch),
-                both,
-            ),
-            Rule(("init",), pair, (0,), partial(journal_steps.init, bounds, number, epoch), there),
-            Rule(("added",), pair, (mine,), partial(producer_steps.added, bounds, number, epoch), both),
-            Rule(
-                ("ended",),
-                (*pair, ghost),
-                (mine, ghost),
-                partial(producer_steps.ended, bounds, number, epoch),
-                both,
-            ),
-            Rule(
-                ("given",),
-                (*pair, ghost),
-                (mine, ghost),
-                partial(producer_steps.given, bounds, number, epoch),
-                there,
-            ),
+            rule(("add",), pair, (0,), journal_steps.add, number, epoch, when=both),
+            rule(("end",), (*pair, markers), (0, markers), journal_steps.end, number, epoch, when=both),
+            rule(("init",), pair, (0,), journal_steps.init, number, epoch, when=there),
+            rule(("added",), pair, (mine,), producer_steps.added, number, epoch, when=both),
+            rule(("ended",), (*pair, ghost), (mine, ghost), producer_steps.ended, number, epoch, when=both),
+            rule(("given",), (*pair, ghost), (mine, ghost), producer_steps.given, number, epoch, when=there),
         ]
 
     def _of_partition(self, at: int) -> list[Rule]:
         bounds, slot = self.constants, self._partition(at)
+        rule = partial(rule_of, bounds)
         markers, ghost = self._markers, self._ghost
         rules = [
-            Rule(("deliver",), (markers, slot), (slot,), partial(journal_steps.deliver, bounds, at)),
+            rule(("deliver",), (markers, slot), (slot,), journal_steps.deliver, at),
         ]
         for epoch in range(bounds.epochs + 1):
             held = 1 + epoch
             counted = () if bounds.keeps("is_written") else ("count_as_written",)
             rules.append(
-                Rule(
+                rule(
                     ("mark", "give_up", *counted),
                     (0, held, slot, markers),
                     (held, slot, markers),
-                    partial(journal_steps.mark, bounds, at, epoch),
-                    Part((held,), _is_there),
+                    journal_steps.mark,
+                    at,
+                    epoch,
+                    when=Part((held,), _is_there),
                 )
             )
             for number in range(bounds.producers):
                 rules.append(
-                    Rule(
+                    rule(
                         ("verify",),
                         (self._producer(number), slot, 0, held),
                         (slot,),
-                        partial(producer_steps.verify, bounds, number, at, epoch),
-                        Part((self._producer(number), held), _asks),
+                        producer_steps.verify,
+                        number,
+                        at,
+                        epoch,
+                        when=Part((self._producer(number), held), _asks),
                     )
                 )
         for number in range(bounds.producers):
             mine = self._producer(number)
             rules += [
-                Rule(
-                    ("append",),
-                    (mine, slot, 0, ghost),
-                    (slot,),
-                    partial(producer_steps.append, bounds, number, at),
-                ),
-                Rule(("acked",), (mine, slot), (mine,), partial(producer_steps.acked, bounds, number, at)),
+                rule(("append",), (mine, slot, 0, ghost), (slot,), producer_steps.append, number, at),
+                rule(("acked",), (mine, slot), (mine,), producer_steps.acked, number, at),
             ]
         return rules

@@ -4,7 +4,6 @@ protections have one name, and a useful set of constants reaches everything."""
 import pytest
 from attrs import evolve
 
-from fencepost.model.comparison.sameness import states_of_explorer
 from fencepost.model.controller.controller_state import CONTROL_PLANE
 from fencepost.model.controller.controller_system import Controller
 from fencepost.model.explore import explore
@@ -22,6 +21,7 @@ from tests.model.comparison.test_group_sameness import RETENTION, STATIC
 from tests.model.comparison.test_sameness import TINY
 from tests.model.comparison.test_sameness_controller import REASSIGNED, STOPPED
 from tests.model.comparison.test_transaction_sameness import DEPOSED, SUCCESSOR, UNGUARDED
+from tests.model.comparison.whole_states import states_of_explorer
 
 PROTECTIONS = {
     "Controller": CONTROL_PLANE,

@@ -10,17 +10,12 @@ import time
 import pytest
 
 from fencepost.cli import run as fencepost
-from fencepost.model.comparison.sameness import (
-    by_explorer,
-    by_tlc,
-    compare,
-    states_of_explorer,
-    states_of_tlc,
-)
+from fencepost.model.comparison.sameness import by_explorer, by_tlc, compare
 from fencepost.model.group.group_state import Constants
 from fencepost.model.tla import FOLDER, files_of
 from fencepost.model.tla.group import constants_to_tla
 from fencepost.model.tlc import RunOutcome, Spec, check
+from tests.model.comparison.whole_states import states_of_explorer, states_of_tlc
 from tests.model.quick import QUICK
 
 FAIL_OVER = Constants(members=1, generations=1, epochs=1, drop={"apply_whole_load", "not_coordinator"})

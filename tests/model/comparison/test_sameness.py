@@ -8,7 +8,7 @@ from attrs import evolve
 
 from fencepost.cli import run as fencepost
 from fencepost.model.comparison import sameness
-from fencepost.model.comparison.sameness import by_tlc, compare, states_of_explorer, states_of_tlc
+from fencepost.model.comparison.sameness import by_tlc, compare
 from fencepost.model.explore import explore
 from fencepost.model.replication.replication_state import Constants
 from fencepost.model.replication.replication_system import Replication
@@ -17,6 +17,7 @@ from fencepost.model.tla.dropped import shortest_counterexample
 from fencepost.model.tla.replication import constants_to_tla
 from fencepost.model.tla.variants import RETENTION
 from fencepost.traces.errors import FencepostError
+from tests.model.comparison.whole_states import states_of_explorer, states_of_tlc
 from tests.model.quick import QUICK
 
 TINY = Constants(replicas=2, log_size=1, epochs=1, values=1, crashes=1)

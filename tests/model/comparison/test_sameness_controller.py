@@ -8,9 +8,10 @@ from attrs import evolve
 
 from fencepost.cli import run as fencepost
 from fencepost.model.comparison import sameness
-from fencepost.model.comparison.sameness import compare, states_of_explorer, states_of_tlc
+from fencepost.model.comparison.sameness import compare
 from fencepost.model.controller.controller_state import Constants
 from fencepost.model.tla.controller import constants_to_tla
+from tests.model.comparison.whole_states import states_of_explorer, states_of_tlc
 from tests.model.quick import QUICK
 
 ZOMBIES = Constants(epochs=2, writes=1, drop={"fenced_zookeeper_write", "leader_epoch_fencing"})

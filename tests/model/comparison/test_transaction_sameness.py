@@ -10,11 +10,12 @@ import time
 import pytest
 
 from fencepost.cli import run as fencepost
-from fencepost.model.comparison.sameness import by_explorer, by_tlc, states_of_explorer, states_of_tlc
+from fencepost.model.comparison.sameness import by_explorer, by_tlc
 from fencepost.model.tla import FOLDER
-from fencepost.model.transaction.needed import ONLY_FIRST_NEEDS
 from fencepost.model.transaction.transaction_state import OF_TRANSACTIONS, Constants
+from tests.model.comparison.whole_states import states_of_explorer, states_of_tlc
 from tests.model.quick import QUICK
+from tests.model.transaction.needed import ONLY_FIRST_NEEDS
 
 DEPOSED = Constants(
     transactions=1,

@@ -8,15 +8,6 @@ from attrs import evolve
 
 from fencepost.model.explore import ExplorationOutcome, breadth_first, explore, render
 from fencepost.model.explore.eventually import stays_possible
-from fencepost.model.transaction.needed import (
-    HOLDS,
-    ONLY_FIRST_NEEDS,
-    ROWS,
-    Fall,
-    first_fall,
-    table,
-    without,
-)
 from fencepost.model.transaction.transaction_invariants import (
     all_or_nothing,
     as_told,
@@ -45,6 +36,15 @@ from fencepost.model.transaction.transaction_state import (
 )
 from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.traces.errors import FencepostError
+from tests.model.transaction.needed import (
+    HOLDS,
+    ONLY_FIRST_NEEDS,
+    ROWS,
+    Fall,
+    first_fall,
+    table,
+    without,
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "model-transaction.md"
 IDLE = {

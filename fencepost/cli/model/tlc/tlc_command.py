@@ -78,7 +78,6 @@ _common: Decorator = options(
         default=None,
         help="Check for deadlocks; by default as the configuration says, else yes.",
     ),
-    click.option("--coverage", is_flag=True, help="Count how often each action occurs."),
     java_options,
     json_option,
 )

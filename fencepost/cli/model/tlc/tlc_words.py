@@ -6,7 +6,7 @@ from typing import Any
 import rich_click as click
 
 from fencepost.console.options import FILE, Decorator, NumberRange, options
-from fencepost.console.output import Output, add_row, table
+from fencepost.console.output import Output
 from fencepost.model.tlc import (
     Counterexample,
     RunLimits,
@@ -71,19 +71,6 @@ def tell(result: TlcResult, output: Output) -> ExitCode:
         output.note(f"warning: {' '.join(warning.split())}")
     if result.counterexample is not None:
         output.say(str(result.counterexample), "")
-    if result.coverage:
-        rows = table("action", ">new states", ">taken", "where")
-        for covered in result.coverage:
-            style = "yellow" if covered.generated == 0 else ""
-            add_row(
-                rows,
-                covered.action,
-                f"{covered.distinct:,}",
-                f"{covered.generated:,}",
-                covered.location,
-                style=style,
-            )
-        output.say(rows, "")
     depth = f", depth {result.depth:,}" if result.depth >= 0 else ""
     counts = (
         f" ({result.distinct:,} distinct states{depth})"
@@ -138,15 +125,6 @@ def as_dict(result: TlcResult) -> dict[str, Any]:
         "distinct": known(result.distinct),
         "queue": known(result.queue),
         "depth": known(result.depth),
-        "coverage": [
-            {
-                "action": one.action,
-                "location": one.location,
-                "distinct": one.distinct,
-                "generated": one.generated,
-            }
-            for one in result.coverage
-        ],
         "errors": result.errors,
         "warnings": result.warnings,
         "output": result.output,

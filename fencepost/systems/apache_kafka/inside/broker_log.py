@@ -13,9 +13,10 @@ read.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -41,6 +42,10 @@ DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""
 FATAL = "fatal_fault"
 """The cause of a mark: the broker met something that it does not survive."""
+NO_PARTITION: Key = ("", -1)
+"""Of a line that is about no partition."""
+Said = dict[str, Any]
+"""What a line says by its pattern's names; most are columns of an event."""
 
 
 @frozen
@@ -69,176 +74,88 @@ class BrokerLogFold:
     def take(self, line: Line) -> Iterator[Event]:
         """The events of one line."""
         for word, pattern, handler in _SENTENCES:
-            if word not in line.text:
-                continue
-            found = pattern.search(line.text)
+            found = pattern.search(line.text) if word in line.text else None
             if found is not None:
-                yield from handler(self, line, found)
+                texts = found.groupdict()
+                said = {name: _READ.get(name, int)(text) for name, text in texts.items() if text is not None}
+                key = said.pop("partition", NO_PARTITION)
+                if key is not None:
+                    yield from handler(self, line, key, said)
                 return
 
-    def _started(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
+    def _event(self, name: Name, line: Line, key: Key = NO_PARTITION, **columns: Any) -> Event:
+        if key != NO_PARTITION:
+            return event_of(name, line.time, self.node, key, **columns)
+        return Event(time=line.time, name=name, node=self.node, **columns)
+
+    def _started(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
         self.epochs.clear()
-        yield Event(time=line.time, name=Name.BROKER_STARTED, node=self.node)
+        yield self._event(Name.BROKER_STARTED, line)
 
-    def _leads(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is None:
-            return
-        self.epochs[key] = int(found["epoch"])
-        yield event_of(
-            Name.BECAME_LEADER,
-            line.time,
-            self.node,
-            key,
-            leader_epoch=int(found["epoch"]),
-            offset=int(found["offset"]),
-            high_watermark=int(found["high"]),
-            isr=_ids(found["isr"]),
-            zk_version=int(found["version"] or -1),
-        )
+    def _leads(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        self.epochs[key] = said["leader_epoch"]
+        yield self._event(Name.BECAME_LEADER, line, key, **said)
 
-    def _follows(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is None:
-            return
-        self.epochs[key] = int(found["epoch"])
-        yield event_of(
-            Name.BECAME_FOLLOWER,
-            line.time,
-            self.node,
-            key,
-            leader=int(found["leader"]),
-            leader_epoch=int(found["epoch"]),
-            offset=int(found["offset"]),
-            high_watermark=int(found["high"]),
-            zk_version=int(found["version"] or -1),
-        )
+    def _follows(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        self.epochs[key] = said["leader_epoch"]
+        yield self._event(Name.BECAME_FOLLOWER, line, key, **said)
 
-    def _about_to_cut(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is not None:
-            cause = "high_watermark" if "high watermark" in found["why"] else "leader_epoch"
-            self.reasons[key] = cause, int(found["leader"])
+    def _about_to_cut(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        cause = "high_watermark" if "high watermark" in said["why"] else "leader_epoch"
+        self.reasons[key] = cause, said["leader"]
         yield from ()
 
-    def _below(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is not None:
-            self.below[key] = int(found["high"])
-            yield event_of(
-                Name.MARK,
-                line.time,
-                self.node,
-                key,
-                offset=int(found["offset"]),
-                high_watermark=int(found["high"]),
-                cause=BELOW_HIGH_WATERMARK,
-            )
+    def _below(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        self.below[key] = said["high_watermark"]
+        yield self._event(Name.MARK, line, key, cause=BELOW_HIGH_WATERMARK, **said)
 
-    def _cut(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is None:
-            return
+    def _cut(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
         cause, leader = self.reasons.pop(key, ("leader_epoch", -1))
+        below, epoch = self.below.pop(key, -1), self.epochs.get(key, -1)
+        known = {"high_watermark": below, "leader_epoch": epoch, "leader": leader, "cause": cause}
+        yield self._event(Name.TRUNCATED, line, key, **said, **known)
+
+    def _all_cut(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        epoch = self.epochs.get(key, -1)
+        yield self._event(Name.TRUNCATED, line, key, leader_epoch=epoch, cause="full", **said)
+
+    def _isr(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        yield self._event(Name.ISR_UPDATED, line, key, leader_epoch=self.epochs.get(key, -1), **said)
+
+    def _deleted(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        yield self._event(Name.MARK, line, key, leader_epoch=self.epochs.pop(key, -1), cause=DELETED)
+
+    def _recovered(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        yield self._event(Name.LOG_RECOVERED, line, (said.pop("topic"), said.pop("number")), **said)
+
+    def _refused(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
         yield event_of(
-            Name.TRUNCATED,
+            Name.FETCH_REFUSED,
             line.time,
-            self.node,
+            said["leader"],
             key,
-            offset=int(found["offset"]),
-            high_watermark=self.below.pop(key, -1),
-            leader_epoch=self.epochs.get(key, -1),
-            leader=leader,
-            cause=cause,
+            leader_epoch=said["leader_epoch"],
+            detail="FENCED_LEADER_EPOCH" if said["which"] == "older" else "UNKNOWN_LEADER_EPOCH",
+            cause=f"broker {self.node}",
         )
 
-    def _all_cut(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is not None:
-            epoch = self.epochs.get(key, -1)
-            yield event_of(
-                Name.TRUNCATED,
-                line.time,
-                self.node,
-                key,
-                offset=int(found["offset"]),
-                leader_epoch=epoch,
-                cause="full",
-            )
+    def _elected(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        yield self._event(Name.CONTROLLER_ELECTED, line, **said)
 
-    def _isr(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is not None:
-            yield event_of(
-                Name.ISR_UPDATED,
-                line.time,
-                self.node,
-                key,
-                leader_epoch=self.epochs.get(key, -1),
-                isr=_ids(found["isr"]),
-                zk_version=int(found["version"]),
-            )
+    def _resigned(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        yield self._event(Name.CONTROLLER_RESIGNED, line)
 
-    def _deleted(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is not None:
-            epoch = self.epochs.pop(key, -1)
-            yield event_of(Name.MARK, line.time, self.node, key, leader_epoch=epoch, cause=DELETED)
+    def _old_controller(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        yield self._event(Name.CONTROL_REQUEST_REFUSED, line, detail="STALE_CONTROLLER_EPOCH", **said)
 
-    def _recovered(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        yield event_of(
-            Name.LOG_RECOVERED,
-            line.time,
-            self.node,
-            (found["topic"], int(found["number"])),
-            offset=int(found["end"]),
-            high_watermark=int(found["high"]),
-            log_start_offset=int(found["start"]),
-        )
+    def _directory_failed(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        yield self._event(Name.LOG_DIRECTORY_FAILED, line, detail=line.text[:200])
 
-    def _refused(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        key = _key(found["partition"])
-        if key is not None:
-            older = found["which"] == "older"
-            yield event_of(
-                Name.FETCH_REFUSED,
-                line.time,
-                int(found["leader"]),
-                key,
-                leader_epoch=int(found["epoch"]),
-                detail="FENCED_LEADER_EPOCH" if older else "UNKNOWN_LEADER_EPOCH",
-                cause=f"broker {self.node}",
-            )
-
-    def _elected(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        yield Event(
-            time=line.time,
-            name=Name.CONTROLLER_ELECTED,
-            node=self.node,
-            controller_epoch=int(found["epoch"]),
-        )
-
-    def _resigned(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        yield Event(time=line.time, name=Name.CONTROLLER_RESIGNED, node=self.node)
-
-    def _old_controller(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        yield Event(
-            time=line.time,
-            name=Name.CONTROL_REQUEST_REFUSED,
-            node=self.node,
-            controller_epoch=int(found["epoch"]),
-            cause=found["kind"],
-            detail="STALE_CONTROLLER_EPOCH",
-        )
-
-    def _directory_failed(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        yield Event(time=line.time, name=Name.LOG_DIRECTORY_FAILED, node=self.node, detail=line.text[:200])
-
-    def _fatal(self, line: Line, found: re.Match[str]) -> Iterator[Event]:
-        yield Event(time=line.time, name=Name.MARK, node=self.node, cause=FATAL, detail=line.text[:200])
+    def _fatal(self, line: Line, key: Key, said: Said) -> Iterator[Event]:
+        yield self._event(Name.MARK, line, cause=FATAL, detail=line.text[:200])
 
 
-Handler = Callable[[BrokerLogFold, Line, re.Match[str]], Iterator[Event]]
+Handler = Callable[[BrokerLogFold, Line, Key, Said], Iterator[Event]]
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -251,18 +168,18 @@ _SENTENCES: tuple[tuple[str, re.Pattern[str], Handler], ...] = (
     (
         "starts at leader epoch",
         _pattern(
-            r"Leader {partition:word} (?:with topic id \S+ )?starts at leader epoch {epoch} from offset"
-            r" {offset} with (?:partition epoch (?P<version>\d{1,18}), )?high watermark {high},?"
-            r" ISR \[(?P<isr>[\d, ]*)\]"
+            r"Leader {partition:word} (?:with topic id \S+ )?starts at leader epoch {leader_epoch} from"
+            r" offset {offset} with (?:partition epoch (?P<zk_version>\d{1,18}), )?high watermark"
+            r" {high_watermark},? ISR \[(?P<isr>[\d, ]*)\]"
         ),
         BrokerLogFold._leads,
     ),
     (
         "starts at leader epoch",
         _pattern(
-            r"Follower {partition:word} (?:with topic id \S+ )?starts at leader epoch {epoch} from offset"
-            r" {offset} with (?:partition epoch (?P<version>\d{1,18}) and )?high watermark {high}\."
-            r" Current leader is (?P<leader>-?\d{1,9})"
+            r"Follower {partition:word} (?:with topic id \S+ )?starts at leader epoch {leader_epoch} from"
+            r" offset {offset} with (?:partition epoch (?P<zk_version>\d{1,18}) and )?high watermark"
+            r" {high_watermark}\. Current leader is (?P<leader>-?\d{1,9})"
         ),
         BrokerLogFold._follows,
     ),
@@ -276,7 +193,7 @@ _SENTENCES: tuple[tuple[str, re.Pattern[str], Handler], ...] = (
     ),
     (
         "below high watermark",
-        _pattern(r"Truncating {partition:word} to offset {offset} below high watermark {high}"),
+        _pattern(r"Truncating {partition:word} to offset {offset} below high watermark {high_watermark}"),
         BrokerLogFold._below,
     ),
     (
@@ -293,7 +210,7 @@ _SENTENCES: tuple[tuple[str, re.Pattern[str], Handler], ...] = (
         "ISR updated to",
         _pattern(
             r"\[Partition {partition:word} broker=\d+\] ISR updated to \[?(?P<isr>[\d, ]*?)\]?"
-            r"(?: \(under-min-isr\))? +and (?:zkVersion|version) updated to \[?{version}"
+            r"(?: \(under-min-isr\))? +and (?:zkVersion|version) updated to \[?{zk_version}"
         ),
         BrokerLogFold._isr,
     ),
@@ -306,7 +223,8 @@ _SENTENCES: tuple[tuple[str, re.Pattern[str], Handler], ...] = (
         "Completed load of Log",
         _pattern(
             r"Completed load of Log\(dir=.*, topic=(?P<topic>[^\s,]{1,249}), partition={number},"
-            r" highWatermark={high}, lastStableOffset=\d+, logStartOffset={start}, logEndOffset={end}\)"
+            r" highWatermark={high_watermark}, lastStableOffset=\d+, logStartOffset={log_start_offset},"
+            r" logEndOffset={offset}\)"
         ),
         BrokerLogFold._recovered,
     ),
@@ -314,7 +232,7 @@ _SENTENCES: tuple[tuple[str, re.Pattern[str], Handler], ...] = (
         "epoch",
         _pattern(
             r"leaderId={leader}, .*Partition {partition:word} has an? (?P<which>older|newer) epoch"
-            r" \({epoch}\) than the current leader"
+            r" \({leader_epoch}\) than the current leader"
         ),
         BrokerLogFold._refused,
     ),
@@ -322,15 +240,15 @@ _SENTENCES: tuple[tuple[str, re.Pattern[str], Handler], ...] = (
     ("to STARTING", re.compile(r"Transition from SHUTDOWN to STARTING"), BrokerLogFold._started),
     (
         "successfully elected as the controller",
-        _pattern(r"successfully elected as the controller\. Epoch incremented to {epoch}"),
+        _pattern(r"successfully elected as the controller\. Epoch incremented to {controller_epoch}"),
         BrokerLogFold._elected,
     ),
     ("Resigned", re.compile(r"\[Controller id=\d+\] Resigned$"), BrokerLogFold._resigned),
     (
         "controller epoch",
         _pattern(
-            r"Ignoring (?P<kind>\w+) request from controller \d+ with correlation id \d+"
-            r"(?: for partition \S+)? since its controller epoch {epoch} is old"
+            r"Ignoring (?P<cause>\w+) request from controller \d+ with correlation id \d+"
+            r"(?: for partition \S+)? since its controller epoch {controller_epoch} is old"
         ),
         BrokerLogFold._old_controller,
     ),
@@ -420,3 +338,11 @@ def _key(text: str) -> Key | None:
 
 def _ids(text: str) -> tuple[int, ...]:
     return tuple(int(each) for each in re.findall(r"\d{1,9}", text))
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {
+    "partition": _key,
+    "isr": _ids,
+    **dict.fromkeys(("topic", "why", "which", "cause"), str),
+}
+"""How a word is read; the others are numbers."""
