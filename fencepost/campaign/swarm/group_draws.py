@@ -48,6 +48,14 @@ NAMES = ("orders", "payments-v2.eu", "größe", "注文", "😀")
 BEGIN = ("subscribe", "transform")
 LONGEST_MS = 15_000
 """The most that consumers which differ wait longer: a run waits a minute for progress."""
+SECOND = "s"
+"""The topic that some consumers read besides, or instead."""
+TOPIC_SETS = ("t", "t,s", "t,s", "s")
+"""What a consumer subscribes to, each as likely as the others."""
+MOVED = ("append", "poll", "list_offsets")
+ELSEWHERE, KEEPING = 35, 60
+"""Of a hundred operations on the first topic: how many are on the second one. Of a hundred members that
+change their topics: how many stay members meanwhile."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
@@ -208,6 +216,46 @@ def with_cooperation(plan: Plan) -> Plan:
     if not any(operation.function in BEGIN for operation in plan.operations):
         return plan
     return evolve(plan, consumer=evolve(plan.consumer, assignor=COOPERATIVE))
+
+
+def with_subscriptions(plan: Plan, draw: Draws) -> Plan:
+    """The plan with a second topic and members that differ in their topics, if it has a plain group.
+
+    Args:
+        plan: with its groups.
+        draw: the seed's draws.
+    """
+    if not any(one.function == "subscribe" for one in plan.operations):
+        return plan
+    first, *others = plan.cluster.topics
+    second = TopicOptions(
+        name=SECOND,
+        partitions=draw.between((1, 3), "second.partitions"),
+        replication_factor=draw.between((2, 3), "second.replication_factor"),
+        min_insync_replicas=2 if draw.chance(20, "second.min_insync") else 1,
+        segment_bytes=draw.between((200, 4_000), "second.segment_bytes")
+        if draw.chance(40, "second.small_segments")
+        else 1 << 20,
+    )
+    operations = [_moved(one, draw, first.name, second.partitions) for one in plan.operations]
+    return evolve(
+        plan,
+        cluster=evolve(plan.cluster, topics=(first, second, *others)),
+        operations=tuple(operations),
+    )
+
+
+def _moved(one: PlannedOperation, draw: Draws, first: str, partitions: int) -> PlannedOperation:
+    if one.topic != first:
+        return one
+    if one.function in ("subscribe", "resubscribe"):
+        topics = draw.choice(list(TOPIC_SETS), "subscriptions", one.op_id)
+        keeps = one.function == "resubscribe" and draw.chance(KEEPING, "subscriptions.keeping", one.op_id)
+        return evolve(one, topic=topics, argument="changed" if keeps else one.argument)
+    if one.function not in MOVED or not draw.chance(ELSEWHERE, "second", one.op_id):
+        return one
+    kept = "" if one.argument == "tombstone" else one.argument
+    return evolve(one, topic=SECOND, partition=one.partition % partitions, key="", argument=kept)
 
 
 def with_different_consumers(plan: Plan, draw: Draws) -> Plan:

@@ -17,12 +17,12 @@ from fencepost.campaign.swarm.group_draws import (
     with_different_consumers,
     with_groups,
     with_managed_groups,
+    with_subscriptions,
 )
 from fencepost.campaign.swarm.names_again import with_names_again
 from fencepost.campaign.swarm.producer_draws import with_different_clients, with_limits, with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.rests import with_rests
-from fencepost.campaign.swarm.subscriptions import with_subscriptions
 from fencepost.campaign.swarm.subset import subset_of
 from fencepost.campaign.swarm.transaction_draws import with_transactions
 from fencepost.sim.randomness import Randomness
