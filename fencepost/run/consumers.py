@@ -42,6 +42,12 @@ class PollLoop:
     processing_ms: int
     wishes: list[Wish] = field(factory=list)
     closing: bool = False
+    # Until when its work on records takes, if that is longer than processing_ms; host time in nanoseconds.
+    busy_until: int = 0
+
+    def _work(self, consumer: Consumer) -> None:
+        left_ms = (self.busy_until - consumer.desk.now) // MILLISECOND
+        consumer.sleep(max(self.processing_ms, left_ms))
 
     def go_on(self, consumer: Consumer) -> None:
         """Do what is wished for; then poll, or commit and close."""
@@ -69,7 +75,7 @@ class PollLoop:
         elif self.style == "before":
             consumer.commit_sync()
         else:
-            consumer.sleep(self.processing_ms)
+            self._work(consumer)
 
     def woken(self, consumer: Consumer) -> None:
         """The work is done, or it is time to begin again."""
@@ -94,7 +100,7 @@ class PollLoop:
         if self.closing:
             consumer.close()
         elif self.style == "before":
-            consumer.sleep(self.processing_ms)
+            self._work(consumer)
         else:
             self.go_on(consumer)
 
@@ -157,6 +163,12 @@ def resubscribe(topics: tuple[str, ...], loop: PollLoop, consumer: Consumer) -> 
 def subscribe(topics: tuple[str, ...], loop: PollLoop, consumer: Consumer) -> None:
     """The `consumer` of this `loop` joins again with these topics, and stays a member meanwhile."""
     consumer.subscribe(topics)
+
+
+def work_long(duration_ms: int, consumer: Consumer) -> None:
+    """The application of a `consumer` is at work for `duration_ms` from now on, if it has records."""
+    if isinstance(consumer.application, PollLoop):
+        consumer.application.busy_until = consumer.desk.now + duration_ms * MILLISECOND
 
 
 def close(loop: PollLoop, consumer: Consumer) -> None:

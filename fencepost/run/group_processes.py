@@ -22,6 +22,7 @@ from fencepost.run.consumers import (
     resubscribe,
     seek,
     subscribe,
+    work_long,
 )
 from fencepost.run.record import Record
 from fencepost.traces.operations import CHANGED, SEEK, Function, Operation
@@ -32,6 +33,8 @@ BEGINS = frozenset({TRANSFORM, "subscribe", "assign"})
 FUNCTIONS = BEGINS | {"unsubscribe", "crash", "pause", "seek", "resubscribe"}
 """What a plan asks of a consumer's process."""
 PAUSE_UNIT_MS = 100
+WORKING = "working"
+"""The argument of a pause of the application alone."""
 LEAVING_MS = 200
 """How long a process that leaves its group is left to say so, before it ends."""
 Key = tuple[str, int]
@@ -164,7 +167,11 @@ class Members:
         elif function in self._wishes(process) and runs:
             self.use(process, partial(_wish, self._wish_of(operation)))
         elif function == "pause" and runs:
-            self.pause(process, operation.records * PAUSE_UNIT_MS)
+            duration_ms = operation.records * PAUSE_UNIT_MS
+            if operation.argument == WORKING:
+                self.use(process, partial(work_long, duration_ms))
+            else:
+                self.pause(process, duration_ms)
 
     def _begin(
         self,

@@ -377,7 +377,7 @@ class TransformOptions:
     pause_ms: int = _bounded(0, MILLION, 0)
 
 
-ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time", "latest", "in_order", "changed")
+ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time", "latest", "in_order", "changed", "working")
 """Of a planned operation."""
 IN_ORDER, CLOSING_MS = "in_order", 5_000
 """An unsubscribe that commits first, and how long it may take before its process ends."""
@@ -396,7 +396,8 @@ class PlannedOperation:
 
     By "subscribe" a consumer of `topic` (several: with commas) begins in the group `key`; it works by itself
     until its process is to unsubscribe (it leaves the group; "in_order": it commits first) or crash (it is
-    gone). By "pause" it stops for `records` tenths of a second, by "resubscribe" it leaves its group and
+    gone). By "pause" it stops for `records` tenths of a second ("working": its application does, within
+    its work on records), by "resubscribe" it leaves its group and
     joins it again with these topics ("changed": it joins again without leaving), by "seek" it
     goes to the "earliest" or "latest" offset of `partition`, to that of a time ("by_time", as above), or
     `records` back. "assign" is as subscribe, but it takes all partitions of the topic and only commits in the

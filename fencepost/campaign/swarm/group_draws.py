@@ -322,6 +322,9 @@ def _lives(plan: Plan, draw: Draws, bounds: Profile) -> tuple[PlannedOperation, 
                     topic=topic,
                     key=group,
                     records=draw.between((3, 90), "groups.pause", cause) if function == "pause" else 1,
+                    argument="working"
+                    if function == "pause" and draw.chance(35, "groups.working", cause)
+                    else "",
                 )
             )
             calm = runs and (gentle or not draw.chance(restless, "groups.soon", cause))

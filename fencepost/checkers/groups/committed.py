@@ -276,6 +276,13 @@ def regressed_commits(
                 for each in group.seeks
             ):
                 continue  # it sought back
+            if any(
+                each.who == commit.who
+                and before.op_id < each.op_id < commit.op_id
+                and each.offset < before.offset
+                for each in group.begun.get(partition, ())
+            ):
+                continue  # its position was reset: it polled from below (another rule says whether it may)
             yield finding(
                 "commit_sent_again",
                 partition=partition,

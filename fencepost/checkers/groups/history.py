@@ -509,10 +509,12 @@ def _set_continued(group: GroupOperations) -> None:
         if before is not None and (
             not (join.cooperative and before.cooperative)
             or before.member != join.member
-            or before.generation >= join.generation  # of a group that began anew
+            or before.generation > join.generation  # of a group that began anew
             or any(before.completion <= at <= join.completion for at in group.dropped.get(join.who, ()))
         ):
             before = None
+        elif before is not None and before.generation == join.generation:
+            continue  # a member that joins again is told of the generation that it is in
         group.continued.pop((join.who, join.generation), None)
         if before is not None:
             group.continued[join.who, join.generation] = (join, before)

@@ -41,6 +41,17 @@ def test_positions_and_seeks_last_as_long_as_the_partition_is_kept():
     assert found(*first, again, jump) == {"processing_gap"}
 
 
+def test_a_member_that_joins_again_in_its_generation_goes_on_there():
+    """A JoinGroup with nothing new in it is answered with the generation that the member is in."""
+    first, later = (kept(1, "m1", 1, 0), read(2, "m1", 1, 0, 0, 1)), kept(4, "m1", 2, 0)
+    again, ahead = kept(7, "m1", 2, 0), commit(5, "m1", 2, 2, argument="auto")
+    assert found(*first, later, ahead, again) == set()
+    assert found(*first, lost(3, "m1"), later, fetch(44, 0, process=1, at=(46, 47)), ahead, again) == {
+        "committed_offset_unexplained",
+        "commit_beyond_position",
+    }
+
+
 def test_a_kept_partition_is_read_on_where_it_was():
     """The kafka check: who keeps a partition neither goes back nor passes records; who gets it anew may."""
     first = (kept(1, "m1", 1, 0), got(2, "m1", 1, 0, 1))

@@ -91,3 +91,4 @@ def test_a_lower_commit_after_a_seek_back_is_no_old_one():
     again = commit(5, "m1", 1, 0, argument="sync", attempts=2)
     assert found(*first, seek(4, "m1", 1, 0), again) == set()
     assert found(*first, again) == {"commit_sent_again"}
+    assert found(*first, read(4, "m1", 1, 0), again) == set(), "its position was reset"

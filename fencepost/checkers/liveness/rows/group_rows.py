@@ -20,7 +20,8 @@ from fencepost.traces.trace import plain
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
 """Errors that a member may get in calm: they are steps of the protocol."""
 INCONSISTENT = "INCONSISTENT_GROUP_PROTOCOL"
-"""Nor is that one wrong where members have no assignor in common."""
+"""Nor is that one wrong where members have no assignor in common, or are of a group that was loaded: of what
+they named its log has only the one that was chosen (GroupMetadataManager, MemberMetadata)."""
 OF_MEMBERS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED})
 KEPT = ("auto", "before", "sync")
 """Modes of a consumer that commits before it gives a partition up."""
@@ -52,14 +53,19 @@ def _end(one: Operation) -> int:
 def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A member that was served is refused with an error that no step of the protocol explains."""
     plain = facts.once(_plain)
-    expected = EXPECTED if facts.settings.assignors else EXPECTED | {INCONSISTENT}
+    first = {one.assignor for one in facts.settings.consumers}
+    loads = [event.time for _, event in facts.of(Name.GROUPS_LOADED)]
+    since = 0 if not facts.settings.assignors else min(loads, default=FOR_EVER)
+    alike = bool(facts.settings.assignors) and len(first) < 2
     for one in facts.operations:
         if one.function in OF_MEMBERS and one.group and one.process in plain:
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=_end(one),
                 more=_end(one) - one.invoke_time + facts.asks_the_dead(one.invoke_time, _end(one)),
-                fine=one.outcome is Outcome.OK or one.error in expected,
+                fine=one.outcome is Outcome.OK
+                or one.error in EXPECTED
+                or (one.error == INCONSISTENT and not alike and _end(one) > since),
                 expected=f"member {one.member or 'of ' + one.group} to be served",
                 seen=f"{one.function.value} got {one.error}",
                 operations=(one.op_id,),
