@@ -15,6 +15,7 @@ from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key, State
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import Name
+from fencepost.traces.trace import plain
 
 
 def _spans(facts: Facts, key: Key) -> Iterator[tuple[State, int]]:
@@ -141,15 +142,23 @@ def _case(facts: Facts, key: Key, bound: int, lack: Lack | None, words: str) -> 
 
 
 def _unled(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    words = "broker {one}, which is in the ISR and registered, to lead"
+    words = "broker {one}, which is registered, in the ISR or allowed to lead without, to lead"
     return _lasting(facts, bounds.led(facts.settings), _unled_of, words)
 
 
 def _unled_of(facts: Facts, key: Key) -> Iterator[Lack]:
+    unclean = plain(key[0]) in facts.settings.unclean and not facts.once(_configured) & {key[0], None}
     for one in facts.once(_stretches)[key]:
-        if one.stays and one.state.leader not in one.there and not one.able.isdisjoint(one.state.isr):
-            able = next(member for member in one.state.isr if member in one.able)
-            yield Lack(one.state, one.begin, one.end, (able,))
+        if one.stays and one.state.leader not in one.there:
+            able = [member for member in one.state.isr if member in one.able]
+            able += [replica for replica in one.replicas if unclean and replica in one.able]
+            if able:
+                yield Lack(one.state, one.begin, one.end, (able[0],))
+
+
+def _configured(facts: Facts) -> frozenset[str | None]:
+    """Topics whose settings were changed; None: those of all."""
+    return frozenset(event.topic for _, event in facts.of(Name.TOPIC_CONFIGURED))
 
 
 def _dead_in_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -203,7 +212,10 @@ def _preferred_of(facts: Facts, key: Key) -> Iterator[Lack]:
     for one in facts.once(_stretches)[key]:
         first, leader = next(iter(one.replicas), -1), one.state.leader
         able = first in one.able and first in one.state.isr
-        if one.stays and able and 0 <= leader != first and not facts.is_moving(key, one.begin):
+        if not one.stays or not able or not 0 <= leader != first or facts.is_moving(key, one.begin):
+            continue
+        preferred = sum(facts.replicas(other, one.begin)[:1] == (first,) for other in facts.states)
+        if preferred * IMBALANCE_PERCENT < 100:  # else one that is led elsewhere is no imbalance
             yield Lack(one.state, one.begin, one.end, (first,))
 
 
@@ -328,6 +340,9 @@ def _shrinks(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                     )
 
 
+IMBALANCE_PERCENT = 10
+"""leader.imbalance.per.broker.percentage: as long as not more of the partitions that a broker is to lead are
+led elsewhere, they stay there."""
 TROUBLE = frozenset({Kind.NOISE, Kind.START, Kind.FAULT, Kind.BUSY, Kind.AWAY, Kind.BACK, Kind.CONTROLLER})
 ROWS = (
     Row(
