@@ -232,7 +232,8 @@ def _named(plan: Plan) -> Iterator[tuple[str, Place, int]]:
     """Where a place is named, the place, and the fewest partitions to count with: an operation may be meant
     for one that an operator might add."""
     for index, one in enumerate(plan.operations):
-        yield f"operations[{index}]", (one.topic, one.partition), MOST_PARTITIONS
+        for topic in one.topics:
+            yield f"operations[{index}]", (topic, one.partition), MOST_PARTITIONS
     for index, fault in enumerate(plan.faults):
         for name in ("target", "other"):
             if (found := place_of(getattr(fault, name))) is not None:

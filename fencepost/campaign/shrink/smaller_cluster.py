@@ -37,7 +37,11 @@ def _without(plan: Plan, name: str) -> Plan:
         cluster=evolve(
             plan.cluster, topics=tuple(topic for topic in plan.cluster.topics if topic.name != name)
         ),
-        operations=tuple(one for one in plan.operations if one.topic != name),
+        operations=tuple(
+            evolve(one, topic=",".join(kept))
+            for one in plan.operations
+            if (kept := [topic for topic in one.topics if topic != name])
+        ),
         faults=tuple(one for one in plan.faults if name not in (topic_of(one.target), topic_of(one.other))),
     )
 

@@ -208,6 +208,16 @@ def with_managed_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
                 delay_ms=draw.between((0, 300), "managed.delay", number) if follows else 0,
             )
         )
+        if "crash" in bounds.kinds and draw.chance(35, "managed.fails", number):  # the next one must know it
+            found.append(
+                Fault(
+                    fault_id=FIRST_MANAGED + 100 + number,
+                    kind="crash",
+                    at_ms=found[-1].at_ms + draw.between((50, 2_000), "managed.fails_after", number),
+                    duration_ms=draw.between((500, 6_000), "managed.down", number),
+                    target=f"leader of {OFFSETS_TOPIC}-0",
+                )
+            )
     return evolve(plan, faults=(*plan.faults, *found))
 
 

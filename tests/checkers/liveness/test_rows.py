@@ -490,6 +490,14 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             *either((), (of_group(Function.COMMIT, 51, 51.1, positions=(place(6),)),)),
         ]
     ),
+    "given_up_uncommitted": lab.pair(
+        lambda either: [
+            *MEMBER,
+            of_group(Function.POLL, 50, 50.1, records=(record(5),)),
+            *either((), (of_group(Function.COMMIT, 51, 51.1, positions=(place(6),)),)),
+            of_group(Function.JOIN, 52, 52.1),
+        ]
+    ),
     "fenced_by_itself": lab.pair(
         lambda either: [
             *(assigned(0.3, (1, 2, 3), OFFSETS), state(0.4, 1, 0, (1, 2, 3), OFFSETS)),

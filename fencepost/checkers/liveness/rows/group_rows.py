@@ -14,7 +14,7 @@ from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.operations import ACKS_ALL, CHANGED, SEEK, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, CHANGED, COOPERATIVE, SEEK, Function, Operation, Outcome
 from fencepost.traces.trace import plain
 
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
@@ -295,6 +295,35 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             )
 
 
+def _given_up(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """An eager member of the mode auto commits what it got before it joins again: then it gives all up."""
+    consumers = facts.settings.consumers or (facts.settings.consumer,)
+    if any(one.commit != "auto" for one in consumers):
+        return
+    members: dict[tuple[int, str], list[Operation]] = {}
+    for one in facts.operations:
+        if one.group and one.member and one.function in (Function.JOIN, Function.POLL, Function.COMMIT):
+            members.setdefault((one.process, one.member), []).append(one)
+    for (_, member), mine in members.items():
+        last: Operation | None = None
+        for one in sorted(mine, key=_end):
+            if one.function is Function.POLL and one.records:
+                last = one
+            elif one.function is Function.COMMIT and last is not None and one.invoke_time >= _end(last):
+                record = last.records[-1]
+                last = None if _covers(one, record.topic, record.partition, record.offset) else last
+            elif one.function is Function.JOIN and last is not None:
+                if one.argument != COOPERATIVE and INSTANCE.match(member) is None:
+                    yield Case(
+                        subject=(Subject.GROUP, one.group),
+                        since=one.invoke_time,
+                        expected=f"member {member} to commit what poll {last.op_id} returned before it joins",
+                        seen=f"no commit before its JoinGroup {one.op_id}",
+                        operations=(last.op_id, one.op_id),
+                    )
+                last = None
+
+
 def _covers(commit: Operation, topic: str, partition: int, offset: int) -> bool:
     return any(
         (place.topic, place.partition) == (topic, partition) and place.offset > offset
@@ -416,6 +445,15 @@ ROWS = (
         subject=Subject.GROUP,
         cases=_uncommitted,
         bound=_commit_bound,
+    ),
+    Row(
+        name="given_up_uncommitted",
+        form=Form.NEVER,
+        only_wrong=True,
+        subject=Subject.GROUP,
+        cases=_given_up,
+        through=frozenset(Kind),
+        where="our own consumers",
     ),
     Row(
         name="fenced_by_itself",
