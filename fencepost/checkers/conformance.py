@@ -18,9 +18,9 @@ from itertools import islice
 import msgspec
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.model.group.recorded_groups import RecordedGroups
+from fencepost.model.group.recorded_groups import TOLD_OF_GROUPS, RecordedGroups
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
-from fencepost.model.transaction.recorded_transactions import TransactionRefinement
+from fencepost.model.transaction.recorded_transactions import TOLD_OF_TRANSACTIONS, TransactionRefinement
 from fencepost.record.settings import settings_of
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import APPENDS_UNKNOWN, UNCLEAN_REQUESTED, Event, Name
@@ -29,6 +29,8 @@ from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace, plain
 
 CHECK = "conformance"
+COORDINATORS_TELL = frozenset(TOLD_OF_GROUPS) | frozenset(TOLD_OF_TRANSACTIONS)
+"""What they say of groups and transactions."""
 UNCLEAN = '"unclean.leader.election.enable":"true"'
 """A substring of the detail of a topic_configured event, which is JSON without blanks."""
 
@@ -67,7 +69,7 @@ def _of_coordinators(trace: Trace) -> Iterator[Mismatch]:
     lost = {loss.topic for loss in trace.claims.loss}
     for topic, told in ((STATE_TOPIC, TransactionRefinement()), (OFFSETS_TOPIC, RecordedGroups())):
         if topic not in lost:
-            steps = (_step(told, position, event) for position, event in enumerate(trace.events))
+            steps = (_step(told, *of) for of in enumerate(trace.events) if of[1].name in COORDINATORS_TELL)
             yield from islice(filter(None, steps), 1)
 
 

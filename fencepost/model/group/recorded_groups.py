@@ -72,7 +72,7 @@ class RecordedGroups:
             if time < event.time:
                 del self.due[key]
                 return _mismatch(load, durable, "", f"group {key[2]} was not loaded")
-        take = _STEPS.get(event.name)
+        take = TOLD_OF_GROUPS.get(event.name)
         return None if take is None else take(self, position, event)
 
     def _loads(self, position: int, event: Event) -> None:
@@ -132,7 +132,7 @@ def _name_in(member: str) -> str:
     return member.rsplit("-", 3)[0]
 
 
-_STEPS: Mapping[Name, Callable[[RecordedGroups, int, Event], Mismatch | None]] = {
+TOLD_OF_GROUPS: Mapping[Name, Callable[[RecordedGroups, int, Event], Mismatch | None]] = {
     Name.GROUPS_LOADED: RecordedGroups._loads,
     Name.GROUP_PHASE: RecordedGroups._phase,
     Name.GROUP_REMOVED: RecordedGroups._removed,

@@ -158,7 +158,7 @@ class TransactionRefinement:
 
     def step(self, position: int, event: Event) -> Mismatch | None:
         """Process the event at `position` of the trace; returns the mismatch if no action explains it."""
-        take = _STEPS.get(event.name)
+        take = TOLD_OF_TRANSACTIONS.get(event.name)
         return None if take is None else take(self, position, event)
 
     def _phase(self, position: int, event: Event) -> Mismatch | None:
@@ -241,7 +241,7 @@ class TransactionRefinement:
         return None
 
 
-_STEPS: Mapping[Name, Callable[[TransactionRefinement, int, Event], Mismatch | None]] = {
+TOLD_OF_TRANSACTIONS: Mapping[Name, Callable[[TransactionRefinement, int, Event], Mismatch | None]] = {
     Name.TRANSACTION_PHASE: TransactionRefinement._phase,
     Name.MARKER_WRITTEN: TransactionRefinement._marker,
 }
