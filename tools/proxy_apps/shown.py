@@ -97,6 +97,16 @@ SHOWN: Mapping[str, Shown] = {
             reported="reported: #919, #1783, open",
         ),
         Shown(
+            library="kafkajs@2.2.4",
+            script="kafkajs-unknown-partition.cjs",
+            breaks="a record of a partition that is new is acknowledged and never sent",
+        ),
+        Shown(
+            library="kafkajs@2.2.4",
+            script="kafkajs-unsent-commit.cjs",
+            breaks="a commit is acknowledged and never made",
+        ),
+        Shown(
             library="franz-go@1.22.2",
             script="franz-go-transaction-sequences.go",
             breaks="a committed transaction is not in the log",
@@ -104,6 +114,18 @@ SHOWN: Mapping[str, Shown] = {
             since="1.21.3 or before",
             reported="reported: #1484, without transactions",
             broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
+        ),
+        Shown(
+            library="kafka-go@0.4.51",
+            script="kafka-go-cached-error.go",
+            breaks="sends fail without a retry after one error of Metadata",
+            reported="reported: #1288, open",
+        ),
+        Shown(
+            library="kafka-go@0.4.51",
+            script="kafka-go-false-end.go",
+            breaks="a reader that is open says that it is closed",
+            reported="reported: #1222, open",
         ),
         Shown(
             library="kafka-python@3.0.12",
