@@ -234,19 +234,17 @@ def shown(name: str, row: Shown, folder: Path) -> tuple[str, str]:
     return {0: "not seen", SEEN: "seen"}.get(ended.returncode, "failed"), said
 
 
-def line_of(name: str, row: Shown, outcome: str, said: str) -> str:
+def line_of(name: str, row: Shown, outcome: str) -> str:
     """The finding's row.
 
     Args:
         name: of the finding.
         row: of the finding.
         outcome: of its script.
-        said: by its script.
     """
-    short = "; ".join(said.splitlines()[-2:])
     known = [f"since {row.since}" if row.since else "", f"found by {row.found}" if row.found else ""]
     finding = f"[{row.breaks}](../findings/{name}.md)"
-    cells = (row.library, finding, f"{row.broker}: {outcome}", short)
+    cells = (row.library, finding, f"{row.broker}: {outcome}")
     return f"| {' | '.join((*cells, '; '.join(one for one in (*known, row.reported) if one)))} |"
 
 
@@ -276,13 +274,13 @@ def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
         return Done(case=name, outcome=FAILED, why=str(error)[:500])
     if outcome == "failed":
         return Done(case=name, outcome=FAILED, why=said[-500:])
-    rows[name] = line_of(name, row, outcome, said)
+    rows[name] = line_of(name, row, outcome)
     return Done(case=name, outcome=OK, why=f"{outcome}: {said.splitlines()[-1]}")
 
 
 HEAD = (
-    "| library | finding | Apache Kafka | its script says | known |",
-    "|---|---|---|---|---|",
+    "| library | finding | Apache Kafka | known |",
+    "|---|---|---|---|",
 )
 
 
