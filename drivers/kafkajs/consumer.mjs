@@ -71,7 +71,8 @@ export class Consumer {
       if (!isRunning() || isStale()) return
       let settled, failed
       const one = { topic: batch.topic, partition: batch.partition, message }
-      const watched = new Promise(resolve => { one.taken = resolve }).then(yes => { settled = true; return yes })
+      const watched = new Promise(resolve => { one.taken = resolve }).then(yes => { settled = true
+        return yes })
       this.waiting.push(one)
       while (!settled && !await Promise.race([watched, sleep(100)]) && !settled) {
         await heartbeat().catch(error => {
