@@ -69,13 +69,21 @@ export class Consumer {
   async each ({ batch, resolveOffset, heartbeat, isRunning, isStale }) {
     for (const message of batch.messages) {
       if (!isRunning() || isStale()) return
-      let settled
-      const took = new Promise(resolve => this.waiting.push({ topic: batch.topic, partition: batch.partition,
-        message, taken: resolve }))
-      const watched = took.then(yes => { settled = true; return yes })
-      while (!settled && !await Promise.race([watched, sleep(100)]) && !settled) await heartbeat()
-      if (!await watched) return
-      resolveOffset(message.offset)
+      let settled, failed
+      const one = { topic: batch.topic, partition: batch.partition, message }
+      const watched = new Promise(resolve => { one.taken = resolve }).then(yes => { settled = true
+        return yes })
+      this.waiting.push(one)
+      while (!settled && !await Promise.race([watched, sleep(100)]) && !settled) {
+        await heartbeat().catch(error => {
+          failed = error
+          this.drop(other => other === one) // the library hands out again what no poll has taken
+        })
+      }
+      const yes = await watched
+      if (yes) resolveOffset(message.offset)
+      if (failed) throw failed
+      if (!yes) return
       await heartbeat()
     }
   }

@@ -49,6 +49,8 @@ WHOLE_REQUEST = frozenset(
 """Errors of the request as a whole: they are at the top if the response has a field there."""
 NO_ID = -1
 """What Kafka fills numbers of an error's row with: no offset, no epoch, no node."""
+OF_A_PARTITION = frozenset({"leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas"})
+"""What an answer says of a partition whose leader is in error (MetadataCache.getPartitionMetadata)."""
 NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 """Fills a field that must hold a time."""
 
@@ -189,6 +191,8 @@ def _value(kind: Any, field: Field, source: Any) -> Any:
     """The value of a field in a row with an error: what the row names, or an empty value."""
     if field.name in identity_of(kind):
         return _identity_value(field, source)
+    if field.name in OF_A_PARTITION and hasattr(source, "replica_nodes"):
+        return getattr(source, field.name)
     if field.name == "records":
         return b""
     if field.default is not dataclasses.MISSING:

@@ -2,6 +2,7 @@
 for an answer (docs/reference/drivers.md); a driver whose tools are missing is skipped by name."""
 
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -134,6 +135,27 @@ def test_polls_and_a_seek_keep_the_order_of_their_lines(running):
         assert again == list(range(1, len(again) + 1))
     assert driver.wait(lines)
     in_order(lines)
+
+
+def test_an_error_of_the_group_delivers_no_record_twice(running):
+    """A record that waits for a poll while a heartbeat fails is handed out once; after a rebalance all begins
+    anew, for nothing is committed."""
+    driver, kafka = running
+    lines = [opened(driver, kafka, "p", "producer", acks=-1)]
+    lines += [append(driver, b"%d" % one) for one in range(RECORDS)]
+    config = {"offset_reset": "earliest", "auto_commit": False, "heartbeat_interval_ms": 100}
+    lines.append(opened(driver, kafka, "c", "consumer", group="g", **config))
+    lines.append(driver.send("subscribe", "c", topics=["t"]))
+    assert driver.wait(lines)
+    read = until_records(driver)
+    kafka.request_fault("cut before Heartbeat, once")
+    end = time.monotonic() + UNTIL_S
+    while any(row["hits"] == 0 for row in kafka.request_faults()):
+        assert time.monotonic() < end, f"{driver.name}: no heartbeat within {UNTIL_S} s"
+        time.sleep(0.05)
+    while read[-1] < RECORDS - 1:
+        read += until_records(driver)
+    assert [pair for pair in pairwise(read) if pair[1] not in (pair[0] + 1, 0)] == []
 
 
 def poll(driver):

@@ -159,7 +159,8 @@ def test_a_partition_is_taken_out_of_a_request_and_put_into_its_answer():
 
 
 def test_rows_of_an_answer_are_put_in_error():
-    """Rule: only those that are named; a whole topic of Metadata loses its partitions."""
+    """Rule: only those that are named; a whole topic of Metadata loses its partitions, a partition its leader
+    only."""
     from kio.schema.metadata.v9.response import (
         MetadataResponse,
         MetadataResponsePartition,
@@ -167,7 +168,9 @@ def test_rows_of_an_answer_are_put_in_error():
     )
 
     def topic(name):
-        row = MetadataResponsePartition(error_code=ErrorCode.none, partition_index=0, leader_id=1)
+        row = MetadataResponsePartition(
+            error_code=ErrorCode.none, partition_index=0, leader_id=1, leader_epoch=3, replica_nodes=(1, 2)
+        )
         return MetadataResponseTopic(error_code=ErrorCode.none, name=name, partitions=(row,))
 
     answer = MetadataResponse(throttle_time=timedelta(0), brokers=(), topics=(topic("t"), topic("u")))
@@ -178,6 +181,7 @@ def test_rows_of_an_answer_are_put_in_error():
     ]
     one = with_error(answer, ErrorCode.leader_not_available, [TopicPartition("u", 0)]).topics[1].partitions[0]
     assert (one.error_code, one.leader_id) == (ErrorCode.leader_not_available, -1)
+    assert (one.leader_epoch, one.replica_nodes) == (3, (1, 2))
     whole = answer_in_error(answer, ErrorCode.leader_not_available)
     assert set(errors_in(whole)) == {ErrorCode.leader_not_available}
 

@@ -100,7 +100,7 @@ class Through:
 def of_library(name: str, through: Through) -> str:
     """Every ability that the library has (docs/reference/clients.md); answers how many worked."""
     _, cells = try_all(build(wanted(name)), through)  # type: ignore[arg-type]
-    failed = [f"{cell.ability}: {cell.why[:100]}" for cell in cells if cell.outcome == "failed"]
+    failed = [cell.ability for cell in cells if cell.outcome == "failed"]
     there = sum(cell.outcome != "absent" for cell in cells)
     return f"{there - len(failed)} of {there} abilities" + (f" (not {'; '.join(failed)})" if failed else "")
 
