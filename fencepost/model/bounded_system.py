@@ -33,8 +33,8 @@ class BoundedSystem(SlottedSystem[State]):
 
     @property
     @abstractmethod
-    def spread(self) -> tuple[int, ...]:
-        """For each field of a state the number of slots that its values stand in; 0: it is one value."""
+    def spread(self) -> tuple[int | None, ...]:
+        """For each field of a state the number of slots that its values stand in; None: it is one value."""
 
     @cached_property
     def parts(self) -> Mapping[str, tuple[Part, ...]]:
@@ -58,13 +58,13 @@ class BoundedSystem(SlottedSystem[State]):
         slots: list[Value] = []
         fields: Any = state
         for value, count in zip(fields, self.spread, strict=True):
-            slots += value if count else (value,)
+            slots += (value,) if count is None else value
         return tuple(slots)
 
     def state_of(self, slots: Sequence[Any]) -> State:
         """From slots."""
         rest = iter(slots)
-        fields = (tuple(islice(rest, count)) if count else next(rest) for count in self.spread)
+        fields = (next(rest) if count is None else tuple(islice(rest, count)) for count in self.spread)
         state: State = self.STATE._make(fields)
         return state
 

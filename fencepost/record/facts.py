@@ -402,6 +402,15 @@ class Facts:
         return tuple(range(1, self.settings.cluster.brokers + 1))
 
 
+def overrides_of(event: Event) -> dict[str, str]:
+    """The settings in a topic_configured event; none if it cannot be read: a trace may come from any tool."""
+    try:
+        found: dict[str, str] = from_json(event.detail, dict[str, str])
+    except msgspec.DecodeError:
+        return {}
+    return found
+
+
 def _subscriptions(facts: Facts) -> dict[tuple[str, str], list[tuple[int, int]]]:
     operations = facts.settings.operations
     return subscriptions_of(operations, facts.begun, facts.end) if differ(operations) else {}

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from fencepost.model.lives import events_with_lives
-from fencepost.record.facts import Facts, Key, State, facts_of
+from fencepost.record.facts import Facts, Key, State, facts_of, overrides_of
 from fencepost.record.settings import MIN_IN_SYNC, settings_of
 from fencepost.record.timeline import Disturbance, Kind, Subject, Timeline, gaps, timeline_of, touches
-from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace, plain
 
@@ -70,7 +69,7 @@ def _configured(facts: Facts) -> dict[str, int]:
     """The largest min.insync.replicas that each topic ever had of its own."""
     most: dict[str, int] = {}
     for _, event in facts.of(Name.TOPIC_CONFIGURED):
-        number = from_json(event.detail, dict[str, str]).get(MIN_IN_SYNC, "")
+        number = overrides_of(event).get(MIN_IN_SYNC, "")
         if event.topic is not None and number.isdecimal():
             most[event.topic] = max(int(number), most.get(event.topic, 0))
     return most

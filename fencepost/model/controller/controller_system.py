@@ -90,9 +90,9 @@ class Controller(BoundedSystem[ControllerState]):
         return (0,) * count + (1,) * count + (2,) * count + (3, 4, 5, 6, 7, 8, 9)
 
     @property
-    def spread(self) -> tuple[int, ...]:
+    def spread(self) -> tuple[int | None, ...]:
         """The brokers' processes, controllers and replicas, and the rest."""
-        return (self.constants.brokers,) * 3 + (0,) * 7
+        return (*(self.constants.brokers,) * 3, *(None,) * 7)
 
     def initial(self) -> Iterable[ControllerState]:
         """All brokers are registered, broker 0 leads, all replicas are in sync and got that from the

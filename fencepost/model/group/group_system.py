@@ -103,9 +103,9 @@ class Groups(BoundedSystem[GroupState]):
         return (*range(brokers), *(brokers,) * self.constants.members, *rest)
 
     @property
-    def spread(self) -> tuple[int, ...]:
+    def spread(self) -> tuple[int | None, ...]:
         """Brokers, members, and the rest."""
-        return (self.constants.brokers, self.constants.members, 0, 0, 0, 0)
+        return (self.constants.brokers, self.constants.members, None, None, None, None)
 
     def initial(self) -> Iterable[GroupState]:
         """Broker 0 leads the offsets partition and has loaded the group; there are no members, nothing is

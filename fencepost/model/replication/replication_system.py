@@ -101,9 +101,9 @@ class Replication(BoundedSystem[ReplicationState]):
         return (0,) * self.constants.replicas + (1, 2, 3) + ((4,) if self.constants.lists else ())
 
     @property
-    def spread(self) -> tuple[int, ...]:
+    def spread(self) -> tuple[int | None, ...]:
         """Replicas, and the rest."""
-        return (self.constants.replicas,) + (0,) * 6
+        return (self.constants.replicas, *(None,) * 6)
 
     def slots_of(self, state: ReplicationState) -> tuple[Value, ...]:
         """Replicas, quorum, committed, used."""

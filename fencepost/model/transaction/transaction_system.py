@@ -91,10 +91,10 @@ class Transactions(BoundedSystem[TransactionState]):
         return tuple(range(constants.epochs + constants.producers + constants.partitions + 4))
 
     @property
-    def spread(self) -> tuple[int, ...]:
+    def spread(self) -> tuple[int | None, ...]:
         """The journal, coordinators, producers, partitions, markers, the ghost."""
         bounds = self.constants
-        return (0, bounds.epochs + 1, bounds.producers, bounds.partitions, 0, 0)
+        return (None, bounds.epochs + 1, bounds.producers, bounds.partitions, None, None)
 
     def initial(self) -> Iterable[TransactionState]:
         """Producer 0 has epoch 0, the others have none. Nothing is written."""

@@ -48,7 +48,7 @@ class GroupFacts:
     retention: int
     # When members of a group were to read a topic, where they differ in their topics: what nobody reads any
     # more expires in a stable group, too. None: they do not.
-    to_read: Callable[[str, str, Collection[int]], list[tuple[int, int]]] | None
+    to_read: Callable[[str, str, Collection[int]], list[tuple[int, int]]] | None = None
     # How many groups of this name have ended.
     ended: dict[str, int] = field(factory=dict)
     # How many groups of the name had ended when a member id was first seen.
@@ -77,7 +77,8 @@ class GroupFacts:
         if event.name is Name.GROUP_PHASE:
             detail = msgspec.json.decode(event.detail)
             group, ended = detail["group"], self.ended.get(detail["group"], 0)
-            self.members[group] = [int(name_in(one).rpartition("-")[2]) for one in detail["members"]]
+            numbers = (name_in(member).rpartition("-")[2] for member in detail["members"])
+            self.members[group] = [int(number) for number in numbers if number.isdecimal()]
             for member in detail["members"]:
                 self.of_member.setdefault((group, member), ended)
                 key = (group, name_in(member), detail["generation"], event.leader_epoch)

@@ -38,7 +38,7 @@ def test_every_feature_is_on_in_some_plans_and_off_in_others() -> None:
     drawn = [subset_of(EVERYTHING, Draws(Randomness(seed))) for seed in range(400)]
     on = Counter(one for bounds in drawn for one in PERCENTAGES if getattr(bounds, one))
     unconditional = ("calm", "gentle", "named", "busy", "other_ends", "indexed", "rests")
-    unconditional += ("seeking", "resubscribing", "standalone", "managed", "cooperative")
+    unconditional += ("seeking", "resubscribing", "standalone", "managed", "cooperative", "subscriptions")
     assert all(0 < on[one] < 400 for one in PERCENTAGES if one not in unconditional)
     assert all(sum(bool(getattr(bounds, one)) for one in SCHEDULES) <= 1 for bounds in drawn)
     assert any(bounds.faults == (0, 0) for bounds in drawn)

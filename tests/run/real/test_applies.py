@@ -89,6 +89,7 @@ def says(system, event):
 MORE = (
     Event(time=0, name=Name.IMPLEMENTATION_ERROR, node=1, cause="AssertionError"),
     Event(time=0, name=Name.LIVENESS_FAILED, cause=NEVER_HEALED),
+    Event(time=0, name=Name.MARK, node=1, cause="illegal_transition_refused"),
 )
 """Stories of one event each, which are convicted elsewhere."""
 

@@ -12,9 +12,8 @@ from bisect import bisect_left
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.record.facts import Facts, Key
+from fencepost.record.facts import Facts, Key, overrides_of
 from fencepost.record.settings import MIN_IN_SYNC
-from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_ALL, Function, Outcome
 
@@ -82,7 +81,7 @@ def _least(facts: Facts, key: Key) -> int:
     numbers = [facts.settings.topic(key[0]).min_insync_replicas]
     for _, event in facts.of(Name.TOPIC_CONFIGURED):
         if event.topic in (None, key[0]):
-            number = from_json(event.detail, dict[str, str]).get(MIN_IN_SYNC, "")
+            number = overrides_of(event).get(MIN_IN_SYNC, "")
             numbers += [int(number)] if number.isdecimal() else []
     return min([*numbers, *(len(told.value) for told in facts.assigned.get(key, ()) if told.value)])
 

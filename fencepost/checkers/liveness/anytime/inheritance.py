@@ -7,9 +7,8 @@ plan gave a topic counts as its own. Reads events of simulated runs.
 """
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.record.facts import Facts
+from fencepost.record.facts import Facts, overrides_of
 from fencepost.record.settings import Topic
-from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.inherited_settings import DYNAMIC
 
@@ -33,7 +32,7 @@ def judge_inheritance(findings: Findings, facts: Facts) -> None:
         if event.name is Name.BROKER_STARTED:
             handed_on.pop(event.node, None)
             continue
-        counts = from_json(event.detail, dict[str, str])
+        counts = overrides_of(event)
         if event.topic is None:
             handed_on[event.node] = counts, position
             continue

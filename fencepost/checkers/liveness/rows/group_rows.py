@@ -3,15 +3,20 @@
 Owns these rows. They read what consumers recorded, so that they hold of every system with such clients.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.checkers.liveness.rows.place_rows import acknowledged
+from fencepost.model.group.recorded_groups import LOADED, GroupDetail
 from fencepost.record import bounds
 from fencepost.record.facts import JOIN_LAPSE_MS, Facts, Key, place_of
 from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
+from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 from fencepost.traces.operations import ACKS_ALL, CHANGED, COOPERATIVE, SEEK, Function, Operation, Outcome
@@ -53,10 +58,8 @@ def _end(one: Operation) -> int:
 def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A member that was served is refused with an error that no step of the protocol explains."""
     plain = facts.once(_plain)
-    first = {one.assignor for one in facts.settings.consumers}
-    loads = [event.time for _, event in facts.of(Name.GROUPS_LOADED)]
-    since = 0 if not facts.settings.assignors else min(loads, default=FOR_EVER)
-    alike = bool(facts.settings.assignors) and len(first) < 2
+    alike = bool(facts.settings.assignors) and len({one.assignor for one in facts.settings.consumers}) < 2
+    loaded = {} if alike else facts.once(_loaded)
     for one in facts.operations:
         if one.function in OF_MEMBERS and one.group and one.process in plain:
             yield Case(
@@ -65,11 +68,31 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 more=_end(one) - one.invoke_time + facts.asks_the_dead(one.invoke_time, _end(one)),
                 fine=one.outcome is Outcome.OK
                 or one.error in EXPECTED
-                or (one.error == INCONSISTENT and not alike and _end(one) > since),
+                or (one.error == INCONSISTENT and not alike and _may_differ(facts, loaded, one)),
                 expected=f"member {one.member or 'of ' + one.group} to be served",
                 seen=f"{one.function.value} got {one.error}",
                 operations=(one.op_id,),
             )
+
+
+def _loaded(facts: Facts) -> dict[str, int]:
+    """When a coordinator first loaded a generation of a group, by its name."""
+    found: dict[str, int] = {}
+    for _, event in facts.of(Name.GROUP_PHASE):
+        with contextlib.suppress(msgspec.DecodeError):  # a trace may come from any tool
+            detail = from_json(event.detail, GroupDetail)
+            if detail.why == LOADED:
+                found.setdefault(detail.group, event.time)
+    return found
+
+
+def _may_differ(facts: Facts, loaded: dict[str, int], one: Operation) -> bool:
+    """Whether who asked may have no assignor that the group has: nobody names one that all have, or it names
+    a single one, and a member that was loaded is known with another."""
+    settings = facts.settings
+    its = settings.consumers[(one.process + one.session) % len(settings.consumers)]
+    alone = not its.second_assignor or its.second_assignor == its.assignor
+    return not settings.assignors or (alone and loaded.get(one.group or "", FOR_EVER) < _end(one))
 
 
 def _late_joins(facts: Facts, timeline: Timeline) -> Iterator[Case]:
