@@ -14,7 +14,7 @@ from attrs import define, field
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.record.facts import Facts, Key, overrides_of
 from fencepost.record.settings import MIN_IN_SYNC
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_ALL, Function, Outcome
 
 
@@ -47,7 +47,6 @@ def judge_acknowledged(findings: Findings, facts: Facts) -> None:
         facts: of a run that records what each replica appends.
     """
     least: dict[Key, int] = {}
-    copies: dict[tuple[Key, int], dict[int, Copy]] | None = None
     for one in facts.operations:
         if one.function is not Function.APPEND or one.outcome is not Outcome.OK or one.acks != ACKS_ALL:
             continue
@@ -59,8 +58,7 @@ def judge_acknowledged(findings: Findings, facts: Facts) -> None:
             least[key] = _least(facts, key)
         if least[key] < 2:
             continue
-        copies = _copies(facts) if copies is None else copies
-        of = copies.get((key, one.leader_epoch))
+        of = facts.once(_copies).get((key, one.leader_epoch))
         last = one.offset + len(one.records) - 1
         if of is None or sum(copy.has(last, one.completion_time) for copy in of.values()) >= least[key]:
             continue
@@ -91,9 +89,6 @@ def _copies(facts: Facts) -> dict[tuple[Key, int], dict[int, Copy]]:
     found: dict[tuple[Key, int], dict[int, Copy]] = {}
     for _, event in facts.of(Name.APPENDED):
         of = found.setdefault(((event.topic or "", event.partition), event.leader_epoch), {})
-        of.setdefault(event.node, Copy()).reached(_end(event), event.time)
+        end = max(event.end_offset, event.offset + len(event.values))
+        of.setdefault(event.node, Copy()).reached(end, event.time)
     return found
-
-
-def _end(event: Event) -> int:
-    return event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)

@@ -13,13 +13,13 @@ from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.checkers.liveness.rows.place_rows import acknowledged
 from fencepost.model.group.recorded_groups import LOADED, GroupDetail
 from fencepost.record import bounds
-from fencepost.record.facts import JOIN_LAPSE_MS, Facts, Key, place_of
+from fencepost.record.facts import JOIN_LAPSE_MS, Facts, Key, fault_detail, place_of
 from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.operations import ACKS_ALL, CHANGED, COOPERATIVE, SEEK, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, CHANGED, SEEK, Function, Operation, Outcome
 from fencepost.traces.trace import plain
 
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
@@ -80,8 +80,7 @@ def _loaded(facts: Facts) -> dict[str, int]:
     found: dict[str, int] = {}
     for _, event in facts.of(Name.GROUP_PHASE):
         with contextlib.suppress(msgspec.DecodeError):  # a trace may come from any tool
-            detail = from_json(event.detail, GroupDetail)
-            if detail.why == LOADED:
+            if (detail := from_json(event.detail, GroupDetail)).why == LOADED:
                 found.setdefault(detail.group, event.time)
     return found
 
@@ -321,29 +320,31 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 def _given_up(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """An eager member of the mode auto commits what it got before it joins again: then it gives all up."""
     consumers = facts.settings.consumers or (facts.settings.consumer,)
-    if any(one.commit != "auto" for one in consumers):
+    if facts.settings.cooperative or any(one.commit != "auto" for one in consumers):
         return
+    plain, asked = facts.once(_plain), (Function.JOIN, Function.POLL, Function.COMMIT, Function.ASSIGN)
     members: dict[tuple[int, str], list[Operation]] = {}
     for one in facts.operations:
-        if one.group and one.member and one.function in (Function.JOIN, Function.POLL, Function.COMMIT):
-            members.setdefault((one.process, one.member), []).append(one)
+        if one.process in plain and one.function in asked and not INSTANCE.match(one.member or "instance-0"):
+            members.setdefault((one.process, one.member or ""), []).append(one)
     for (_, member), mine in members.items():
         last: Operation | None = None
         for one in sorted(mine, key=_end):
             if one.function is Function.POLL and one.records:
                 last = one
+            elif one.function is Function.ASSIGN:
+                last = None  # it sought: what it commits is where it went
             elif one.function is Function.COMMIT and last is not None and one.invoke_time >= _end(last):
                 record = last.records[-1]
                 last = None if _covers(one, record.topic, record.partition, record.offset) else last
             elif one.function is Function.JOIN and last is not None:
-                if one.argument != COOPERATIVE and INSTANCE.match(member) is None:
-                    yield Case(
-                        subject=(Subject.GROUP, one.group),
-                        since=one.invoke_time,
-                        expected=f"member {member} to commit what poll {last.op_id} returned before it joins",
-                        seen=f"no commit before its JoinGroup {one.op_id}",
-                        operations=(last.op_id, one.op_id),
-                    )
+                yield Case(
+                    subject=(Subject.GROUP, one.group),
+                    since=one.invoke_time,
+                    expected=f"member {member} to commit what poll {last.op_id} returned before it joins",
+                    seen=f"no commit before its JoinGroup {one.op_id}",
+                    operations=(last.op_id, one.op_id),
+                )
                 last = None
 
 
@@ -398,6 +399,7 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 or (one.member not in served and instance[0] in refused)
                 or _who(mine[-1]) != _who(one)
                 or _deposed(facts, one)
+                or _doubled(facts, mine[-1])
                 or any(
                     _who(each) == _who(one) and one.invoke_time <= each.invoke_time <= _end(one)
                     for each in again
@@ -418,6 +420,18 @@ def _deposed(facts: Facts, one: Operation) -> bool:
     key = OFFSETS_TOPIC, place_of(one.group or "", len(keys)) if keys else 0
     states = [state for state in facts.states.get(key, ()) if state.time <= one.invoke_time]
     return not states or states[-1].leader != one.node
+
+
+def _doubled(facts: Facts, join: Operation) -> bool:
+    """Whether its JoinGroup may have come twice, so that the second one took the place of the first."""
+    begun: dict[int, int] = {}
+    for _, event in facts.of(Name.FAULT_BEGAN, Name.FAULT_ENDED):
+        fault = fault_detail(event).fault
+        if event.cause == "duplication" and event.name is Name.FAULT_BEGAN:
+            begun[fault] = event.time
+        elif fault in begun and event.time < join.invoke_time:
+            del begun[fault]  # it had ended
+    return bool(facts.settings.network.duplicate_ppm) or any(at <= _end(join) for at in begun.values())
 
 
 MEMBERS = frozenset({Kind.MEMBER})
