@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from fencepost.record.settings import MILLISECOND, Planned, Settings
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import DELETION_ANSWERED, MEMBER_LEFT, Event, Name
-from fencepost.traces.operations import Operation
+from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import CLOSING_MS, IN_ORDER, PlannedOperation
 from fencepost.traces.trace import name_of, plain
 
@@ -400,6 +400,16 @@ class Facts:
     def brokers(self) -> tuple[int, ...]:
         """All brokers of the run."""
         return tuple(range(1, self.settings.cluster.brokers + 1))
+
+
+def acknowledged(facts: Facts) -> Iterator[Operation]:
+    """The appends that were acknowledged with an offset. facts: of the trace."""
+    for one in facts.operations:
+        if one.function is not Function.APPEND or one.outcome is not Outcome.OK:
+            continue
+        if one.topic is None or one.partition is None or one.offset is None or one.completion_time is None:
+            continue
+        yield one
 
 
 def overrides_of(event: Event) -> dict[str, str]:

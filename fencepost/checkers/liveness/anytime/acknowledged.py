@@ -12,10 +12,10 @@ from bisect import bisect_left
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.record.facts import Facts, Key, overrides_of
+from fencepost.record.facts import Facts, Key, acknowledged, overrides_of
 from fencepost.record.settings import MIN_IN_SYNC
 from fencepost.traces.events import Name
-from fencepost.traces.operations import ACKS_ALL, Function, Outcome
+from fencepost.traces.operations import ACKS_ALL
 
 
 @define
@@ -47,13 +47,12 @@ def judge_acknowledged(findings: Findings, facts: Facts) -> None:
         facts: of a run that records what each replica appends.
     """
     least: dict[Key, int] = {}
-    for one in facts.operations:
-        if one.function is not Function.APPEND or one.outcome is not Outcome.OK or one.acks != ACKS_ALL:
+    asked = {topic.name for topic in facts.settings.cluster.topics if topic.min_insync_replicas > 1}
+    for one in acknowledged(facts) if asked else ():
+        if one.topic not in asked or one.acks != ACKS_ALL or one.leader_epoch is None:
             continue
-        if one.topic is None or one.partition is None or one.offset is None or one.leader_epoch is None:
-            continue
-        assert one.completion_time is not None
-        key = facts.life(one.topic, one.completion_time), one.partition
+        assert one.completion_time is not None and one.offset is not None
+        key = facts.life(one.topic or "", one.completion_time), one.partition or 0
         if key not in least:
             least[key] = _least(facts, key)
         if least[key] < 2:

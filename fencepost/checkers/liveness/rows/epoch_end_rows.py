@@ -13,8 +13,8 @@ from attrs import define, field
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.checkers.liveness.rows.asked_rows import Detail, answers
-from fencepost.checkers.liveness.rows.place_rows import MAY_LOSE, acknowledged, loses, says_appends
-from fencepost.record.facts import Facts, Key
+from fencepost.checkers.liveness.rows.place_rows import MAY_LOSE, loses, says_appends
+from fencepost.record.facts import Facts, Key, acknowledged
 from fencepost.record.timeline import Kind, Subject, Timeline
 from fencepost.traces.events import REPLICA_DELETED, Event, Name, Question
 from fencepost.traces.operations import Function, Outcome, Record

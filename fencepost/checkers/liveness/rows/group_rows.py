@@ -10,10 +10,9 @@ from collections.abc import Iterator
 import msgspec
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
-from fencepost.checkers.liveness.rows.place_rows import acknowledged
 from fencepost.model.group.recorded_groups import LOADED, GroupDetail
 from fencepost.record import bounds
-from fencepost.record.facts import JOIN_LAPSE_MS, Facts, Key, fault_detail, place_of
+from fencepost.record.facts import JOIN_LAPSE_MS, Facts, Key, acknowledged, fault_detail, place_of
 from fencepost.record.settings import MILLISECOND, Settings
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.decoding import from_json
@@ -233,10 +232,10 @@ def _waiting(
 ) -> Iterator[Case]:
     group, topic, partition = place
     began, stopped = polls[0].invoke_time, _end(polls[-1])
-    work = facts.settings.consumer.processing_ms * MILLISECOND
+    work, name = facts.settings.consumer.processing_ms * MILLISECOND, plain(topic)
     for one in facts.once(_replicated).get((topic, partition), ()):
         assert one.offset is not None
-        wanted, no_more = facts.subscribed(group, plain(topic), max(_end(one), began))
+        wanted, no_more = facts.subscribed(group, name, max(_end(one), began))
         since = max(_end(one), began, wanted)
         if since > facts.end:
             continue

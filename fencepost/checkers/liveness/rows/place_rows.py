@@ -11,7 +11,7 @@ import msgspec
 from attrs import define, field
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
-from fencepost.record.facts import Facts, Key
+from fencepost.record.facts import Facts, Key, acknowledged
 from fencepost.record.settings import MILLISECOND
 from fencepost.record.timeline import Subject, Timeline
 from fencepost.traces.decoding import from_json
@@ -37,16 +37,6 @@ def says_appends(facts: Facts) -> bool:
     """Whether the brokers of a trace say what they append, and so where their logs begin and are cut."""
     silent = any(event.cause == APPENDS_UNKNOWN for _, event in facts.of(Name.MARK))
     return not silent and bool(facts.events.get(Name.APPENDED))
-
-
-def acknowledged(facts: Facts) -> Iterator[Operation]:
-    """The appends that were acknowledged with an offset. facts: of the trace."""
-    for one in facts.operations:
-        if one.function is not Function.APPEND or one.outcome is not Outcome.OK:
-            continue
-        if one.topic is None or one.partition is None or one.offset is None or one.completion_time is None:
-            continue
-        yield one
 
 
 def _appends(facts: Facts) -> dict[Key, Appends]:
