@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 import msgspec
 from attrs import define, field, frozen
 
-from fencepost.record.settings import MILLISECOND, Planned, Settings
+from fencepost.record.settings import MILLISECOND, Settings
+from fencepost.record.subscriptions import differ, subscriptions_of
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import DELETION_ANSWERED, MEMBER_LEFT, Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.plan import CLOSING_MS, IN_ORDER, PlannedOperation
+from fencepost.traces.plan import CLOSING_MS, IN_ORDER
 from fencepost.traces.trace import name_of, plain
 
 Key = tuple[str, int]
@@ -27,9 +28,6 @@ ENDING = frozenset({"crash", "bounce", "power_loss", "bit_rot"})
 """Kinds of fault that end a process at once."""
 STOPPING = "clean_restart"
 """The kind of fault that asks a process to stop."""
-ENDS_A_MEMBER = frozenset({"unsubscribe", "crash"})
-OF_MEMBERS = ENDS_A_MEMBER | {"subscribe", "resubscribe", "transform", "assign"}
-"""What a plan asks of a consumer's process that changes what it reads."""
 NOT_RUNNING = "NotRunning"
 NOBODY = -1
 JOIN_LAPSE_MS = 5_000
@@ -413,56 +411,22 @@ def acknowledged(facts: Facts) -> Iterator[Operation]:
 
 
 def overrides_of(event: Event) -> dict[str, str]:
-    """The settings in a topic_configured event; none if it cannot be read: a trace may come from any tool."""
+    """The settings in a topic_configured event; none if it cannot be read."""
+    return _detail(event, dict[str, str], {})
+
+
+def _detail(event: Event, kind: type[Made], otherwise: Made) -> Made:
+    """The detail of an event; `otherwise` if it cannot be read: a trace may come from any tool."""
     try:
-        found: dict[str, str] = from_json(event.detail, dict[str, str])
+        found: Made = from_json(event.detail or "{}", kind)
     except msgspec.DecodeError:
-        return {}
+        return otherwise
     return found
 
 
 def _subscriptions(facts: Facts) -> dict[tuple[str, str], list[tuple[int, int]]]:
     operations = facts.settings.operations
     return subscriptions_of(operations, facts.begun, facts.end) if differ(operations) else {}
-
-
-def differ(operations: Iterable[Planned | PlannedOperation]) -> bool:
-    """Whether consumers of a plan differ in their topics."""
-    begins = OF_MEMBERS - ENDS_A_MEMBER
-    return len({one.topic for one in operations if one.key and one.function in begins}) > 1
-
-
-def subscriptions_of(
-    operations: Iterable[Planned | PlannedOperation], begun: int, end: int
-) -> dict[tuple[str, str], list[tuple[int, int]]]:
-    """When processes of a group were to read a topic.
-
-    Args:
-        operations: of a plan.
-        begun: when the run began to work, nanoseconds.
-        end: when it ended.
-
-    Returns:
-        stretches of time, ascending, by group and topic.
-    """
-    planned = [one for one in operations if one.key and one.function in OF_MEMBERS]
-    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    reads: dict[str, dict[int, tuple[str, ...]]] = {}
-    since: dict[tuple[str, str], int] = {}
-    for one in sorted(planned, key=lambda one: one.at_ms):
-        moment, group = begun + one.at_ms * MILLISECOND, one.key or ""
-        of = reads.setdefault(group, {})
-        if one.function == "resubscribe" and not of.get(one.process):
-            continue  # it does not run
-        of[one.process] = () if one.function in ENDS_A_MEMBER else tuple(one.topic.split(","))
-        now = {topic for topics in of.values() for topic in topics}
-        for topic in now:
-            since.setdefault((group, topic), moment)
-        for place in [place for place in since if place[0] == group and place[1] not in now]:
-            found.setdefault(place, []).append((since.pop(place), moment))
-    for place, first in since.items():
-        found.setdefault(place, []).append((first, end + 1))
-    return found
 
 
 def facts_of(
@@ -628,17 +592,9 @@ def fault_of(event: Event) -> str:
 
 def fault_detail(event: Event) -> FaultDetail:
     """The detail of a fault; an empty one where it cannot be read."""
-    try:
-        found: FaultDetail = from_json(event.detail or "{}", FaultDetail)
-    except msgspec.DecodeError:
-        return FaultDetail()
-    return found
+    return _detail(event, FaultDetail, FaultDetail())
 
 
 def busy_since(event: Event) -> int:
     """When a busy stretch began, nanoseconds."""
-    try:
-        found: Since = from_json(event.detail or "{}", Since)
-    except msgspec.DecodeError:
-        return event.time
-    return min(found.since, event.time)
+    return min(_detail(event, Since, Since(event.time)).since, event.time)

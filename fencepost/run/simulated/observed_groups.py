@@ -24,7 +24,7 @@ from attrs import define, evolve, field
 
 from fencepost.impl.coordinator.consumer_group import name_in
 from fencepost.impl.messages.group_api import NO_GENERATION
-from fencepost.record.facts import differ, subscriptions_of
+from fencepost.record.subscriptions import differ, subscriptions_of
 from fencepost.run.faults.clocks import TIME_FAULTS
 from fencepost.traces.events import OFFSET_DELETED, Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome

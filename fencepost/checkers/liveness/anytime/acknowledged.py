@@ -4,7 +4,7 @@ Owns acked_by_too_few. "When a producer sets acks to all, min.insync.replicas sp
 replicas that must acknowledge a write for the write to be considered successful" (Kafka, topic configuration;
 a partition with fewer replicas needs all of them). It counts who appended the batch, not the ISR: that is
 what the number is for, and a deposed leader may acknowledge what its followers have. Of the values that a
-topic ever had by then, the smallest counts.
+topic ever had, the smallest counts.
 """
 
 from bisect import bisect_left
