@@ -1,8 +1,11 @@
 """The chains that the swarm runs, each with the options of the plan that it needs.
 
-Owns the rows. Must not know bugs. The first three are what distributed logs are known to be weak at; the
-drawn one is there so that what nobody thought of is run as well.
+Owns the rows. Must not know bugs. The first four are what distributed logs are known to be weak at; the drawn
+one is there so that what nobody thought of is run as well.
 
+- Quick elections: most of what went wrong with logs that part (KIP-279, KIP-320, KAFKA-7128, KAFKA-7415)
+  needs a second election before everybody has heard of the first. Brokers are far apart in many plans,
+  faults come in bursts and mostly hit leaders, many of them behind a step of the protocol.
 - Relays: each leader goes within two round trips of a first append, so that it has written; the last one of
   many relays within two round trips of a log that was cut. One broker is always late.
 - Silences: a broker that dies leaves what it has sent on its way (network.py). One whose link broke does not:
@@ -20,18 +23,29 @@ drawn one is there so that what nobody thought of is run as well.
   answers come late, and the broker that the first one was for goes a few round trips later.
 """
 
+from itertools import accumulate
+
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
-from fencepost.campaign.swarm.chains import DELETE, Chain, Link, Span, faults_of_chain
+from fencepost.campaign.swarm.chains import (
+    DELETE,
+    ENDS,
+    LATE,
+    LOSSY,
+    TOGETHER,
+    Chain,
+    Link,
+    Span,
+    faults_of_chain,
+)
 from fencepost.campaign.swarm.draws import Draws
-from fencepost.campaign.swarm.races import ENDS, LATE, LOSSY, TOGETHER
 from fencepost.campaign.swarm.reigns import Reigns, everywhere, requests_in, with_short_reigns
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
 
-STOPS, CUT, FAILS = "crash", "partition", "io_error"
+STOPS, CUT, FAILS, LOSES = "crash", "partition", "io_error", "loss"
 OWED = ("appended", "became_leader", "isr_proposed", "isr_updated")
 """Steps after which a leader owes somebody an answer."""
 LEAVING = ("crash", "crash", "crash", "bounce", ENDS)
@@ -45,6 +59,7 @@ def with_chains(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     """The plan with a chain instead of its faults, in as many plans of a hundred as the profile says for
     each; in the others, and where the kinds are missing that a chain cannot do without, the plan as it is."""
     for share, label, needed, made in (
+        (bounds.quick, "quick", (), _quick),
         (bounds.relayed, "relay", (ENDS,), _relays),
         (bounds.silenced, "silence", (CUT,), _silences),
         (bounds.retried, "retry", (FAILS,), _retries),
@@ -72,6 +87,121 @@ def _with(plan: Plan, faults: list[Fault]) -> Plan:
     return evolve(plan, faults=(*faults, *requests_in(plan)))
 
 
+# ---- quick elections
+
+LONG = ("crash", "isolate_zookeeper", "pause")
+"""Kinds that cost a broker its session if they last; often it ends with them at once."""
+KILLS = ("crash", "crash", "pause")
+KEPT_TRIPS = 40
+
+
+def _quick(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    def drawn(low: int, high: int, what: str) -> int:
+        return draw.between((low, high), f"quick.{what}")
+
+    far = draw.chance(75, "quick.far")
+    latency_us = drawn(20_000, 350_000, "latency") if far else drawn(50, 2_000, "latency")
+    row = Reigns(
+        label="quick", latency_us=latency_us, slowest_us=latency_us, balanced=75, balance_ms=(200, 1_500)
+    )
+    topics = tuple(_kept(topic, latency_us) for topic in plan.cluster.topics)
+    plan = evolve(plan, cluster=evolve(plan.cluster, topics=topics))
+    plan = with_short_reigns(plan, draw, row, lag_ms=plan.cluster.replica_lag_time_max_ms)
+    links = _quick_links(draw, bounds, plan.cluster.zookeeper_session_timeout_ms, row.trip_ms)
+    moments = _bursts(plan, draw, bounds) if links else ()
+    always = [_late(plan, draw, drawn(2, 8, "late_trips") * (latency_us + 10_000), row.label)] * (
+        LATE in bounds.kinds and draw.chance(60, "quick.behind")
+    )
+    always += _lossy(plan, draw) if LOSES in bounds.kinds and draw.chance(60, "quick.lossy") else []
+    chain = Chain(label="quick", links=links, moments=moments)
+    return _with(plan, [*always, *faults_of_chain(plan, draw, chain)])
+
+
+def _kept(topic: TopicOptions, latency_us: int) -> TopicOptions:
+    """With a retention that outlasts the trips from an append to the poll that reads it: a run in which no
+    read ever returned a record proves nothing."""
+    least_ms = KEPT_TRIPS * latency_us // 1_000
+    return evolve(topic, retention_ms=least_ms) if 0 <= topic.retention_ms < least_ms else topic
+
+
+def _quick_links(draw: Draws, bounds: Profile, session_ms: int, trip_ms: int) -> tuple[Link, ...]:
+    """A fault, mostly of a leader and often behind a step; or the leader stops and its session ends, so that
+    nobody waits for the time-out; then sessions of one leader after another end."""
+
+    def drawn(low: int, high: int, what: str) -> int:
+        return draw.between((low, high), f"quick.{what}")
+
+    kinds = [kind for kind in bounds.kinds if draw.chance(60, f"quick.{kind}")] or list(bounds.kinds[:1])
+    for kind, most in ((STOPS, 1), (ENDS, 3), (CUT, 3)):
+        kinds += [kind] * drawn(0, most, f"more.{kind}") * (kind in bounds.kinds)
+    if draw.chance(15, "quick.sessions_off") or ENDS not in bounds.kinds:
+        kinds = [kind for kind in kinds if kind != ENDS] or list(bounds.kinds[:1])
+        at_once = kills = volleys = 0
+    else:
+        at_once, volleys = drawn(0, 100, "at_once"), drawn(0, 90, "volleys")
+        kills = (
+            0 if not bounds.followed else 95 if draw.chance(50, "quick.kill_most") else drawn(0, 100, "kills")
+        )
+    raced = [step for step in RACED if draw.chance(30, f"quick.{step}")] or [*RACED]
+    steps = (*raced * bounds.followed, *("",) * (len(raced) * (100 - bounds.followed)))
+    ended = Link(kinds=(ENDS,), percent=at_once)
+    leader = ("leader of {key}",)
+    fault = Link(
+        kinds=tuple(kinds),
+        roles=("leader of {key}",) * 6 + ("follower 1 of {key}", "follower 2 of {key}") * 2 + ("controller",),
+        others=("",) * 6 + ("leader of {key}",) * 2 + ("follower 1 of {key}", "follower 2 of {key}"),
+        steps=steps,
+        delay_ms=(0, 2 * trip_ms),
+        lasts_ms=(10, session_ms + drawn(200, 4_000, "longest")),
+        percent=100 - kills,
+        along=ended,
+    )
+    kill = evolve(
+        fault,
+        kinds=tuple(kind for kind in KILLS if kind in bounds.kinds),
+        roles=leader,
+        others=("",),
+        steps=tuple(raced),
+        percent=kills,
+        along=evolve(ended, percent=100),
+    )
+    next_ = Link(
+        kinds=(ENDS,), roles=leader, gap_ms=(trip_ms // 2, 4 * trip_ms), times=(1, 3), percent=volleys
+    )
+    return tuple(link for link in (fault, kill, next_) if link.kinds and link.percent)
+
+
+def _bursts(plan: Plan, draw: Draws, bounds: Profile) -> tuple[int, ...]:
+    """When faults come: close together in some plans, as far apart as two sessions in others."""
+    session_ms, share = plan.cluster.zookeeper_session_timeout_ms, draw.between((20, 90), "quick.share")
+    burst_ms = draw.between((100, 900), "quick.burst_ms")
+    gaps = (
+        draw.between(
+            (0, burst_ms if draw.chance(share, "quick.burst", number) else 2 * session_ms),
+            "quick.gap",
+            number,
+        )
+        for number in range(draw.between(bounds.faults, "quick.faults"))
+    )
+    return tuple(at_ms for at_ms in accumulate(gaps) if at_ms < plan.safety_ms)
+
+
+def _lossy(plan: Plan, draw: Draws) -> list[Fault]:
+    """Messages between brokers are lost all the time: what waits for an answer then waits for a time-out."""
+    lost_ppm = draw.between((10_000, 500_000), "quick.lost")
+    return [
+        Fault(
+            fault_id=LOSSY + broker,
+            kind=LOSES,
+            at_ms=0,
+            duration_ms=plan.safety_ms,
+            target=f"broker {broker}",
+            parameter=lost_ppm,
+        )
+        for broker in range(1, plan.cluster.brokers + 1)
+    ]
+
+
 # ---- relays
 
 
@@ -95,17 +225,17 @@ def _relays(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     )
     last = evolve(goes, steps=("truncated",) * 4 + ("appended",), times=(1, 1))
     chain = Chain(label="relay", links=(goes, last), gap_ms=(2_000, 8_000))
-    late = [_late(plan, draw, late_us)] if LATE in bounds.kinds else []
+    late = [_late(plan, draw, late_us, row.label)] if LATE in bounds.kinds else []
     return _with(plan, [*late, *faults_of_chain(plan, draw, chain)])
 
 
-def _late(plan: Plan, draw: Draws, late_us: int) -> Fault:
+def _late(plan: Plan, draw: Draws, late_us: int, label: str) -> Fault:
     return Fault(
         fault_id=LOSSY - 1,
         kind=LATE,
         at_ms=0,
         duration_ms=plan.safety_ms,
-        target=f"broker {draw.between((1, plan.cluster.brokers), 'relay.late')}",
+        target=f"broker {draw.between((1, plan.cluster.brokers), f'{label}.late')}",
         parameter=late_us,
     )
 
@@ -224,6 +354,8 @@ STEPS = (
     *("partition_state", "session_expired", "truncated"),
 )
 """Steps of any run; the others are of features."""
+RACED = tuple(step for step in STEPS if step not in ("appended", "high_watermark"))
+"""Those that are few enough to be a moment."""
 
 
 def _drawn(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
@@ -277,7 +409,9 @@ def _link(plan: Plan, draw: Draws, kinds: list[str], roles: list[str], steps: li
     return Link(
         kinds=tuple(draw.choice(kinds, f"chain.kind_{one}", place) for one in range(several)),
         roles=(draw.choice(roles, "chain.of", place),),
-        other=draw.choice([*ROLES], "chain.other", place) if draw.chance(30, "chain.pair", place) else "",
+        others=(draw.choice([*ROLES], "chain.other", place),)
+        if draw.chance(30, "chain.pair", place)
+        else ("",),
         steps=(follows,),
         delay_ms=span("delay", soon, (0, session_ms)),
         gap_ms=span("gap", soon, (0, 2 * session_ms)),
@@ -356,7 +490,7 @@ def _volleys(plan: Plan, draw: Draws, bounds: Profile, *, stops: bool) -> list[F
     trouble = Link(
         kinds=("loss",),
         roles=("controller",),
-        other="{victim}",
+        others=("{victim}",),
         lasts_ms=(trip_ms, 12_000 + 20 * trip_ms),
         parameters=range(400_000, 850_001),
     )

@@ -10,10 +10,14 @@ from collections.abc import Iterator, Sequence
 from attrs import evolve, frozen
 
 from fencepost.campaign.swarm.draws import Draws, role_of
-from fencepost.campaign.swarm.races import TOGETHER
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan import Fault, Plan
 
+TOGETHER = 10
+"""Fault ids of what belongs together differ in the last digit."""
+LOSSY = 100_000
+"""Fault ids of what lasts for the whole plan begin here."""
+ENDS, LATE = "expire_session", "slow_link"
 Span = tuple[int, int]
 """The least and the most."""
 RECOVERY_MS = 3_000
@@ -32,7 +36,7 @@ class Link:
     # request for a topic or a partition is of any.
     roles: tuple[str, ...] = ("leader of {key}",)
     # The second role of a fault between two; "": none.
-    other: str = ""
+    others: tuple[str, ...] = ("",)
     # Events that it waits for; "": it comes at its own time.
     steps: tuple[str, ...] = ("",)
     # Milliseconds from the event to the fault, and from the link before to this one's waiting.
@@ -114,7 +118,7 @@ def _shot(
         at_ms=at_ms,
         duration_ms=0 if FAULTS[kind].ask else draw.between(link.lasts_ms, f"{label}.lasts", number),
         target=_asked_of(plan, draw, kind, f"{label}.of", number) or role,
-        other=link.other.format(**names),
+        other=draw.choice([*link.others], f"{label}.other", number).format(**names),
         parameter=_parameter(draw, link, kind, f"{label}.parameter", number),
         follows=draw.choice([*link.steps], f"{label}.step", number),
         delay_ms=draw.between(link.delay_ms, f"{label}.delay", number),

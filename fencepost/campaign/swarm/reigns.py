@@ -5,8 +5,8 @@ Owns these options. Must not know when leaders go.
 
 from attrs import evolve, frozen
 
+from fencepost.campaign.swarm.chains import LOSSY
 from fencepost.campaign.swarm.draws import FIRST_REQUEST, Draws
-from fencepost.campaign.swarm.races import LOSSY
 from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
 
 

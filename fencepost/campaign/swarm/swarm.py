@@ -10,7 +10,6 @@ from attrs import evolve
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.chain_rows import with_chains, with_haste
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on, with_changes
-from fencepost.campaign.swarm.election_draws import with_quick_elections
 from fencepost.campaign.swarm.file_steps import with_file_steps
 from fencepost.campaign.swarm.group_draws import (
     with_cooperation,
@@ -86,7 +85,7 @@ def swarm(
         operations=_operations(draw, bounds, topics, kinds, safety_ms),
         faults=(*drawn, *requests_of(draw, bounds, topics, kinds, drawn, safety_ms, brokers)),
     )
-    plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
+    plan = with_producers(plan, draw, bounds.producers)
     plan = with_haste(with_chains(plan, draw, bounds), draw, bounds)
     plan = with_transactions(with_groups(plan, draw, bounds), draw, bounds)
     if draw.chance(bounds.managed, "managed_on"):

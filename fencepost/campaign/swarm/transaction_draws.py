@@ -11,6 +11,7 @@ two steps of a transaction. Operators move the partitions of all of them.
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
+from fencepost.campaign.swarm.chains import LATE, LOSSY
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.campaign.swarm.group_draws import (
     consumer_options,
@@ -19,7 +20,6 @@ from fencepost.campaign.swarm.group_draws import (
     offsets_topic,
     slow_ms_of,
 )
-from fencepost.campaign.swarm.races import LATE, LOSSY
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
 from fencepost.traces.plan import (

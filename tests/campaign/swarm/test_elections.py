@@ -19,7 +19,7 @@ def test_most_faults_hit_leaders_within_round_trips():
     assert {fault.kind for fault in faults} >= kinds
     assert all(any(kind not in {fault.kind for fault in plan.faults} for plan in plans) for kind in kinds)
     assert sum(fault.target.startswith("leader") for fault in faults) * 2 > len(faults)
-    assert all(1_500 <= plan.cluster.zookeeper_session_timeout_ms <= 4_000 for plan in plans)
+    assert all(2_000 <= plan.cluster.zookeeper_session_timeout_ms <= 5_000 for plan in plans)
     assert any(plan.network.latency_min_us < 2_001 for plan in plans)
 
 

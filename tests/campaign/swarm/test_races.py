@@ -8,7 +8,7 @@ import pytest
 from alone import alone
 
 from fencepost.campaign.swarm.profiles import PROFILES
-from fencepost.campaign.swarm.races import STEPS
+from fencepost.campaign.swarm.chain_rows import RACED
 from fencepost.checkers.judges import judge
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import PlanError
@@ -107,7 +107,7 @@ def test_the_profile_races_steps_of_the_protocol():
     plans = [alone(seed, "quick+followed") for seed in range(60)]
     faults = [one for plan in plans for one in plan.faults]
     assert sum(bool(one.follows) for one in faults) * 2 > len(faults)
-    assert {one.follows for one in faults} == {"", *STEPS} and {*STEPS} < {*FOLLOWED}
+    assert {one.follows for one in faults} == {"", *RACED} and {*RACED} < {*FOLLOWED}
     late = [plan for plan in plans if any(one.kind == "slow_link" and not one.at_ms for one in plan.faults)]
     assert 10 < len(late) < 50
     assert all(len({one.fault_id for one in plan.faults}) == len(plan.faults) for plan in plans)
