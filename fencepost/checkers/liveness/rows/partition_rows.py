@@ -244,7 +244,21 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 if until - state.time <= bound:
                     continue
                 if _able(facts, broker, state.time) and _serves(facts, broker, state.time):
-                    yield _role(facts, key, state, broker, until)
+                    case = _role(facts, key, state, broker, until)
+                    last = max(
+                        (time for time, _ in taken.get((broker, key), []) if time <= state.time), default=0
+                    )
+                    case.more = facts.settings.trips(4 * _written(facts, last, state.time))
+                    yield case
+
+
+def _written(facts: Facts, since: int, until: int) -> int:
+    """How many decisions and registrations were written then: of each the controller tells in one request after
+    another, and while messages are lost they queue."""
+    told = [
+        one.time for changes in (facts.states, facts.registered) for many in changes.values() for one in many
+    ]
+    return sum(since < time <= until for time in told)
 
 
 def _serves(facts: Facts, broker: int, moment: int) -> bool:
