@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from alone import alone
 
-from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.swarm.chain_rows import RACED
+from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.checkers.judges import judge
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import PlanError
