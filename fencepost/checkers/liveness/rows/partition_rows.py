@@ -253,8 +253,8 @@ def _roles(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _written(facts: Facts, since: int, until: int) -> int:
-    """How many decisions and registrations were written then: of each the controller tells in one request after
-    another, and while messages are lost they queue."""
+    """How many decisions and registrations were written then: a controller tells of one after the other, and
+    while messages are lost they queue."""
     told = [
         one.time for changes in (facts.states, facts.registered) for many in changes.values() for one in many
     ]
