@@ -56,6 +56,7 @@ MOVED = ("append", "poll", "list_offsets")
 ELSEWHERE, KEEPING = 35, 60
 """Of a hundred operations on the first topic: how many are on the second one. Of a hundred members that
 change their topics: how many stay members meanwhile."""
+SESSION_OF_REAL_MS = 2_000
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
@@ -89,6 +90,32 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
             *moves_of(plan, draw, (offsets,), bounds, "groups", FIRST_MOVE),
         ),
     )
+
+
+def with_groups_of_real(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """The plan of a real system with consumer groups: its own brokers have the coordinators.
+    Sessions are not so short that a crowded machine ends them.
+
+    Args:
+        plan: has one topic.
+        draw: of its seed.
+        bounds: the profile.
+    """
+    drawn = consumer_options(plan, draw, 0)
+    consumer = evolve(
+        drawn,
+        session_timeout_ms=drawn.session_timeout_ms + SESSION_OF_REAL_MS,
+        max_poll_interval_ms=drawn.max_poll_interval_ms + SESSION_OF_REAL_MS,
+        request_timeout_ms=drawn.request_timeout_ms + 1_000,
+        metadata_max_age_ms=draw.between(FRESH_MS, "consumer.metadata_age"),
+    )
+    lives = _with_intentions(_lives(plan, draw, bounds), plan, draw, bounds)
+    plan = evolve(plan, consumer=consumer, operations=(*plan.operations, *lives))
+    if draw.chance(bounds.subscriptions, "subscriptions_on"):
+        plan = with_subscriptions(plan, draw)
+    if draw.chance(bounds.cooperative, "cooperative"):
+        plan = with_cooperation(plan)
+    return with_different_consumers(plan, draw) if draw.chance(bounds.different, "different") else plan
 
 
 def slow_ms_of(plan: Plan) -> int:

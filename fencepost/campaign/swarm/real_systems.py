@@ -16,6 +16,7 @@ from attrs import evolve
 from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
+from fencepost.campaign.swarm.group_draws import with_groups_of_real
 from fencepost.campaign.swarm.late_requests import (
     with_late_requests,
     with_many_transactions,
@@ -71,11 +72,20 @@ REAL = Profile(
     requests=(1, 3),
     orders=(*ORDERS, *(ECLIPSE for _ in ORDERS)),
     other_ends=40,
+    groups=40,
+    gentle=30,
+    seeking=35,
+    resubscribing=30,
+    standalone=25,
+    subscriptions=35,
+    cooperative=30,
+    different=30,
 )
 STRONG = evolve(REAL, says="as real, with acks=all and idempotent producers only", unclean=0)
 TRANSACTIONS = evolve(
     STRONG,
     says="as strong, and processes that consume, transform and produce in transactions",
+    groups=0,
     safety_ms=(4_000, 9_000),
     operations=(60, 200),
     transactions=100,
@@ -103,8 +113,8 @@ DISTURBED = {LATE_REQUESTS: 40, BROKEN_REQUEST: 70}
 which all requests are late are for transactions only."""
 DISTURBANCES = tuple(DISTURBED)
 UNSAFE_KINDS = ("power_loss", "lying_fsync", "disk_full", "io_error")
-"""Not drawn with transactions: the topics of the coordinators have min.insync.replicas=1, so that a power
-loss takes committed offsets with it, which nobody promised to keep."""
+"""Not drawn with transactions, and no groups with them: the topics of the coordinators have
+min.insync.replicas=1, so that a power loss takes committed offsets, which nobody promised to keep."""
 LIVENESS_MS = 180_000
 """How long a healed cluster may take: a restart took 11 s on a machine that forty others wanted, too."""
 LONGEST_FAULT_MS = 4_000
@@ -218,10 +228,11 @@ def swarm_for_real(
     if control:
         return _CONTROLLED[control](plan, draw)
     schedule = _schedule(draw, bounds, learnt=bool(set(wanted) & set(ORDERS)))
-    if schedule is None:
-        return plan
-    kept = tuple(fault for fault in plan.faults if fault.kind in DISTURBANCES)
-    return with_schedule(plan, draw, bounds, schedule, kept)
+    if schedule is not None:
+        kept = tuple(fault for fault in plan.faults if fault.kind in DISTURBANCES)
+        plan = with_schedule(plan, draw, bounds, schedule, kept)
+    safe = all(fault.kind not in UNSAFE_KINDS for fault in plan.faults)
+    return with_groups_of_real(plan, draw, bounds) if safe and draw.chance(bounds.groups, "groups") else plan
 
 
 def _disturbed(draw: Draws, kinds: tuple[str, ...], profile: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from fencepost.impl.admin.configuration import CHANGE_PARENTS, change_of
 from fencepost.impl.core.topic_config import configured, in_force
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
-from fencepost.run.faults.kind import Breakable, FaultKind
+from fencepost.run.faults.kind import Breakable, FaultKind, Real, RealHit, taken
 from fencepost.traces.kafka_names.inherited_settings import DYNAMIC, EVERY_BROKER
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.plan import MEBIBYTE, Fault, TopicOptions
@@ -48,6 +48,11 @@ FIRST_POLICY = 21
 """From here on they are for topics whose records have keys."""
 ONE_WAY = 12
 """How many of them a plan draws that has some requests of each kind: those after them turn others back."""
+
+
+LOSSLESS = ("min.insync.replicas", "flush.messages", "index.interval.bytes")
+OF_REAL = tuple(change for change in CHANGES if change and {*change} <= {*LOSSLESS})
+"""What a real cluster is asked for: what a topic keeps is judged there by the plan's settings."""
 
 
 def overrides(cluster: Breakable, topic: str) -> tuple[dict[str, str], int]:
@@ -121,10 +126,19 @@ def _alter_topic(cluster: Breakable, fault: Fault) -> str:
     return change_topic(cluster, topic, change)
 
 
+def _alter_real(hit: RealHit) -> None:
+    topic, operators = hit.asked
+    change = OF_REAL[hit.parameter % len(OF_REAL)]
+    least = min((len(replicas) for replicas in topic.assigned.values()), default=0)
+    too_few = int(change.get("min.insync.replicas", 1)) > least
+    taken(hit, [] if too_few else [operators.alter_topic(topic.name, change)])
+
+
 ALTER_TOPIC = FaultKind(
     says="an operator changes a topic's configuration, or as `topic <default>` what all topics inherit, "
     "which brokers take over while they run",
     ask=_alter_topic,
+    real=Real("administration", _alter_real),
     on="topic",
     parameter=(0, ONE_WAY - 1),
     parameter_says="which of the changes",

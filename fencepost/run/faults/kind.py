@@ -13,6 +13,7 @@ from attrs import field, frozen
 from fencepost.record.observed_state import ObservedState
 from fencepost.sim.world import World
 from fencepost.systems.system import Pair, System
+from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Fault, Plan, TopicOptions
 
 NOTHING = (0, 0)
@@ -162,6 +163,14 @@ class Operators(Protocol):
         """Give a partition other replicas."""
         ...
 
+    def create_partitions(self, name: str, count: int) -> str:
+        """Let a topic have so many partitions."""
+        ...
+
+    def alter_topic(self, name: str, settings: Mapping[str, str]) -> str:
+        """Set some of a topic's settings."""
+        ...
+
 
 @frozen(kw_only=True)
 class Topic:
@@ -194,6 +203,28 @@ class RealHit(Hit):
     def links(self) -> list[Pair]:
         """As of a simulated cluster."""
         return self.toward(self.others(self.system.brokers))
+
+    @property
+    def asked(self) -> tuple[Topic, Operators]:
+        """What a request is about, and who takes it."""
+        assert self.topic is not None and self.operators is not None, "the run has a topic"
+        return self.topic, self.operators
+
+
+DONE = ("NONE", "ELECTION_NOT_NEEDED")
+"""Kafka's names of an answer that says that a request is done: an election that changes nothing is, too."""
+
+
+def taken(hit: RealHit, answers: list[str]) -> None:
+    """Raises FencepostError for what a cluster refused, and where there was nothing to ask for: then the
+    fault is recorded as skipped, with Kafka's name of the error."""
+    refused = [answer for answer in answers if answer not in DONE]
+    if refused or not answers:
+        raise FencepostError(
+            expected=f"that {hit.fault.kind} is taken",
+            seen=", ".join(refused) or "that there is nothing to change",
+            where=hit.fault.target,
+        )
 
 
 Ask = Callable[[Breakable, Fault], str]

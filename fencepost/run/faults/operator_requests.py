@@ -16,16 +16,13 @@ from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, SetData
 from fencepost.run.faults.configuration_change import ALTER_TOPIC, options_now
-from fencepost.run.faults.kind import Ask, Breakable, FaultKind, Real, RealHit, Replicas, Targets
-from fencepost.traces.errors import FencepostError, PlanError
+from fencepost.run.faults.kind import Ask, Breakable, FaultKind, Real, RealHit, Replicas, Targets, taken
+from fencepost.traces.errors import PlanError
 from fencepost.traces.plan import Fault, TopicOptions
 from fencepost.traces.plan_json import MOST_PARTITIONS
 
 TOGETHER = 4
 """Most partitions in one request for a reassignment."""
-
-DONE = ("NONE", "ELECTION_NOT_NEEDED")
-"""Kafka's names of an answer that says that a request is done: an election that changes nothing is, too."""
 
 _PARTITION = re.compile(r"partition (?P<topic>.+)-(?P<number>\d+)")
 _TOPIC = re.compile(r"topic (?P<topic>.+)")
@@ -116,22 +113,9 @@ def _reassign(targets: Targets | None) -> Ask:
     return ask
 
 
-def _taken(hit: RealHit, answers: list[str]) -> None:
-    """Raises FencepostError for what a cluster refused, and where there was nothing to ask for: then the
-    fault is recorded as skipped, with Kafka's name of the error."""
-    refused = [answer for answer in answers if answer not in DONE]
-    if refused or not answers:
-        raise FencepostError(
-            expected=f"that {hit.fault.kind} is taken",
-            seen=", ".join(refused) or "that there is nothing to change",
-            where=hit.fault.target,
-        )
-
-
 def _reassign_real(hit: RealHit, targets: Targets) -> None:
     """Over the wire, each partition for itself."""
-    topic, operators = hit.topic, hit.operators
-    assert topic is not None and operators is not None, "the run has a topic"
+    topic, operators = hit.asked
     choice, more = divmod(hit.parameter, TOGETHER)
     first = named(hit.fault.target, "partition").partition
     answers = []
@@ -139,13 +123,18 @@ def _reassign_real(hit: RealHit, targets: Targets) -> None:
         possible = targets(topic.assigned[number], topic.brokers, topic.least)
         if possible:
             answers.append(operators.reassign(topic.name, number, possible[choice % len(possible)]))
-    _taken(hit, answers)
+    taken(hit, answers)
 
 
 def _elect_real(hit: RealHit) -> None:
-    topic, operators = hit.topic, hit.operators
-    assert topic is not None and operators is not None, "the run has a topic"
-    _taken(hit, [operators.elect(topic.name, number) for number in sorted(topic.assigned)])
+    topic, operators = hit.asked
+    taken(hit, [operators.elect(topic.name, number) for number in sorted(topic.assigned)])
+
+
+def _grow_real(hit: RealHit) -> None:
+    topic, operators = hit.asked
+    count = len(topic.assigned) + 1
+    taken(hit, [operators.create_partitions(topic.name, count)] if count <= MOST_PARTITIONS else [])
 
 
 def _reassignment(says: str, targets: Targets | None) -> FaultKind:
@@ -233,6 +222,7 @@ ADMINISTRATION: dict[str, FaultKind] = {
     "add_partitions": FaultKind(
         says=f"an operator adds a partition to a topic, up to {MOST_PARTITIONS}",
         ask=_add_partitions,
+        real=Real("administration", _grow_real),
         on="topic",
         parameter=(0, 3),
         parameter_says="where the round robin begins",

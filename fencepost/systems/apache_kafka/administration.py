@@ -19,7 +19,9 @@ from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.frames import ProtocolError
 
 CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
-ELECT_LEADERS, ALTER_REASSIGNMENTS = 43, 45
+ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 43, 44, 45
+TOPIC, SET = 2, 0
+"""ConfigResource.Type and AlterConfigOp.OpType."""
 PREFERRED, UNCLEAN = 0, 1
 """ElectionType."""
 NONE = "NONE"
@@ -81,6 +83,20 @@ class Administration:
 
         topic = {"name": name, "count": count, "assignments": None}
         return self._ask(CREATE_PARTITIONS, lambda answer: answer.results[0].error_code, topics=[topic])
+
+    def alter_topic(self, name: str, settings: Mapping[str, str]) -> str:
+        """IncrementalAlterConfigs, which sets these."""
+
+        configs = [
+            {"name": key, "config_operation": SET, "value": value} for key, value in sorted(settings.items())
+        ]
+        wanted = {"resource_type": TOPIC, "resource_name": name, "configs": configs}
+        return self._ask(
+            ALTER_CONFIGS,
+            lambda answer: answer.responses[0].error_code,
+            resources=[wanted],
+            validate_only=False,
+        )
 
     # ---- replicas and leaders
 

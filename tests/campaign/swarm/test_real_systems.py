@@ -15,6 +15,7 @@ from fencepost.campaign.swarm.real_systems import (
     PROCESS_FAULTS,
     STRONG_PROFILE,
     TRANSACTIONS_PROFILE,
+    UNSAFE_KINDS,
     features_of,
     swarm_for_real,
 )
@@ -27,6 +28,7 @@ from fencepost.run.faults.operator_requests import named
 from fencepost.run.faults.requests import BROKEN_REQUEST, LATE_REQUESTS
 from fencepost.run.faults.roles import parse_role
 from fencepost.run.faults.table import FAULTS, REAL_FAULTS
+from fencepost.run.group_processes import BEGINS
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
@@ -182,6 +184,17 @@ def test_strong_plans_ask_for_all_that_kafka_promises():
         assert producer.pipelined and producer.idempotent and not plan.client.retry_unknown
         assert {one.acks for one in plan.operations} == {-1}
         assert not plan.cluster.topics[0].unclean_leader_election and checked(plan) is plan
+
+
+def test_groups_are_drawn_where_their_offsets_are_safe():
+    """Members differ, seek, change their topics and commit for themselves; no disk forgets meanwhile."""
+    grouped = [plan for plan in plans() if any(one.function in BEGINS for one in plan.operations)]
+    assert 10 < len(grouped) < len(plans()) // 2
+    assert not {fault.kind for plan in grouped for fault in plan.faults} & {*UNSAFE_KINDS}
+    asked = {one.function for plan in grouped for one in plan.operations}
+    assert asked >= {"subscribe", "assign", "seek", "resubscribe", "unsubscribe", "pause", "crash"}
+    assert {len(plan.consumers) > 0 for plan in grouped} == {True, False}
+    assert {len(plan.cluster.topics) for plan in grouped} == {1, 2}
 
 
 def test_a_job_says_which_swarm_draws():

@@ -77,18 +77,21 @@ def test_every_kind_of_fault_strikes_and_is_healed(made, embedded):
 
 
 def test_what_operators_ask_for_is_done_while_records_are_written(made):
-    """A replica moves to another broker, the order changes and the preferred leader is asked for; what is
-    refused is recorded with Kafka's name of the error."""
+    """A replica moves to another broker, the preferred leader is asked for, the topic grows and gets another
+    setting; what is refused is recorded with Kafka's name of the error."""
     plan = plan_of(
         ("reassign_move", 100, 0, "partition t-0"),
         ("preferred_election", 900, 0, "topic t"),
         ("reassign_move", 950, 0, "partition t-7"),
+        ("add_partitions", 1_000, 0, "topic t"),
+        ("alter_topic", 1_050, 0, "topic t"),
         count=80,
         replication_factor=2,
     )
     run, trace = made(plan)
     began = [event.cause for event in trace.events if event.name is Name.FAULT_BEGAN]
-    assert began == ["reassign_move", "preferred_election", "reassign_move"] and not run.stuck
+    assert began == [fault.kind for fault in plan.faults] and not run.stuck
+    assert ("t", 1) in run.observer.state.assignments, "another partition came"
     assert set(run.observer.state.assignments["t", 0]) == {2, 3}, "the first of two replicas moved"
     skipped = [event.detail for event in trace.events if event.name is Name.FAULT_SKIPPED]
     assert len(skipped) == 1 and "nothing to change" in skipped[0]
