@@ -92,6 +92,10 @@ def _stretches_of(facts: Facts, key: Key) -> Iterator[Stretch]:
             begin = end
 
 
+MANY_BATCHES = 1 << 16
+"""Bytes of a segment that has many batches."""
+
+
 class Lack(NamedTuple):
     """What is missing in a state, for a while."""
 
@@ -102,8 +106,17 @@ class Lack(NamedTuple):
     who: tuple[int, ...]
 
 
+def _at_once(facts: Facts, key: Key) -> int:
+    """Nothing to copy first."""
+    return 0
+
+
 def _lasting(
-    facts: Facts, bound: int, lacks: Callable[[Facts, Key], Iterator[Lack]], words: str
+    facts: Facts,
+    bound: int,
+    lacks: Callable[[Facts, Key], Iterator[Lack]],
+    words: str,
+    more: Callable[[Facts, Key], int] = _at_once,
 ) -> Iterator[Case]:
     """A case for each lack that may have lasted too long; those of one thing that follow each other without a
     gap are one.
@@ -113,6 +126,7 @@ def _lasting(
         bound: nanoseconds.
         lacks: of a partition.
         words: what should have been, with a place for the brokers.
+        more: nanoseconds beyond the bound, of a partition.
     """
     for key in facts.states:
         last: Lack | None = None
@@ -120,12 +134,19 @@ def _lasting(
             if last is not None and (last.who, last.until) == (lack.who, lack.since):
                 last = last._replace(until=lack.until)
                 continue
-            yield from _case(facts, key, bound, last, words)
+            yield from _case(facts, key, bound, last, words, more)
             last = lack
-        yield from _case(facts, key, bound, last, words)
+        yield from _case(facts, key, bound, last, words, more)
 
 
-def _case(facts: Facts, key: Key, bound: int, lack: Lack | None, words: str) -> Iterator[Case]:
+def _case(
+    facts: Facts,
+    key: Key,
+    bound: int,
+    lack: Lack | None,
+    words: str,
+    more: Callable[[Facts, Key], int],
+) -> Iterator[Case]:
     if lack is None or (not facts.counting and came(facts, lack.since, lack.until, bound)):
         return
     state = lack.state
@@ -137,6 +158,7 @@ def _case(facts: Facts, key: Key, bound: int, lack: Lack | None, words: str) -> 
         seen=f"leader {state.leader} of epoch {state.leader_epoch}, ISR {list(state.isr)}",
         topic=key[0],
         partition=key[1],
+        more=more(facts, key),
         events=(state.position,),
     )
 
@@ -187,7 +209,16 @@ def _dead_of(facts: Facts, key: Key) -> Iterator[Lack]:
 
 def _out_of_sync(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     words = "brokers {who}, which are replicas and run, to be in the ISR"
-    return _lasting(facts, bounds.caught_up(facts.settings), _out_of, words)
+    return _lasting(facts, bounds.caught_up(facts.settings), _out_of, words, _copied)
+
+
+def _copied(facts: Facts, key: Key) -> int:
+    """A fetch returns records of one segment: where these are small, each batch is a round trip."""
+    if facts.settings.topic(key[0]).segment_bytes >= MANY_BATCHES and key[0] not in facts.once(_configured):
+        return 0
+    appends = facts.of(Name.APPENDED)
+    batches = sum((one.topic, one.partition, one.cause) == (*key, "leader") for _, one in appends)
+    return facts.settings.trips(2 * batches) + facts.settings.syncs(batches)
 
 
 def _out_of(facts: Facts, key: Key) -> Iterator[Lack]:
