@@ -376,16 +376,20 @@ class GroupMember:
     def leave(self) -> None:
         """Leave the group without waiting for the response. A static member will come back and sends nothing
         (KIP-345)."""
-        identity, member = self.desk.identity, self.member_id
-        if member and self.node >= 0 and identity.instance_id is None:
+        identity, member, node = self.desk.identity, self.member_id, self.node
+        if member and node >= 0 and identity.instance_id is None:
+            begun = self.desk.begin(Function.LEAVE, member=member)
+
+            def on_answer(answer: Any) -> None:
+                error = error_of(answer)
+                heard = Outcome.OK if error is NO_ERROR else Outcome.FAIL
+                self.desk.end(begun, Outcome.UNKNOWN if answer is None else heard, error, node=node)
+
             self.desk.ask(
-                self.node,
+                node,
                 lambda number: kafka.LeaveGroupRequest(
-                    correlation_id=number,
-                    group_id=identity.group,
-                    member_id=member,
-                    group_instance_id=None,
+                    correlation_id=number, group_id=identity.group, member_id=member, group_instance_id=None
                 ),
-                lambda _: None,
+                on_answer,
             )
         self.give_up_membership()
