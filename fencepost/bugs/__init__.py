@@ -8,14 +8,7 @@ traces/protections under the same name.
 from attrs import evolve, frozen
 
 from fencepost.bugs import groups, producer, transactions
-from fencepost.bugs.controller import (
-    election_bugs,
-    epoch_bugs,
-    kafka_532,
-    kafka_4443,
-    kafka_6082,
-    procedures,
-)
+from fencepost.bugs.controller import election_bugs, epoch_bugs, kafka_532, kafka_4443, kafka_6082, procedures
 from fencepost.bugs.injected import INJECTED
 from fencepost.bugs.isr import isr_bugs
 from fencepost.bugs.replication import (
@@ -95,13 +88,7 @@ SYNCED = frozenset({"sync_not_asked", "synced_record_lost"})
 INCARNATION = frozenset({"earlier_incarnation_obeyed"})
 
 
-def _bug(
-    bug: str,
-    role: str,
-    part: type,
-    anomalies: frozenset[str] | str,
-    *also_breaks: str,
-) -> PlantedBug:
+def _bug(bug: str, role: str, part: type, anomalies: frozenset[str] | str, *also_breaks: str) -> PlantedBug:
     names = frozenset({anomalies}) if isinstance(anomalies, str) else anomalies
     return PlantedBug(bug=bug, role=role, part=part, anomalies=names, also_breaks=frozenset(also_breaks))
 
@@ -140,12 +127,7 @@ BUGS: dict[str, PlantedBug] = {
         _bug("KAFKA-2729", "channels", isr_bugs.GivesALostRequestUp, LIVE),
         _bug("KAFKA-1382", "in_sync_replicas", isr_bugs.TakesALostReplyForAConflict, LIVE),
         _bug("KAFKA-708", "leader_election", isr_bugs.EmptiesTheIsr, "empty_isr"),
-        _bug(
-            "KAFKA-14140",
-            "in_sync_replicas",
-            isr_bugs.TakesBackWhoStops,
-            "stopping_member_joined_isr",
-        ),
+        _bug("KAFKA-14140", "in_sync_replicas", isr_bugs.TakesBackWhoStops, "stopping_member_joined_isr"),
         _bug("KAFKA-1096", "controller_writer", epoch_bugs.AdoptsTheNewestEpoch, "fenced_controller_wrote"),
         _bug("KAFKA-1188", "replica_manager", epoch_bugs.ObeysOldLeaderEpochs, EPOCH_MONO),
         _bug("KIP-570", "replica_manager", epoch_bugs.StopsWhateverTheEpoch, DELETED | LIVE, "LIVE"),

@@ -46,7 +46,7 @@ class Data(IntFlag):
 _LOG = {Function.APPEND: Data.APPENDS, Function.POLL: Data.READS, Function.LIST_OFFSETS: Data.READS}
 _GROUPS = dict.fromkeys((Function.COMMIT, Function.FETCH_COMMITTED, Function.JOIN), Data.GROUPS)
 _NOTHING = dict.fromkeys(
-    (Function.ASSIGN, Function.SUBSCRIBE, Function.CRASH, Function.DELETE_RECORDS), Data(0)
+    (Function.ASSIGN, Function.SUBSCRIBE, Function.CRASH, Function.DELETE_RECORDS, Function.LEAVE), Data(0)
 )
 OF_FUNCTION: Mapping[Function, Data] = {
     function: (_LOG | _GROUPS | _NOTHING | {Function.TXN: Data.TRANSACTIONS}).get(function, Data.MODEL)

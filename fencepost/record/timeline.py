@@ -14,21 +14,11 @@ from operator import attrgetter
 from attrs import define, field, frozen
 
 from fencepost.record import bounds
-from fencepost.record.facts import (
-    ENDING,
-    STOPPING,
-    Facts,
-    Key,
-    Told,
-    at,
-    busy_since,
-    fault_detail,
-    place_of,
-)
+from fencepost.record.facts import ENDING, STOPPING, Facts, Key, Told, at, busy_since, fault_detail, place_of
 from fencepost.record.settings import MILLISECOND, PAUSE_MS
 from fencepost.traces.events import Event, Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
-from fencepost.traces.operations import Function
+from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import plain
 
 EVERYBODY: frozenset[int] = frozenset()
@@ -515,8 +505,10 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
     seen: set[tuple[int, int]] = set()
     groups: dict[int, str] = {}
     gone = list(facts.leavings())  # gone at once, if its last commit takes too long
+    rows: dict[int, list[Operation]] = {}
     for one in sorted(facts.operations, key=lambda one: one.invoke_time):
         who = one.process, one.session
+        rows.setdefault(one.process, []).append(one)
         begins = one.member or one.function in (Function.JOIN, Function.ASSIGN)
         if one.group is not None and begins and who not in seen:
             seen.add(who)
@@ -534,7 +526,8 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
             yield Disturbance(Kind.MEMBER, one.invoke_time, until, what, group=one.group)
     for process, moment in gone:
         group = groups.get(process)
-        until = max(moment + bounds.expelled(settings), _alone(moment, came.get(group, []), gone))
+        until = min(moment + bounds.expelled(settings), _let_go(moment, rows.get(process, [])))
+        until = max(until, _alone(moment, came.get(group, []), gone))
         yield Disturbance(Kind.MEMBER, moment, until, f"process {process} ended", group=group)
     for planned in settings.operations:
         if planned.function == "pause":
@@ -542,6 +535,21 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
             end = begin + planned.records * PAUSE_MS * MILLISECOND
             what = f"process {planned.process} stood still"
             yield Disturbance(Kind.MEMBER, begin, end, what, group=groups.get(planned.process))
+
+
+def _let_go(moment: int, rows: list[Operation]) -> int:
+    """When the coordinator has let a process go: once it has answered its LeaveGroup, if it joined no more.
+
+    Args:
+        moment: when it ended or left, in nanoseconds.
+        rows: its operations, in order.
+    """
+    session = max((one.session for one in rows if one.invoke_time <= moment), default=-1)
+    asked = [
+        one for one in rows if one.session == session and one.function in (Function.JOIN, Function.LEAVE)
+    ]
+    left = asked and asked[-1].function is Function.LEAVE and asked[-1].outcome is Outcome.OK
+    return max(moment, asked[-1].completion_time or moment) if left else FOR_EVER
 
 
 def _alone(moment: int, came: list[tuple[int, int]], gone: list[tuple[int, int]]) -> int:

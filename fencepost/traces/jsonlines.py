@@ -54,6 +54,7 @@ _OWN_LINES = frozenset({"operations", "events"})
 _OF_KAFKA = frozenset(
     {Function.APPEND, Function.POLL, Function.LIST_OFFSETS, Function.DELETE_RECORDS, Function.TXN}
     | {Function.COMMIT, Function.FETCH_COMMITTED, Function.JOIN, Function.ASSIGN, Function.SUBSCRIBE}
+    | {Function.LEAVE}
 )
 """Functions with errors that have names of Kafka's; what other systems answer is their own."""
 MOST_UNKNOWN, OTHERS = 100, "(another)"

@@ -26,6 +26,7 @@ class Function(StrEnum):
     COMMIT = "commit"
     FETCH_COMMITTED = "fetch_committed"
     JOIN = "join"
+    LEAVE = "leave"
     TXN = "txn"
     READ = "read"
     WRITE = "write"

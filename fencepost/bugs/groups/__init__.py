@@ -64,11 +64,6 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
         frozenset({"needless_refusal", "slow_rebalance"}),
         "LIVENESS",
     ),
-    (
-        "KAFKA-10284",
-        "group_membership",
-        static_member_bugs.KeepsNewIdsInMemory,
-        ONE_INSTANCE,
-        "ONE-INSTANCE",
-    ),
+    ("P3-LEFT", "group_membership", member_bugs.KeepsWhoLeft, frozenset({"leaver_stays_member"}), "LIVENESS"),
+    ("KAFKA-10284", "group_membership", static_member_bugs.KeepsNewIdsInMemory, ONE_INSTANCE, "ONE-INSTANCE"),
 )

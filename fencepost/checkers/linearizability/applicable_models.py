@@ -16,7 +16,7 @@ OF_LOGS = frozenset(
     {
         *(Function.POLL, Function.LIST_OFFSETS, Function.COMMIT, Function.FETCH_COMMITTED),
         *(Function.JOIN, Function.TXN, Function.ASSIGN, Function.SUBSCRIBE, Function.CRASH),
-        Function.DELETE_RECORDS,
+        *(Function.DELETE_RECORDS, Function.LEAVE),
     }
 )
 """Functions of clients of a Kafka-style log, which need no model; an append names its log."""

@@ -41,11 +41,7 @@ class Transactions:
 
 
 def make_transactions(
-    parts: Parts,
-    groups: GroupCoordinator,
-    leader: LeaderRole,
-    ids: ProducerIds,
-    procedures: Procedures,
+    parts: Parts, groups: GroupCoordinator, leader: LeaderRole, ids: ProducerIds, procedures: Procedures
 ) -> Transactions:
     """The parts of transactions, which hear of every replica that the leader role hears of."""
     broker_context, metadata = leader.broker_context, groups.metadata

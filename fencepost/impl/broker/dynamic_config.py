@@ -44,13 +44,7 @@ EXPIRATION_MS = 15 * 60 * 1_000
 """How long a notification is kept (Kafka's changeExpirationMs). This bounds their number."""
 CONFIG_BYTES, CHANGE_BYTES = 512, 320
 """Estimated sizes of nodes: all settings of a topic; a topic's longest name."""
-PARENTS = (
-    znodes.CONFIG,
-    znodes.TOPIC_CONFIGS,
-    znodes.CONFIG_CHANGES,
-    znodes.BROKER_SEQUENCE,
-    znodes.CLUSTER,
-)
+PARENTS = (znodes.CONFIG, znodes.TOPIC_CONFIGS, znodes.CONFIG_CHANGES, znodes.BROKER_SEQUENCE, znodes.CLUSTER)
 
 
 @define

@@ -135,10 +135,7 @@ class Controller:
         answered = self.state.channels.on_response(broker, response)
         if isinstance(answered, StopReplicaRequest) and response.error is ErrorCode.NONE:
             stopped = partial(
-                listeners.replicas_stopped,
-                broker=broker,
-                request=answered,
-                results=response.partition_errors,
+                listeners.replicas_stopped, broker=broker, request=answered, results=response.partition_errors
             )
             self.queue.append(lambda: self._if_active(stopped))
 

@@ -45,9 +45,7 @@ class InternalTopic:
         if not any(known.topic == self.name for known in self.metadata.leaders):
             self.create()
         response = kafka.FindCoordinatorResponse(
-            correlation_id=request.correlation_id,
-            error=error,
-            node=leader if error is NO_ERROR else -1,
+            correlation_id=request.correlation_id, error=error, node=leader if error is NO_ERROR else -1
         )
         self.broker_context.reply(source, response, request.correlation_id)
 

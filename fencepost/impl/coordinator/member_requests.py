@@ -316,6 +316,15 @@ class GroupMembership(Rebalances):
             response = kafka.LeaveGroupResponse(correlation_id=request.correlation_id, error=NO_ERROR)
             self.on_session(group.group_id, request.member_id)
         elif group is not None and error is NO_ERROR:
-            member = group.members[request.member_id]
-            self.remove(group, member, f"{request.member_id} leaves")
+            self.part_with(group, group.members[request.member_id])
         self.table.broker_context.reply(source, response, request.correlation_id)
+
+    def part_with(self, group: Group, member: Member) -> None:
+        """Protection P3-LEFT: a member whose LeaveGroup is answered without an error is none any more, and
+        the others rebalance at once.
+
+        Args:
+            group: the group.
+            member: who leaves.
+        """
+        self.remove(group, member, f"{member.member_id} leaves")

@@ -97,11 +97,7 @@ class Partition:
             return False
         self.high_watermark = clamped
         self.broker_context.record(
-            Name.HIGH_WATERMARK,
-            self.key,
-            high_watermark=clamped,
-            leader_epoch=self.leader_epoch,
-            cause=cause,
+            Name.HIGH_WATERMARK, self.key, high_watermark=clamped, leader_epoch=self.leader_epoch, cause=cause
         )
         self.assert_bounds()
         return True

@@ -12,22 +12,14 @@ from attrs import define, field
 
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.messages.transaction_api import (
-    TxnMarker,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from fencepost.impl.messages.transaction_api import TxnMarker, WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from fencepost.impl.transaction.transaction import Transaction, Transit
 from fencepost.impl.transaction.transaction_log import TransactionLog
 from fencepost.impl.transaction.transaction_states import TransactionPhase
 from fencepost.impl.transaction.transaction_table import TransactionTable
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
-REQUEST_TIMER, AGAIN_TIMER, COMPLETION_TIMER = (
-    "marker_request",
-    "marker_again",
-    "transaction_completion",
-)
+REQUEST_TIMER, AGAIN_TIMER, COMPLETION_TIMER = ("marker_request", "marker_again", "transaction_completion")
 FOR_GOOD = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 """Somebody else has ended it, or begun anew."""
 MOST_UNKNOWN = 600

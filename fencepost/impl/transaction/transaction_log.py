@@ -46,10 +46,7 @@ class TransactionLog(DurableAppends):
         after COORDINATOR_NOT_AVAILABLE, so that nobody may come between."""
         epoch = self.table.epoch_of(transaction)
         version = 1 if self.table.options.version >= 2 else 0
-        record = (
-            encode_key(transaction.transactional_id),
-            encode_value(transit.value, version=version),
-        )
+        record = (encode_key(transaction.transactional_id), encode_value(transit.value, version=version))
         done = partial(self._stored, transaction, transit, epoch, written, keep_pending)
         key = self.table.key(transaction.number)
         self.counts_when_durable(key, epoch, record, done)

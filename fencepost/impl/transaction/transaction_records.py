@@ -73,12 +73,7 @@ def _by_topic(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:
 def encode_value(value: TransactionValue, *, version: int) -> bytes:
     """TransactionLogValue of this version, 0 or 1."""
     head = struct.pack(
-        ">hqhib",
-        version,
-        value.producer_id,
-        value.producer_epoch,
-        value.timeout_ms,
-        NUMBERS[value.phase],
+        ">hqhib", version, value.producer_id, value.producer_epoch, value.timeout_ms, NUMBERS[value.phase]
     )
     times = struct.pack(">qq", value.updated_ms, value.started_ms)
     topics = None if value.phase is TransactionPhase.EMPTY else _by_topic(value.partitions)

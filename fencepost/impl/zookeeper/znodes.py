@@ -415,12 +415,7 @@ class ProducerIdBlock:
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
     """/latest_producer_id_block"""
     return _dump(
-        {
-            "version": 1,
-            "broker": block.broker,
-            "block_start": str(block.start),
-            "block_end": str(block.end),
-        }
+        {"version": 1, "broker": block.broker, "block_start": str(block.start), "block_end": str(block.end)}
     )
 
 

@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from fencepost.model.refinement.refinement_state import Mismatch
 from fencepost.traces.events import Event, Name
 
-LOADED, DEAD = "loaded", "Dead"
+LOADED, DEAD, PREPARING = "loaded", "Dead", "PreparingRebalance"
 STABLE, WRITTEN = "Stable", ("CompletingRebalance", "Stable", "Empty")
 Key = tuple[str | None, int, str]
 """A partition of __consumer_offsets, and a group."""

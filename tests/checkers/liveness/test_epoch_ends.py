@@ -128,11 +128,7 @@ def test_what_clients_read_of_the_same_leader_is_a_witness(
 
 @pytest.mark.parametrize(
     ("key", "loss"),
-    [
-        ("k", ()),
-        (None, (event(55, Name.BROKER_STARTED, node=1),)),
-        (None, (deletion(55, "requested"),)),
-    ],
+    [("k", ()), (None, (event(55, Name.BROKER_STARTED, node=1),)), (None, (deletion(55, "requested"),))],
 )
 def test_a_read_record_that_may_be_gone_is_no_witness(key: str | None, loss: tuple[Event, ...]) -> None:
     """Rule: its key may be cleaned, its broker may have begun anew, its topic may be another one."""

@@ -51,10 +51,7 @@ WRONG: dict[str, Sequence[Event | Operation]] = {
     "partition_vanished": (*SECOND, assigned(60, ())),
     "replica_deleted_early": (*SECOND, dropped(60, 3)),
     "late_decision": (*SECOND, state(60, 2, 1, (1, 2, 3)), *roles(60.1, 2, 1, 1, 2)),
-    "directory_not_as_assigned": (
-        *SECOND,
-        asked(70, Question.LOG_DIRECTORIES, 1, detail={"logs": []}),
-    ),
+    "directory_not_as_assigned": (*SECOND, asked(70, Question.LOG_DIRECTORIES, 1, detail={"logs": []})),
     "stale_metadata": (
         *SECOND,
         asked(70, Question.PARTITION, 1, topic="t", partition=0, leader=2, leader_epoch=1),

@@ -4,7 +4,17 @@ from attrs import evolve
 
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation
-from tests.checkers.liveness.test_rows import MEMBER, event, found, of_group, op, place, polls, record
+from tests.checkers.liveness.test_rows import (
+    MEMBER,
+    event,
+    found,
+    in_group,
+    of_group,
+    op,
+    place,
+    polls,
+    record,
+)
 
 
 def test_what_was_deleted_or_cleaned_is_not_handed_out() -> None:
@@ -36,3 +46,13 @@ def test_a_group_without_members_hands_out_nothing() -> None:
     assert "late_delivery" not in found([*gone, append, *back, handed])
     assert "late_delivery" in found([*gone, append, *back])
     assert "late_delivery" in found([*gone, *stays, append, *back, handed])
+
+
+def test_who_left_is_in_no_later_state_of_its_coordinator() -> None:
+    """Rule: a rebalance that had begun goes on without who left. What a coordinator has loaded since is of
+    its log, and a member may be in that."""
+    left = of_group(Function.LEAVE, 30, 30.1, member="m1", node=1)
+    rebalancing = in_group(29, "PreparingRebalance", "m1", "m2")
+    for members, why, kept in ((("m2",), "", False), (("m1", "m2"), "", True), (("m1",), "loaded", False)):
+        later = in_group(31, "CompletingRebalance", *members, why=why)
+        assert ("leaver_stays_member" in found([rebalancing, left, later])) is kept

@@ -55,8 +55,7 @@ def test_a_record_that_is_read_afterwards_was_there(read: Operation, skipped: bo
 
 
 @pytest.mark.parametrize(
-    ("read", "wrong"),
-    [(polled(60, 5, 50), True), (polled(60, 5, 50, 1), False), (polled(60, 5, 51), False)],
+    ("read", "wrong"), [(polled(60, 5, 50), True), (polled(60, 5, 50, 1), False), (polled(60, 5, 51), False)]
 )
 def test_who_reads_a_record_knows_its_epoch(read: Operation, wrong: bool) -> None:
     """Rule: one record has an offset in an epoch, so its append is known if nobody else says the epoch."""

@@ -247,6 +247,12 @@ def found(parts: Sequence[Event | Operation]) -> set[str]:
     return {finding.anomaly for finding in judge(trace_of(parts)).findings}
 
 
+def in_group(at: float, cause: str, *members: str, why: str = "") -> Event:
+    """Broker 1 says in which state its group is, and with which members."""
+    detail = {"group": "g", "generation": 3, "members": members, "leader": "", "why": why}
+    return event(at, Name.GROUP_PHASE, node=1, topic=OFFSETS, partition=0, cause=cause, detail=detail)
+
+
 DEATH = (fault(30, "crash", 3), znode(31, 3, gone=True))
 NEW_LEADER = (state(50, 2, 1, (1, 2, 3)), *roles(50.1, 2, 1))
 MEMBER = [of_group(Function.JOIN, 20, 20.1, positions=(place(-1),)), *polls(*range(21, 95))]
@@ -514,6 +520,13 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
                 node=1,
             ),
         ]
+    ),
+    "leaver_stays_member": lab.pair(
+        lambda either: (
+            in_group(20, "Stable", "m1", "m2"),
+            of_group(Function.LEAVE, 30, 30.1, member="m1", node=1),
+            *either((), (in_group(30.05, "PreparingRebalance", "m2"),)),
+        )
     ),
     "late_marker": lab.pair(
         lambda either: (phase(40, "PrepareCommit"), *either((), (marker(41), phase(41.1, "CompleteCommit"))))

@@ -193,11 +193,7 @@ ROWS = (
         least=20,
         reason="max.poll.interval.ms, 300 s; few answers may each show another rebalance",
     ),
-    LiveRow(
-        name="commit_beyond_end",
-        sights=_beyond,
-        reason="a log's end goes back only with a loss",
-    ),
+    LiveRow(name="commit_beyond_end", sights=_beyond, reason="a log's end goes back only with a loss"),
     LiveRow(
         name="served_offset_stands",
         sights=partial(_told_apart, moves=True),

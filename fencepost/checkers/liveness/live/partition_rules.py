@@ -7,15 +7,7 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
-from fencepost.checkers.liveness.live.sights import (
-    BOOTSTRAP,
-    Answer,
-    Key,
-    LiveRow,
-    Seen,
-    Sight,
-    sight,
-)
+from fencepost.checkers.liveness.live.sights import BOOTSTRAP, Answer, Key, LiveRow, Seen, Sight, sight
 from fencepost.record.settings import MIN_IN_SYNC
 from fencepost.traces.events import Question
 

@@ -15,14 +15,7 @@ operation to the beginning of its last one.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from fencepost.checkers.liveness.progress.answers import (
-    Answer,
-    Client,
-    Log,
-    committed,
-    found,
-    last_offset,
-)
+from fencepost.checkers.liveness.progress.answers import Answer, Client, Log, committed, found, last_offset
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Function, Operation
 

@@ -282,11 +282,7 @@ def _left(logs: Logs, node: int, key: Key, position: int, now: int) -> Iterator[
 
 ROWS = (
     Row(
-        name="early_deletion",
-        form=Form.DONE,
-        subject=Subject.BROKER,
-        cases=_early,
-        where="simulated brokers",
+        name="early_deletion", form=Form.DONE, subject=Subject.BROKER, cases=_early, where="simulated brokers"
     ),
     Row(
         name="late_deletion",

@@ -73,11 +73,7 @@ class AdminDesk:
         self.broker_context.set_timer((ADMIN_TIMER, ticket.number), max(0, timeout_ms))
 
     def wait(
-        self,
-        ticket: Ticket,
-        timeout_ms: int,
-        done: Callable[[], AdminResponse | None],
-        overdue: Respond,
+        self, ticket: Ticket, timeout_ms: int, done: Callable[[], AdminResponse | None], overdue: Respond
     ) -> None:
         """The request was carried out. Answer it when it has taken effect, or when the time is up.
 

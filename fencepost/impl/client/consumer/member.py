@@ -103,6 +103,8 @@ class GroupMember:
     # How many partitions each topic had when this member divided them as the group's leader; empty if it is
     # not the leader.
     divided: dict[str, int] = field(factory=dict)
+    # The operation of its last JoinGroup.
+    last_join: int = -1
     # Why it can never join; NONE while it can.
     failed: ErrorCode = NO_ERROR
 
@@ -166,6 +168,7 @@ class GroupMember:
         self.desk.cancel_timer(HEARTBEAT_TIMER)
         how, self.claimed = (COOPERATIVE, self.owned) if self.cooperative else (None, ())
         begun = self.desk.begin(Function.JOIN, member=self.known_as, argument=how)
+        self.last_join = begun.op_id
 
         def request(number: int) -> kafka.JoinGroupRequest:
             return kafka.JoinGroupRequest(
@@ -187,6 +190,13 @@ class GroupMember:
             options.max_poll_interval_ms + JOIN_SLACK_MS,
         )
 
+    def _of_the_past(self, begun: Operation, error: ErrorCode) -> bool:
+        """Whether that join was of the process that it was before it started over: such an answer says
+        nothing to this one."""
+        if begun.op_id != self.last_join:
+            self.desk.end(begun, Outcome.FAIL, error)
+        return begun.op_id != self.last_join
+
     def _subscription(self, name: str) -> bytes:
         """For this assignor. An eager member has nothing left that it would have to give up first."""
         owned = () if name == COOPERATIVE_STICKY and not self.cooperative else self.owned
@@ -194,6 +204,8 @@ class GroupMember:
 
     def _joined(self, begun: Operation, node: int, answer: Any) -> None:
         error = error_of(answer)
+        if self._of_the_past(begun, error):
+            return
         if error is not NO_ERROR:
             if error is ErrorCode.MEMBER_ID_REQUIRED:
                 self.member_id = answer.member_id
@@ -251,6 +263,8 @@ class GroupMember:
 
     def _synced(self, begun: Operation, node: int, generation: int, alone: bool, answer: Any) -> None:
         error = error_of(answer)
+        if self._of_the_past(begun, error):
+            return
         if error is NO_ERROR and generation != self.generation:
             error = ErrorCode.ILLEGAL_GENERATION  # membership ended meanwhile
         partitions = None if error is not NO_ERROR else decode_assignment(answer.assignment)
@@ -322,7 +336,7 @@ class GroupMember:
 
     def start_over(self) -> None:
         """Restart as a new process."""
-        self.failed, self.stage, self.owned = NO_ERROR, Stage.OUT, ()
+        self.failed, self.stage, self.owned, self.last_join = NO_ERROR, Stage.OUT, (), -1
         self.give_up_membership()
 
     def assigned_alone(self, counts: dict[str, int]) -> None:
@@ -376,16 +390,20 @@ class GroupMember:
     def leave(self) -> None:
         """Leave the group without waiting for the response. A static member will come back and sends nothing
         (KIP-345)."""
-        identity, member = self.desk.identity, self.member_id
-        if member and self.node >= 0 and identity.instance_id is None:
+        identity, member, node = self.desk.identity, self.member_id, self.node
+        if member and node >= 0 and identity.instance_id is None:
+            begun = self.desk.begin(Function.LEAVE, member=member)
+
+            def on_answer(answer: Any) -> None:
+                error = error_of(answer)
+                heard = Outcome.OK if error is NO_ERROR else Outcome.FAIL
+                self.desk.end(begun, Outcome.UNKNOWN if answer is None else heard, error, node=node)
+
             self.desk.ask(
-                self.node,
+                node,
                 lambda number: kafka.LeaveGroupRequest(
-                    correlation_id=number,
-                    group_id=identity.group,
-                    member_id=member,
-                    group_instance_id=None,
+                    correlation_id=number, group_id=identity.group, member_id=member, group_instance_id=None
                 ),
-                lambda _: None,
+                on_answer,
             )
         self.give_up_membership()

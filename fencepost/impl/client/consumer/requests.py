@@ -23,7 +23,7 @@ FIRST_OPERATION, PER_PROCESS, PER_SESSION = 100_000_000, 10_000_000, 100_000
 """Op ids of consumers' operations: far above those of plans; each incarnation of a process has its own
 range."""
 
-MAY_HAPPEN = frozenset({Function.COMMIT, Function.TXN, Function.APPEND})
+MAY_HAPPEN = frozenset({Function.COMMIT, Function.TXN, Function.APPEND, Function.LEAVE})
 """What may have happened though nobody answered."""
 
 Then = Callable[[Any], None]

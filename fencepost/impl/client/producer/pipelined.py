@@ -98,6 +98,5 @@ def make_pipelined_client(
     """A workload client. seed: of its partitioner."""
     partitioner = make_partitioner(options.producer.partitioner or "key_hash", seed)
     return PipelinedClient(
-        Client(process, options, metadata),
-        make_producer(process, options, metadata, partitioner, sequences),
+        Client(process, options, metadata), make_producer(process, options, metadata, partitioner, sequences)
     )

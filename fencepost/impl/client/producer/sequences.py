@@ -21,11 +21,7 @@ from fencepost.traces.operations import ACKS_ALL
 LARGEST_EPOCH = (1 << 15) - 2
 """The last epoch that is used. Epochs are 16-bit; Kafka reserves the largest one."""
 SEQUENCE_ERRORS = frozenset(
-    {
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        ErrorCode.UNKNOWN_PRODUCER_ID,
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-    }
+    {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
 )
 
 

@@ -88,10 +88,7 @@ def end_transaction_batch(
     """
     kind = ControlType.COMMIT if marker.commit else ControlType.ABORT
     record = Record(
-        base_offset,
-        timestamp_ms,
-        _KEY.pack(_VERSION, kind),
-        _VALUE.pack(_VERSION, marker.coordinator_epoch),
+        base_offset, timestamp_ms, _KEY.pack(_VERSION, kind), _VALUE.pack(_VERSION, marker.coordinator_epoch)
     )
     return encode_batch(
         (record,),

@@ -7,12 +7,7 @@ and not decreasing in start offset. A new entry removes older ones that contradi
 from attrs import define, field
 
 from fencepost.impl.core.file_system import FileSystem
-from fencepost.impl.log.checkpoint.checkpoint_file import (
-    format_lines,
-    parse_lines,
-    read_file,
-    replace_file,
-)
+from fencepost.impl.log.checkpoint.checkpoint_file import format_lines, parse_lines, read_file, replace_file
 from fencepost.impl.log.layout import EPOCH_CHECKPOINT
 
 UNDEFINED = (-1, -1)

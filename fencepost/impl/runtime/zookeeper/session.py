@@ -38,13 +38,7 @@ from fencepost.impl.runtime.zookeeper.wire_format import (
     watch_event,
     wire_request,
 )
-from fencepost.impl.zookeeper.interface import (
-    Failed,
-    Reply,
-    WatchEvent,
-    ZooKeeperError,
-    ZooKeeperRequest,
-)
+from fencepost.impl.zookeeper.interface import Failed, Reply, WatchEvent, ZooKeeperError, ZooKeeperRequest
 from fencepost.impl.zookeeper.watches import WatchTable
 from fencepost.traces.errors import MissingExtraError
 
