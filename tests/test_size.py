@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 234_900
+LIMIT = 233_422
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -31,7 +31,7 @@ EXCEPTIONS = {
     "fencepost/impl/controller": 19,
     "fencepost/impl/log": 18,
     "fencepost/mining/triage": 18,
-    "fencepost/model/tla": 30,
+    "fencepost/model/tla": 29,
     "fencepost/report": 17,
     "fencepost/sim": 17,
     "fencepost/systems": 24,

@@ -1,8 +1,8 @@
 """The explorer against TLC, on configurations of our own that TLC ends within a minute or two.
 
-Each turn has a process of its own. Starting the JVM and the explorer's workers is included; loading compiled
+Each turn has a process of its own. Starting the JVM is included; loading compiled
 kernels is not (`kernels s`; the first time on a machine they are compiled). Memory is the peak: of the Java
-process; of the exploring process and, with workers, as often that of the largest worker. Both look at all
+process or of the exploring one. Both look at all
 invariants, and find as many distinct states, or the measure fails. With symmetry, states that differ only in
 the names of what is alike count as one; the specifications have no symmetry set, so that TLC is without it.
 """
@@ -64,22 +64,20 @@ def _explored(work: Callable[[], Any]) -> Cost:
     return Cost(wall_s=wall_s, cpu_s=cpu_s() - cpu, more=more)
 
 
-def ours(constants: Any, workers: int, symmetry: bool) -> Cost:
-    """Our explorer, in this process and its workers."""
+def ours(constants: Any, symmetry: bool) -> Cost:
+    """Our explorer, in this process."""
     began = time.perf_counter()
     explore(Replication(Data(replicas=2)), symmetry=True)
     kernels_s = time.perf_counter() - began
     model = model_of(constants)
     system = model.system(constants, model.invariants)
-    cost = _explored(lambda: explore(system, LIMITS, workers=workers, symmetry=symmetry))
-    below = workers * _peak_mib(resource.RUSAGE_CHILDREN) if workers > 1 else 0.0
-    mib = _peak_mib(resource.RUSAGE_SELF) + below
-    return evolve(cost, mib=mib, more={**cost.more, "kernels s": kernels_s})
+    cost = _explored(lambda: explore(system, LIMITS, symmetry=symmetry))
+    return evolve(cost, mib=_peak_mib(resource.RUSAGE_SELF), more={**cost.more, "kernels s": kernels_s})
 
 
-def tlc(constants: Any, workers: int) -> Cost:
+def tlc(constants: Any) -> Cost:
     """TLC."""
-    cost = _explored(lambda: check(spec_of(constants), RunOptions(workers=workers)))
+    cost = _explored(lambda: check(spec_of(constants), RunOptions()))
     return evolve(cost, mib=_peak_mib(resource.RUSAGE_CHILDREN))
 
 
@@ -95,16 +93,16 @@ def words(constants: Any) -> str:
     return f"{model.name}: {bounds or 'as by default'}{dropped}"
 
 
-def sides_of(constants: Any, workers: int, compared: bool) -> dict[str, Callable[[], Cost]]:
+def sides_of(constants: Any, compared: bool) -> dict[str, Callable[[], Cost]]:
     """The explorer, TLC if there is one, and the explorer with symmetry."""
     found: dict[str, Cost] = {}
 
     def plain() -> Cost:
-        found["explorer"] = fresh(ours, constants, workers, False)
+        found["explorer"] = fresh(ours, constants, False)
         return found["explorer"]
 
     def theirs() -> Cost:
-        cost, mine = fresh(tlc, constants, workers), found["explorer"]
+        cost, mine = fresh(tlc, constants), found["explorer"]
         names = ("outcome", "states") if cost.more["outcome"] == "holds" else ("outcome",)
         for name in names:  # a violation ends both early, at other states
             if cost.more[name] != mine.more[name]:
@@ -113,23 +111,16 @@ def sides_of(constants: Any, workers: int, compared: bool) -> dict[str, Callable
                 )
         return cost
 
-    symmetric = {"with symmetry": lambda: fresh(ours, constants, workers, True)}
+    symmetric = {"with symmetry": lambda: fresh(ours, constants, True)}
     return {"explorer": plain, **({"TLC": theirs} if compared else {}), **symmetric}
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Of this measure."""
-    parser.add_argument("--workers", default="1,2", help="of both, with commas [quick: 1]")
-
-
 def measure(asked: argparse.Namespace) -> Iterator[Case]:
-    """Each configuration with each number of workers."""
+    """Each configuration."""
     try:
         compared = bool(find_toolbox())
     except FencepostError as error:
         compared = False
         skipped("TLC", str(error))
     for constants in QUICK if asked.quick else CONFIGURATIONS:
-        for workers in map(int, ("1" if asked.quick else asked.workers).split(",")):
-            name = f"{words(constants)}; {workers} workers"
-            yield Case(name=name, sides=sides_of(constants, workers, compared), warm=False)
+        yield Case(name=words(constants), sides=sides_of(constants, compared), warm=False)

@@ -11,8 +11,6 @@ from typing import Any
 from attrs import fields, frozen
 
 from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.tla import variants
-from fencepost.model.tla.variants import Row
 from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.protections import BY_BUG
 
@@ -45,18 +43,11 @@ class Model:
     invariants: tuple[str, ...]
     # The module of fencepost/model/tla that maps constants and states to its TLA+ twin's and back.
     twin: Any
-    # The bounds that distinguish the rows of the matrix.
-    columns: tuple[str, ...]
 
     @property
     def module(self) -> str:
         """The TLA+ module of its twin."""
         return self.name.capitalize()
-
-    def variants(self, size: str) -> tuple[Row, ...]:
-        """The matrix of variants of a size."""
-        rows: tuple[Row, ...] = getattr(variants, f"of_{self.name}")(size)
-        return rows
 
     @property
     def bounds(self) -> Mapping[str, int]:
@@ -122,7 +113,6 @@ def _replication() -> Model:
         system=Replication,
         invariants=tuple(invariants.OF_STATES),
         twin=twin,
-        columns=("replicas", "epochs", "crashes", "lists", "log_starts"),
     )
 
 
@@ -139,7 +129,6 @@ def _group() -> Model:
         system=Groups,
         invariants=tuple(invariants.OF_STATES),
         twin=twin,
-        columns=("members", "partitions", "generations", "commits", "epochs", "expiries", "statics"),
     )
 
 
@@ -156,17 +145,6 @@ def _controller() -> Model:
         system=Controller,
         invariants=invariants.NAMES,
         twin=twin,
-        columns=(
-            "brokers",
-            "spare",
-            "epochs",
-            "sessions",
-            "writes",
-            "crashes",
-            "reassignments",
-            "deletions",
-            "shutdowns",
-        ),
     )
 
 
@@ -183,5 +161,4 @@ def _transaction() -> Model:
         system=Transactions,
         invariants=tuple(invariants.OF_STATES),
         twin=twin,
-        columns=("version", "producers", "partitions", "transactions", "epochs", "extra", "offsets"),
     )

@@ -225,7 +225,6 @@ NAMES = [
     (["model", "explore", "replication", "--drop", "truncate_by_epok"], "truncate_by_epoch"),
     (["model", "tlc", "check", "Replicaton"], "Replication"),
     (["model", "tlc", "simulate", "--size", "medum"], "medium"),
-    (["model", "tlc", "to-plan", "--drop", "KIP-297", "--out", "x.json"], "KIP-279"),
     (["mine", "convert", "x", "y", "--to", "parket"], "parquet"),
     (["cluster", "produce", "t", "--partitioner", "stiky"], "sticky"),
     (["cluster", "consume", "t", "--commit", "snc"], "sync"),

@@ -54,8 +54,6 @@ ON_TLC = (
     ["model", "tlc", "check"],
     ["model", "tlc", "simulate"],
     ["model", "tlc", "conform", "in"],
-    ["model", "tlc", "to-plan", "--drop", "KIP-279", "--out", "made"],
-    ["model", "matrix", "--out", "made"],
 )
 WITH_ZOOKEEPER = ("processes", "apache-kafka:3.9.2")
 

@@ -1,5 +1,5 @@
 """The disk: what was synced survives any power loss, what was not is lost as a file system may lose it, and a
-crash loses nothing."""
+crash loses nothing. What calls answer is compared with real files in tests/parity/test_files.py."""
 
 import pytest
 from hypothesis import given, settings
@@ -32,41 +32,6 @@ def write(where: Disk, path: str, *writes: bytes, sync: bool = True) -> None:
     if sync:
         file.sync()
     where.sync_directory(path.rpartition("/")[0])
-
-
-def test_a_file_reads_back_what_was_written():
-    """append gives positions, read_at is cut at the end, truncate never extends."""
-    file = disk().open("log")
-    assert [file.append(b"abc"), file.append(b"defg")] == [0, 3]
-    assert (file.read_at(2, 3), file.read_at(5, 99), file.read_at(99, 1)) == (b"cde", b"fg", b"")
-    file.truncate(4)
-    file.truncate(99)
-    assert (file.size(), file.read_at(0, 99)) == (4, b"abcd")
-
-
-def test_names():
-    """Directories, listing, renaming over another name, removing; errors are those of os."""
-    where = disk()
-    where.make_directory("a/b")
-    where.make_directory("a/b")
-    write(where, "a/x", b"1")
-    write(where, "a/y", b"2")
-    where.rename("a/x", "a/y")
-    assert (where.list("a"), where.list(""), where.list("none")) == (["b", "y"], ["a"], [])
-    assert content(where, "a/y") == b"1"
-    where.remove("a/y")
-    assert not where.exists("a/y") and where.exists("a/b")
-    for call in (lambda: where.remove("a/y"), lambda: where.rename("no", "x"), lambda: where.open("no/x")):
-        with pytest.raises(FileNotFoundError):
-            call()
-    with pytest.raises(FileNotFoundError):
-        where.open("a/y", create=False)
-    with pytest.raises(IsADirectoryError):
-        where.remove("a/b")
-    with pytest.raises(IsADirectoryError):
-        where.open("a/b")
-    with pytest.raises(FileNotFoundError):
-        where.sync_directory("none")
 
 
 def test_calls_cost_virtual_time():

@@ -1,17 +1,14 @@
 """`fencepost model`: explores the executable models, and compares them with their TLA+ twins."""
 
-import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import rich_click as click
 
 from fencepost.cli.model.results import bounds_of, explored, note_unreached, stays_possible_told
 from fencepost.cli.model.tlc import tlc_command as tlc
 from fencepost.cli.model.tlc.tlc_command import assignments
-from fencepost.console.options import FILE, Named, default_option, json_option
+from fencepost.console.options import Named, default_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.registry import NAMES, Model, shipped
 from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
@@ -93,7 +90,6 @@ def list_command(output: Output) -> ExitCode:
 )
 @default_option("--states", type=click.IntRange(1), default=5_000_000, help="Limit of distinct states.")
 @click.option("--depth", type=click.IntRange(0), help="At most this many steps from the beginning.")
-@default_option("--workers", type=click.IntRange(1, 64), default=1, help="Processes.")
 @click.option(
     "--symmetry", is_flag=True, help="Count states that differ only in the names of replicas as one."
 )
@@ -101,7 +97,7 @@ def list_command(output: Output) -> ExitCode:
     "--memory",
     type=click.IntRange(64),
     metavar="MIB",
-    help="Memory of all processes together; beyond it the outcome is undecided.",
+    help="Memory; beyond it the outcome is undecided.",
 )
 @click.option(
     "--eventually",
@@ -116,7 +112,6 @@ def explore_command(
     checks: tuple[str, ...],
     states: int,
     depth: int | None,
-    workers: int,
     symmetry: bool,
     memory: int | None,
     eventually: bool,
@@ -145,7 +140,6 @@ def explore_command(
             system,
             limits,
             lambda distinct, level: bar.to(distinct, f"depth {level}"),
-            workers=workers,
             symmetry=symmetry,
         )
     seconds = time.monotonic() - started
@@ -184,71 +178,6 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
             hint="controller",
         )
     return system
-
-
-@command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
-@default_option(
-    "--model", "name", type=Named(list(NAMES)), default="replication", help="Which one."
-)  # fmt: skip
-@default_option(
-    "--size", type=Named(["small", "medium"]), default="small",
-    help="small: a few minutes, all states counted. medium: about a million states each."
-)  # fmt: skip
-@click.option("--out", type=FILE, help="Write the table there, as Markdown.")
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Keep the rows that the table of --out has already, to continue an interrupted run.",
-)
-@json_option
-def matrix_command(name: str, size: str, out: Path | None, resume: bool, output: Output) -> ExitCode:
-    """Run a model's variants through the explorer and through TLC (one worker), and compare the results.
-
-    Exit code 1 if any result differs.
-
-    \b
-    Examples
-      fencepost model matrix --model group
-      # each row is written when it is known; --resume continues
-      fencepost model matrix --model controller --size medium --out controller.md --resume
-    """
-    from fencepost.model.comparison.matrix import FOUND, Sheet, brief, cells, headings, words
-    from fencepost.model.comparison.sameness import compare
-
-    if resume and out is None:
-        raise FencepostError(expected="a table to continue with", seen="no --out", where="--resume")
-    model = shipped(name)
-    rows = model.variants(size)
-    sheet = Sheet.read(out, headings(model)) if resume and out is not None else Sheet(headings(model))
-    kept = len(sheet.rows)
-    compared = []
-    with output.progress("comparing", len(rows)) as bar:
-        for done, row in enumerate(rows):
-            bar.to(done, words(model, row))
-            if sheet.has(model, row):
-                continue
-            comparison = compare(row.constants, time.monotonic, count=row.count)
-            compared.append(comparison)
-            sheet.rows.append(cells(model, row, comparison))
-            if out is not None:
-                out.write_text(sheet.text, encoding="utf-8")  # after each row: a long run may be interrupted
-    made = table("constants", *FOUND)
-    for found in sheet.rows:
-        add_row(made, *brief(model, found), style="" if found[-1] == "yes" else "red")
-    output.say(made)
-    verdict = "all the same" if sheet.same else "NOT the same"
-    output.note(f"{len(sheet.rows)} variants ({kept} kept), {verdict}; {os.cpu_count()} processors")
-    code = ExitCode.NOTHING_FOUND if sheet.same else ExitCode.FINDINGS
-    fields = [
-        {
-            "constants": bounds_of(one.constants),
-            "same": one.same,
-            "explorer": attrs.asdict(one.explorer),
-            "tlc": attrs.asdict(one.tlc),
-        }
-        for one in compared
-    ]
-    return output.end(code, {"same": sheet.same, "kept": kept, "rows": fields})
 
 
 command.add_command(tlc.command)

@@ -1,7 +1,7 @@
 """The explorer and TLC see the same consumer groups: as many states, as deep, the very same ones, and the
 same variants fail.
 
-Each JVM costs seconds, so few runs cover all protections here; `fencepost model matrix --model group` runs
+Each JVM costs seconds, so few runs cover all protections here; `test_every_variant.py` runs
 every variant.
 """
 

@@ -13,7 +13,6 @@ from fencepost.model.explore import explore
 from fencepost.model.replication.replication_state import Constants
 from fencepost.model.replication.replication_system import Replication
 from fencepost.model.tla import files_of
-from fencepost.model.tla.dropped import shortest_counterexample
 from fencepost.model.tla.replication import constants_to_tla
 from fencepost.model.tla.variants import RETENTION
 from fencepost.traces.errors import FencepostError
@@ -165,9 +164,3 @@ def test_a_high_watermark_leaves_its_log_on_both_sides(drop, expected):
     comparison = compare(Constants(replicas=2, log_starts=1, drop=drop), time.monotonic, QUICK, count=False)
     assert comparison.same
     assert comparison.explorer.compared == expected
-
-
-def test_no_plan_is_drafted_of_retention():
-    """Rule: a counterexample that no plan can follow is refused in one sentence, before TLC runs."""
-    with pytest.raises(FencepostError, match="below_high_watermark, which keeps HW-BOUNDS"):
-        shortest_counterexample(Constants(drop={"below_high_watermark"}), "HW-BOUNDS")

@@ -1,7 +1,7 @@
 """The explorer and TLC see the same transactions: as many states, as deep, the very same ones, and the same
 variants fail.
 
-Each JVM costs seconds, so few runs cover most protections here; `fencepost model matrix --model transaction`
+Each JVM costs seconds, so few runs cover most protections here; `test_every_variant.py`
 runs every variant.
 """
 

@@ -243,9 +243,8 @@ def test_every_protection_has_its_case() -> None:
         )
 
 
-def test_symmetry_and_workers_find_the_same() -> None:
-    """Rule: brokers may change their numbers: fewer states, the same verdict and depth; two processes find as
-    many as one."""
+def test_symmetry_finds_the_same() -> None:
+    """Rule: brokers may change their numbers: fewer states, the same verdict and depth."""
     alike = explore(Controller(Constants()), symmetry=True)
     assert (alike.outcome, alike.depth) == (ExplorationOutcome.HOLDS, 15)
     assert alike.distinct <= 6_052

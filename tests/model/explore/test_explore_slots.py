@@ -1,5 +1,5 @@
-"""model/explore: the compiled explorer of systems in slots answers as the plain one does, alone, with
-renamings, and with several processes."""
+"""model/explore: the compiled explorer of systems in slots answers as the plain one does, alone
+and with renamings."""
 
 from functools import partial
 from itertools import permutations
@@ -20,12 +20,9 @@ from fencepost.model.explore import (
     Symmetry,
     breadth_first,
     explore,
-    explorer,
-    workers,
 )
 from fencepost.model.explore.pairs import tree_of
 from fencepost.model.explore.store import Store
-from fencepost.model.explore.workers import explore_by_workers
 from fencepost.model.replication.replication_state import Constants
 from fencepost.model.replication.replication_system import Replication
 from fencepost.traces.errors import FencepostError
@@ -205,83 +202,18 @@ def test_renamings_keep_the_replication_model_as_it_is() -> None:
         seen.update(after)
 
 
-def by_two(system, *, symmetry: bool = False):
-    """Explored by two processes from the beginning, however small it is."""
-    return explore_by_workers(system, tuple(system.initial()), Limits(), 2, symmetry=symmetry)
-
-
-@pytest.mark.parametrize("symmetry", [False, True])
-def test_several_processes_visit_the_same_states(symmetry: bool) -> None:
-    """Rule: with several workers, counts, depth and outcome are those of one, and a counterexample is as
-    short."""
-    for constants in (
-        Constants(epochs=2, replicas=2),
-        Constants(epochs=2, drop={"leader_epoch_fencing"}),
-    ):
-        system = Replication(constants)
-        one, many = explore(system, symmetry=symmetry), by_two(system, symmetry=symmetry)
-        assert (many.outcome, many.depth, many.invariant) == (one.outcome, one.depth, one.invariant)
-        assert len(many.path) == len(one.path)
-        if one.outcome is ExplorationOutcome.HOLDS:
-            assert (many.distinct, many.taken, many.never_reached) == (
-                one.distinct,
-                one.taken,
-                one.never_reached,
-            )
-
-
 def test_limits_end_an_exploration_without_an_answer() -> None:
-    """Rule: states, depth and memory are limits, for one process and several; what is over them is not
-    decided."""
+    """Rule: states, depth and memory are limits; what is over them is not decided."""
     system = Replication(Constants(epochs=2))
     assert explore(system, Limits(states=5_000)).outcome is ExplorationOutcome.BOUNDED
     assert explore(system, Limits(depth=4)).depth == 4
     assert explore(system, Limits(memory_mib=1)).outcome is ExplorationOutcome.BOUNDED
-    assert explore(system, Limits(memory_mib=1), workers=2).outcome is ExplorationOutcome.BOUNDED
 
 
-def test_a_worker_that_dies_is_told() -> None:
-    """Rule: an exploration that lost a process ends with one sentence, not with an answer."""
-    with pytest.raises(FencepostError, match="worker"):
-        by_two(Fatal())
-
-
-def test_what_one_process_ends_soon_it_does_alone(monkeypatch) -> None:
-    """Rule: several workers are started for large systems only; the answer is the same either way."""
-    system = Replication(Constants(replicas=2))
-    started: list[int] = []
-
-    def by_workers(*arguments, **options):
-        started.append(arguments[3])
-        return explore_by_workers(*arguments, **options)
-
-    monkeypatch.setattr(workers, "explore_by_workers", by_workers)
-    alone = explore(system, workers=2)
-    assert started == []
-    assert explore(system, Limits(states=500), workers=2).outcome is ExplorationOutcome.BOUNDED
-    assert started == []
-    monkeypatch.setattr(explorer, "ALONE_FIRST", 100)
-    together = explore(system, workers=2)
-    assert started == [2]
-    assert (together.outcome, together.distinct, together.depth) == (
-        alone.outcome,
-        alone.distinct,
-        alone.depth,
-    )
-
-
-@frozen(slots=False)
-class Fatal(Philosophers):
-    """Ends the process that expands it."""
-
-    def _take(self, at, held, holding, fork):
-        raise SystemExit(3)
-
-
-def test_a_system_without_slots_is_refused_more_than_one_worker() -> None:
+def test_a_system_without_slots_is_refused_symmetry() -> None:
     """Rule: what cannot be done is said, not ignored."""
     with pytest.raises(FencepostError, match="slots"):
-        explore(After(object(), ()), workers=2)
+        explore(After(object(), ()), symmetry=True)
 
 
 @given(

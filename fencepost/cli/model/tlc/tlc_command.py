@@ -7,7 +7,6 @@ import rich_click as click
 
 from fencepost.cli.model.tlc.conform import conform_command
 from fencepost.cli.model.tlc.tlc_words import java_options, progress_words, run_options, tell, tell_toolbox
-from fencepost.cli.model.tlc.to_plan import to_plan_command
 from fencepost.console.options import FILE, Decorator, Named, default_option, json_option, options
 from fencepost.console.output import Output
 from fencepost.model.tla import MODULES, SIZES, Size, files_of
@@ -96,8 +95,6 @@ def command() -> None:
       fencepost model tlc simulate Replication
       # does the protocol allow every recorded step?
       fencepost model tlc conform out/mine
-      # a counterexample becomes a plan for the implementation
-      fencepost model tlc to-plan --drop KIP-279 --out kip-279.json
     """
 
 
@@ -158,4 +155,3 @@ def simulate_command(
 
 
 command.add_command(conform_command)
-command.add_command(to_plan_command)

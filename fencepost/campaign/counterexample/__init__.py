@@ -1,1 +1,0 @@
-"""Counterexamples of the replication model as plans for the implementation."""
