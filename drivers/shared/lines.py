@@ -145,7 +145,8 @@ class Worker(threading.Thread):
         name, began = command["command"], time.monotonic_ns()
 
         def done(error=None, **fields):
-            self.over = name == "open" and error is not None  # the name is free before anybody hears of it
+            # the name is free before anybody hears of it: a library may take long to tidy up after `close`
+            self.over = name == "close" or (name == "open" and error is not None)
             ended, wall = time.monotonic_ns(), time.time_ns()
             if error is not None:
                 fields["error"] = {"fatal": False, "code": None, **self.error_of(error)}
@@ -163,7 +164,7 @@ class Worker(threading.Thread):
             else:
                 done(**(getattr(self.client, name)(command) or {}))
         except Refused as error:
-            self.over = name == "open"
+            self.over = name in ("open", "close")
             under_way.discard(command["id"])
             refuse(command, error.expected, error.seen)
         except Exception as error:
@@ -215,17 +216,8 @@ def take(command, commands, roles, workers, error_of):
     if not isinstance(command.get("id"), int):
         raise Refused("an integer id", command.get("id"))
     if name in ("clock", "quit"):
-        now = time.monotonic_ns()
-        write(
-            event="done",
-            id=command["id"],
-            command=name,
-            ok=True,
-            invoked_ns=now,
-            completed_ns=now,
-            now_ns=now,
-            wall_ns=time.time_ns(),
-        )
+        times = dict.fromkeys(("invoked_ns", "completed_ns", "now_ns"), time.monotonic_ns())
+        write(event="done", id=command["id"], command=name, ok=True, wall_ns=time.time_ns(), **times)
         return name
     for wanted in FIELDS.get(name, ()):
         if wanted not in command:
@@ -240,7 +232,7 @@ def take(command, commands, roles, workers, error_of):
         workers[client] = Worker(client, roles[command["role"]], error_of)
         workers[client].start()
     worker = workers.get(client)
-    if worker is None or not worker.is_alive():
+    if worker is None or worker.over or not worker.is_alive():
         raise Refused(f"a client of {', '.join(workers) or 'none'}", client)
     role = getattr(worker.make, "__name__", "client")
     if name not in ("open", "close") and not hasattr(worker.make, name):

@@ -16,6 +16,7 @@ from attrs import define, evolve, field, frozen
 
 import fencepost.kafka
 from fencepost.checkers.liveness.serving import Serving, serving
+from fencepost.impl.admin.cluster_state import AdminError
 from fencepost.proxy.faults import Struck
 from fencepost.torture import scenario as verbs
 from fencepost.torture.at_brokers import shuffled
@@ -326,6 +327,18 @@ class Torture:
         safety = UNSAFE if scenario.truncates and topic == TOPICS[0] else SAFE
         self.kafka.create_topic(topic, partitions=partitions, config={**safety, **config})
 
+    def _create_again(self, topic: str, partitions: int) -> None:
+        """Its name is free only when it is gone from every broker, also from one that is down until the
+        heal."""
+        patience = Patience()
+        while True:
+            try:
+                return self._create(topic, partitions)
+            except AdminError:
+                if patience.turn() > ANSWER_S:
+                    raise
+            time.sleep(TURN_S)
+
     @property
     def _listeners(self) -> Any:
         return self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
@@ -463,7 +476,7 @@ class Torture:
             case verbs.RECREATES:
                 self.renewed[TOPICS[0]] = NEVER
                 delete(self.kafka.bootstrap_servers, TOPICS[0])
-                self._create(TOPICS[0], self.scenario.partitions)
+                self._create_again(TOPICS[0], self.scenario.partitions)
                 self.renewed[TOPICS[0]] = time.monotonic_ns()
             case verbs.TRUNCATES:
                 self.kafka.cut_off(leader, side="brokers")

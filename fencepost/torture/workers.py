@@ -155,18 +155,15 @@ def begin(job: Job, parent: int) -> None:
 def seed(number: int) -> dict[str, Any]:
     """A seed's run in a worker process, as a line of runs.jsonl."""
     assert WORKER is not None
+    started = False
     try:
         WORKER.ready()
-    except DisturbedError as error:
-        return {"seed": number, "disturbed": str(error), "findings": []}
-    except FencepostError as error:
-        return {"seed": number, "failed": str(error), "started": False, "findings": []}
-    try:
+        started = True
         return WORKER.seed(number)
     except DisturbedError as error:
         return {"seed": number, "disturbed": str(error), "findings": []}
     except FencepostError as error:
-        return {"seed": number, "failed": str(error), "findings": []}
+        return {"seed": number, "failed": str(error), "started": started, "findings": []}
 
 
 def shows(values: dict[str, Any], anomaly: str) -> bool:

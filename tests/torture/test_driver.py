@@ -4,7 +4,7 @@ its end."""
 import dataclasses
 
 import pytest
-from torture_lab import library_here
+from torture_lab import CONFLUENT, library_here
 
 import fencepost.kafka
 from fencepost.impl.log.batch.record_batch import encode_batch, read_headers, read_records
@@ -23,18 +23,10 @@ from fencepost.wire.hook import PASS, Replace
 PRODUCE = 0
 ENDS = 'import sys\nsys.stderr.write("out of luck")\nsys.exit(7)\n'
 SILENT = "import sys\nsys.stdin.read()\n"
+TIDIES = "import time\nProducer.__del__ = lambda self: time.sleep(1)\nserve("
 TALKS = 'print("hello", flush=True)\nimport time\ntime.sleep(60)\n'
-ALL = (
-    "acks=all",
-    "zstd",
-    "idempotent",
-    "consume",
-    "commit",
-    "create topics",
-    "describe topics",
-    "change configs",
-    "delete topics",
-)
+ALL = ("acks=all", "zstd", "idempotent", "consume", "commit")
+ALL += ("create topics", "describe topics", "change configs", "delete topics")
 
 
 @pytest.fixture
@@ -163,6 +155,16 @@ def test_a_driver_that_is_none_is_one_sentence(tmp_path, monkeypatch, program, s
     path.write_text(program)
     with pytest.raises(DriverError, match=seen):
         Driver.start(library_here(tmp_path, monkeypatch, program=path))
+
+
+def test_the_name_of_a_client_that_was_closed_is_free(tmp_path, monkeypatch):
+    """From the answer on, also while the library still tidies up what the client had."""
+    path = tmp_path / "driver.py"
+    path.write_text(CONFLUENT.read_text().replace("serve(", TIDIES))
+    with Driver.start(library_here(tmp_path, monkeypatch, program=path)) as driver:
+        for _ in range(2):
+            driver.call("open", "p", role="producer", config={"bootstrap": "127.0.0.1:1"})
+            driver.call("close", "p")
 
 
 def test_a_driver_that_says_nothing_is_given_up(tmp_path, monkeypatch):

@@ -89,7 +89,7 @@ def unanswered(number):
     return Command(number=number, name="commit", client="c0", fields={}, sent_ns=number * SECOND)
 
 
-def heard(at, offset, answered=True, client="c0", generation=1):
+def heard(at, offset, answered=True, client="c0", generation=1, source=1, since=0):
     """A commit on the wire."""
     now = int(at * SECOND)
     return HeardCommit(
@@ -99,6 +99,8 @@ def heard(at, offset, answered=True, client="c0", generation=1):
         group="g",
         member=client,
         generation=generation,
+        source=source,
+        since_ns=int(since * SECOND),
         offsets={"t-0": offset},
     )
 
@@ -356,6 +358,9 @@ def test_every_commit_on_the_wire_is_read():
     assert [one.anomaly for one in judge(changed(heard=early))] == ["committed_beyond"]
     back = (heard(11.6, 3), heard(11.7, 1), heard(11.8, 3))
     assert [one.anomaly for one in judge(changed(heard=back))] == ["committed_back"]
+    for since, seen in ((0, []), (11.5, []), (11.65, ["committed_back"])):  # a broker that rests decodes late
+        late = (heard(11.6, 3), heard(11.7, 1, answered=False, source=2, since=since))
+        assert [one.anomaly for one in judge(changed(heard=late))] == seen
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,22 @@ RUN_S = 600
 SEEN = 10
 """Exit code of a script whose library shows the finding: one that cannot run ends with another."""
 
+RELEASES: Mapping[str, str] = {
+    "aiokafka": "aiokafka@0.14.0",
+    "franz-go": "franz-go@1.22.2",
+    "kafka-go": "kafka-go@0.4.51",
+    "kafka-python": "kafka-python@3.0.12",
+    "kafkajs": "kafkajs@2.2.4",
+    "librdkafka": "confluent-kafka@2.16.1",
+}
+"""Drivers by the library that their build has, in the releases that the findings were shown with."""
+
 
 @frozen(kw_only=True)
 class Shown:
     """One finding."""
 
-    # NAME@VERSION of the driver whose build has the library.
-    library: str
+    # Its name begins with one of RELEASES.
     script: str
     # What the library breaks, in words.
     breaks: str
@@ -62,52 +71,46 @@ class Shown:
     # The release of Apache Kafka.
     broker: str = NEWEST
 
+    @property
+    def library(self) -> str:
+        """NAME@VERSION of the driver whose build has the library."""
+        return next(driver for name, driver in RELEASES.items() if self.script.startswith(name))
+
 
 SHOWN: Mapping[str, Shown] = {
     one.script.partition(".")[0]: one
     for one in (
         Shown(
-            library="confluent-kafka@2.16.1",
             script="librdkafka-implicit-ack.py",
             breaks="an acknowledged record is not in the log",
             since="1.5.2 or before",
         ),
         Shown(
-            library="confluent-kafka@2.16.1",
             script="librdkafka-timed-out-elsewhere.py",
             breaks="a record is in the log twice, idempotence is on",
             found="a test's scenario of torture",
             reported="reported in #4953",
         ),
         Shown(
-            library="kafkajs@2.2.4",
             script="kafkajs-lost-answer.cjs",
             breaks="an acknowledged record is not in the log, another is there twice",
             found="records under broker faults, `fencepost torture kafkajs`",
         ),
         Shown(
-            library="kafkajs@2.2.4",
             script="kafkajs-aborted-order.cjs",
             breaks="a record of an aborted transaction is delivered, read_committed",
         ),
         Shown(
-            library="kafkajs@2.2.4",
             script="kafkajs-silent-connection.cjs",
             breaks="a send is tried for ever on a connection that is silent",
             reported="reported: #919, #1783, open",
         ),
         Shown(
-            library="kafkajs@2.2.4",
             script="kafkajs-unknown-partition.cjs",
             breaks="a record of a partition that is new is acknowledged and never sent",
         ),
+        Shown(script="kafkajs-unsent-commit.cjs", breaks="a commit is acknowledged and never made"),
         Shown(
-            library="kafkajs@2.2.4",
-            script="kafkajs-unsent-commit.cjs",
-            breaks="a commit is acknowledged and never made",
-        ),
-        Shown(
-            library="franz-go@1.22.2",
             script="franz-go-transaction-sequences.go",
             breaks="a committed transaction is not in the log",
             found="`fencepost torture franz-go@1.21.3`",
@@ -116,55 +119,44 @@ SHOWN: Mapping[str, Shown] = {
             broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
         ),
         Shown(
-            library="kafka-go@0.4.51",
             script="kafka-go-cached-error.go",
             breaks="sends fail without a retry after one error of Metadata",
             reported="reported: #1288, open",
         ),
         Shown(
-            library="kafka-go@0.4.51",
             script="kafka-go-false-end.go",
             breaks="a reader that is open says that it is closed",
             reported="reported: #1222, open",
         ),
         Shown(
-            library="kafka-python@3.0.12",
-            script="kafka-python-expired-batch.py",
-            breaks="nothing is sent any more, and no send is answered",
+            script="kafka-go-closed-connection.go",
+            breaks="every attempt of a send takes a connection that was closed long ago",
+            reported="close: #345, #1352",
         ),
         Shown(
-            library="kafka-python@3.0.12",
-            script="kafka-python-pending-join.py",
-            breaks="a consumer never comes back from a rebalance",
+            script="kafka-go-late-commit.go",
+            breaks="a member commits records of a partition that it has lost",
+            reported="reported: #1308, open",
         ),
         Shown(
-            library="kafka-python@3.0.12",
+            script="kafka-python-expired-batch.py", breaks="nothing is sent any more, and no send is answered"
+        ),
+        Shown(script="kafka-python-pending-join.py", breaks="a consumer never comes back from a rebalance"),
+        Shown(
             script="kafka-python-request-time-out.py",
             breaks="after one request without an answer every send fails",
         ),
+        Shown(script="kafka-python-dropped-request.py", breaks="a commit never returns"),
+        Shown(script="aiokafka-close-coordinator.py", breaks="a consumer never stops"),
         Shown(
-            library="kafka-python@3.0.12",
-            script="kafka-python-dropped-request.py",
-            breaks="a commit never returns",
+            script="aiokafka-stale-leader.py", breaks="nothing is read until metadata are five minutes old"
         ),
         Shown(
-            library="aiokafka@0.14.0",
-            script="aiokafka-close-coordinator.py",
-            breaks="a consumer never stops",
-        ),
-        Shown(
-            library="aiokafka@0.14.0",
-            script="aiokafka-stale-leader.py",
-            breaks="nothing is read until metadata are five minutes old",
-        ),
-        Shown(
-            library="confluent-kafka@2.16.1",
             script="librdkafka-close-commits.py",
             breaks="a closed consumer commits what it never delivered",
             reported="reported: #3400, closed",
         ),
         Shown(
-            library="confluent-kafka@2.16.1",
             script="librdkafka-offset-fetch.py",
             breaks="nothing more is read",
             reported="reported: #5586, open",

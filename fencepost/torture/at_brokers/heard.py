@@ -39,6 +39,9 @@ class HeardCommit:
     group: str
     member: str
     generation: int
+    # Its connection, and when the first request before it there was decoded; 0: it is the first.
+    source: int
+    since_ns: int
     # The next offset to read, by partition, named as `t-0`.
     offsets: Mapping[str, int]
 
@@ -56,6 +59,8 @@ class Heard:
     now: Callable[[], int] = lambda: 0
     # (monotonic, of the record) of each request.
     clock: list[tuple[int, int]] = field(factory=list)
+    # When the first request of each connection was decoded.
+    _since: dict[int, int] = field(factory=dict)
     # Commits without an answer, by connection and correlation id: their places in the list.
     _open: dict[tuple[int, int], int] = field(factory=dict)
 
@@ -81,6 +86,8 @@ class Heard:
                     group=body.group_id,
                     member=getattr(body, "member_id", ""),
                     generation=generation,
+                    source=source,
+                    since_ns=self._since.get(source, 0),
                     offsets={
                         f"{topic.name}-{one.partition_index}": one.committed_offset
                         for topic in body.topics
@@ -88,6 +95,7 @@ class Heard:
                     },
                 )
             )
+        self._since.setdefault(source, now)
         if verdict != PASS:
             self.struck.append((now, header.client_id or ""))
         if name in OF_GROUPS and verdict != PASS:

@@ -90,15 +90,22 @@ def _beyond(run: Run) -> Iterator[Finding]:
 
 
 def _lower(run: Run, sought: set[str]) -> Iterator[Finding]:
-    """Commits of one member below what it had committed in the same generation, with an answer."""
-    before: dict[tuple[str, str, int, str], list[tuple[int, int]]] = defaultdict(list)
+    """Commits of one member below what it had committed in the same generation, with an answer.
+
+    A broker that rests decodes late what was sent to it long ago: of two connections the second one must have
+    spoken first after that answer."""
+    before: dict[tuple[str, str, int, str], list[tuple[int, int, int]]] = defaultdict(list)
     for one in run.heard:
         for place, offset in one.offsets.items():
             if one.group != GROUP or one.generation < 0 or one.client in sought:
                 continue
             key = (one.client, one.member, one.generation, place)
             first = run.log[place][0].offset if run.log.get(place) else 0  # what is deleted is not read again
-            known = [most for answered, most in before[key] if answered < one.at_ns and most >= first]
+            known = [
+                most
+                for answered, most, source in before[key]
+                if answered < (one.at_ns if source == one.source else one.since_ns) and most >= first
+            ]
             if max(known, default=offset) > offset and topic_of(place) not in run.renewed:
                 yield Finding(
                     anomaly="committed_back",
@@ -108,7 +115,7 @@ def _lower(run: Run, sought: set[str]) -> Iterator[Finding]:
                 )
                 return
             if one.answered_ns is not None:
-                before[key].append((one.answered_ns, offset))
+                before[key].append((one.answered_ns, offset, one.source))
 
 
 def _unanswered(run: Run) -> Iterator[Finding]:
