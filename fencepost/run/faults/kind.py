@@ -164,7 +164,12 @@ class Operators(Protocol):
         ...
 
     def create_partitions(self, name: str, count: int) -> str:
-        """Let a topic have so many partitions."""
+        """Let a topic have more partitions.
+
+        Args:
+            name: of the topic.
+            count: how many it has then.
+        """
         ...
 
     def alter_topic(self, name: str, settings: Mapping[str, str]) -> str:
@@ -216,8 +221,15 @@ DONE = ("NONE", "ELECTION_NOT_NEEDED")
 
 
 def taken(hit: RealHit, answers: list[str]) -> None:
-    """Raises FencepostError for what a cluster refused, and where there was nothing to ask for: then the
-    fault is recorded as skipped, with Kafka's name of the error."""
+    """That a request was taken.
+
+    Args:
+        hit: the request.
+        answers: Kafka's names of errors, one for each partition or topic; none if there was nothing to ask.
+
+    Raises:
+        FencepostError: it was refused; then the fault is recorded as skipped, with Kafka's name of the error.
+    """
     refused = [answer for answer in answers if answer not in DONE]
     if refused or not answers:
         raise FencepostError(

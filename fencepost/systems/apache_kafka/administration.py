@@ -85,7 +85,12 @@ class Administration:
         return self._ask(CREATE_PARTITIONS, lambda answer: answer.results[0].error_code, topics=[topic])
 
     def alter_topic(self, name: str, settings: Mapping[str, str]) -> str:
-        """IncrementalAlterConfigs, which sets these."""
+        """IncrementalAlterConfigs.
+
+        Args:
+            name: of the topic.
+            settings: what is set, by name; others stay.
+        """
 
         configs = [
             {"name": key, "config_operation": SET, "value": value} for key, value in sorted(settings.items())
