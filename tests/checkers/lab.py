@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from attrs import evolve
+
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Trace
@@ -41,3 +43,19 @@ def pair(history: Callable[[Callable[[Any, Any], Any]], Any]) -> tuple[Any, Any]
     """A history that convicts, and the nearest legal one. It is written once; `either(wrong, right)` stands
     where the two differ."""
     return history(lambda wrong, right: wrong), history(lambda wrong, right: right)
+
+
+def judged_from_columns(name: str, histories: Iterable[Trace]) -> dict[int, Any]:
+    """What a check says of the columns of many traces but Ok: the same as of one trace at a time."""
+    from fencepost.checkers import judges
+    from fencepost.traces.canonical_rows import rows_of
+    from fencepost.traces.tables import tables_of
+
+    judge = judges.CHECKS[name]
+    traces = [evolve(history, trace_id=number) for number, history in enumerate(histories)]
+    table = tables_of([rows_of(trace) for trace in traces]).operations
+    columns = sorted(set(judge.operation_columns), key=table.column_names.index)
+    found = judge.judge_table(table.select(columns), [evolve(trace, operations=()) for trace in traces])
+    alone = {trace.trace_id: judge.judge(trace) for trace in traces}
+    assert found == {trace_id: verdict for trace_id, verdict in alone.items() if verdict.decision != "ok"}
+    return dict(found)

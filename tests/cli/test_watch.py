@@ -105,10 +105,3 @@ def test_what_does_not_fit_is_one_sentence(
     monkeypatch.chdir(tmp_path / "here")
     told = fencepost("watch", *arguments)
     assert told.code == 2 and sentence in told.sentence
-
-
-def test_help_teaches_with_examples(fencepost) -> None:
-    """`--help` shows commands that can be copied, and what else there is to choose."""
-    told = fencepost("watch --help")
-    assert told.code == 0
-    assert all(word in told.out for word in ("fencepost watch incoming --once", "--checks", "--lateness"))
