@@ -45,6 +45,15 @@ def pair(history: Callable[[Callable[[Any, Any], Any]], Any]) -> tuple[Any, Any]
     return history(lambda wrong, right: wrong), history(lambda wrong, right: right)
 
 
+def case(named: str, *histories: Any) -> tuple[Any, ...]:
+    """A row of a table of anomalies. named: its names, then the ids of the operations that prove it;
+    histories: one that convicts, and the nearest legal one, or what `pair` makes both of."""
+    words = named.split()
+    names = [word for word in words if not word.isdecimal()]
+    both = histories if len(histories) > 1 else pair(*histories)
+    return (*names, tuple(map(int, words[len(names) :])), *both)
+
+
 def judged_from_columns(name: str, histories: Iterable[Trace]) -> dict[int, Any]:
     """What a check says of the columns of many traces but Ok: the same as of one trace at a time."""
     from fencepost.checkers import judges
