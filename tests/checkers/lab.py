@@ -1,12 +1,15 @@
 """Operations and traces of tests: what most of them say alike is said here."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve
 
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.sealing import Sizes, seal
+from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 
 
@@ -68,3 +71,16 @@ def judged_from_columns(name: str, histories: Iterable[Trace]) -> dict[int, Any]
     alone = {trace.trace_id: judge.judge(trace) for trace in traces}
     assert found == {trace_id: verdict for trace_id, verdict in alone.items() if verdict.decision != "ok"}
     return dict(found)
+
+
+def stored(
+    where: Path | TraceStore, traces: Iterable[Trace], *, sealed: bool = True, sizes: Sizes | None = None
+) -> TraceStore:
+    """Traces in a store, made where there is a path only; sealed into parts, or left in a journal."""
+    store = where if isinstance(where, TraceStore) else TraceStore.create(where)
+    with store.writer() as writer:
+        for one in traces:
+            writer.append(one)
+    if sealed:
+        seal(store, sizes=sizes)
+    return store
