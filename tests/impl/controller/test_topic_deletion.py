@@ -308,8 +308,7 @@ def stop(lab: Lab, epoch: int, *, delete: bool = True, correlation_id: int | Non
 def test_a_stop_of_an_earlier_epoch_is_refused() -> None:
     """Rule (KIP-570): reordered behind the LeaderAndIsr that brought the replica back, it neither stops nor
     deletes."""
-    lab = Lab()
-    lab.lead(1, 5)
+    lab = Lab().led(1, 5)
     assert stop(lab, 4) is ErrorCode.FENCED_LEADER_EPOCH
     assert lab.partition(1).is_leader and on_disk(lab, 1) == ["t-0"]
     assert stop(lab, 5) is ErrorCode.NONE and on_disk(lab, 1) == []
@@ -318,8 +317,7 @@ def test_a_stop_of_an_earlier_epoch_is_refused() -> None:
 def test_a_deletion_has_no_epoch() -> None:
     """Rule (KIP-570): the sentinel of a topic's deletion is obeyed in any epoch, and a replica that is gone
     is stopped."""
-    lab = Lab()
-    lab.lead(1, 5)
+    lab = Lab().led(1, 5)
     assert stop(lab, EPOCH_DURING_DELETE) is ErrorCode.NONE and on_disk(lab, 1) == []
     assert stop(lab, EPOCH_DURING_DELETE) is ErrorCode.NONE
 
@@ -327,8 +325,7 @@ def test_a_deletion_has_no_epoch() -> None:
 def test_a_late_copy_of_a_stop_deletes_nothing() -> None:
     """Rule: a StopReplica that was sent again and overtaken by the topic's re-creation does not delete the
     new replica."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     assert stop(lab, EPOCH_DURING_DELETE, correlation_id=500) is ErrorCode.NONE
     lab._correlation_id = 600
     lab.lead(1, 0)
@@ -353,8 +350,7 @@ def test_a_late_copy_of_a_leader_and_isr_makes_nothing_again() -> None:
 
 def test_a_stop_without_deletion_keeps_the_log() -> None:
     """Rule (C11): a replica that only stops still has its records."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.produce(1, 11)
     assert stop(lab, 0, delete=False) is ErrorCode.NONE
     assert lab.values(1) == [11] and not lab.partition(1).is_leader

@@ -124,8 +124,7 @@ def test_kafka_7415_a_leader_knows_its_epoch_before_it_writes() -> None:
 def kip_320(parts: Parts) -> Lab:
     """KAFKA-6880's run, a record for ten: b1 and b2 at 5, b3 at 4, high watermark 4; b2 hears of no election
     any more, but fetches on."""
-    lab = Lab(parts=parts)
-    lab.lead(1, 0)
+    lab = Lab(parts=parts).led(1, 0)
     lab.settle()
     lab.produce(1, 1, 2, 3, 4)
     lab.settle()
@@ -160,8 +159,7 @@ def test_kip_320_a_fetch_of_an_older_epoch_is_fenced() -> None:
 
 def kafka_7128(parts: Parts) -> Lab:
     """The old leader's high watermark is 4, the new one's still 2; a follower outside the ISR is at 3."""
-    lab = Lab(parts=parts)
-    lab.lead(1, 0, isr=(1, 2), live=(1, 2))
+    lab = Lab(parts=parts).led(1, 0, isr=(1, 2), live=(1, 2))
     lab.settle()
     lab.produce(1, 1, 2)
     lab.settle()
