@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 233_422
+LIMIT = 232_314
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -48,7 +48,7 @@ EXCEPTIONS = {
     "tests/kafka": 21,
     "tests/mining": 22,
     "tests/proxy": 20,
-    "tests/scenarios": 28,
+    "tests/scenarios": 25,
     "tests/tools": 26,
     "tests/torture": 19,
     "tests/traces": 17,

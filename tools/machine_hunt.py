@@ -48,41 +48,17 @@ LOG_EXAMPLES_PER_ROUND = 250
 """Hypothesis begins each round with small examples; those of a log are cheap."""
 FOLDER = Path(".fencepost/machines")
 BY_BUG = {
-    **dict.fromkeys(
-        (
-            "KAFKA-532",
-            "KAFKA-6082",
-            "KAFKA-1096",
-            "KAFKA-1188",
-            "KAFKA-1382",
-            "KAFKA-1387",
-            "KAFKA-13407",
-            "KAFKA-2729",
-            "KIP-101",
-            "KIP-380",
-            "KIP-279",
-            "KIP-320",
-            "KIP-207",
-        ),
-        "ElectionMachine",
-    ),
-    **dict.fromkeys(
-        (
-            "KAFKA-14140",
-            "KIP-570",
-            "KAFKA-5310",
-            "KAFKA-340",
-            "KAFKA-6193",
-            "KAFKA-1097",
-            "KAFKA-1681",
-            "KAFKA-6650",
-            "KAFKA-7235",
-        ),
-        "ReassignmentMachine",
-    ),
-    "KAFKA-1647": "OutageMachine",
-    "KAFKA-7128": "RaceMachine",
-    "KAFKA-7415": "RelayMachine",
+    bug: machine
+    for machine, bugs in {
+        "ElectionMachine": "KAFKA-532 KAFKA-6082 KAFKA-1096 KAFKA-1188 KAFKA-1382 KAFKA-1387 KAFKA-13407 "
+        "KAFKA-2729 KIP-101 KIP-380 KIP-279 KIP-320 KIP-207",
+        "ReassignmentMachine": "KAFKA-14140 KIP-570 KAFKA-5310 KAFKA-340 KAFKA-6193 KAFKA-1097 KAFKA-1681 "
+        "KAFKA-6650 KAFKA-7235",
+        "OutageMachine": "KAFKA-1647",
+        "RaceMachine": "KAFKA-7128",
+        "RelayMachine": "KAFKA-7415",
+    }.items()
+    for bug in bugs.split()
 }
 """The machine that looks for a bug; for every other one it is ClusterMachine."""
 

@@ -201,23 +201,13 @@ class ConfluentConsumer(_Wrapper):
     """confluent_kafka.Consumer."""
 
     def poll(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's, and writes down what is handed out.
-
-        Args:
-            arguments: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's, and writes down what is handed out."""
         message = self.client.poll(*arguments, **options)
         self._heard(message)
         return message
 
     def consume(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's, and writes down what is handed out.
-
-        Args:
-            arguments: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's, and writes down what is handed out."""
         messages = self.client.consume(*arguments, **options)
         for message in messages:
             self._heard(message)
@@ -271,12 +261,7 @@ class ConfluentConsumer(_Wrapper):
         return self.client.subscribe(topics, **options)
 
     def commit(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's. What an asynchronous commit has done, only its callback says (Tap.on_commit).
-
-        Args:
-            arguments: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's. What an asynchronous commit has done, only its callback says (Tap.on_commit)."""
         done = self.client.commit(*arguments, **options)
         if done:
             self.tap.committed(self.process, done)
@@ -319,12 +304,7 @@ class KafkaPythonProducer(_Transactional):
         return future
 
     def close(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's; every callback has been called afterwards.
-
-        Args:
-            arguments: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's; every callback has been called afterwards."""
         done = self.client.close(*arguments, **options)
         self._stopped()
         return done
@@ -389,12 +369,7 @@ class KafkaPythonConsumer(_Wrapper):
             self.subscribe(topics=sorted(topics))
 
     def poll(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's, and writes down what is handed out.
-
-        Args:
-            arguments: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's, and writes down what is handed out."""
         found = self.client.poll(*arguments, **options)
         for messages in found.values():
             for message in messages:
@@ -434,13 +409,7 @@ class KafkaPythonConsumer(_Wrapper):
         return self.client.seek_to_end(*partitions)
 
     def commit(self, offsets: Any = None, *arguments: Any, **options: Any) -> Any:
-        """As the client's.
-
-        Args:
-            offsets: as the client takes them; None: positions of all partitions.
-            arguments: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's. offsets: as the client takes them; None: positions of all partitions."""
         wanted = list(_spots(offsets)) if offsets is not None else self._positions()
         done = self.client.commit(offsets, *arguments, **options)
         self.tap.committed(self.process, wanted)
@@ -451,12 +420,7 @@ class KafkaPythonConsumer(_Wrapper):
         return [_Spot(place.topic, place.partition, self.client.position(place)) for place in places]
 
     def close(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's.
-
-        Args:
-            arguments: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's."""
         done = self.client.close(*arguments, **options)
         self._stopped()
         return done
@@ -507,12 +471,7 @@ class AiokafkaProducer(_Block):
         return future
 
     async def send_and_wait(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's, and writes down the send and its acknowledgement.
-
-        Args:
-            arguments: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's, and writes down the send and its acknowledgement."""
         return await (await self.send(*arguments, **options))
 
     def _reported(self, number: str, done: Any) -> None:
@@ -569,12 +528,7 @@ class AiokafkaConsumer(_Block, KafkaPythonConsumer):
         return message
 
     async def getmany(self, *partitions: Any, **options: Any) -> Any:
-        """As the client's, and writes down what is handed out.
-
-        Args:
-            partitions: as the client takes them.
-            options: as the client takes them.
-        """
+        """As the client's, and writes down what is handed out."""
         found = await self.client.getmany(*partitions, **options)
         for messages in found.values():
             for message in messages:

@@ -1,10 +1,15 @@
 """Operations and traces of tests: what most of them say alike is said here."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
+
+from attrs import evolve
 
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.sealing import Sizes, seal
+from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 
 
@@ -41,3 +46,41 @@ def pair(history: Callable[[Callable[[Any, Any], Any]], Any]) -> tuple[Any, Any]
     """A history that convicts, and the nearest legal one. It is written once; `either(wrong, right)` stands
     where the two differ."""
     return history(lambda wrong, right: wrong), history(lambda wrong, right: right)
+
+
+def case(named: str, *histories: Any) -> tuple[Any, ...]:
+    """A row of a table of anomalies. named: its names, then the ids of the operations that prove it;
+    histories: one that convicts, and the nearest legal one, or what `pair` makes both of."""
+    words = named.split()
+    names = [word for word in words if not word.isdecimal()]
+    both = histories if len(histories) > 1 else pair(*histories)
+    return (*names, tuple(map(int, words[len(names) :])), *both)
+
+
+def judged_from_columns(name: str, histories: Iterable[Trace]) -> dict[int, Any]:
+    """What a check says of the columns of many traces but Ok: the same as of one trace at a time."""
+    from fencepost.checkers import judges
+    from fencepost.traces.canonical_rows import rows_of
+    from fencepost.traces.tables import tables_of
+
+    judge = judges.CHECKS[name]
+    traces = [evolve(history, trace_id=number) for number, history in enumerate(histories)]
+    table = tables_of([rows_of(trace) for trace in traces]).operations
+    columns = sorted(set(judge.operation_columns), key=table.column_names.index)
+    found = judge.judge_table(table.select(columns), [evolve(trace, operations=()) for trace in traces])
+    alone = {trace.trace_id: judge.judge(trace) for trace in traces}
+    assert found == {trace_id: verdict for trace_id, verdict in alone.items() if verdict.decision != "ok"}
+    return dict(found)
+
+
+def stored(
+    where: Path | TraceStore, traces: Iterable[Trace], *, sealed: bool = True, sizes: Sizes | None = None
+) -> TraceStore:
+    """Traces in a store, made where there is a path only; sealed into parts, or left in a journal."""
+    store = where if isinstance(where, TraceStore) else TraceStore.create(where)
+    with store.writer() as writer:
+        for one in traces:
+            writer.append(one)
+    if sealed:
+        seal(store, sizes=sizes)
+    return store

@@ -24,25 +24,6 @@ from tests.cli.conftest import COMMAND
 from tests.command_tree import walk
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [],
-        *([name] for name in SUB_COMMANDS),
-        ["campaign", "bugs", "list"],
-        ["campaign", "bugs", "hunt"],
-        ["log", "dump"],
-    ],
-)
-def test_help_teaches(fencepost, command) -> None:
-    """Every command has help that fits 80 columns; every sub-command shows examples of itself."""
-    told = fencepost(*command, "--help")
-    assert told.code == 0
-    assert max(len(line) for line in told.out.split("\n")) <= 80
-    if len(command) == 1:
-        assert f"  fencepost {command[0]}" in told.out.split("Examples")[1]
-
-
 def test_examples_name_profiles_that_exist() -> None:
     """Rule: what help shows can be typed in the next version too; names of 0.1 go."""
     texts = " ".join(command.help or "" for _, command in walk(group))

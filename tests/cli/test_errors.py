@@ -16,6 +16,7 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 FOREIGN = Trace(trace_id=1, plan="", seed=0, target="elsewhere", software_version="1")
 
@@ -114,9 +115,7 @@ def test_an_unreadable_trace(fencepost, tmp_path, content) -> None:
 
 def test_a_broken_part_is_left_out(fencepost, planted, tmp_path) -> None:
     """A Parquet part that was cut is quarantined, and the journal beside it is still judged."""
-    store = TraceStore.create(tmp_path / "store")
-    with store.writer() as journal:
-        journal.append(TraceStore.open(planted).read(0))
+    store = lab.stored(tmp_path / "store", [TraceStore.open(planted).read(0)], sealed=False)
     part = next((planted / "traces").glob("*.parquet"))
     for table in ("traces", "operations", "events"):
         source = planted / table / part.name
@@ -136,8 +135,7 @@ def test_one_file_of_a_store_is_not_a_trace(fencepost, planted) -> None:
 
 def test_a_foreign_trace_cannot_be_replayed(fencepost, tmp_path) -> None:
     """A trace without a plan can be judged, not run again, and says so."""
-    with TraceStore.create(tmp_path / "store").writer() as journal:
-        journal.append(FOREIGN)
+    lab.stored(tmp_path / "store", [FOREIGN], sealed=False)
     told = fencepost("replay", tmp_path / "store", "--trace", 1)
     assert told.code == 2
     assert (
@@ -215,8 +213,7 @@ def test_a_digest_that_does_not_repeat(fencepost, planted, tmp_path) -> None:
     """A stored run whose digest another execution does not confirm is undecided, and says which version
     recorded it."""
     trace = TraceStore.open(planted).read(0)
-    with TraceStore.create(tmp_path / "store").writer() as journal:
-        journal.append(evolve(trace, digest="0" * 32))
+    lab.stored(tmp_path / "store", [evolve(trace, digest="0" * 32)], sealed=False)
     told = fencepost("replay", tmp_path / "store", "--trace", 0, "--json")
     assert told.code == 3
     assert told.json["repeats"] is False

@@ -17,6 +17,7 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.run.simulated.run import run
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
+from tests.checkers import lab
 
 PROGRAM = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 PLANTED, SEED = "KIP-101", 23
@@ -27,8 +28,7 @@ PATIENCE_S = 600
 
 def campaign(path: Path, *bugs: str) -> None:
     """A campaign of one run has been sealed."""
-    with TraceStore.create(path).writer() as writer:
-        writer.append(run(swarm(SEED, bugs=bugs)))
+    lab.stored(path, [run(swarm(SEED, bugs=bugs))], sealed=False)
     seal(TraceStore.open(path))
 
 
@@ -105,10 +105,3 @@ def test_what_does_not_fit_is_one_sentence(
     monkeypatch.chdir(tmp_path / "here")
     told = fencepost("watch", *arguments)
     assert told.code == 2 and sentence in told.sentence
-
-
-def test_help_teaches_with_examples(fencepost) -> None:
-    """`--help` shows commands that can be copied, and what else there is to choose."""
-    told = fencepost("watch --help")
-    assert told.code == 0
-    assert all(word in told.out for word in ("fencepost watch incoming --once", "--checks", "--lateness"))

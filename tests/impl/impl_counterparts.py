@@ -2,7 +2,7 @@
 impl_lab.Lab."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from impl_driver import CLIENT, MILLISECOND, SCRIPT, T0
 
@@ -19,6 +19,11 @@ class Counterparts:
     """Requests that a test sends itself, and the answers to them."""
 
     # ---- the script as controller
+
+    def led(self, leader: int, epoch: int, *isr: tuple[int, ...], **more: Any) -> Self:
+        """The same lab, in which a leader leads."""
+        self.lead(leader, epoch, *isr, **more)
+        return self
 
     def lead(
         self,

@@ -13,7 +13,7 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
-from fencepost.traces.sealing import Sizes, seal
+from fencepost.traces.sealing import Sizes
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Claims, Trace
 from tests.checkers import lab
@@ -141,10 +141,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, mixed: list[Trace]) -> Pa
     path = tmp_path_factory.mktemp("campaign") / "mixed"
     store = TraceStore.create(path)
     for some in (mixed[:10], mixed[10:20]):
-        with store.writer() as writer:
-            for trace in some:
-                writer.append(trace)
-        seal(store, sizes=Sizes(group_operations=12))
+        lab.stored(store, some, sizes=Sizes(group_operations=12))
     with store.writer(0) as first, store.writer(1) as second:
         for trace in mixed[20:]:
             (second if trace.trace_id % 2 else first).append(trace)
@@ -154,11 +151,11 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, mixed: list[Trace]) -> Pa
 @pytest.fixture(scope="session")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of many small row groups, so that a mining of it can be met in the middle."""
-    store = TraceStore.create(tmp_path_factory.mktemp("long") / "in")
-    with store.writer() as writer:
-        for number in range(300):
-            writer.append(_make(number, "lost_write" if number % 5 == 0 else "legal"))
-    seal(store, sizes=Sizes(group_operations=20))
+    store = lab.stored(
+        tmp_path_factory.mktemp("long") / "in",
+        (_make(number, "lost_write" if number % 5 == 0 else "legal") for number in range(300)),
+        sizes=Sizes(group_operations=20),
+    )
     return store.path
 
 

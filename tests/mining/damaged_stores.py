@@ -16,9 +16,10 @@ from fencepost.mining.inputs.traces import Found, Piece, pieces_of, read_piece
 from fencepost.traces.operations import Record
 from fencepost.traces.parquet.footer import CHECKSUM_KEY, ROWS_KEY
 from fencepost.traces.schema import TABLES
-from fencepost.traces.sealing import Sizes, seal
+from fencepost.traces.sealing import Sizes
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 IDS = range(8)
 Change = Callable[[pa.Table], pa.Table]
@@ -26,12 +27,9 @@ Change = Callable[[pa.Table], pa.Table]
 
 def healthy(path: Path, make) -> TraceStore:
     """A folder of one part with several row groups; every verdict is Ok."""
-    store = TraceStore.create(path)
-    with store.writer() as writer:
-        for number in IDS:
-            writer.append(with_values(make(number, "legal")))
-    seal(store, sizes=Sizes(group_operations=12))
-    return store
+    return lab.stored(
+        path, (with_values(make(number, "legal")) for number in IDS), sizes=Sizes(group_operations=12)
+    )
 
 
 def with_values(trace: Trace) -> Trace:

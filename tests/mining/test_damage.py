@@ -17,6 +17,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.schema import SCHEMAS, TABLES
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
+from tests.checkers import lab
 
 SEEDS = range(int(os.environ.get("SEEDS", "1")))
 FLIPS = 12
@@ -206,9 +207,7 @@ def test_a_trace_that_nothing_was_said_of_is_named(make, tmp_path: Path) -> None
 def test_a_part_without_its_traces_is_named(make, tmp_path: Path) -> None:
     """Rule: operations of which the file of runs has gone are not passed over; while a journal is left they
     are of a seal that did not end, and nothing is lost."""
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        writer.append(make(1, "legal"))
+    store = lab.stored(tmp_path / "in", [make(1, "legal")], sealed=False)
     journal = next(iter(store.journals()))
     content = journal.read_bytes()
     seal(store)

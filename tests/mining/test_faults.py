@@ -24,23 +24,12 @@ from fencepost.mining.results.result_rows import RESULTS
 from fencepost.mining.spark_judge import Settings, judge_splits
 from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.errors import ExitCode
-from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of
+from tests.checkers import lab
 
 LIMIT_S = 600
 """Generous: of anything that a test waits for."""
-
-
-def store_of(path: Path, traces, *, sizes: Sizes | None = None, sealed: bool = True) -> TraceStore:
-    """A folder with the traces."""
-    store = TraceStore.create(path)
-    with store.writer() as writer:
-        for trace in traces:
-            writer.append(trace)
-    if sealed:
-        seal(store, sizes=sizes)
-    return store
 
 
 def results(out: Path) -> dict[str, list[dict]]:
@@ -92,7 +81,7 @@ def test_a_trace_that_contradicts_itself_is_quarantined_alone(
     traces = [make(number, "legal") for number in range(5)]
     traces[2] = CONTRADICTIONS[what](traces[2])
     verdicts, reasons = judged_here(
-        store_of(tmp_path / "in", traces, sealed=sealed).path, tmp_path / "out", *checks
+        lab.stored(tmp_path / "in", traces, sealed=sealed).path, tmp_path / "out", *checks
     )
     assert sorted(verdicts) == [0, 1, 3, 4]
     assert list(reasons) == [2]
@@ -104,7 +93,7 @@ def test_it_is_found_where_traces_are_judged_one_by_one(make, tmp_path: Path) ->
     found all the same."""
     traces = [make(number, "legal") for number in range(4)]
     traces[2] = CONTRADICTIONS["completed before it was invoked"](traces[2])
-    store = store_of(tmp_path / "in", traces)
+    store = lab.stored(tmp_path / "in", traces)
     path = store.parts()[0].operations
     table = pq.read_table(path)
     names = ["teleport" if number == 0 else name for number, name in enumerate(table["outcome"].to_pylist())]
@@ -118,12 +107,11 @@ def test_it_is_found_where_traces_are_judged_one_by_one(make, tmp_path: Path) ->
 def test_a_trace_id_that_stands_in_two_parts_is_judged_once(make, tmp_path: Path) -> None:
     """Parts of two campaigns copied into one folder share ids: of each the first is judged, the second is in
     quarantine, and the others are untouched."""
-    store = store_of(tmp_path / "in", [make(number, "legal") for number in range(4)])
-    other = store_of(tmp_path / "other", [make(number, "lost_write") for number in (2, 3, 4)], sealed=True)
+    store = lab.stored(tmp_path / "in", [make(number, "legal") for number in range(4)])
+    other = lab.stored(tmp_path / "other", [make(number, "lost_write") for number in (2, 3, 4)], sealed=True)
     for table in ("traces", "operations", "events"):
         os.link(other.parts()[0].of(table), store.parts()[0].of(table).with_name("part-00009.parquet"))
-    with store.writer() as writer:
-        writer.append(make(3, "lost_write"))
+    lab.stored(store, [make(3, "lost_write")], sealed=False)
     verdicts, reasons = judged_here(store.path, tmp_path / "out")
     assert sorted(verdicts) == [0, 1, 2, 3, 4]
     assert {
@@ -179,16 +167,16 @@ def test_bad_input_beside_good_changes_nothing_of_the_good(make, tmp_path: Path,
     verdicts, findings and statistics are those of the clean folder; each bad piece is in quarantine once, and
     the exit code is 4."""
     good = [make(number, ("legal", "no_events")[number % 2]) for number in range(12)]
-    store = store_of(tmp_path / "in", good)
+    store = lab.stored(tmp_path / "in", good)
     clean = mine([tmp_path / "in"], tmp_path / "clean", spark=spark)
     assert clean.exit_code is ExitCode.NOTHING_FOUND
 
     bad = [change(make(100 + number, "lost_write")) for number, change in enumerate(CONTRADICTIONS.values())]
-    store_of(tmp_path / "in", bad)
+    lab.stored(tmp_path / "in", bad)
     reasons = {trace.trace_id: what for trace, what in zip(bad, CONTRADICTIONS, strict=True)}
     spoilers = (_cut(0), _cut(1), _cut(-30), _another_version, _foreign)
     for number in range(len(spoilers)):
-        store_of(tmp_path / "in", [make(200 + number, "lost_write")])
+        lab.stored(tmp_path / "in", [make(200 + number, "lost_write")])
     expected = []
     for number, (part, spoil) in enumerate(zip(store.parts()[-len(spoilers) :], spoilers, strict=True)):
         said = spoil(part.traces if number == 1 else part.operations)
@@ -235,7 +223,7 @@ def test_an_input_without_traces_is_told(tmp_path: Path, make) -> None:
     """An empty folder of traces, and parts without a row, end with exit code 2 and whole, empty tables,
     without Spark."""
     TraceStore.create(tmp_path / "none")
-    store = store_of(tmp_path / "hollow", [make(0, "legal")])
+    store = lab.stored(tmp_path / "hollow", [make(0, "legal")])
     for table in ("traces", "operations", "events"):
         path = store.parts()[0].of(table)
         rows = pq.read_table(path)
@@ -250,7 +238,7 @@ def test_an_input_without_traces_is_told(tmp_path: Path, make) -> None:
 def test_work_that_is_not_whole_is_done_again(make, tmp_path: Path, lost: str) -> None:
     """After a loss of power an answer or a file of results may be there by name only: its task counts as not
     done."""
-    splits = work_of([store_of(tmp_path / "in", [make(1, "lost_write")]).path]).splits
+    splits = work_of([lab.stored(tmp_path / "in", [make(1, "lost_write")]).path]).splits
     work = Work(out=tmp_path / "out")
     work.begin({}, resume=False)
     settings = Settings(checks=("log",), profile=None, folder=work.folder)

@@ -23,6 +23,7 @@ from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
+from tests.checkers import lab
 
 
 def test_the_traces_have_the_verdicts_they_were_made_for(mixed) -> None:
@@ -61,10 +62,7 @@ def test_splits_are_row_groups_and_journals_each_run_once(campaign: Path, mixed)
 
 def test_a_run_in_a_part_and_in_a_journal_is_judged_once(tmp_path: Path, mixed) -> None:
     """Killed between writing a part and removing the journal, a campaign is still mined without doubles."""
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for trace in mixed:
-            writer.append(trace)
+    store = lab.stored(tmp_path / "in", mixed, sealed=False)
     (journal,) = store.journals()
     data = journal.read_bytes()
     seal(store)
@@ -78,10 +76,7 @@ def test_a_truncated_part_costs_only_itself(tmp_path: Path, mixed, table: str) -
     """A truncated file is quarantined with its reason; the other parts are judged."""
     store = TraceStore.create(tmp_path / "in")
     for some in (mixed[:10], mixed[10:]):
-        with store.writer() as writer:
-            for trace in some:
-                writer.append(trace)
-        seal(store)
+        lab.stored(store, some)
     broken = store.parts()[0].of(table)
     broken.write_bytes(broken.read_bytes()[:-30])
     (unreadable,) = work_of([tmp_path / "in"]).unreadable
@@ -94,11 +89,7 @@ def test_a_truncated_part_costs_only_itself(tmp_path: Path, mixed, table: str) -
 def test_a_rotten_page_costs_its_row_group(tmp_path: Path, mixed) -> None:
     """Bytes that rot inside a file whose footer is whole are found when the row group is read, and
     quarantined."""
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for trace in mixed:
-            writer.append(trace)
-    seal(store, sizes=Sizes(group_operations=60))
+    store = lab.stored(tmp_path / "in", mixed, sizes=Sizes(group_operations=60))
     path = store.parts()[0].operations
     group = pq.read_metadata(path).row_group(0)
     data = bytearray(path.read_bytes())
@@ -119,11 +110,7 @@ def test_a_rotten_page_costs_its_row_group(tmp_path: Path, mixed) -> None:
 def test_one_strange_trace_costs_only_itself(tmp_path: Path, mixed) -> None:
     """An outcome that this version does not know quarantines its trace; the others of the row group are
     judged as ever."""
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for trace in mixed:
-            writer.append(trace)
-    seal(store)
+    store = lab.stored(tmp_path / "in", mixed)
     path = store.parts()[0].operations
     table = pq.read_table(path)
     names = table["outcome"].to_pylist()
@@ -142,10 +129,7 @@ def test_damaged_journals_are_told(tmp_path: Path, mixed) -> None:
     too."""
     from fencepost.traces.journal import scan
 
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for trace in mixed[:5]:
-            writer.append(trace)
+    store = lab.stored(tmp_path / "in", mixed[:5], sealed=False)
     (journal,) = store.journals()
     data = bytearray(journal.read_bytes())
     data[scan(journal).frames[2].offset + 3] ^= 4
@@ -176,8 +160,7 @@ def test_a_profile_overrides_the_claims(tmp_path: Path, make) -> None:
     """A profile given to mining replaces the one of each trace's claims, in the columns as for one trace."""
     store = TraceStore.create(tmp_path / "in")
     trace = make(0, "lost_write")
-    with store.writer() as writer:
-        writer.append(trace)
+    lab.stored(store, [trace], sealed=False)
     judge_here(tmp_path / "in", tmp_path / "content", checks=("log",), profile="content")
     judge_here(tmp_path / "in", tmp_path / "own", checks=("log",))
     decisions = [verdicts_in(tmp_path / name)[0, "log"][0] for name in ("content", "own")]
@@ -287,9 +270,6 @@ def test_operations_are_cut_where_events_say_that_a_topic_was_deleted(tmp_path: 
     )
     for events, wanted in ((gone, "ok"), ((), "illegal")):
         path = tmp_path / wanted
-        store = TraceStore.create(path)
-        with store.writer() as writer:
-            writer.append(attrs.evolve(history(*operations), events=events))
-        seal(store)
+        lab.stored(path, [attrs.evolve(history(*operations), events=events)])
         judge_here(path, tmp_path / f"{wanted} out", checks=("log",))
         assert verdicts_in(tmp_path / f"{wanted} out")[1, "log"][0] == wanted

@@ -17,6 +17,7 @@ from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of
+from tests.checkers import lab
 from tests.checkers.conformance_variants import stories
 from tests.checkers.event_tables import bent, bounded
 from tests.checkers.liveness.test_live import WRONG, trace_of
@@ -33,11 +34,7 @@ def test_event_checks_of_a_task_are_the_plain_checkers(tmp_path: Path) -> None:
     made += [bounded(reads_trace(Random(f"mined {seed}"))) for seed in range(40)]
     sound = [trace for trace in (*legal, *made) if not contradictions(tables_of([rows_of(trace)]).operations)]
     traces = [evolve(trace, trace_id=number) for number, trace in enumerate(sound)]
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for trace in traces:
-            writer.append(trace)
-    seal(store)
+    lab.stored(tmp_path / "in", traces)
     expected = {
         (trace.trace_id, verdict.check): verdict for trace in traces for verdict in judge(trace, CHECKS)
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
+from mining_results import findings_in, plain, verdicts_in
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.mining import mine as mining
@@ -16,20 +17,10 @@ from fencepost.mining.results.result_rows import RESULTS, SCHEMAS
 from fencepost.report.figure import library
 from fencepost.traces.anomalies import first_by_rank
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
-from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
+from tests.checkers import lab
 
 pytestmark = pytest.mark.spark
-
-
-def store_of(path: Path, traces) -> TraceStore:
-    """A folder with the traces, sealed."""
-    store = TraceStore.create(path)
-    with store.writer() as writer:
-        for trace in traces:
-            writer.append(trace)
-    seal(store)
-    return store
 
 
 def test_spark_and_the_plain_checker_agree_trace_by_trace(
@@ -43,31 +34,8 @@ def test_spark_and_the_plain_checker_agree_trace_by_trace(
     )
     verdicts = {trace.trace_id: judge(trace) for trace in mixed}
 
-    rows = pq.read_table(tmp_path / "out" / "verdicts").to_pylist()
-    assert Counter(
-        (row["trace_id"], row["check"], row["decision"], row["anomaly"], row["reason"]) for row in rows
-    ) == Counter(
-        (number, verdict.check, verdict.decision.value, verdict.anomaly, verdict.reason)
-        for number, found in verdicts.items()
-        for verdict in found
-    )
+    assert (verdicts_in(tmp_path / "out"), findings_in(tmp_path / "out")) == plain(mixed)
     rows = pq.read_table(tmp_path / "out" / "findings").to_pylist()
-    assert Counter(
-        (
-            row["trace_id"],
-            row["anomaly"],
-            row["expected"],
-            row["seen"],
-            tuple(row["operations"]),
-            tuple(row["events"]),
-        )
-        for row in rows
-    ) == Counter(
-        (number, finding.anomaly, finding.expected, finding.seen, finding.operations, finding.events)
-        for number, found in verdicts.items()
-        for verdict in found
-        for finding in verdict.findings
-    )
     for row in rows:
         headline = first_by_rank(
             {one.anomaly for verdict in verdicts[row["trace_id"]] for one in verdict.findings}
@@ -107,7 +75,7 @@ def test_the_summary_is_written_and_adds_up(campaign: Path, mixed, tmp_path: Pat
 
 def test_two_campaigns_are_mined_together(campaign: Path, mixed, make, tmp_path: Path, spark) -> None:
     """Trace ids of two inputs may be equal; results keep them apart by source."""
-    store_of(tmp_path / "legal", [make(number, "legal") for number in range(4)])
+    lab.stored(tmp_path / "legal", [make(number, "legal") for number in range(4)])
     summary = mine([campaign, tmp_path / "legal"], tmp_path / "out", spark=spark)
     assert summary.traces == {str(campaign): len(mixed), str(tmp_path / "legal"): 4}
     assert summary.illegal[str(tmp_path / "legal")] == 0
@@ -118,9 +86,8 @@ def test_two_campaigns_are_mined_together(campaign: Path, mixed, make, tmp_path:
 def test_a_truncated_part_lands_in_quarantine(make, tmp_path: Path, spark) -> None:
     """A truncated file is in the quarantine table with its reason and in the exit code; the rest is
     judged."""
-    store = store_of(tmp_path / "in", [make(number, "legal") for number in range(3)])
-    with store.writer() as writer:
-        writer.append(make(9, "legal"))
+    store = lab.stored(tmp_path / "in", [make(number, "legal") for number in range(3)])
+    lab.stored(store, [make(9, "legal")], sealed=False)
     broken = store.parts()[0].operations
     broken.write_bytes(broken.read_bytes()[:-30])
     summary = mine([tmp_path / "in"], tmp_path / "out", spark=spark)
@@ -138,7 +105,7 @@ def test_a_truncated_part_lands_in_quarantine(make, tmp_path: Path, spark) -> No
 
 def test_nothing_readable_is_its_own_exit_code(tmp_path: Path, make) -> None:
     """An input of nothing but unreadable files ends with exit code 2, without starting Spark."""
-    store = store_of(tmp_path / "in", [make(1, "legal")])
+    store = lab.stored(tmp_path / "in", [make(1, "legal")])
     store.parts()[0].traces.write_bytes(b"no")
     assert mine([tmp_path / "in"], tmp_path / "out").exit_code is ExitCode.USAGE
     assert mine([TraceStore.create(tmp_path / "empty").path], tmp_path / "out2").exit_code is ExitCode.USAGE

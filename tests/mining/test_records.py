@@ -18,8 +18,6 @@ from fencepost.mining.results.mining_page import page_of
 from fencepost.mining.results.result_rows import Counts
 from fencepost.mining.results.summary import MOST_NAMED, Summary, summary_of
 from fencepost.report.record_counts import MOST_LOST, LogTotals
-from fencepost.traces.sealing import seal
-from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 from tests.checkers import lab
 
@@ -51,11 +49,7 @@ def histories() -> list[Trace]:
 
 def judged(made: list[Trace], folder: Path) -> tuple[Counts, Path]:
     """All of them mined, from a folder of traces, without Spark."""
-    store = TraceStore.create(folder / "in")
-    with store.writer() as writer:
-        for one in made:
-            writer.append(one)
-    seal(store)
+    lab.stored(folder / "in", made)
     result = judge_here(folder / "in", folder / "out", checks=("log",))
     again = from_json(to_json(result))  # as it comes back from a task that ended before
     assert again == result

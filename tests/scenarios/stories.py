@@ -6,7 +6,6 @@ from functools import partial
 
 from controller_lab import delete_topic, reassign
 from impl_lab import T0
-from impl_moves import TWO, ask_anew, replicate, take_over
 from transcript import Story
 
 from fencepost.impl.core.core_interface import StopRequested
@@ -244,61 +243,6 @@ def isr_shrink_and_expand() -> Story:
     return story
 
 
-def kip_101() -> Story:
-    story = Story("KIP-101: a follower restarts while its high watermark lags, and is elected", brokers=2)
-    story.lead(2, 0, **TWO)
-    story.settle()
-    story.tell("broker 2 leads; both records are in both logs, broker 1 knows of the first one's commit only")
-    replicate(story, 2, 1, 11)
-    replicate(story, 2, 1, 12)
-    story.tell("broker 1 restarts: it does not cut at its own high watermark, but asks where the epoch ends")
-    story.restart(1)
-    take_over(story, 2, 1, to=(1, 2))
-    story.tell("broker 2 dies before it answers; broker 1 is elected with both records")
-    story.crash(2)
-    take_over(story, 1, 2, to=(1,), isr=(1,))
-    return story
-
-
-def kip_279() -> Story:
-    story = Story(
-        "KIP-279: three quick elections; a follower's epoch is one that its leader never had", brokers=2
-    )
-    story.lead(1, 0, **TWO)
-    story.settle()
-    story.tell("epoch 0: broker 1 leads, its record is in both logs")
-    replicate(story, 1, 2, 11)
-    story.tell("epoch 1: broker 2 leads, broker 1 does not hear")
-    take_over(story, 2, 1, to=(2,))
-    story.produce(2, 21)
-    story.tell("epoch 2: broker 1 leads, broker 2 does not hear")
-    take_over(story, 1, 2, to=(1,))
-    story.produce(1, 31)
-    story.tell("epoch 3: broker 2 leads; broker 1 asks about epoch 2, cuts below it and asks again")
-    take_over(story, 2, 3, to=(1, 2))
-    story.settle()
-    return story
-
-
-def kip_320() -> Story:
-    story = Story("KIP-320: a fetch of an older epoch is fenced", brokers=2)
-    story.lead(1, 0, **TWO)
-    story.settle()
-    story.tell("epoch 0: broker 1 leads, one record is in both logs")
-    replicate(story, 1, 2, 11)
-    story.tell("broker 1 is elected again in epoch 1 and appends; broker 2 does not hear of it")
-    take_over(story, 1, 1, to=(1,))
-    story.produce(1, 21)
-    story.tell("broker 2 fetches with the epoch it knows")
-    ask_anew(story, 2)
-    story.deliver(2, 1)
-    story.tell("broker 1 is elected once more, and broker 2 hears of it")
-    take_over(story, 1, 2, to=(1, 2))
-    ask_anew(story, 2)
-    story.settle()
-    return story
-
-
 STORIES: dict[str, Callable[[], Story]] = {
     story.__name__: story
     for story in (
@@ -314,8 +258,5 @@ STORIES: dict[str, Callable[[], Story]] = {
         partition_addition,
         unclean_election,
         isr_shrink_and_expand,
-        kip_101,
-        kip_279,
-        kip_320,
     )
 } | {f"reassignment_fail_over_{step}": partial(reassignment_with_fail_over, step) for step in FAIL_OVERS}

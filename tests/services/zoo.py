@@ -36,6 +36,11 @@ SEVENTEEN: tuple[Order, ...] = tuple(islice(more_orders(0), 17))
 TWELVE, FIVE_MORE = SEVENTEEN[:12], SEVENTEEN[12:]
 
 
+def an_invoice_each(orders: Iterable[KafkaRecord]) -> list[Result]:
+    """One for every order."""
+    return [(one.key, b"invoice for " + (one.value or b"")) for one in orders]
+
+
 @frozen(kw_only=True)
 class Service:
     """A service and its mistake."""
@@ -51,7 +56,7 @@ class Service:
     # Under what its mistake shows.
     strike: Strike
     # What its results must be.
-    rule: Rule
+    rule: Rule = an_invoice_each
     # That are there when it starts.
     orders: tuple[Order, ...] = TWELVE
     # That come after the strike, or once it has started.
@@ -74,11 +79,6 @@ class Service:
 
 
 # ---- rules
-
-
-def an_invoice_each(orders: Iterable[KafkaRecord]) -> list[Result]:
-    """One for every order."""
-    return [(one.key, b"invoice for " + (one.value or b"")) for one in orders]
 
 
 def a_charge_each(orders: Iterable[KafkaRecord]) -> list[Result]:
@@ -107,7 +107,6 @@ SERVICES = (
         client="aiokafka",
         mistake="It commits an order before it has written the invoice.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         strike=Strike(fault=HUNG, act=kill),
     ),
     Service(
@@ -115,7 +114,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="Commits are automatic, and threads have not done yet what is committed.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         strike=Strike(fault=HUNG, committed=True, act=kill),
     ),
     Service(
@@ -123,7 +121,6 @@ SERVICES = (
         client="kafka-python",
         mistake="An invoice that cannot be written is logged, and its order is committed.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         strike=Strike(fault=REFUSED),
     ),
     Service(
@@ -131,7 +128,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="It does not read the reports of delivery.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         strike=Strike(fault="answer UNKNOWN_SERVER_ERROR to Produce on invoices, once"),
     ),
     Service(
@@ -139,7 +135,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="It ends while invoices wait in the producer's queue.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         strike=Strike(fault="silence Produce on invoices, once", act=stop),
     ),
     Service(
@@ -147,7 +142,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="Requests are sent again without idempotence while others are in flight.",
         promise=IN_ORDER,
-        rule=an_invoice_each,
         strike=Strike(fault="answer NOT_LEADER_OR_FOLLOWER to Produce on invoices, once"),
     ),
     Service(
@@ -165,7 +159,6 @@ SERVICES = (
         client="kafka-python",
         mistake="It writes to its database, then to Kafka, and may end between the two.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         strike=Strike(fault=HUNG, act=kill),
     ),
     Service(
@@ -173,7 +166,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="It consumes, transforms and produces without a transaction.",
         promise=EXACTLY,
-        rule=an_invoice_each,
         strike=Strike(fault="silence OffsetCommit of group billing, 3rd", act=kill),
     ),
     Service(
@@ -181,7 +173,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="The offsets are not part of its transaction.",
         promise=EXACTLY,
-        rule=an_invoice_each,
         strike=Strike(fault="silence OffsetCommit of group billing, 3rd", act=kill),
     ),
     Service(
@@ -189,7 +180,6 @@ SERVICES = (
         client="aiokafka",
         mistake="It reads what transactions have written that were aborted.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         aborted=((b"customer 1", b"aborted"),),
         strike=Strike(),
     ),
@@ -198,7 +188,6 @@ SERVICES = (
         client="kafka-python",
         mistake="Each process has a transactional id of its own, and does not fence the one before.",
         promise=EXACTLY,
-        rule=an_invoice_each,
         strike=Strike(fault="delay answer to Produce on invoices by 500ms, 3rd", act=pause),
     ),
     Service(
@@ -206,7 +195,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="Its offsets are in its database, and it begins at those of the group.",
         promise=EXACTLY,
-        rule=an_invoice_each,
         later=FIVE_MORE,
         in_database=True,
         done_by_results=len(TWELVE),
@@ -217,7 +205,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="It commits at a revocation what is still in its buffer.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         later=FIVE_MORE[:3],
         strike=Strike(results=10, act=rebalance),
     ),
@@ -226,7 +213,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="Any worker of its pool takes any order.",
         promise=IN_ORDER,
-        rule=an_invoice_each,
         strike=Strike(fault="delay Produce on invoices by 500ms, once"),
     ),
     Service(
@@ -234,7 +220,6 @@ SERVICES = (
         client="aiokafka",
         mistake="Before the first commit of its group it begins at the end.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         later=FIVE_MORE,
         strike=Strike(fault="delay answer to Fetch on orders by 1ms, once", act=nothing),
     ),
@@ -243,7 +228,6 @@ SERVICES = (
         client="kafka-python",
         mistake="It goes on after a commit that has failed.",
         promise=AT_MOST,
-        rule=an_invoice_each,
         strike=Strike(
             fault="answer UNKNOWN_SERVER_ERROR to OffsetCommit of group billing, 3rd",
             then="silence OffsetCommit of group billing, 4th",
@@ -265,7 +249,6 @@ SERVICES = (
         client="aiokafka",
         mistake="It commits the offset of the record that is done, not the next one.",
         promise=EXACTLY,
-        rule=an_invoice_each,
         later=FIVE_MORE,
         done_by_results=len(TWELVE),
         strike=Strike(results=len(TWELVE), act=kill),
@@ -275,7 +258,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="After a rebalance it goes on at its own position, not at the commit.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         later=FIVE_MORE[:3],
         strike=Strike(results=10, act=rebalance),
     ),
@@ -284,7 +266,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="It does not wait until the replicas have its invoices.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         later=FIVE_MORE,
         strike=Strike(fault="delay Produce on invoices by 50ms", act=lose_leader),
     ),
@@ -293,7 +274,6 @@ SERVICES = (
         client="kafka-python",
         mistake="It takes a time-out for a failure, and does the work again.",
         promise=AT_MOST,
-        rule=an_invoice_each,
         strike=Strike(fault="delay answer to Produce on invoices by 1s, 3rd"),
     ),
     Service(
@@ -302,7 +282,6 @@ SERVICES = (
         mistake="What could not be written comes back by another topic, after later records of its key.",
         topics=("retries",),
         promise=IN_ORDER,
-        rule=an_invoice_each,
         strike=Strike(fault=REFUSED),
     ),
     Service(
@@ -319,7 +298,6 @@ SERVICES = (
         client="confluent-kafka",
         mistake="A second consumer for another purpose is in the same group.",
         promise=AT_LEAST,
-        rule=an_invoice_each,
         orders=(),
         later=tuple((b"order %d" % number, b"%d" % number) for number in range(12)),
         partitions=4,

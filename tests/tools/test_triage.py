@@ -13,6 +13,7 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import Plan
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 from tools.triage import runs
 from tools.triage.__main__ import page_lines
 from tools.triage.causes import words_of
@@ -119,9 +120,11 @@ def test_bad_runs_stand_once_among_healthy_ones(tmp_path) -> None:
     """Rule: each bad run is there once, one trace in so many; healthy ones are repeated under ids of their
     own."""
     for key, seeds in (("KIP-101", (1, 2)), ("healthy", (10, 11, 12))):
-        with TraceStore.create(tmp_path / "runs" / key).writer() as writer:
-            for seed in seeds:
-                writer.append(Trace(trace_id=seed, seed=seed, plan="", software_version="test"))
+        lab.stored(
+            tmp_path / "runs" / key,
+            (Trace(trace_id=seed, seed=seed, plan="", software_version="test") for seed in seeds),
+            sealed=False,
+        )
     truth = mix(tmp_path, ["KIP-101"], runs=5, one_in=10, seed=3)
     traces = {trace.trace_id: trace.seed for trace in TraceStore.open(tmp_path / "traces")}
     assert sorted(traces) == list(range(20)) and list(truth.values()) == [["KIP-101"], ["KIP-101"]]

@@ -30,6 +30,7 @@ from fencepost.traces.sealing import SealingFiles, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Claims
+from tests.checkers import lab
 
 DEEP = "[" * 100_000 + "]" * 100_000
 TRACE = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}'
@@ -196,11 +197,7 @@ def test_one_trace_has_so_many_rows_as_values(make_trace, tmp_path: Path, monkey
     from fencepost.traces import canonical_rows as rows
     from fencepost.traces import tables
 
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for number in range(3):
-            writer.append(make_trace(number, appends=30 if number == 1 else 3))
-    seal(store)
+    lab.stored(tmp_path / "in", (make_trace(number, appends=30 if number == 1 else 3) for number in range(3)))
     monkeypatch.setattr(rows, "ROWS_MAX", 20)
     monkeypatch.setattr(tables, "ROWS_MAX", 20)
     told = list(traces_of((tmp_path / "in",)))
@@ -275,11 +272,7 @@ def test_a_line_is_bounded(tmp_path: Path) -> None:
 def test_bad_claims_cost_one_trace(make_trace, tmp_path: Path, fencepost_run, bad: str, says: str) -> None:
     """Rule: one trace of thirty with bad claims is quarantined by name; the 29 others of its row group
     are judged (27 were not)."""
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for number in range(30):
-            writer.append(make_trace(number))
-    seal(store)
+    store = lab.stored(tmp_path / "in", (make_trace(number) for number in range(30)))
     path = store.parts()[0].traces
     table = pq.read_table(path)
     claims = table["claims"].to_pylist()
@@ -300,9 +293,7 @@ class Full(SealingFiles):
 
 def test_a_full_disk_is_one_sentence_with_the_path(make_trace, tmp_path: Path, capfd) -> None:
     """Rule: sealing on a full disk says so once; no writer prints a traceback when it is forgotten."""
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        writer.append(make_trace(1))
+    store = lab.stored(tmp_path / "in", [make_trace(1)], sealed=False)
     with pytest.raises(EnvironmentError_, match=r"in: expected to write parts, saw No space left"):
         seal(store, files=Full())
     assert "Traceback" not in capfd.readouterr().err
@@ -337,10 +328,7 @@ def test_limits_are_meant(tmp_path: Path) -> None:
 def test_columns_are_plain_unless_asked_for(make_trace, tmp_path: Path) -> None:
     """Rule: that strings are read as dictionaries, to count them, is nobody else's affair: a table has its
     schema's types."""
-    store = TraceStore.create(tmp_path)
-    with store.writer() as writer:
-        writer.append(make_trace(1))
-    seal(store)
+    store = lab.stored(tmp_path, [make_trace(1)])
     (part,) = store.parts()
     for table in ("traces", "operations", "events"):
         assert read_group(part.of(table), table, 0).schema.types == SCHEMAS[table].types

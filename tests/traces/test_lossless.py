@@ -20,7 +20,6 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name, lacks_topic
 from fencepost.traces.journal import JournalWriter, decode_payload, encode_frame, scan
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import CHUNK_ROWS as ROWS
 from fencepost.traces.tables import (
     chunks_of,
@@ -130,10 +129,7 @@ def test_parts_and_journals_give_back_the_traces(tmp_path: Path, make_trace) -> 
 
     traces = [make_trace(number) for number in range(5)]
     expected = [attrs.evolve(trace, digest=digest_of(trace)) for trace in traces]
-    store = TraceStore.create(tmp_path)
-    with store.writer() as writer:
-        for trace in traces:
-            writer.append(trace)
+    store = lab.stored(tmp_path, traces, sealed=False)
     assert list(store) == expected
     assert seal(store).traces == 5
     store.refresh()

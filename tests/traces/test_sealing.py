@@ -15,6 +15,7 @@ from fencepost.traces.parquet.row_groups import groups_of
 from fencepost.traces.schema import TABLES
 from fencepost.traces.sealing import SealingFiles, Sizes, seal
 from fencepost.traces.store import TraceStore, trace_ids_of
+from tests.checkers import lab
 
 TINY = Sizes(part_bytes=20_000, group_operations=12, group_events=100)
 ONE_GROUP = Sizes(part_bytes=1, group_operations=12, group_events=100)
@@ -129,10 +130,11 @@ def test_a_sealing_that_forgot_what_is_sealed_would_double_runs(tmp_path: Path, 
 def test_parts_do_not_depend_on_the_number_of_workers(tmp_path: Path, make_trace) -> None:
     """One worker or two, in any order: the sealed traces stand in the order of their ids."""
     fill(tmp_path / "two", make_trace, range(8))
-    one = TraceStore.create(tmp_path / "one")
-    with one.writer() as writer:
-        for number in (5, 1, 7, 0, 2, 6, 3, 4):
-            writer.append(make_trace(number, appends=number % 5))
+    lab.stored(
+        tmp_path / "one",
+        (make_trace(number, appends=number % 5) for number in (5, 1, 7, 0, 2, 6, 3, 4)),
+        sealed=False,
+    )
     for name in ("one", "two"):
         seal(TraceStore(tmp_path / name))
     orders = [[trace.trace_id for trace in TraceStore(tmp_path / name)] for name in ("one", "two")]
@@ -164,10 +166,7 @@ def test_a_group_without_operations_keeps_the_three_files_aligned(tmp_path: Path
     """Traces that have no operations or no events at all are kept, in a row group of their own index."""
     store = TraceStore.create(tmp_path)
     bare = [attrs.evolve(make_trace(number), operations=(), events=()) for number in (1, 2)]
-    with store.writer() as writer:
-        for trace in bare:
-            writer.append(trace)
-    seal(store)
+    lab.stored(store, bare)
     assert contents(tmp_path) == {trace.trace_id: digest_of(trace) for trace in bare}
 
 
@@ -187,8 +186,7 @@ def test_two_different_runs_under_one_id_are_refused(tmp_path: Path, make_trace)
     """A trace id names one run: another one under the same id is refused, and both stay where they are."""
     store = fill(tmp_path, make_trace, range(2))
     seal(store)
-    with store.writer() as writer:
-        writer.append(make_trace(1, appends=4))
+    lab.stored(store, [make_trace(1, appends=4)], sealed=False)
     with pytest.raises(TraceError, match="expected one run under trace id 1, saw two"):
         seal(store)
     assert len(store.journals()) == 1

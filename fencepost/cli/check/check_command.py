@@ -29,7 +29,7 @@ from fencepost.console.options import (
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
-from fencepost.record.claimed import OutsideClaims, check_named, outside_claims
+from fencepost.record.claimed import OutsideClaims, check_named
 from fencepost.record.claimed.profiles import check_profile
 from fencepost.report.commands import replay_stored, show_stored
 from fencepost.report.record_counts import MOST_LOST, LogTotals
@@ -118,12 +118,7 @@ def command(
     jobs: int,
     findings: Findings,
     output: Output,
-    claims_file: Path | None,
-    allow_duplicates: bool,
-    acks_1_may_lose: bool,
-    topic_settings: tuple[str, ...],
-    broker_config: Path | None,
-    broker_settings: tuple[str, ...],
+    outside: OutsideClaims,
     order: Order,
     keyed: bool | None,
     failed_cas_observes: bool,
@@ -184,14 +179,6 @@ def command(
             "expected files of events (docs/reference/events.md) with --promise, --ordered-by and --allow, "
             f"saw {inputs[0]}"
         )
-    outside = outside_claims(
-        claims_file=claims_file,
-        allow_duplicates=allow_duplicates,
-        acks_1_may_lose=acks_1_may_lose,
-        topic_settings=topic_settings,
-        broker_config=broker_config,
-        broker_settings=broker_settings,
-    )
     question = _question(checks, profile, outside, model)
     if output.json:
         question = attrs.evolve(question, lost_listed=None)

@@ -1,14 +1,18 @@
 """The options of `fencepost check` about claims.
 
-Owns the options. Must not know what they mean (record/claimed).
+Owns the options, and that a command gets one value of them. Must not know what they mean (record/claimed).
 """
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 import rich_click as click
 
 from fencepost.console.options import ANY_PATH, Decorator, options
-from fencepost.record.claimed.outside_claims import SETTINGS
+from fencepost.record.claimed.outside_claims import SETTINGS, outside_claims
 
-claims_options: Decorator = options(
+_options: Decorator = options(
     click.option(
         "--claims",
         "claims_file",
@@ -47,4 +51,17 @@ claims_options: Decorator = options(
         help="One of its settings, such as offsets.retention.minutes=60. May be repeated.",
     ),
 )
-"""Add the options about claims to a command."""
+NAMES = (
+    *("claims_file", "allow_duplicates", "acks_1_may_lose"),
+    *("topic_settings", "broker_config", "broker_settings"),
+)
+
+
+def claims_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options about claims to a command, which gets what they say as its `outside`."""
+
+    @wraps(function)
+    def with_claims(**given: Any) -> Any:
+        return function(outside=outside_claims(**{name: given.pop(name) for name in NAMES}), **given)
+
+    return _options(with_claims)

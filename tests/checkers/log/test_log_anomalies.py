@@ -10,138 +10,113 @@ from tests.checkers import lab
 
 # anomaly, its two convicting operations, the history, the nearest legal history
 CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
-    (
-        "append_inversion",
-        (2, 1),
+    lab.case(
+        "append_inversion 2 1",
         trace(append(1, [10], 0, 1, 1), append(2, [20], 2, 3, 0)),
         trace(append(1, [10], 0, 2, 1), append(2, [20], 2, 3, 0)),  # a tie is concurrent
     ),
-    (
-        "read_before_sent",
-        (1, 2),
-        *lab.pair(lambda either: trace(append(1, [10], either(5, 4), 6, 0), read(2, 0, [(0, 10)], 3, 4))),
+    lab.case(
+        "read_before_sent 1 2",
+        lambda either: trace(append(1, [10], either(5, 4), 6, 0), read(2, 0, [(0, 10)], 3, 4)),
     ),
-    (
-        "append_below_shown_end",
-        (1, 3),
+    lab.case(
+        "append_below_shown_end 1 3",
         trace(append(1, [10], 5, 6, 0), append(2, [20], 0, None), read(3, 1, [(1, 20)], 3, 4)),
         trace(append(1, [10], 4, 6, 0), append(2, [20], 0, None), read(3, 1, [(1, 20)], 3, 4)),
     ),
-    (
-        "stale_read",
-        (2, 1),
+    lab.case(
+        "stale_read 2 1",
         trace(append(1, [10], 0, 1, 0), read(2, 0, [], 2, 3, 0), read(3, 0, [(0, 10)], 4, 5, 1)),
         trace(
             append(1, [10], 0, 1, 0), read(2, 0, [], 2, 3, 0, strong=False), read(3, 0, [(0, 10)], 4, 5, 1)
         ),
     ),
-    (
-        "lost_write",
-        (2, 1),
+    lab.case(
+        "lost_write 2 1",
         trace(append(1, [10], 0, 1, 0), read(2, 0, [], 2, 3, 0)),
         trace(append(1, [10], 0, 1, 0, acks=1), read(2, 0, [], 2, 3, 0)),
     ),
-    (
-        "high_watermark_regressed",
-        (3, 2),
+    lab.case(
+        "high_watermark_regressed 3 2",
         trace(append(1, [10], 0, None), read(2, 0, [(0, 10)], 1, 2, 1), read(3, 0, [], 3, 4, 0)),
         trace(append(1, [10], 0, None), read(2, 0, [(0, 10)], 1, 2, 1), read(3, 0, [], 2, 4, 0)),
     ),
-    (
-        "inconsistent_offsets",
-        (1, 3),
+    lab.case(
+        "inconsistent_offsets 1 3",
         trace(append(1, [10], 0, 1, 0), append(2, [20], 0, None), read(3, 0, [(0, 20)], 2, 3)),
         trace(append(1, [10], 0, 1, 0), append(2, [20], 0, None), read(3, 1, [(1, 20)], 2, 3)),
     ),
-    (
-        "duplicate",
-        (2,),  # the read shows both
+    lab.case(
+        "duplicate 2",  # the read shows both
         trace(append(1, [10], 0, 1, 0), read(2, 0, [(0, 10), (1, 10)], 2, 3)),
         trace(append(1, [10], 0, 1, 0), read(2, 0, [(0, 10), (1, 10)], 2, 3), duplicates=True),
     ),
-    (
-        "phantom_record",
-        (2,),
+    lab.case(
+        "phantom_record 2",
         trace(append(1, [10], 0, 1, 0), read(2, 1, [(1, 99)], 2, 3)),
         trace(append(1, [10], 0, 1, 0), append(3, [99], 0, None), read(2, 1, [(1, 99)], 2, 3)),
     ),
-    (
-        "failed_append_visible",
-        (2, 1),
+    lab.case(
+        "failed_append_visible 2 1",
         trace(append(1, [10], 0, 1, outcome=FAIL), read(2, 0, [(0, 10)], 2, 3)),
         trace(append(1, [10], 0, 1, outcome=UNKNOWN), read(2, 0, [(0, 10)], 2, 3)),
     ),
-    (
-        "unordered_read",
-        (3,),
+    lab.case(
+        "unordered_read 3",
         trace(append(1, [10], 0, 1, 0), append(2, [20], 0, 1, 1), read(3, None, [(1, 20), (0, 10)], 2, 3)),
         trace(append(1, [10], 0, 1, 0), append(2, [20], 0, 1, 1), read(3, None, [(0, 10), (1, 20)], 2, 3)),
     ),
-    (
-        "skipped_offset",
-        (4, 2),
+    lab.case(
+        "skipped_offset 4 2",
         trace(*(append(n, [10 * n], 0, 1, n) for n in (1, 2, 3)), read(4, 1, [(1, 10), (3, 30)], 2, 3)),
         trace(append(1, [10], 0, 1, 1), append(3, [30], 0, 1, 3), read(4, 1, [(1, 10), (3, 30)], 2, 3)),
     ),
-    (
-        "read_outside_bounds",
-        (2,),
+    lab.case(
+        "read_outside_bounds 2",
         trace(append(1, [10], 0, 1, 0), read(2, 0, [(0, 10)], 0, 3, 0)),
         trace(append(1, [10], 0, 1, 0), read(2, 0, [(0, 10)], 0, 3, 0, strong=False)),
     ),
-    (
-        "torn_batch",
-        (2, 1),
+    lab.case(
+        "torn_batch 2 1",
         trace(append(1, [10, 11], 0, 1, 0), read(2, 0, [], 0, 3, 1)),
         trace(append(1, [10, 11], 0, 1, 0), read(2, 0, [(0, 10)], 0, 3, 2)),
     ),
-    (
-        "torn_batch",
-        (2, 3),
+    lab.case(
+        "torn_batch 2 3",
         trace(append(1, [10, 11], 0, None), read(2, 0, [(0, 10)], 2, 3), read(3, 4, [(4, 11)], 2, 3)),
         trace(append(1, [10, 11], 0, None), read(2, 0, [(0, 10)], 2, 3), read(3, 1, [(1, 11)], 2, 3)),
     ),
-    (
-        "torn_batch",
-        (1, 2),
+    lab.case(
+        "torn_batch 1 2",
         trace(append(1, [10, 11], 0, None), append(2, [20], 0, 1, 1), read(3, 0, [(0, 10)], 2, 3)),
         trace(append(1, [10, 11], 0, None), append(2, [20], 0, 1, 2), read(3, 0, [(0, 10)], 2, 3)),
     ),
-    (
-        "unaccounted_offset",
-        (1,),
-        trace(append(1, [10], 0, 1, 1), append(2, [20], 2, None), dense=True),
-        trace(append(1, [10], 0, 1, 1), append(2, [20], 1, None), dense=True),
+    lab.case(
+        "unaccounted_offset 1",
+        lambda either: trace(append(1, [10], 0, 1, 1), append(2, [20], either(2, 1), None), dense=True),
     ),
-    (
+    lab.case(
         # holes of one and of two, two batches of two: the count suffices, the sizes do not fit
-        "unaccounted_offset",
-        (3,),
-        *lab.pair(
-            lambda either: trace(
-                append(1, [10], 0, 1, 1),
-                append(2, either([20, 21], [20]), 0, None),
-                append(3, [30], 0, 1, 4),
-                append(4, [40, 41], 0, None),
-                dense=True,
-            )
+        "unaccounted_offset 3",
+        lambda either: trace(
+            append(1, [10], 0, 1, 1),
+            append(2, either([20, 21], [20]), 0, None),
+            append(3, [30], 0, 1, 4),
+            append(4, [40, 41], 0, None),
+            dense=True,
         ),
     ),
-    (
-        "epoch_regressed_in_log",
-        (1, 2),
+    lab.case(
+        "epoch_regressed_in_log 1 2",
         trace(append(1, [10], 0, 1, 0, leader_epoch=2), append(2, [20], 0, 1, 1, leader_epoch=1)),
         trace(append(1, [10], 0, 1, 0, leader_epoch=1), append(2, [20], 0, 1, 1, leader_epoch=1)),
     ),
-    (
-        "position_regressed",
-        (2, 1),
-        *lab.pair(
-            lambda either: trace(
-                read(1, 5, [], 0, 1, process=1, leader_epoch=0),
-                read(2, 4, [], 1, 2, process=1, leader_epoch=either(0, 1)),
-                check="session",
-            )
+    lab.case(
+        "position_regressed 2 1",
+        lambda either: trace(
+            read(1, 5, [], 0, 1, process=1, leader_epoch=0),
+            read(2, 4, [], 1, 2, process=1, leader_epoch=either(0, 1)),
+            check="session",
         ),
     ),
 ]

@@ -47,67 +47,52 @@ def from_two(op_id: int, invoke: int = 4, **more: Any) -> Operation:
 
 
 CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
-    (  # below a claimed log start records may be gone; above it they may not
-        "skipped_offset",
-        (5, 2),
+    lab.case(  # below a claimed log start records may be gone; above it they may not
+        "skipped_offset 5 2",
         kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=1), from_two(5)),
         kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
     ),
-    (  # without the claim nothing changes
-        "skipped_offset",
-        (5, 1),
+    lab.case(  # without the claim nothing changes
+        "skipped_offset 5 1",
         trace(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
         kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
     ),
-    (  # a trusted reply's own log start is all that explains its gap
-        "skipped_offset",
-        (5, 2),
-        *lab.pair(
-            lambda either: kept(
-                *THREE,
-                read(4, 0, [], 6, 7, strong=False, log_start_offset=2),
-                from_two(5, strong=True, log_start_offset=either(1, 2)),
-            )
+    lab.case(  # a trusted reply's own log start is all that explains its gap
+        "skipped_offset 5 2",
+        lambda either: kept(
+            *THREE,
+            read(4, 0, [], 6, 7, strong=False, log_start_offset=2),
+            from_two(5, strong=True, log_start_offset=either(1, 2)),
         ),
     ),
-    (  # between two records of one read retention explains nothing
-        "skipped_offset",
-        (5, 2),
-        *lab.pair(
-            lambda either: kept(
-                *THREE,
-                read(4, 0, [], 2, 3, strong=False, log_start_offset=3),
-                read(5, 0, [(0, 10), either((2, 30), (1, 20))], 4, 5),
-            )
+    lab.case(  # between two records of one read retention explains nothing
+        "skipped_offset 5 2",
+        lambda either: kept(
+            *THREE,
+            read(4, 0, [], 2, 3, strong=False, log_start_offset=3),
+            read(5, 0, [(0, 10), either((2, 30), (1, 20))], 4, 5),
         ),
     ),
-    (
-        "skipped_offset",
-        (5,),
-        *lab.pair(
-            lambda either: kept(
-                THREE[1],
-                append(6, [11], 0, None),
-                read(4, 0, [], 2, 3, strong=False, log_start_offset=either(0, 1)),
-                read(5, 0, [(1, 20)], 4, 5),
-                dense=True,
-            )
+    lab.case(
+        "skipped_offset 5",
+        lambda either: kept(
+            THREE[1],
+            append(6, [11], 0, None),
+            read(4, 0, [], 2, 3, strong=False, log_start_offset=either(0, 1)),
+            read(5, 0, [(1, 20)], 4, 5),
+            dense=True,
         ),
     ),
-    (
-        "log_start_regressed",
-        (5, 4),
-        *lab.pair(
-            lambda either: kept(
-                *THREE,
-                read(4, 2, [], 2, either(3, 4), strong=True, log_start_offset=2),
-                read(5, 2, [], 4, 5, strong=True, log_start_offset=1),
-            )
+    lab.case(
+        "log_start_regressed 5 4",
+        lambda either: kept(
+            *THREE,
+            read(4, 2, [], 2, either(3, 4), strong=True, log_start_offset=2),
+            read(5, 2, [], 4, 5, strong=True, log_start_offset=1),
         ),
     ),
-    (  # a follower that took over lags: weak claims promise nothing
-        "log_start_regressed",
-        (5, 4),
+    lab.case(  # a follower that took over lags: weak claims promise nothing
+        "log_start_regressed 5 4",
         kept(
             *THREE,
             read(4, 2, [], 2, 3, log_start_offset=2),
@@ -116,137 +101,108 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
         ),
         kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 2, [], 4, 5, log_start_offset=1)),
     ),
-    (
-        "log_start_above_end",
-        (4,),
-        kept(*THREE, read(4, 3, [], 2, 3, 2, strong=False, log_start_offset=3)),
-        kept(*THREE, read(4, 3, [], 2, 3, 3, strong=False, log_start_offset=3)),
+    lab.case(
+        "log_start_above_end 4",
+        lambda either: kept(*THREE, read(4, 3, [], 2, 3, either(2, 3), strong=False, log_start_offset=3)),
     ),
-    (
-        "read_below_log_start",
-        (5, 4),
+    lab.case(
+        "read_below_log_start 5 4",
         kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 1, [(1, 20)], 4, 5), check="strong"),
         kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 1, [(1, 20)], 4, 5)),
     ),
-    (
-        "read_outside_bounds",
-        (5,),
+    lab.case(
+        "read_outside_bounds 5",
         kept(*THREE, read(5, 0, [(0, 10)], 4, 5, strong=True, log_start_offset=1)),
         kept(*THREE, read(5, 0, [(1, 20)], 4, 5, strong=True, log_start_offset=1)),
     ),
-    (  # a log start shows that the log reached it
-        "append_below_shown_end",
-        (6, 5),
+    lab.case(  # a log start shows that the log reached it
+        "append_below_shown_end 6 5",
         kept(append(6, [60], 5, 6, 1), read(5, 0, [], 2, 3, strong=True, log_start_offset=2)),
         kept(append(6, [60], 5, 6, 2), read(5, 0, [], 2, 3, strong=True, log_start_offset=2)),
     ),
-    (
-        "unaccounted_offset",
-        (5,),
+    lab.case(
+        "unaccounted_offset 5",
         kept(read(5, 0, [], 2, 3, strong=True, log_start_offset=2), append(6, [60], 0, None), dense=True),
         kept(read(5, 0, [], 2, 3, strong=True, log_start_offset=2), append(6, [60, 61], 0, None), dense=True),
     ),
-    (  # the last record of a key stays
-        "skipped_offset",
-        (5, 2),
+    lab.case(  # the last record of a key stays
+        "skipped_offset 5 2",
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2), from_two(5)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "a"), keyed(3, 30, 2), from_two(5)),
     ),
-    (  # what is newer must have stood by then
-        "skipped_offset",
-        (5, 1),
+    lab.case(  # what is newer must have stood by then
+        "skipped_offset 5 1",
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2, at=6), read(5, 0, [(1, 20)], 4, 5)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2, at=5), read(5, 0, [(1, 20)], 4, 5)),
     ),
-    (  # and an append that nobody saw must have been sent
-        "skipped_offset",
-        (5, 1),
+    lab.case(  # and an append that nobody saw must have been sent
+        "skipped_offset 5 1",
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, None, at=6), read(5, 0, [(1, 20)], 4, 5)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, None, at=5), read(5, 0, [(1, 20)], 4, 5)),
     ),
-    (  # a record without a key is like no other; a tombstone goes at any time
-        "skipped_offset",
-        (5, 2),
+    lab.case(  # a record without a key is like no other; a tombstone goes at any time
+        "skipped_offset 5 2",
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, None), keyed(3, 30, 2), from_two(5)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b", argument="tombstone"), keyed(3, 30, 2), from_two(5)),
     ),
-    (  # only the topic that says so is compacted
-        "skipped_offset",
-        (5, 1),
+    lab.case(  # only the topic that says so is compacted
+        "skipped_offset 5 1",
         trace(keyed(1, 10, 0), keyed(2, 20, 1), keyed(3, 30, 2), from_two(5), compacted=("u",)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1), keyed(3, 30, 2), from_two(5)),
     ),
-    (
-        "last_stable_offset_regressed",
-        (5, 4),
-        *lab.pair(
-            lambda either: trace(
-                *THREE,
-                read(4, 2, [], 2, 3, strong=either(True, False), last_stable_offset=2),
-                read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
-            )
+    lab.case(
+        "last_stable_offset_regressed 5 4",
+        lambda either: trace(
+            *THREE,
+            read(4, 2, [], 2, 3, strong=either(True, False), last_stable_offset=2),
+            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
         ),
     ),
-    (  # what a read_committed read returned was stable
-        "last_stable_offset_regressed",
-        (5, 4),
-        *lab.pair(
-            lambda either: trace(
-                *THREE,
-                read(4, 1, [(1, 20)], 2, 3, **either(COMMITTED, UNCOMMITTED)),
-                read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
-            )
+    lab.case(  # what a read_committed read returned was stable
+        "last_stable_offset_regressed 5 4",
+        lambda either: trace(
+            *THREE,
+            read(4, 1, [(1, 20)], 2, 3, **either(COMMITTED, UNCOMMITTED)),
+            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
         ),
     ),
-    (
-        "last_stable_above_end",
-        (4,),
-        trace(*THREE, read(4, 3, [], 2, 3, 2, strong=False, last_stable_offset=3)),
-        trace(*THREE, read(4, 3, [], 2, 3, 3, strong=False, last_stable_offset=3)),
+    lab.case(
+        "last_stable_above_end 4",
+        lambda either: trace(*THREE, read(4, 3, [], 2, 3, either(2, 3), strong=False, last_stable_offset=3)),
     ),
-    (
-        "read_outside_bounds",
-        (4,),
+    lab.case(
+        "read_outside_bounds 4",
         trace(*THREE, read(4, 0, [(0, 10), (1, 20)], 2, 3, strong=True, last_stable_offset=1, **COMMITTED)),
         trace(*THREE, read(4, 0, [(0, 10), (1, 20)], 2, 3, strong=True, last_stable_offset=1, **UNCOMMITTED)),
     ),
-    (  # the end that a read_committed list_offsets returns is the last stable offset
-        "last_stable_offset_regressed",
-        (5, 4),
-        *lab.pair(
-            lambda either: trace(
-                *THREE,
-                read(4, either(1, 0), [either((1, 20), (0, 10))], 2, 3, **COMMITTED),
-                read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED),
-            )
+    lab.case(  # the end that a read_committed list_offsets returns is the last stable offset
+        "last_stable_offset_regressed 5 4",
+        lambda either: trace(
+            *THREE,
+            read(4, either(1, 0), [either((1, 20), (0, 10))], 2, 3, **COMMITTED),
+            read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED),
         ),
     ),
-    (
-        "open_transaction_read",
-        (4, 1, 9),
+    lab.case(
+        "open_transaction_read 4 1 9",
         trace(append(1, [10], 0, 6, 0), txn(9, 1, 0, 8), read(4, 0, [(0, 10)], 2, 5, **COMMITTED)),
         trace(append(1, [10], 0, 6, 0), txn(9, 1, 0, 8), read(4, 0, [(0, 10)], 2, 6, **COMMITTED)),
     ),
-    (  # an abort is not shown to those who asked for committed records, and is passed over by them
-        "failed_append_visible",
-        (4, 1),
-        *lab.pair(
-            lambda either: trace(
-                append(1, [10], 0, 1, outcome=FAIL),
-                txn(9, 1, 0, 2, FAIL),
-                read(4, 0, [(0, 10)], 2, 5, **either(COMMITTED, UNCOMMITTED)),
-            )
+    lab.case(  # an abort is not shown to those who asked for committed records, and is passed over by them
+        "failed_append_visible 4 1",
+        lambda either: trace(
+            append(1, [10], 0, 1, outcome=FAIL),
+            txn(9, 1, 0, 2, FAIL),
+            read(4, 0, [(0, 10)], 2, 5, **either(COMMITTED, UNCOMMITTED)),
         ),
     ),
-    (
-        "skipped_offset",
-        (5, 1),
+    lab.case(
+        "skipped_offset 5 1",
         trace(*THREE, txn(9, 1, 0, 2), read(5, 0, [(1, 20)], 4, 5, **COMMITTED)),
         trace(*THREE, txn(9, 1, 0, 2, FAIL), read(5, 0, [(1, 20)], 4, 5, **COMMITTED)),
     ),
-    (  # a transaction of which one record was shown was committed
-        "skipped_offset",
-        (5, 1),
+    lab.case(  # a transaction of which one record was shown was committed
+        "skipped_offset 5 1",
         trace(
             append(1, [10, 11], 0, 1, 0),
             txn(9, 1, 0, None, UNKNOWN),
@@ -261,53 +217,41 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
             read(5, 0, [(2, 20)], 4, 5, **COMMITTED),
         ),
     ),
-    (  # so it had not asked for its end while it still sent, whatever became known of it
-        "open_transaction_read",
-        (4, 1, 9),
-        *lab.pair(
-            lambda either: trace(
-                append(1, [10], 1, 2, 0, process=7),
-                append(2, [20], 6, 8, 1, process=7),
-                txn(9, 7, 0, 9, UNKNOWN),
-                read(4, 0, [(0, 10)], 3, 4, **either(COMMITTED, UNCOMMITTED)),
-            )
+    lab.case(  # so it had not asked for its end while it still sent, whatever became known of it
+        "open_transaction_read 4 1 9",
+        lambda either: trace(
+            append(1, [10], 1, 2, 0, process=7),
+            append(2, [20], 6, 8, 1, process=7),
+            txn(9, 7, 0, 9, UNKNOWN),
+            read(4, 0, [(0, 10)], 3, 4, **either(COMMITTED, UNCOMMITTED)),
         ),
     ),
-    (  # and what it was told counts: another value at its offset,
-        "inconsistent_offsets",
-        (1, 2),
-        *lab.pair(
-            lambda either: trace(
-                append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
-                append(3, [30], 0, 1, process=7),
-                txn(9, 7, 0, 2, UNKNOWN),
-                append(2, [20], 0, 1, 0),
-                either(read(4, 1, [(1, 30)], 3, 4), read(4, 1, [(1, 30)], 3, 4, **UNCOMMITTED)),
-            )
+    lab.case(  # and what it was told counts: another value at its offset,
+        "inconsistent_offsets 1 2",
+        lambda either: trace(
+            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
+            append(3, [30], 0, 1, process=7),
+            txn(9, 7, 0, 2, UNKNOWN),
+            append(2, [20], 0, 1, 0),
+            either(read(4, 1, [(1, 30)], 3, 4), read(4, 1, [(1, 30)], 3, 4, **UNCOMMITTED)),
         ),
     ),
-    (  # its value at another offset,
-        "duplicate",
-        (1, 4),
-        *lab.pair(
-            lambda either: trace(
-                append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
-                txn(9, 7, 0, 2, UNKNOWN),
-                either(read(4, 1, [(1, 10)], 3, 4), read(4, 1, [(1, 10)], 3, 4, **UNCOMMITTED)),
-            )
+    lab.case(  # its value at another offset,
+        "duplicate 1 4",
+        lambda either: trace(
+            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
+            txn(9, 7, 0, 2, UNKNOWN),
+            either(read(4, 1, [(1, 10)], 3, 4), read(4, 1, [(1, 10)], 3, 4, **UNCOMMITTED)),
         ),
     ),
-    (  # or a read that passes over it; who is part of it proves nothing
-        "skipped_offset",
-        (5, 1),
-        *lab.pair(
-            lambda either: trace(
-                append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN),
-                append(3, [30], 0, 1, process=7),
-                txn(9, 7, 0, 2, UNKNOWN),
-                append(2, [20], 0, 1, 2),
-                either(read(5, 0, [(0, 30), (2, 20)], 3, 4), read(5, 0, [(0, 30), (2, 20)], 1, 2, process=7)),
-            )
+    lab.case(  # or a read that passes over it; who is part of it proves nothing
+        "skipped_offset 5 1",
+        lambda either: trace(
+            append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN),
+            append(3, [30], 0, 1, process=7),
+            txn(9, 7, 0, 2, UNKNOWN),
+            append(2, [20], 0, 1, 2),
+            either(read(5, 0, [(0, 30), (2, 20)], 3, 4), read(5, 0, [(0, 30), (2, 20)], 1, 2, process=7)),
         ),
     ),
 ]

@@ -344,11 +344,6 @@ def test_names_from_the_disk_are_escaped(fencepost, tmp_path):
     assert told.code == 1 and "\x1b" not in told.out
 
 
-def test_the_help_has_examples():
-    """--help teaches."""
-    assert run(["log", "audit", "--help"]) == 0
-
-
 def test_a_history_says_where_each_acknowledged_record_is(fencepost, tmp_path):
     """`--history` joins a trace with the directories; a name that is none is refused."""
     a, b = write(tmp_path, "a", count=2), write(tmp_path, "b", count=3)

@@ -32,8 +32,7 @@ def last_answer(lab: Lab) -> ControlResponse:
 
 
 def _late_zombie(parts: Parts) -> Lab:
-    lab = Lab(parts=parts)
-    lab.lead(2, 1, to=(), controller_epoch=1)
+    lab = Lab(parts=parts).led(2, 1, to=(), controller_epoch=1)
     lab.lead(1, 5, controller_epoch=3)
     lab.lead(2, 6, controller_epoch=2, to=(1,))
     return lab

@@ -64,6 +64,13 @@ def settle_all(lab: Lab, milliseconds: int = 12_000) -> None:
     lab.advance(milliseconds, settle=True)
 
 
+def settled(assignment: dict[int, tuple[int, ...]], brokers: int = 4, **options: object) -> Lab:
+    """Such a cluster, in which everything has come to rest."""
+    lab = cluster(assignment, brokers, **options)
+    settle_all(lab)
+    return lab
+
+
 def fail_over_at(lab: Lab, begin: Callable[[], None], request: int) -> bool:
     """Begin, carry out `request` ZooKeeper requests of the controller from there, then its session ends and
     it dies. Returns False if there are not so many.

@@ -2,7 +2,7 @@
 earlier incarnations are refused."""
 
 import pytest
-from controller_lab import cluster, delete_topic, marks, refused_transitions, settle_all, until_sent
+from controller_lab import cluster, delete_topic, marks, refused_transitions, settle_all, settled, until_sent
 from impl_lab import T0, Lab
 
 from fencepost.impl.broker.controlled_shutdown import BrokerState
@@ -75,8 +75,7 @@ def test_the_broker_stops_only_after_the_answer() -> None:
 def test_one_request_of_each_kind_per_broker() -> None:
     """Rule (C10, C11): however many partitions, each broker hears of them in one LeaderAndIsr, one
     UpdateMetadata and, the one that leaves, one StopReplica."""
-    lab = cluster({number: (2, 3, 4) if number % 2 else (3, 2, 4) for number in range(40)})
-    settle_all(lab)
+    lab = settled({number: (2, 3, 4) if number % 2 else (3, 2, 4) for number in range(40)})
     begin = len(lab.events)
     stop(lab, 2)
     lab.settle()
@@ -96,8 +95,7 @@ def test_one_request_of_each_kind_per_broker() -> None:
 def test_leaders_are_stored_in_few_round_trips() -> None:
     """Rule (C11): the states of all partitions are written in groups: one multi for the leaders, one for the
     ISRs."""
-    lab = cluster({number: (2, 3, 4) if number % 2 else (3, 2, 4) for number in range(40)})
-    settle_all(lab)
+    lab = settled({number: (2, 3, 4) if number % 2 else (3, 2, 4) for number in range(40)})
     lab.hold_zookeeper(1)
     stop(lab, 2)
     lab.deliver(2, 1, kafka.ControlledShutdownRequest)
@@ -114,8 +112,7 @@ def test_leaders_are_stored_in_few_round_trips() -> None:
 def test_a_conflict_fails_no_other_partition() -> None:
     """Rule: the group whose write met a leader's ISR change is written one by one, and that partition is
     chosen for anew."""
-    lab = cluster(dict.fromkeys(range(6), (2, 3, 4)))
-    settle_all(lab)
+    lab = settled(dict.fromkeys(range(6), (2, 3, 4)))
     lab.hold_zookeeper(1)
     stop(lab, 2)
     lab.deliver(2, 1, kafka.ControlledShutdownRequest)
@@ -212,8 +209,7 @@ def test_a_broker_that_cannot_be_relieved_stops_at_last() -> None:
 def test_a_broker_stops_without_a_controller_or_zookeeper() -> None:
     """Rule (KAFKA-1298, LIVE): neither an absent controller nor an absent ZooKeeper keeps a process from
     stopping."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     lab.hold_zookeeper(2)
     stop(lab, 2)
     lab.advance(20_000, nodes=(2,))
@@ -225,8 +221,7 @@ def test_partitions_with_one_replica_go_with_their_broker(
     assignment: dict[int, tuple[int, ...]],
 ) -> None:
     """Rule (C11): nobody could take them, so that they hold nobody up."""
-    lab = cluster(assignment)
-    settle_all(lab)
+    lab = settled(assignment)
     stop(lab, 2)
     settle_all(lab, 3_000)
     assert not is_up(lab, 2) and len(marks(lab, "controlled_shutdown")) == 1
@@ -247,8 +242,7 @@ def test_a_topic_that_is_being_deleted_holds_nobody_up() -> None:
 def test_a_request_of_an_earlier_incarnation_moves_nothing() -> None:
     """Rule (KIP-380): a controlled shutdown that is retried after the broker bounced does not take leaders
     from the one that lives."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     old = lab.core(2).broker_context.broker_epoch
     lab.restart(2)
     settle_all(lab)
@@ -260,16 +254,14 @@ def test_a_request_of_an_earlier_incarnation_moves_nothing() -> None:
 
 def test_who_is_no_controller_refuses() -> None:
     """Rule (C1): the broker asks whoever /controller names next time."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     response = ask(lab, 2, lab.core(2).broker_context.broker_epoch, controller=3)
     assert response.error is ErrorCode.STALE_CONTROLLER_EPOCH and lab.state().leader == 2
 
 
 def test_a_shutdown_ends_with_its_incarnation() -> None:
     """Rule (KAFKA-1168): a broker that returns after a controlled shutdown may lead again."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     stop(lab, 2)
     settle_all(lab)
     lab.start(2)
@@ -304,8 +296,7 @@ def test_a_broker_that_shuts_down_is_not_put_back_into_an_isr() -> None:
 def test_a_new_controller_is_asked_when_the_old_one_dies(step: int) -> None:
     """Rule (C11): whichever ZooKeeper request is the controller's last, the broker asks its successor and
     stops, and every partition has a leader."""
-    lab = cluster({0: (2, 3), 1: (3, 2)})
-    settle_all(lab)
+    lab = settled({0: (2, 3), 1: (3, 2)})
     lab.hold_zookeeper(1)
     stop(lab, 2)
     lab.settle()

@@ -4,7 +4,7 @@ does to a group what it does to a single write."""
 from math import ceil
 
 import pytest
-from controller_lab import assigned, cluster, pending, reassign, settle_all
+from controller_lab import assigned, pending, reassign, settle_all, settled
 from impl_lab import Lab
 
 from fencepost.impl.broker.parts import Parts
@@ -120,8 +120,7 @@ def test_a_reassignment_of_many_partitions_begins_in_few_requests(partitions: in
     """Rule (C12): two requests read what is asked for, two read and write the topic; with S groups of states,
     and a request more for the watches of each group of several, S read them, S raise their epochs; the
     watches of these own writes cost one read of the topic and S of the states, not one each."""
-    lab = cluster(dict.fromkeys(range(partitions), (2, 3)))
-    settle_all(lab)
+    lab = settled(dict.fromkeys(range(partitions), (2, 3)))
     lab.core(1).broker_context.grouping = GROUPED
     lab.hold_zookeeper(1)
     reassign(lab, {TopicPartition("t", number): (3, 4) for number in range(partitions)})
@@ -163,8 +162,7 @@ def test_all_strategies_end_in_the_same_state() -> None:
 
 def six(**options: object) -> Lab:
     """Six partitions led by broker 2, which is about to be asked to stop; the controller's requests wait."""
-    lab = cluster(dict.fromkeys(range(6), (2, 3, 4)), **options)
-    settle_all(lab)
+    lab = settled(dict.fromkeys(range(6), (2, 3, 4)), **options)
     lab.hold_zookeeper(1)
     lab.step(2, StopRequested())
     lab.deliver(2, 1, kafka.ControlledShutdownRequest)

@@ -1,7 +1,7 @@
 """Preferred leader election by request: what is elected, what is not, and that the request goes."""
 
 import pytest
-from controller_lab import cluster, delete_topic, fail_over_at, marks, reassign, settle_all
+from controller_lab import delete_topic, fail_over_at, marks, reassign, settle_all, settled
 from impl_lab import T0, Lab
 
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -18,8 +18,7 @@ def elect(lab: Lab, *keys: TopicPartition) -> None:
 
 def moved_away() -> Lab:
     """Broker 3 leads both partitions, although broker 2 is preferred and in sync."""
-    lab = cluster({0: (2, 3), 1: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3), 1: (2, 3)})
     lab.crash(2)
     settle_all(lab)
     lab.start(2)

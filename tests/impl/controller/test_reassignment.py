@@ -15,6 +15,7 @@ from controller_lab import (
     refused_transitions,
     remove,
     settle_all,
+    settled,
     until_sent,
 )
 from impl_lab import T0, Lab
@@ -138,8 +139,7 @@ def test_an_entry_that_cannot_be_done_is_removed(
 @pytest.mark.parametrize("target", [(2,), (2, 3), (2, 4)])
 def test_a_dead_target_is_refused_when_asked_for(target: tuple[int, ...]) -> None:
     """Rule (C12): all target brokers are alive, also where the target needs no new replica."""
-    lab = cluster({0: (3, 2)})
-    settle_all(lab)
+    lab = settled({0: (3, 2)})
     lab.crash(2)
     lab.settle()
     reassign(lab, {T0: target})
@@ -177,8 +177,7 @@ def test_bad_content_is_refused_and_stops_nobody() -> None:
 def test_a_refused_entry_takes_no_other_with_it() -> None:
     """Rule (KAFKA-6193): the first entry is a no-op and removed; the second is pending and still stands in
     the node, so that a fail-over goes on with it."""
-    lab = cluster({0: (2, 3), 1: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3), 1: (2, 3)})
     reassign(lab, {T0: (2, 3), T1: (4,)})
     lab.settle(1, 2, 3)  # broker 4 does not catch up yet
     assert pending(lab) == {T1: (4,)}
@@ -192,8 +191,7 @@ def test_without_the_protection_pending_work_is_lost(monkeypatch: pytest.MonkeyP
     """Rule (KAFKA-6193): the scenario can fail: a removal that forgets what is pending loses it at the
     fail-over."""
     monkeypatch.setattr(ControllerGuards, "keep_pending", lambda guards, entries, removed: {})
-    lab = cluster({0: (2, 3), 1: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3), 1: (2, 3)})
     reassign(lab, {T0: (2, 3), T1: (4,)})
     lab.settle(1, 2, 3)
     lab.crash(1)
@@ -203,8 +201,7 @@ def test_without_the_protection_pending_work_is_lost(monkeypatch: pytest.MonkeyP
 
 def test_several_partitions_are_reassigned_at_once() -> None:
     """Rule (C12): each goes its own way, and the node goes with the last."""
-    lab = cluster(dict.fromkeys(range(5), (2, 3)))
-    settle_all(lab)
+    lab = settled(dict.fromkeys(range(5), (2, 3)))
     reassign(lab, {TopicPartition("t", number): (4, 1) for number in range(5)})
     settle_all(lab)
     for number in range(5):
@@ -218,8 +215,7 @@ def test_several_partitions_are_reassigned_at_once() -> None:
 def test_a_target_that_dies_holds_the_reassignment_until_it_returns() -> None:
     """Rule (C9, C12): an accepted reassignment waits for a target broker, and goes on when it is back, also
     under another controller."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     reassign(lab, {T0: (2, 4)})
     lab.settle(1, 2, 3)
     lab.crash(4)
@@ -248,8 +244,7 @@ def test_the_old_leader_may_die_on_the_way() -> None:
 def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
     """Rule (C12): the reassignment completes without the answer of a dead broker; one that bounced is told
     again and deletes."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     reassign(lab, {T0: (2, 4)})
     until_sent(lab, kafka.StopReplicaRequest)
     assert lab.drop(kind=kafka.StopReplicaRequest)
@@ -284,8 +279,7 @@ def test_a_new_controller_goes_on_wherever_the_old_one_died(step: int, target: t
 
 def test_the_steps_above_are_all_of_them() -> None:
     """Rule: the parametrisation covers every ZooKeeper request of a whole reassignment."""
-    lab = cluster({0: (2, 3)}, brokers=5)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, brokers=5)
     assert not fail_over_at(lab, lambda: reassign(lab, {T0: (3, 4)}), 40)
     moved(lab, (3, 4))
 
@@ -293,8 +287,7 @@ def test_the_steps_above_are_all_of_them() -> None:
 def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
     """Rule (KAFKA-5310): a controller that resigns forgets what it was reassigning; back in office it does
     what stands in ZooKeeper then."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     lab.crash(4)
     lab.settle()
     lab.start(4)
@@ -317,8 +310,7 @@ def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
 def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
     """Rule (ASSIGN): the node was removed and the reply lost; meanwhile an operator has asked for something
     else, in a node that begins at version 0 again."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     lab.hold_zookeeper(1)
     reassign(lab, {T0: (2, 3)})  # these are its replicas already: refused, and taken out
 
@@ -340,8 +332,7 @@ def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
 
 def test_a_node_that_was_emptied_is_removed_by_the_next_controller() -> None:
     """Rule (C12): an empty node, left by a controller that died before it removed it, blocks no operator."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     reassign(lab, {})
     settle_all(lab)
     assert lab.tree.node(znodes.REASSIGN) is None
@@ -349,8 +340,7 @@ def test_a_node_that_was_emptied_is_removed_by_the_next_controller() -> None:
 
 def test_lost_replies_do_not_matter() -> None:
     """Rule: each write of a reassignment may be done although its reply is lost."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     lab.drivers[1].replies_to_lose = 50
     reassign(lab, {T0: (3, 4)})
     settle_all(lab)

@@ -3,7 +3,7 @@ what a controller knows (C4), who serves (R1)."""
 
 import json
 
-from controller_lab import cluster, settle_all
+from controller_lab import settle_all, settled
 from impl_lab import T0
 
 from fencepost.impl.core.core_interface import StopRequested
@@ -24,8 +24,7 @@ def node(lab, path: str):
 def test_the_znodes_are_kafkas() -> None:
     """Rule (Z): paths, fields, versions and types of the nodes of a running cluster are those that Kafka's
     own tools read."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     controller, ephemeral = node(lab, "/controller")
     assert ephemeral and controller.keys() == {"version", "brokerid", "timestamp"}
     assert (controller["version"], controller["brokerid"], type(controller["timestamp"])) == (1, 1, str)
@@ -64,8 +63,7 @@ def test_the_nodes_of_requests_are_kafkas() -> None:
 def test_a_controller_knows_what_it_decides_by() -> None:
     """Rule (C4): live and stopping brokers with their epochs, assignments, leaders and ISRs, reassignments,
     topics to be deleted."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     context = lab.core(1).controller.state.context
     epochs = {broker: lab.core(broker).broker_context.broker_epoch for broker in (1, 2, 3, 4)}
     assert context.live_brokers == epochs and context.shutting_down == {}
@@ -81,8 +79,7 @@ def test_a_controller_knows_what_it_decides_by() -> None:
 
 def test_a_stopping_broker_is_known_as_such() -> None:
     """Rule (C4): it is alive, and not electable any more."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     context, epoch = lab.core(1).controller.state.context, lab.core(2).broker_context.broker_epoch
     lab.step(2, StopRequested())
     lab.deliver(2, 1, kafka.ControlledShutdownRequest)
@@ -92,8 +89,7 @@ def test_a_stopping_broker_is_known_as_such() -> None:
 def test_only_the_leader_serves_and_an_old_leader_returns_as_follower() -> None:
     """Rule (R1): a follower refuses producers and readers; whoever led before it died follows when it is
     back, and pulls what it missed."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     assert lab.produce(2, 11).error is ErrorCode.NONE
     assert lab.produce(3, 12).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert lab.list_offsets(3).error is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -15,6 +15,7 @@ from controller_lab import (
     reassign,
     refused_transitions,
     settle_all,
+    settled,
     until_sent,
 )
 from impl_lab import T0, Lab
@@ -124,8 +125,7 @@ def test_a_request_for_a_topic_that_does_not_exist_is_removed() -> None:
 def test_waiting_clients_are_answered() -> None:
     """Rule: an append that waits for its acknowledgement when the replica is deleted is refused, not
     forgotten."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     assert lab.produce(2, 11, acks=-1, timeout_ms=60_000) is None
     delete_topic(lab)
     lab.deliver(1, 2)
@@ -179,8 +179,7 @@ def test_no_leader_is_elected_for_a_topic_that_goes() -> None:
 def test_a_broker_that_dies_while_it_deletes_is_asked_again() -> None:
     """Rule (C14): DeletionStarted becomes DeletionIneligible when the broker goes, and begins again when it
     returns."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     delete_topic(lab)
     until_sent(lab, kafka.StopReplicaRequest)
     lab.drop(kind=kafka.StopReplicaRequest, target=3)
@@ -228,8 +227,7 @@ def test_a_new_controller_resumes_the_deletion(step: int) -> None:
 
 def test_the_steps_above_are_all_of_them() -> None:
     """Rule: the parametrisation covers every ZooKeeper request of a whole deletion."""
-    lab = cluster({0: (2, 3), 1: (3, 2)})
-    settle_all(lab)
+    lab = settled({0: (2, 3), 1: (3, 2)})
     assert not fail_over_at(lab, lambda: delete_topic(lab), 25)
     gone(lab)
 
@@ -238,8 +236,7 @@ def test_the_steps_above_are_all_of_them() -> None:
 def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> None:
     """Rule (KAFKA-6650): a controller died between the removals of nodes: replicas go offline although their
     partition has no state any more."""
-    lab = cluster({0: (2, 3), 1: (3, 2)})
-    settle_all(lab)
+    lab = settled({0: (2, 3), 1: (3, 2)})
     lab.hold_zookeeper(1)
     delete_topic(lab)
     for number in {"0", "1"} - set(left):
@@ -258,8 +255,7 @@ def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> No
 def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...]) -> None:
     """Rule (C12): the topic cannot be deleted while one of its partitions moves; then it is, whether or not
     old replicas had to stop first."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     reassign(lab, {T0: target})
     delete_topic(lab)
     lab.settle(1, 2, 3)
@@ -289,8 +285,7 @@ def test_partitions_added_to_a_topic_that_goes_are_refused() -> None:
 def test_partitions_can_be_added() -> None:
     """Rule (C14): a partition that an admin adds to the topic's node gets a leader; those that stood are not
     touched."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     before = lab.state()
     lab.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (3, 4)})))
     settle_all(lab)
@@ -313,8 +308,7 @@ def stop(lab: Lab, epoch: int, *, delete: bool = True, correlation_id: int | Non
 def test_a_stop_of_an_earlier_epoch_is_refused() -> None:
     """Rule (KIP-570): reordered behind the LeaderAndIsr that brought the replica back, it neither stops nor
     deletes."""
-    lab = Lab()
-    lab.lead(1, 5)
+    lab = Lab().led(1, 5)
     assert stop(lab, 4) is ErrorCode.FENCED_LEADER_EPOCH
     assert lab.partition(1).is_leader and on_disk(lab, 1) == ["t-0"]
     assert stop(lab, 5) is ErrorCode.NONE and on_disk(lab, 1) == []
@@ -323,8 +317,7 @@ def test_a_stop_of_an_earlier_epoch_is_refused() -> None:
 def test_a_deletion_has_no_epoch() -> None:
     """Rule (KIP-570): the sentinel of a topic's deletion is obeyed in any epoch, and a replica that is gone
     is stopped."""
-    lab = Lab()
-    lab.lead(1, 5)
+    lab = Lab().led(1, 5)
     assert stop(lab, EPOCH_DURING_DELETE) is ErrorCode.NONE and on_disk(lab, 1) == []
     assert stop(lab, EPOCH_DURING_DELETE) is ErrorCode.NONE
 
@@ -332,8 +325,7 @@ def test_a_deletion_has_no_epoch() -> None:
 def test_a_late_copy_of_a_stop_deletes_nothing() -> None:
     """Rule: a StopReplica that was sent again and overtaken by the topic's re-creation does not delete the
     new replica."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     assert stop(lab, EPOCH_DURING_DELETE, correlation_id=500) is ErrorCode.NONE
     lab._correlation_id = 600
     lab.lead(1, 0)
@@ -358,8 +350,7 @@ def test_a_late_copy_of_a_leader_and_isr_makes_nothing_again() -> None:
 
 def test_a_stop_without_deletion_keeps_the_log() -> None:
     """Rule (C11): a replica that only stops still has its records."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.produce(1, 11)
     assert stop(lab, 0, delete=False) is ErrorCode.NONE
     assert lab.values(1) == [11] and not lab.partition(1).is_leader
@@ -453,8 +444,7 @@ def test_an_answer_of_an_earlier_incarnation_or_reign_is_no_deletion() -> None:
     """Rule (KAFKA-9946): an answer waits in the controller's queue behind the bounce of its broker, or behind
     another election of this controller. What it says is of a request that is not the one that is waited for
     now."""
-    lab = cluster({0: (2, 3)})
-    settle_all(lab)
+    lab = settled({0: (2, 3)})
     delete_topic(lab)
     until_sent(lab, kafka.StopReplicaRequest)
     state = lab.core(1).controller.state

@@ -14,8 +14,7 @@ from fencepost.traces.events import Name
 
 def in_sync(lag_ms: int = 1_000, **options: object) -> Lab:
     """Broker 1 leads, 2 and 3 are in sync and wait for more."""
-    lab = Lab(replica_lag_time_max_ms=lag_ms, **options)
-    lab.lead(1, 0)
+    lab = Lab(replica_lag_time_max_ms=lag_ms, **options).led(1, 0)
     lab.settle()
     return lab
 
@@ -88,8 +87,7 @@ def test_the_isr_never_loses_its_leader() -> None:
 
 def test_a_follower_that_has_caught_up_joins() -> None:
     """Rule (R2): reaching the high watermark and the start of the epoch is what it takes."""
-    lab = Lab()
-    lab.lead(1, 0, isr=(1,))
+    lab = Lab().led(1, 0, isr=(1,))
     lab.produce(1, 11)
     lab.settle()
     assert lab.state().isr == lab.partition(1).isr == (1, 2, 3)
@@ -99,8 +97,7 @@ def test_a_follower_that_has_caught_up_joins() -> None:
 def test_a_replica_that_is_not_alive_does_not_join() -> None:
     """Rule (KAFKA-14140): a last fetch of a broker that the controller knows to be gone does not bring it
     back."""
-    lab = Lab()
-    lab.lead(1, 0, isr=(1, 2), live=(1, 2))
+    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2))
     lab.settle()
     assert lab.state().isr == (1, 2)
 
@@ -108,8 +105,7 @@ def test_a_replica_that_is_not_alive_does_not_join() -> None:
 def test_a_late_copy_of_older_metadata_does_not_bury_the_living() -> None:
     """Rule (C10): metadata moves in the order in which it was sent; an overtaken request, late or repeated,
     changes nothing, or a follower that is alive could never join."""
-    lab = Lab()
-    lab.lead(1, 0, isr=(1, 2), live=(1, 2), to=(1, 2))
+    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2), to=(1, 2))
     lab.control(UpdateMetadataRequest, 1, (), live=(1, 2), correlation_id=50)
     lab.control(UpdateMetadataRequest, 1, (), live=(1, 2, 3), correlation_id=51)
     lab.control(UpdateMetadataRequest, 1, (), live=(1, 2), correlation_id=50)
@@ -223,8 +219,7 @@ def test_changes_are_announced_to_the_controller_together() -> None:
 def test_a_follower_below_the_high_watermark_does_not_join() -> None:
     """Rule (R2): the start of the epoch is not enough either: who lacks a committed record stays out, also
     one who says he is ahead of the leader."""
-    lab = Lab()
-    lab.lead(1, 0, isr=(1, 2))
+    lab = Lab().led(1, 0, isr=(1, 2))
     lab.produce(1, 11)
     lab.produce(1, 12)
     lab.settle(1, 2)

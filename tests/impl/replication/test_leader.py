@@ -16,8 +16,7 @@ from fencepost.traces.plan import TopicOptions
 
 def led_by_1(**options: object) -> Lab:
     """Broker 1 leads, 2 and 3 follow and wait in its purgatory for more."""
-    lab = Lab(**options)
-    lab.lead(1, 0)
+    lab = Lab(**options).led(1, 0)
     lab.settle()
     return lab
 
@@ -174,8 +173,7 @@ def test_what_is_not_here_is_refused_by_its_reason() -> None:
 
 def test_a_replica_that_is_not_assigned_may_not_fetch() -> None:
     """Rule (KAFKA-1097): a replica outside the assignment gets nothing and never joins the ISR."""
-    lab = Lab()
-    lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), to=(1, 2))
+    lab = Lab().led(1, 0, isr=(1, 2), replicas=(1, 2), to=(1, 2))
     assert lab.fetch(1, 0, replica=3, epoch=0).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert lab.state().isr == (1, 2)
 
@@ -192,8 +190,7 @@ def test_a_replica_that_is_not_assigned_may_not_fetch() -> None:
 def test_the_askers_epoch_is_fenced(epoch: int, error: ErrorCode) -> None:
     """Rule (R6): Fetch, ListOffsets and OffsetsForLeaderEpoch of an older epoch are FENCED, of a newer one
     UNKNOWN; -1 does not say."""
-    lab = Lab()
-    lab.lead(1, 2)
+    lab = Lab().led(1, 2)
     lab.settle()
     assert lab.fetch(1, 0, epoch=epoch).error is error
     assert lab.list_offsets(1, epoch).error is error
@@ -270,8 +267,7 @@ def test_the_high_watermark_is_never_lowered_within_an_epoch() -> None:
 def test_a_pending_expansion_counts_at_once() -> None:
     """Rule (KIP-497): from the moment it proposes a replica for the ISR the leader waits for it, since
     ZooKeeper may hold the larger ISR already."""
-    lab = Lab()
-    lab.lead(1, 0, isr=(1, 2), live=(1, 2))
+    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2))
     lab.settle()
     lab.lead(1, 1, isr=(1, 2))
     lab.settle(1, 2)

@@ -20,8 +20,9 @@ SMALL = TopicOptions(segment_bytes=100, retention_bytes=150)
 def lab_of(topic: TopicOptions, brokers: int = 2, **options: int) -> Lab:
     """Brokers that keep t-0 under these options; broker 1 leads, all are in the ISR."""
     nodes = tuple(range(1, brokers + 1))
-    lab = Lab(brokers=brokers, topic=topic, log_retention_check_interval_ms=1_000, **options)
-    lab.lead(1, 0, isr=nodes, replicas=nodes, live=nodes)
+    lab = Lab(brokers=brokers, topic=topic, log_retention_check_interval_ms=1_000, **options).led(
+        1, 0, isr=nodes, replicas=nodes, live=nodes
+    )
     lab.settle()
     return lab
 

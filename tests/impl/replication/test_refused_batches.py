@@ -59,8 +59,7 @@ def produced(lab: Lab, data: bytes, *, node: int = 1, acks: int = 1, key: TopicP
 def test_what_is_refused_is_not_in_the_log(data: bytes) -> None:
     """Issue 27, point 15: refused before the append, the leader goes on, followers copy nothing of it, and
     every broker starts again."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.settle()
     assert produced(lab, data) is ErrorCode.INVALID_RECORD
     assert lab.partition(1).log.log_end_offset == 0 and not lab.recorded(Name.APPENDED)
@@ -76,8 +75,7 @@ def test_what_is_refused_is_not_in_the_log(data: bytes) -> None:
 def test_a_log_that_holds_such_a_batch_lives_on(data: bytes) -> None:
     """From a broker that did not look: followers copy it, every broker recovers it after a crash, and what
     came after it stays."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.settle()
     lab.produce(1, 11, acks=1)
     log = lab.partition(1).log
@@ -115,8 +113,7 @@ def test_four_million_tiny_records_take_no_memory() -> None:
     """Issue 27, point 19: 3.2 MB took a broker from 37 to 608 MB. It is refused before anything of it is
     decompressed. What is appended takes a broker and its followers some hundred bytes a record for a moment,
     so that the bound on records is one on memory."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.settle()
     largest = encode_batch([Record(0, 0, None, None)], base_offset=0, leader_epoch=-1)
     data = bytearray(largest)
@@ -140,8 +137,7 @@ def test_no_client_writes_into_an_internal_topic() -> None:
     """INVALID_TOPIC_EXCEPTION for an append and for DeleteRecords, as Kafka; with acks=0 nothing is written
     either."""
     offsets = TopicPartition("__consumer_offsets", 0)
-    lab = Lab()
-    lab.lead(1, 0, key=offsets)
+    lab = Lab().led(1, 0, key=offsets)
     lab.settle()
     batch = encode_batch([Record(0, 0, b"\0\2\0\1g", None)], base_offset=0, leader_epoch=-1)
     assert produced(lab, batch, key=offsets) is ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -201,8 +197,7 @@ def test_names_at_the_bound_are_legal() -> None:
 def test_an_answer_to_a_fetch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a client asks for: a partition named 50 times, with all bytes there are."""
     monkeypatch.setattr(leader, "MOST_FETCHED_BYTES", 500)
-    lab = Lab()
-    lab.lead(1, 0, isr=(1,))
+    lab = Lab().led(1, 0, isr=(1,))
     for number in range(20):
         lab.produce(1, number + 1, acks=1)
     wanted = kafka.FetchPartition(partition=T0, offset=0)

@@ -15,8 +15,7 @@ from fencepost.traces.plan import TopicOptions
 
 def test_the_high_watermark_survives_a_restart_through_its_checkpoint() -> None:
     """Rule (R9): a restarted replica begins with its checkpointed high watermark, clamped into its log."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.settle()
     lab.produce(1, 11, 12)
     lab.settle()
@@ -44,8 +43,7 @@ def test_a_power_loss_costs_at_most_what_was_not_synced() -> None:
 def test_a_partition_whose_leader_is_down_keeps_its_checkpoint() -> None:
     """Rule (KAFKA-1647): the checkpoint goes on holding partitions that have no role yet, through any number
     of hard restarts."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.settle()
     lab.produce(1, 11)
     lab.settle()
@@ -64,8 +62,7 @@ def test_a_partition_whose_leader_is_down_keeps_its_checkpoint() -> None:
 
 def test_a_restarted_leader_leads_nothing_until_it_is_told() -> None:
     """Rule: roles live in memory only; what is on the disk makes no broker a leader."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.settle()
     lab.restart(1)
     assert not lab.partition(1).is_leader
@@ -100,8 +97,7 @@ def test_a_repeated_answer_is_taken_once() -> None:
 def test_a_refused_follower_rests_then_asks_again() -> None:
     """Rule: an error delays the partition by replica.fetch.backoff.ms, and nothing else: it goes on by
     itself."""
-    lab = Lab(brokers=2)
-    lab.lead(1, 0, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
+    lab = Lab(brokers=2).led(1, 0, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
     lab.deliver(2, 1, kafka.FetchRequest)  # the leader has not heard yet
     lab.deliver(1, 2, kafka.FetchResponse)
     lab.lead(1, 0, isr=(1,), replicas=(1, 2), live=(1, 2), to=(1,))
@@ -127,8 +123,7 @@ def test_a_follower_ahead_of_its_leader_asks_where_to_cut() -> None:
 def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
     """Rule (KIP-570): StopReplica carries the partition's leader epoch, so that one that was overtaken by a
     LeaderAndIsr does nothing."""
-    lab = Lab()
-    lab.lead(1, 3)
+    lab = Lab().led(1, 3)
     lab.control(kafka.StopReplicaRequest, 1, ((T0, 2, False),))
     assert lab.partition(1).is_leader
     lab.control(kafka.StopReplicaRequest, 1, ((T0, 3, False),))
@@ -138,8 +133,7 @@ def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
 def test_a_replica_is_gone_once_its_directory_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule (found by the profile everything, seed 900337): a disk that fails while the files of a deleted
     replica are removed halts the broker; the record says that the replica is gone."""
-    lab = Lab(brokers=1)
-    lab.lead(1, 0, isr=(1,), replicas=(1,), live=(1,))
+    lab = Lab(brokers=1).led(1, 0, isr=(1,), replicas=(1,), live=(1,))
     lab.produce(1, 11)
 
     def fails(disk: object, path: str) -> None:
@@ -167,8 +161,7 @@ def test_a_checkpoint_keeps_partitions_without_a_directory() -> None:
 def test_a_leader_alone_in_the_isr_commits_what_it_has() -> None:
     """Rule (R3): becoming leader moves the high watermark if the ISR allows it, without waiting for a
     request."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.produce(1, 11)
     assert lab.high_watermark(1) == 0
     lab.lead(1, 1, isr=(1,))
@@ -178,8 +171,7 @@ def test_a_leader_alone_in_the_isr_commits_what_it_has() -> None:
 def test_a_new_leader_appends_nothing_of_the_old_one() -> None:
     """Rule: a follower that becomes leader has stopped fetching; an answer under way from the leader before
     it is dropped."""
-    lab = Lab()
-    lab.lead(1, 0)
+    lab = Lab().led(1, 0)
     lab.settle()
     lab.produce(1, 11)
     lab.lead(2, 1, to=(2,))

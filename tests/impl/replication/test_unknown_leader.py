@@ -21,8 +21,7 @@ def unknown(lab: Lab) -> list[tuple[int, int]]:
 def test_nobody_follows_a_leader_that_is_not_known_to_be_alive() -> None:
     """Rule (C10, makeFollowers): the replica is made and its role stays what it was; the same request is
     obeyed once the leader is known."""
-    lab = Lab()
-    lab.lead(1, 0, live=(2, 3), to=(2,))
+    lab = Lab().led(1, 0, live=(2, 3), to=(2,))
     assert unknown(lab) == [(1, 0)]
     partition = lab.partition(2)
     assert (partition.leader, partition.leader_epoch) == (-1, -1)
@@ -57,16 +56,14 @@ def test_a_leader_that_is_about_to_stop_is_followed() -> None:
 
 def test_a_partition_without_a_leader_is_no_unknown_leader() -> None:
     """Rule: that nobody leads is said by the controller, and taken."""
-    lab = Lab()
-    lab.lead(-1, 3, isr=(1,), live=(2, 3), to=(2,))
+    lab = Lab().led(-1, 3, isr=(1,), live=(2, 3), to=(2,))
     assert unknown(lab) == [] and lab.partition(2).leader_epoch == 3
 
 
 def _killed_twice(parts: Parts) -> Lab:
     """Broker 2 has checkpointed a high watermark of 1; its leader is down when it starts, and it is killed
     once more."""
-    lab = Lab(parts=parts)
-    lab.lead(1, 0)
+    lab = Lab(parts=parts).led(1, 0)
     lab.settle()
     lab.produce(1, 11)
     lab.settle()

@@ -31,10 +31,10 @@ from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Outcome
 from fencepost.traces.schema import TABLES
-from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 from tests.selfcheck.amounts import amount
 
 
@@ -337,11 +337,7 @@ def test_a_row_group_of_whole_traces_with_a_giant_in_it(tmp_path: Path, make, mi
     for number, some in enumerate(
         ([make(5, "legal")], [make(3, "lost_write"), make(5, "phantom_record"), make(6, "legal")])
     ):
-        other = TraceStore.create(tmp_path / f"{number}")
-        with other.writer() as writer:
-            for one in some:
-                writer.append(one)
-        seal(other)
+        other = lab.stored(tmp_path / f"{number}", some)
         (sealed,) = other.parts()
         for table in TABLES:
             sealed.of(table).rename(part_at(store.path, number).of(table))

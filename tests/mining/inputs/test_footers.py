@@ -8,17 +8,13 @@ import pytest
 
 from fencepost.mining.inputs import ungrouped_parts
 from fencepost.traces.errors import TraceError
-from fencepost.traces.sealing import Sizes, seal
-from fencepost.traces.store import TraceStore
+from fencepost.traces.sealing import Sizes
+from tests.checkers import lab
 
 
 def operations_of(path: Path, traces: list) -> Path:
     """The operations of traces, in several row groups."""
-    store = TraceStore.create(path)
-    with store.writer() as writer:
-        for trace in traces:
-            writer.append(trace)
-    seal(store, sizes=Sizes(group_operations=10))
+    store = lab.stored(path, traces, sizes=Sizes(group_operations=10))
     return store.parts()[0].operations
 
 

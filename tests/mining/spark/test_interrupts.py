@@ -12,7 +12,7 @@ import pytest
 from ended_drivers import after_ctrl_c, group
 
 from fencepost.mining.spark.interrupts import Patience, patient_interrupts
-from fencepost.traces.store import TraceStore
+from tests.checkers import lab
 
 LIMIT_S = 600
 CALL = """
@@ -109,9 +109,7 @@ def test_a_mining_that_is_interrupted_while_the_jvm_starts_leaves_no_process(mak
     """Rule: Ctrl-C in a terminal (to every process) is one sentence and exit code 130; no process is left. So
     it is while tasks run (test_faults.py)."""
     store = tmp_path / "in"
-    with TraceStore.create(store).writer() as journal:
-        for number in range(20):
-            journal.append(make(number, "legal"))
+    lab.stored(store, (make(number, "legal") for number in range(20)), sealed=False)
     out, program = tmp_path / "out", "from fencepost.cli import main; main()"
     command = [sys.executable, "-c", program, "mine", str(store), "--out", str(out), "--master", "local[1]"]
     driver = subprocess.Popen(

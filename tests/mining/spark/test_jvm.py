@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.traces.sealing import seal
-from fencepost.traces.store import TraceStore
+from tests.checkers import lab
 
 pytestmark = pytest.mark.spark
 DIES = """
@@ -28,11 +27,7 @@ main()
 def test_a_jvm_that_dies_is_one_sentence(make, tmp_path: Path, after: bool) -> None:
     """Rule: no traceback and no refused connection: the sentence names the JVM, and --resume where something
     was kept, which then does continue."""
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for number in range(4):
-            writer.append(make(number, "legal"))
-    seal(store)
+    lab.stored(tmp_path / "in", (make(number, "legal") for number in range(4)))
     words = ["mine", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--master", "local[2]"]
     done = subprocess.run(
         [sys.executable, "-c", DIES.format(after=after), *words], capture_output=True, text=True, check=False

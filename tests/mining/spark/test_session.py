@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.mining.spark import session, spark_engine
-from fencepost.traces.errors import EnvironmentError_, MissingExtraError
+from fencepost.traces.errors import EnvironmentError_
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,6 @@ def test_no_java_is_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentError_, match="no java on the path"):
         session.check_java()
-
-
-def test_a_missing_pyspark_names_the_extra(monkeypatch) -> None:
-    """Without pyspark the sentence says which extra to install."""
-    monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'pyspark>=4.0' 'pandas>=2.2,<3'"):
-        session.check_pyspark()
 
 
 def test_mining_imports_pyspark_only_when_it_runs() -> None:

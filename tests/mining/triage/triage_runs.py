@@ -5,9 +5,9 @@ from pathlib import Path
 from attrs import frozen
 
 from fencepost.mining.results.summary import Summary
-from fencepost.traces.sealing import Sizes, seal
-from fencepost.traces.store import TraceStore
+from fencepost.traces.sealing import Sizes
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 BAD = {
     "KAFKA-1188": (5000003, 5000005, 5000006, 5000008),
@@ -32,8 +32,4 @@ class Mined:
 
 def write(path: Path, traces: list[Trace], *, group_operations: int) -> None:
     """A sealed folder of traces."""
-    store = TraceStore.create(path)
-    with store.writer() as writer:
-        for trace in traces:
-            writer.append(trace)
-    seal(store, sizes=Sizes(group_operations=group_operations))
+    lab.stored(path, traces, sizes=Sizes(group_operations=group_operations))

@@ -18,9 +18,9 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import write_traces
-from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 pytestmark = pytest.mark.spark
 
@@ -57,10 +57,7 @@ def arrive(path: Path, *traces: Trace) -> None:
 def campaign(path: Path, traces: list[Trace]) -> None:
     """A sealed part of a campaign arrives."""
     store = TraceStore.open(path) if path.exists() else TraceStore.create(path)
-    with store.writer() as writer:
-        for trace in traces:
-            writer.append(trace)
-    seal(store)
+    lab.stored(store, traces)
     (path / "verdicts.jsonl").write_text('{"seed":1}\n')  # the campaign's notes
 
 

@@ -12,8 +12,7 @@ from damaged_stores import IDS, as_before, healthy, rewrite
 from fencepost.mining.mine import mine
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import ExitCode
-from fencepost.traces.sealing import seal
-from fencepost.traces.store import TraceStore
+from tests.checkers import lab
 from tests.mining.watch.watch_by_hand import END, Watch, append, read, trace
 
 FOREIGN = {
@@ -87,11 +86,13 @@ def test_damaged_rows_of_a_part_are_quarantined_and_convict_nobody(
 def test_a_part_is_judged_as_mine_judges_it(tmp_path: Path, make, spark) -> None:
     """Rule: the same findings and verdicts, row by row."""
     watch = Watch(tmp_path)
-    store = TraceStore.create(watch.folder / "campaign")
-    with store.writer() as writer:
-        for number, kind in enumerate(("legal", "lost_write", "inconsistent_offsets", "too_weak")):
-            writer.append(make(number, kind))
-    seal(store)
+    lab.stored(
+        watch.folder / "campaign",
+        (
+            make(number, kind)
+            for number, kind in enumerate(("legal", "lost_write", "inconsistent_offsets", "too_weak"))
+        ),
+    )
     watch.sit()
     mine([watch.folder / "campaign"], tmp_path / "mined", spark=spark, triage=False)
     for table in ("findings", "verdicts"):

@@ -10,17 +10,25 @@ from fencepost.model.explore import explore
 from fencepost.model.group.group_state import OF_GROUPS
 from fencepost.model.group.group_state import Constants as OfGroups
 from fencepost.model.group.group_system import Groups
+from fencepost.model.registry import shipped
 from fencepost.model.replication.replication_state import DATA_PATH
 from fencepost.model.replication.replication_system import Replication
 from fencepost.model.tla import FOLDER, SIZES, controller, files_of, group, replication, transaction
 from fencepost.model.tlc import show
 from fencepost.model.transaction.transaction_state import OF_TRANSACTIONS
 from fencepost.model.transaction.transaction_system import Transactions
+from fencepost.traces.errors import FencepostError
 from tests.model.comparison.reaching import reaches_all
-from tests.model.comparison.test_group_sameness import RETENTION, STATIC
-from tests.model.comparison.test_sameness import TINY
-from tests.model.comparison.test_sameness_controller import REASSIGNED, STOPPED
-from tests.model.comparison.test_transaction_sameness import DEPOSED, SUCCESSOR, UNGUARDED
+from tests.model.comparison.test_sameness import (
+    DEPOSED,
+    EXPIRING,
+    REASSIGNED,
+    STATIC,
+    STOPPED,
+    SUCCESSOR,
+    TINY,
+    UNGUARDED,
+)
 from tests.model.comparison.whole_states import states_of_explorer
 
 PROTECTIONS = {
@@ -33,13 +41,25 @@ FORMS = {
     "replication": (replication, Replication, evolve(TINY, drop={"broker_epoch_fencing"})),
     "reassigned": (controller, Controller, REASSIGNED),
     "stopped": (controller, Controller, evolve(STOPPED, writes=0)),
-    "retention": (group, Groups, RETENTION),
+    "retention": (group, Groups, EXPIRING),
     "a static member": (group, Groups, STATIC),
     "two partitions": (group, Groups, OfGroups(brokers=1, partitions=2, generations=1)),
     "a deposed coordinator": (transaction, Transactions, DEPOSED),
     "no guards": (transaction, Transactions, UNGUARDED),
     "a successor": (transaction, Transactions, SUCCESSOR),
 }
+
+
+@pytest.mark.parametrize("module", PROTECTIONS)
+def test_only_its_own_protections_can_be_dropped(module):
+    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one
+    sentence."""
+    constants, own = shipped(module.lower()).constants, PROTECTIONS[module]
+    foreign = min(set().union(*PROTECTIONS.values()) - own)
+    for name, said in ((foreign, foreign), ("typo", r"typo \(not registered\)")):
+        with pytest.raises(FencepostError, match=said):
+            constants(drop={name})
+    assert constants(drop=own).drop == own
 
 
 @pytest.mark.parametrize("module", PROTECTIONS)

@@ -10,8 +10,8 @@ from attrs import evolve
 from fencepost.model.controller.controller_state import CONTROL_PLANE, Constants
 from fencepost.model.controller.controller_system import Controller
 from fencepost.model.explore import ExplorationOutcome, explore, render
-from fencepost.traces.errors import FencepostError
 from fencepost.traces.protections import BY_NAME
+from tests.model.acts import acts
 from tests.model.symmetry import assert_symmetric
 
 
@@ -60,14 +60,9 @@ CASES = {
     "leader_epoch_fencing": (
         Constants(),
         "EPOCH-MONO",
-        (
-            ("elect", 0),
-            ("load", 0),
-            ("expire", 0),
-            ("see_brokers", 0),
-            ("elect_leader", 0, 1),
-            ("deliver", 1, 0, 1, 1, 1, 1, 3),
-            ("deliver", 1, 0, 1, 0, 0, 0, 3),
+        acts(
+            "elect 0, load 0, expire 0, see_brokers 0, elect_leader 0 1, deliver 1 0 1 1 1 1 3, deliver 1 0 "
+            "1 0 0 0 3"
         ),
     ),
     "broker_epoch_fencing": (
@@ -78,79 +73,33 @@ CASES = {
     "re_elect": (
         Constants(epochs=1, crashes=1),
         "EPOCH-MONO",
-        (
-            ("expire", 0),
-            ("crash", 0),
-            ("restart", 0),
-            ("elect", 0),
-            ("load", 0),
-            ("deliver", 0, 1, 1, 0, 0, 0, 3),
-        ),
+        acts("expire 0, crash 0, restart 0, elect 0, load 0, deliver 0 1 1 0 0 0 3"),
     ),
     "reset_on_resign": (
         Constants(spare=1, epochs=3, sessions=2, writes=0, reassignments=1),
         "ASSIGN",
-        (
-            ("ask", 2),
-            ("elect", 1),
-            ("expire", 1),
-            ("elect", 0),
-            ("expire", 0),
-            ("load", 0),
-            ("load", 1),
-            ("refuse", 0),
-            ("notice", 1),
-            ("elect", 1),
-            ("load", 1),
-            ("grow", 1),
+        acts(
+            "ask 2, elect 1, expire 1, elect 0, expire 0, load 0, load 1, refuse 0, notice 1, elect 1, load "
+            "1, grow 1"
         ),
     ),
     "assigned_replicas_only": (
         Constants(spare=1, epochs=1, sessions=0, writes=4, reassignments=1),
         "ISR-IN-AR",
-        (
-            ("elect", 0),
-            ("ask", 2),
-            ("load", 0),
-            ("grow", 0),
-            ("raise_epoch", 0),
-            ("deliver", 0, 0, 1, 1, 0, 1, 3),
-            ("deliver", 1, 0, 1, 1, 0, 1, 3),
-            ("expand_isr", 0, 1),
-            ("see_state", 0),
-            ("move", 0, 1),
-            ("deliver", 0, 0, 1, 2, 1, 3, 2),
-            ("stop_old", 0),
-            ("retire", 0),
-            ("deliver", 1, 0, 1, 2, 1, 3, 2),
-            ("expand_isr", 1, 0),
+        acts(
+            "elect 0, ask 2, load 0, grow 0, raise_epoch 0, deliver 0 0 1 1 0 1 3, deliver 1 0 1 1 0 1 3, "
+            "expand_isr 0 1, see_state 0, move 0 1, deliver 0 0 1 2 1 3 2, stop_old 0, retire 0, deliver 1 0 "
+            "1 2 1 3 2, expand_isr 1 0"
         ),
     ),
     "stop_replica_fencing": (
         Constants(spare=1, epochs=1, sessions=0, writes=5, reassignments=2),
         "COMMIT-SAFE",
-        (
-            ("elect", 0),
-            ("ask", 2),
-            ("load", 0),
-            ("grow", 0),
-            ("raise_epoch", 0),
-            ("deliver", 0, 0, 1, 1, 0, 1, 3),
-            ("deliver", 1, 0, 1, 1, 0, 1, 3),
-            ("expand_isr", 0, 1),
-            ("see_state", 0),
-            ("move", 0, 1),
-            ("stop_old", 0),
-            ("retire", 0),
-            ("remove_entry", 0),
-            ("ask", 1),
-            ("see_target", 0),
-            ("grow", 0),
-            ("raise_epoch", 0),
-            ("deliver", 0, 0, 1, 3, 1, 4, 3),
-            ("deliver", 1, 0, 1, 3, 1, 4, 3),
-            ("expand_isr", 1, 0),
-            ("deliver", 0, 0, 1, 2, -1, -1, 0),
+        acts(
+            "elect 0, ask 2, load 0, grow 0, raise_epoch 0, deliver 0 0 1 1 0 1 3, deliver 1 0 1 1 0 1 3, "
+            "expand_isr 0 1, see_state 0, move 0 1, stop_old 0, retire 0, remove_entry 0, ask 1, see_target "
+            "0, grow 0, raise_epoch 0, deliver 0 0 1 3 1 4 3, deliver 1 0 1 3 1 4 3, expand_isr 1 0, deliver "
+            "0 0 1 2 -1 -1 0"
         ),
     ),
     "keep_last_isr_member": (
@@ -166,57 +115,27 @@ CASES = {
     "offline_without_state": (
         Constants(writes=0, deletions=1),
         "DEL-COMPLETE",
-        (
-            ("elect", 0),
-            ("ask_deletion",),
-            ("load", 0),
-            ("expire", 0),
-            ("delete_replicas", 0),
-            ("deliver", 0, 0, 1, 1, -1, -1, 0),
-            ("deleted", 0, 0),
-            ("deliver", 1, 0, 1, 1, -1, -1, 0),
-            ("deleted", 0, 1),
-            ("remove_state", 0),
-            ("elect", 1),
-            ("load", 1),
+        acts(
+            "elect 0, ask_deletion, load 0, expire 0, delete_replicas 0, deliver 0 0 1 1 -1 -1 0, deleted 0 "
+            "0, deliver 1 0 1 1 -1 -1 0, deleted 0 1, remove_state 0, elect 1, load 1"
         ),
     ),
     "last_in_sync_stays": (
         Constants(epochs=1, shutdowns=1),
         "COMMIT-SAFE",
-        (
-            ("elect", 0),
-            ("shrink_isr", 0, 1),
-            ("load", 0),
-            ("ask_shutdown", 0),
-            ("begin_shutdown", 0, 0, 0),
-            ("elect_leader", 0, 1),
-        ),
+        acts("elect 0, shrink_isr 0 1, load 0, ask_shutdown 0, begin_shutdown 0 0 0, elect_leader 0 1"),
     ),
     "shutdown_fencing": (
         Constants(epochs=1, shutdowns=1),
         "INCARNATION",
-        (
-            ("expire", 0),
-            ("ask_shutdown", 0),
-            ("notice", 0),
-            ("elect", 0),
-            ("load", 0),
-            ("begin_shutdown", 0, 0, 0),
-        ),
+        acts("expire 0, ask_shutdown 0, notice 0, elect 0, load 0, begin_shutdown 0 0 0"),
     ),
     "staying_isr_members_only": (
         Constants(epochs=1, shutdowns=1),
         "STOP-SAFE",
-        (
-            ("elect", 0),
-            ("load", 0),
-            ("ask_shutdown", 0),
-            ("begin_shutdown", 0, 0, 0),
-            ("elect_leader", 0, 1),
-            ("deliver", 0, 0, 1, 1, 1, 1, 3, 1),
-            ("deliver", 1, 0, 1, 1, 1, 1, 3, 1),
-            ("expand_isr", 1, 0),
+        acts(
+            "elect 0, load 0, ask_shutdown 0, begin_shutdown 0 0 0, elect_leader 0 1, deliver 0 0 1 1 1 1 3 "
+            "1, deliver 1 0 1 1 1 1 3 1, expand_isr 1 0"
         ),
     ),
 }
@@ -267,12 +186,3 @@ def test_a_counterexample_tells_who_is_in_charge() -> None:
     assert (
         "0: zombie of incarnation 0, leads epoch 0, obeys controller epoch 0, controller in epoch 2" in text
     )
-
-
-def test_only_protections_of_the_control_plane_can_be_dropped() -> None:
-    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one
-    sentence."""
-    with pytest.raises(FencepostError, match="truncate_by_epoch"):
-        Constants(drop={"truncate_by_epoch"})
-    with pytest.raises(FencepostError, match=r"typo \(not registered\)"):
-        Constants(drop={"typo"})

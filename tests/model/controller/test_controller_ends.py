@@ -12,6 +12,7 @@ from fencepost.model.controller.controller_system import Controller
 from fencepost.model.explore import After, ExplorationOutcome, explore, render
 from fencepost.model.explore.eventually import stays_possible
 from fencepost.model.explore.transition_system import Eventually, Limits
+from tests.model.acts import acts
 from tests.model.symmetry import assert_symmetric
 
 DELETION = Constants(writes=0, deletions=1)
@@ -108,34 +109,16 @@ def test_a_late_stop_replica_meets_the_same_leader_epoch():
     epoch, and the predecessor's StopReplica, which a broker that has not heard of the successor obeys,
     carries no lower one."""
     constants = Constants(spare=1, writes=5, reassignments=2)
-    prefix = (
-        ("elect", 0),
-        ("ask", 2),
-        ("load", 0),
-        ("expire", 0),
-        ("grow", 0),
-        ("raise_epoch", 0),
-        ("deliver", 0, 0, 1, 1, 0, 1, 3),
-        ("deliver", 1, 0, 1, 1, 0, 1, 3),
-        ("expand_isr", 0, 1),
-        ("see_state", 0),
-        ("move", 0, 1),
-        ("deliver", 0, 0, 1, 2, 1, 3, 2),
-        ("stop_old", 0),
-        ("retire", 0),
-        ("remove_entry", 0),
-        ("ask", 1),
+    prefix = acts(
+        "elect 0, ask 2, load 0, expire 0, grow 0, raise_epoch 0, deliver 0 0 1 1 0 1 3, deliver 1 0 1 1 0 1 "
+        "3, expand_isr 0 1, see_state 0, move 0 1, deliver 0 0 1 2 1 3 2, stop_old 0, retire 0, remove_entry "
+        "0, ask 1"
     )
     result = explore(After(Controller(constants), prefix))
     assert result.invariant == "COMMIT-SAFE"
-    assert result.actions == (
-        ("see_target", 0),
-        ("grow", 0),
-        ("elect", 1),
-        ("load", 1),
-        ("deliver", 1, 0, 2, 2, 1, 3, 3),
-        ("expand_isr", 1, 0),
-        ("deliver", 0, 0, 1, 2, -1, -1, 0),
+    assert result.actions == acts(
+        "see_target 0, grow 0, elect 1, load 1, deliver 1 0 2 2 1 3 3, expand_isr 1 0, deliver 0 0 1 2 -1 -1 "
+        "0"
     )
 
 
@@ -143,15 +126,7 @@ def test_a_zombie_controller_brings_a_replica_back():
     """Rule (accepted hazard): a broker that restarted has forgotten which controller epochs it obeyed, so a
     zombie's LeaderAndIsr leaves a log of a topic that was deleted; the stray log is nobody's."""
     constants = Constants(brokers=3, spare=1, writes=0, sessions=2, crashes=1, deletions=1)
-    prefix = (
-        ("elect", 2),
-        ("expire", 2),
-        ("elect", 0),
-        ("load", 2),
-        ("ask_deletion",),
-        ("load", 0),
-        ("delete_replicas", 0),
-    )
+    prefix = acts("elect 2, expire 2, elect 0, load 2, ask_deletion, load 0, delete_replicas 0")
     result = explore(After(Controller(constants, ("DEL-COMPLETE",)), prefix))
     assert result.invariant == "DEL-COMPLETE"
     assert result.actions[-4:] == (
@@ -164,22 +139,11 @@ def test_a_zombie_controller_lets_a_stopping_broker_back_in():
     """Rule (accepted hazard): a leader that has not heard of the new controller yet obeys the old one, who
     knows of nobody that stops."""
     constants = Constants(brokers=3, shutdowns=1)
-    prefix = (
-        ("elect", 2),
-        ("expire", 2),
-        ("elect", 0),
-        ("load", 0),
-        ("ask_shutdown", 1),
-        ("begin_shutdown", 0, 1, 0),
-    )
+    prefix = acts("elect 2, expire 2, elect 0, load 0, ask_shutdown 1, begin_shutdown 0 1 0")
     result = explore(After(Controller(constants, ("STOP-SAFE",)), prefix))
     assert result.invariant == "STOP-SAFE"
-    assert result.actions == (
-        ("shrink_dead", 0),
-        ("deliver", 1, 0, 2, 1, 0, 1, 7, 2),
-        ("load", 2),
-        ("deliver", 0, 0, 1, 1, 0, 1, 7, 0),
-        ("expand_isr", 0, 1),
+    assert result.actions == acts(
+        "shrink_dead 0, deliver 1 0 2 1 0 1 7 2, load 2, deliver 0 0 1 1 0 1 7 0, expand_isr 0 1"
     )
 
 

@@ -8,6 +8,7 @@ from fencepost.model.controller.controller_state import Constants
 from fencepost.model.controller.controller_system import Controller
 from fencepost.model.explore import ExplorationOutcome, explore
 from fencepost.model.explore.eventually import stays_possible
+from tests.model.acts import acts
 
 FLAP = Constants(epochs=1, unheard=1)
 MOVE = Constants(spare=1, epochs=1, writes=4, sessions=0, reassignments=1, unheard=1)
@@ -22,28 +23,14 @@ NOT_AGAIN = {"resend_until_answered"}
             4_159,
             11_579,
             20,
-            (
-                ("expire", 0),
-                ("notice", 0),
-                ("elect", 0),
-                ("load", 0),
-                ("elect_leader", 0, 0),
-                ("lose_request", 0, 1, 1, 0, 1, 3, 1, 0),
-            ),
+            acts("expire 0, notice 0, elect 0, load 0, elect_leader 0 0, lose_request 0 1 1 0 1 3 1 0"),
         ),
         (
             MOVE,
             200,
             622,
             30,
-            (
-                ("elect", 0),
-                ("ask", 2),
-                ("load", 0),
-                ("grow", 0),
-                ("raise_epoch", 0),
-                ("lose_request", 0, 1, 1, 0, 1, 3, 0, 0),
-            ),
+            acts("elect 0, ask 2, load 0, grow 0, raise_epoch 0, lose_request 0 1 1 0 1 3 0 0"),
         ),
     ],
     ids=["a session that flaps", "a reassignment"],

@@ -23,9 +23,14 @@ from fencepost.model.explore import (
 )
 from fencepost.model.explore.pairs import tree_of
 from fencepost.model.explore.store import Store
+from fencepost.model.group.group_state import Constants as OfGroups
+from fencepost.model.group.group_system import Groups
 from fencepost.model.replication.replication_state import Constants
 from fencepost.model.replication.replication_system import Replication
+from fencepost.model.transaction.transaction_state import Constants as OfTransactions
+from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.traces.errors import FencepostError
+from tests.model.transaction.needed import without
 
 
 @frozen(slots=False)
@@ -114,6 +119,12 @@ SYSTEMS = {
     "KIP-279": Replication(Constants(epochs=2, replicas=2, drop={"truncate_below_own_epoch"})),
     "KAFKA-1188": Replication(Constants(epochs=2, drop={"leader_epoch_fencing"})),
     "KIP-320": Replication(Constants(epochs=2, replicas=2, drop={"fetch_fencing"})),
+    "groups": Groups(OfGroups(members=1, generations=1, epochs=1)),
+    "not_coordinator": Groups(OfGroups(members=1, generations=1, epochs=1, drop={"not_coordinator"})),
+    "apply_whole_load": Groups(OfGroups(members=1, generations=1, epochs=1, drop={"apply_whole_load"})),
+    "transactions": Transactions(OfTransactions(version=2, transactions=1, epochs=1)),
+    "a late marker": Transactions(without("no_late_marker", 1)),
+    "a partition without a marker": Transactions(without("to_mark", 2)),
     "after a history": After(Replication(Constants(replicas=2)), (("append", 0), ("fetch", 1))),
 }
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencepost.model.explore import After, ExplorationOutcome, breadth_first, explore, render
+from fencepost.model.explore import After, ExplorationOutcome, explore, render
 from fencepost.model.group import coordinator_steps
 from fencepost.model.group.group_invariants import (
     acknowledged_is_read,
@@ -24,7 +24,6 @@ from fencepost.model.group.group_state import (
     EMPTY,
     METADATA,
     NONE,
-    OF_GROUPS,
     OWNING,
     STABLE,
     Broker,
@@ -35,16 +34,9 @@ from fencepost.model.group.group_state import (
     OffsetsLog,
 )
 from fencepost.model.group.group_system import Groups
-from fencepost.traces.errors import FencepostError
+from tests.model.acts import acts
 
-STABLE_GROUP = (
-    ("join", 0, 0),
-    ("complete_join", 0),
-    ("joined", 0, 0),
-    ("assign", 0, 0, 0),
-    ("replicate", 0),
-    ("sync", 0, 0),
-)
+STABLE_GROUP = acts("join 0 0, complete_join 0, joined 0 0, assign 0 0 0, replicate 0, sync 0 0")
 """Member 0 owns partition 0 in generation 1 of coordinator 0."""
 
 FAIL_OVER = (("learn", 1, 1), ("load", 1, 1))
@@ -84,61 +76,30 @@ CASES: dict[str, tuple[str, Constants, tuple[tuple[str | int, ...], ...]]] = {
     "generation_fencing": (
         "GENERATION-FENCE",
         Constants(brokers=1, drop={"generation_fencing"}),
-        (
-            ("commit", 0, 0),
-            ("leave", 0, 0),
-            ("complete_join", 0),
-            ("join", 0, 0),
-            ("handle_commit", 0, 0),
-        ),
+        acts("commit 0 0, leave 0 0, complete_join 0, join 0 0, handle_commit 0 0"),
     ),
     "commit_async_not_retried": (
         "OFFSET-SAFE",
         Constants(brokers=1, generations=1, commits=2, drop={"commit_async_not_retried"}),
-        (
-            ("commit", 0, 0),
-            ("commit", 0, 0),
-            ("retry_commit", 0),
-            ("handle_commit", 0, 0),
-            ("replicate", 0),
-            ("handle_commit", 0, 0),
-            ("replicate", 0),
+        acts(
+            "commit 0 0, commit 0 0, retry_commit 0, handle_commit 0 0, replicate 0, handle_commit 0 0, "
+            "replicate 0"
         ),
     ),
     "apply_whole_load": (
         "OFFSET-SAFE",
         Constants(generations=1, epochs=1, drop={"apply_whole_load"}),
-        (
-            ("commit", 0, 0),
-            ("handle_commit", 0, 0),
-            ("replicate", 0),
-            ("elect", 1, 2),
-            ("learn", 1, 1),
-            ("load", 1, 1),
-        ),
+        acts("commit 0 0, handle_commit 0 0, replicate 0, elect 1 2, learn 1 1, load 1 1"),
     ),
     "no_expiry_while_rebalancing": (
         "OFFSET-SAFE",
         Constants(brokers=1, generations=1, expiries=1, drop={"no_expiry_while_rebalancing"}),
-        (
-            ("commit", 0, 0),
-            ("handle_commit", 0, 0),
-            ("session_timeout", 0, 0),
-            ("replicate", 0),
-            ("expire_offset", 0, 0),
-        ),
+        acts("commit 0 0, handle_commit 0 0, session_timeout 0 0, replicate 0, expire_offset 0 0"),
     ),
     "not_coordinator": (
         "OFFSET-SAFE",
         Constants(generations=1, epochs=1, drop={"not_coordinator"}),
-        (
-            ("elect", 1, 1),
-            ("learn", 0, 1),
-            ("learn", 1, 1),
-            ("load", 1, 1),
-            ("commit", 0, 0),
-            ("acknowledge_unwritten", 0, 0),
-        ),
+        acts("elect 1 1, learn 0 1, learn 1 1, load 1 1, commit 0 0, acknowledge_unwritten 0 0"),
     ),
 }
 
@@ -157,26 +118,12 @@ def test_unordered_tasks_leave_a_leader_without_the_group() -> None:
     leads."""
     result = explore(Groups(Constants(members=1, generations=1, epochs=2, drop={"coordinator_epoch_order"})))
     assert (result.invariant, result.distinct) == ("ONE-COORDINATOR", 74)
-    assert result.actions == (
-        ("elect", 1, 0),
-        ("learn", 0, 1),
-        ("elect", 0, 0),
-        ("learn", 0, 2),
-        ("load", 0, 2),
-        ("unload", 0, 1),
-    )
+    assert result.actions == acts("elect 1 0, learn 0 1, elect 0 0, learn 0 2, load 0 2, unload 0 1")
 
 
 def test_unordered_tasks_leave_two_coordinators() -> None:
     """Rule (KAFKA-10614): a load that runs after a later unload makes a second coordinator, for good."""
-    flips = (
-        ("elect", 1, 0),
-        ("learn", 0, 1),
-        ("learn", 1, 1),
-        ("elect", 0, 0),
-        ("learn", 1, 2),
-        ("unload", 1, 2),
-    )
+    flips = acts("elect 1 0, learn 0 1, learn 1 1, elect 0 0, learn 1 2, unload 1 2")
     constants = Constants(members=1, epochs=2, drop={"coordinator_epoch_order"})
     owners = after(constants, *flips, ("load", 1, 1)).brokers
     assert [broker.group != () for broker in owners] == [True, True]
@@ -257,23 +204,6 @@ def test_members_are_alike() -> None:
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, 4_521, 21)
 
 
-@pytest.mark.parametrize("drop", [(), ("not_coordinator",), ("apply_whole_load",)])
-def test_both_explorers_answer_alike(drop: tuple[str, ...]) -> None:
-    """Rule: the group's slots are what its rules read and write: the compiled explorer answers as the plain
-    one does."""
-    system = Groups(Constants(members=1, generations=1, epochs=1, drop=drop))
-    plain, compiled = breadth_first.explore(system), explore(system)
-    assert (compiled.outcome, compiled.invariant, compiled.path, compiled.distinct, compiled.depth) == (
-        plain.outcome,
-        plain.invariant,
-        plain.path,
-        plain.distinct,
-        plain.depth,
-    )
-    if plain.outcome is ExplorationOutcome.HOLDS:
-        assert (compiled.taken, compiled.never_reached) == (plain.taken, plain.never_reached)
-
-
 def test_a_counterexample_tells_coordinators_and_members() -> None:
     """Rule: a person can follow a counterexample."""
     _, constants, _ = CASES["not_coordinator"]
@@ -285,16 +215,6 @@ def test_a_counterexample_tells_coordinators_and_members() -> None:
         in text
     )
     assert "member 0: Owning generation 1 owns [0], sent commit 0 of generation 1" in text
-
-
-def test_only_protections_of_groups_can_be_dropped() -> None:
-    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one
-    sentence."""
-    with pytest.raises(FencepostError, match="fetch_fencing"):
-        Constants(drop={"fetch_fencing"})
-    with pytest.raises(FencepostError, match=r"typo \(not registered\)"):
-        Constants(drop={"typo"})
-    assert Constants(drop=OF_GROUPS).drop == OF_GROUPS
 
 
 # model/group: each invariant has failed on purpose, on a state made by hand or on a model with a planted

@@ -8,6 +8,7 @@ from fencepost.model.explore import ExplorationOutcome, explore
 from fencepost.model.group.group_state import Constants
 from fencepost.model.group.group_system import Groups
 from fencepost.traces.errors import FencepostError
+from tests.model.acts import acts
 
 FAIL_OVER = Constants(members=2, generations=1, commits=0, epochs=1, statics=1)
 
@@ -32,18 +33,9 @@ def test_it_is_replaced_without_a_rebalance():
     """Rule (KIP-345): in a stable group the later process gets the assignment in the same generation."""
     system = Groups(evolve(FAIL_OVER, epochs=0, brokers=1))
     state = next(iter(system.initial()))
-    for action in (
-        ("join", 0, 0),
-        ("complete_join", 0),
-        ("joined", 0, 0),
-        ("assign", 0, 0, 0),
-        ("replicate", 0),
-        ("sync", 0, 0),
-        ("replace_static", 1, 0),
-        ("joined", 1, 0),
-        ("replicate", 0),
-        ("sync", 1, 0),
-        ("heartbeat", 0, 0),
+    for action in acts(
+        "join 0 0, complete_join 0, joined 0 0, assign 0 0 0, replicate 0, sync 0 0, replace_static 1 0, "
+        "joined 1 0, replicate 0, sync 1 0, heartbeat 0 0"
     ):
         assert action in set(system.actions(state)), action
         state = system.apply(state, action)
@@ -53,18 +45,9 @@ def test_it_is_replaced_without_a_rebalance():
 
 
 CASES = {
-    "persist_static_member": (
-        ("join", 0, 0),
-        ("complete_join", 0),
-        ("joined", 0, 0),
-        ("assign", 0, 0, 0),
-        ("replicate", 0),
-        ("elect", 1, 1),
-        ("learn", 1, 1),
-        ("load", 1, 1),
-        ("replace_static", 1, 0),
-        ("joined", 1, 0),
-        ("sync", 1, 0),
+    "persist_static_member": acts(
+        "join 0 0, complete_join 0, joined 0 0, assign 0 0 0, replicate 0, elect 1 1, learn 1 1, load 1 1, "
+        "replace_static 1 0, joined 1 0, sync 1 0"
     ),
     "replace_static_member": (("join", 0, 0), ("join", 1, 0)),
 }

@@ -8,9 +8,9 @@ history, where the violation is too deep for a quick test.
 import pytest
 
 from fencepost.model.explore import After, ExplorationOutcome, explore, render
-from fencepost.model.replication.replication_state import DATA_PATH, Constants
+from fencepost.model.replication.replication_state import Constants
 from fencepost.model.replication.replication_system import Replication
-from fencepost.traces.errors import FencepostError
+from tests.model.acts import acts
 
 SAFE = ("COMMIT-SAFE", "LOG-MATCH")
 
@@ -37,97 +37,45 @@ CASES = {
         "COMMIT-SAFE",
         2,
         (("append", 0), ("shrink_isr", 0, 1), ("elect", 0, 5)),
-        (
-            ("elect", 2, 4),
-            ("fetch", 2),
-            ("fetch", 2),
-            ("advance_high_watermark", 0),
-            ("become_follower", 2, 1),
-            ("truncate", 2),
-            ("become_leader", 2, 2),
+        acts(
+            "elect 2 4, fetch 2, fetch 2, advance_high_watermark 0, become_follower 2 1, truncate 2, "
+            "become_leader 2 2"
         ),
     ),
     "truncate_below_own_epoch": (
         "LOG-MATCH",
         2,
         (("elect", 1, 6), ("elect", 2, 4)),
-        (
-            ("append", 0),
-            ("become_leader", 1, 1),
-            ("append", 1),
-            ("become_follower", 1, 2),
-            ("fetch", 2),
-            ("become_leader", 2, 2),
-            ("truncate", 1),
-            ("advance_high_watermark", 2),
-            ("fetch", 1),
+        acts(
+            "append 0, become_leader 1 1, append 1, become_follower 1 2, fetch 2, become_leader 2 2, "
+            "truncate 1, advance_high_watermark 2, fetch 1"
         ),
     ),
     "assign_epoch_on_election": (
         "COMMIT-SAFE",
         3,
-        (
-            ("append", 0),
-            ("fetch", 1),
-            ("fetch", 2),
-            ("fetch", 1),
-            ("fetch", 2),
-            ("advance_high_watermark", 0),
-            ("elect", 1, 6),
-            ("become_leader", 1, 1),
-            ("append", 1),
+        acts(
+            "append 0, fetch 1, fetch 2, fetch 1, fetch 2, advance_high_watermark 0, elect 1 6, "
+            "become_leader 1 1, append 1"
         ),
-        (
-            ("elect", 2, 6),
-            ("elect", 1, 2),
-            ("become_follower", 1, 2),
-            ("become_leader", 2, 2),
-            ("truncate", 1),
-            ("become_leader", 1, 3),
-        ),
+        acts("elect 2 6, elect 1 2, become_follower 1 2, become_leader 2 2, truncate 1, become_leader 1 3"),
     ),
     "fetch_fencing": (
         "COMMIT-SAFE",
         3,
-        (
-            ("append", 0),
-            ("fetch", 1),
-            ("elect", 2, 7),
-            ("become_leader", 2, 1),
-            ("become_follower", 0, 1),
-            ("truncate", 0),
-            ("append", 2),
-            ("fetch", 0),
+        acts(
+            "append 0, fetch 1, elect 2 7, become_leader 2 1, become_follower 0 1, truncate 0, append 2, "
+            "fetch 0"
         ),
-        (
-            ("elect", 0, 3),
-            ("elect", 1, 2),
-            ("become_leader", 0, 2),
-            ("fetch", 1),
-            ("advance_high_watermark", 0),
-            ("become_leader", 1, 3),
-        ),
+        acts("elect 0 3, elect 1 2, become_leader 0 2, fetch 1, advance_high_watermark 0, become_leader 1 3"),
     ),
     "isr_expand_after_epoch_start": (
         "COMMIT-SAFE",
         2,
-        (
-            ("append", 0),
-            ("append", 0),
-            ("shrink_isr", 0, 1),
-            ("elect", 2, 4),
-            ("become_follower", 1, 1),
-        ),
-        (
-            ("fetch", 2),
-            ("fetch", 2),
-            ("fetch", 2),
-            ("advance_high_watermark", 0),
-            ("become_leader", 2, 1),
-            ("fetch", 1),
-            ("expand_isr", 2, 1),
-            ("elect", 1, 2),
-            ("become_leader", 1, 2),
+        acts("append 0, append 0, shrink_isr 0 1, elect 2 4, become_follower 1 1"),
+        acts(
+            "fetch 2, fetch 2, fetch 2, advance_high_watermark 0, become_leader 2 1, fetch 1, expand_isr 2 "
+            "1, elect 1 2, become_leader 1 2"
         ),
     ),
     "leader_epoch_fencing": (
@@ -184,14 +132,9 @@ def test_loss_of_an_unsynced_tail_is_an_accepted_hazard() -> None:
     so."""
     result = explore(Replication(Constants(crashes=1, losses=1, log_size=1, values=1)))
     assert result.invariant == "COMMIT-SAFE"
-    assert result.actions == (
-        ("append", 0),
-        ("shrink_isr", 0, 1),
-        ("shrink_isr", 0, 2),
-        ("advance_high_watermark", 0),
-        ("crash", 0, 1),
-        ("restart", 0),
-        ("become_leader", 0, 0),
+    assert result.actions == acts(
+        "append 0, shrink_isr 0 1, shrink_isr 0 2, advance_high_watermark 0, crash 0 1, restart 0, "
+        "become_leader 0 0"
     )
 
 
@@ -211,13 +154,3 @@ def test_a_counterexample_tells_roles_and_logs() -> None:
     text = render(system, explore(system))
     assert "3. become_leader(0, 0)\n     ZooKeeper: epoch 1, leader 0, ISR [0, 1, 2]" in text
     assert "1: [] high watermark 0, follows 0 in epoch 0" in text
-
-
-def test_only_protections_of_the_data_path_can_be_dropped() -> None:
-    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one
-    sentence."""
-    with pytest.raises(FencepostError, match="fenced_zookeeper_write"):
-        Constants(drop={"fenced_zookeeper_write"})
-    with pytest.raises(FencepostError, match=r"typo \(not registered\)"):
-        Constants(drop={"typo"})
-    assert Constants(drop=DATA_PATH).drop == DATA_PATH

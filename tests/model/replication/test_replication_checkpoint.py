@@ -7,6 +7,7 @@ from fencepost.model.explore import After, ExplorationOutcome, explore
 from fencepost.model.replication.replication_state import Constants
 from fencepost.model.replication.replication_system import Replication
 from fencepost.traces.errors import FencepostError
+from tests.model.acts import acts
 
 BY_EPOCH, CHECKPOINTED = "truncate_by_epoch", "keep_checkpointed"
 COPIED = (("append", 0), ("fetch", 1), ("fetch", 1), ("advance_high_watermark", 0), ("fetch", 1))
@@ -42,15 +43,9 @@ def test_a_forgotten_checkpoint_loses_what_was_committed() -> None:
     there, and is elected without the record."""
     result = explore(After(Replication(two_crashes(BY_EPOCH, CHECKPOINTED)), COPIED))
     assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "COMMIT-SAFE")
-    assert result.actions == (
-        ("crash", 1, 0),
-        ("restart", 1),
-        ("crash", 1, 0),
-        ("restart", 1),
-        ("elect", 1, 2),
-        ("become_follower", 1, 0),
-        ("truncate", 1),
-        ("become_leader", 1, 1),
+    assert result.actions == acts(
+        "crash 1 0, restart 1, crash 1 0, restart 1, elect 1 2, become_follower 1 0, truncate 1, "
+        "become_leader 1 1"
     )
 
 
@@ -76,15 +71,9 @@ def test_a_leader_without_epochs_answers_its_log_end() -> None:
     passes for in sync."""
     result = explore(Replication(without_epochs("undefined_has_no_end")))
     assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "LOG-MATCH")
-    assert result.actions == (
-        ("elect", 1, 2),
-        ("append", 0),
-        ("become_follower", 0, 1),
-        ("become_leader", 1, 1),
-        ("append", 1),
-        ("truncate", 0),
-        ("advance_high_watermark", 1),
-        ("fetch", 0),
+    assert result.actions == acts(
+        "elect 1 2, append 0, become_follower 0 1, become_leader 1 1, append 1, truncate 0, "
+        "advance_high_watermark 1, fetch 0"
     )
 
 

@@ -6,6 +6,7 @@ from fencepost.model.explore import ExplorationOutcome, breadth_first, explore
 from fencepost.model.replication.replication_invariants import listed_ends_grow
 from fencepost.model.replication.replication_state import Constants
 from fencepost.model.replication.replication_system import Replication
+from tests.model.acts import acts
 
 SMALL = Constants(replicas=2, log_size=1, values=1, lists=2)
 UNGUARDED = Constants(replicas=2, log_size=1, values=1, lists=2, drop={"offset_not_available"})
@@ -32,15 +33,9 @@ def test_a_lagging_high_watermark_is_told_without_the_guard() -> None:
     """Rule (KIP-207): a new leader that answers at once tells less than its predecessor did."""
     result = explore(Replication(UNGUARDED))
     assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "HW-MONO")
-    assert result.actions == (
-        ("elect", 1, 2),
-        ("append", 0),
-        ("fetch", 1),
-        ("fetch", 1),
-        ("advance_high_watermark", 0),
-        ("list_offsets", 0),
-        ("become_leader", 1, 1),
-        ("list_offsets", 1),
+    assert result.actions == acts(
+        "elect 1 2, append 0, fetch 1, fetch 1, advance_high_watermark 0, list_offsets 0, become_leader 1 1, "
+        "list_offsets 1"
     )
     assert result.path == breadth_first.explore(Replication(UNGUARDED)).path
 

@@ -12,6 +12,7 @@ from fencepost.model.replication.replication_invariants import (
 )
 from fencepost.model.replication.replication_state import GONE, Constants
 from fencepost.model.replication.replication_system import Replication
+from tests.model.acts import acts
 
 
 @pytest.mark.parametrize(
@@ -34,28 +35,14 @@ CASES = {
     "below_high_watermark": (7_217, (("append", 0), ("delete_oldest", 0))),
     "high_watermark_within_log": (
         3_207,
-        (
-            ("elect", 1, 2),
-            ("append", 0),
-            ("fetch", 1),
-            ("fetch", 1),
-            ("advance_high_watermark", 0),
-            ("become_follower", 0, 1),
-            ("delete_oldest", 0),
-            ("become_leader", 1, 1),
-            ("truncate", 0),
-            ("fetch", 0),
+        acts(
+            "elect 1 2, append 0, fetch 1, fetch 1, advance_high_watermark 0, become_follower 0 1, "
+            "delete_oldest 0, become_leader 1 1, truncate 0, fetch 0"
         ),
     ),
     "high_watermark_follows_log_start": (
         3_179,
-        (
-            ("append", 0),
-            ("shrink_isr", 0, 1),
-            ("advance_high_watermark", 0),
-            ("delete_oldest", 0),
-            ("start_over", 1),
-        ),
+        acts("append 0, shrink_isr 0 1, advance_high_watermark 0, delete_oldest 0, start_over 1"),
     ),
 }
 
@@ -85,13 +72,7 @@ def test_a_checkpoint_may_lie_beyond_a_log_that_lost_its_end() -> None:
         replicas=2, log_size=1, values=1, crashes=1, losses=1, drop={"high_watermark_within_log"}
     )
     result = explore(Replication(unclamped, ("HW-BOUNDS",)))
-    assert result.actions == (
-        ("append", 0),
-        ("shrink_isr", 0, 1),
-        ("advance_high_watermark", 0),
-        ("crash", 0, 1),
-        ("restart", 0),
-    )
+    assert result.actions == acts("append 0, shrink_isr 0 1, advance_high_watermark 0, crash 0 1, restart 0")
 
 
 def test_what_is_gone_is_no_divergence() -> None:

@@ -39,8 +39,8 @@ class AdminLab(Lab):
             node,
         )
 
-    def created(self, name: str, partitions: int = 1, factor: int = 1, **config: str) -> None:
-        """A topic that exists from now on."""
+    def created(self, name: str, partitions: int = 1, factor: int = 1, **config: str) -> "AdminLab":
+        """A topic that exists from now on, in the same lab."""
         topic = kafka.NewTopic(
             name=name,
             partitions=partitions,
@@ -50,6 +50,7 @@ class AdminLab(Lab):
         asked = self.create(topic)
         self.rest()
         assert asked.errors == {name: ErrorCode.NONE}, asked.answer
+        return self
 
     def delete(self, *names: str, node: int = 1, timeout_ms: int = TIMEOUT_MS) -> "Results":
         """DeleteTopics."""

@@ -57,8 +57,7 @@ def values(kind: Any, name: str = "") -> Any:
 def test_any_request_is_answered_once(kind, data):
     """Rule: no value halts a broker, and no request is left without an answer, or waits after its time is
     up."""
-    lab = AdminLab(2)
-    lab.created("t", partitions=2, factor=2)
+    lab = AdminLab(2).created("t", partitions=2, factor=2)
     requests = data.draw(st.lists(values(kind), min_size=1, max_size=4))
     asked = []
     for number, request in enumerate(requests):

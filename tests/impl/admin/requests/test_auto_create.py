@@ -69,8 +69,7 @@ def test_it_is_created_once_however_often_it_is_asked_for():
 def test_what_cannot_be_created_is_said():
     """Rule: an illegal name is refused at once; a name that collides when it was tried, to whoever asks
     next."""
-    lab = AdminLab()
-    lab.created("a.b")
+    lab = AdminLab().created("a.b")
     assert asked(lab, "a b") == {"a b": E.INVALID_TOPIC_EXCEPTION}
     assert asked(lab, "a_b") == {"a_b": E.LEADER_NOT_AVAILABLE}
     assert asked(lab, "a_b") == {"a_b": E.INVALID_TOPIC_EXCEPTION}

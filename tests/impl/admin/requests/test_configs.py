@@ -72,8 +72,7 @@ def error_of(asked: Asked) -> ErrorCode:
 def test_a_topic_has_all_settings_with_their_sources():
     """Rule (KIP-226): each setting has its value in force, where it comes from, and what would count
     without it."""
-    lab = AdminLab()
-    lab.created("t", retention_ms="1000", min_cleanable_dirty_ratio="0.250")
+    lab = AdminLab().created("t", retention_ms="1000", min_cleanable_dirty_ratio="0.250")
     found = entries(described(lab, node=2))
     assert list(found) == sorted(SETTINGS.keys() | ACCEPTED.keys())
     own = found["retention.ms"]
@@ -94,8 +93,7 @@ def test_a_topic_has_all_settings_with_their_sources():
 def test_kafkas_defaults_are_what_a_topic_without_overrides_has():
     """Rule (Kafka's TopicConfig): every setting of a new topic has Kafka's default, and says that it is
     the default."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     for name, entry in entries(described(lab)).items():
         setting = SETTINGS.get(name) or ACCEPTED[name]
         assert (entry.value, entry.source) == (setting.default, ConfigSource.DEFAULT_CONFIG), name
@@ -103,8 +101,7 @@ def test_kafkas_defaults_are_what_a_topic_without_overrides_has():
 
 def test_only_what_is_asked_for_is_described():
     """Rule (KIP-133): the names asked for; one that there is not is left out, and none at all is none."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     assert list(entries(described(lab, keys=("segment.ms", "no.such")))) == ["segment.ms"]
     assert entries(described(lab, keys=())) == {}
 
@@ -138,8 +135,7 @@ def test_a_broker_has_what_it_was_started_with():
 def test_topics_have_what_brokers_were_given_at_run_time():
     """Rule (KIP-226): what was given to all brokers, or to the one that answers, is in force for its topics
     and shown with its source, those behind it as synonyms; a topic's own wins; taken away, it is gone."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     given = ("log.segment.bytes", A.SET, "1000")
     assert error_of(alter(lab, given, name="", kind=ResourceKind.BROKER)) is E.NONE
     assert lab.core(2).broker_context.topic_options("t").segment_bytes == 1000
@@ -171,8 +167,7 @@ def test_topics_have_what_brokers_were_given_at_run_time():
 def test_settings_are_altered_one_by_one():
     """Rule (KIP-339): what is named changes, the rest stays; brokers have it in force, and it is read back
     at once."""
-    lab = AdminLab()
-    lab.created("t", retention_ms="1000", cleanup_policy="delete")
+    lab = AdminLab().created("t", retention_ms="1000", cleanup_policy="delete")
     asked = alter(
         lab,
         ("retention.ms", A.DELETE, None),
@@ -193,8 +188,7 @@ def test_settings_are_altered_one_by_one():
 
 def test_altering_all_replaces_all():
     """Rule (KIP-133): AlterConfigs leaves a topic with what it names and nothing else."""
-    lab = AdminLab()
-    lab.created("t", retention_ms="1000")
+    lab = AdminLab().created("t", retention_ms="1000")
     assert error_of(alter(lab, ("segment.ms", A.SET, "77"), incremental=False)) is E.NONE
     assert lab.overrides("t") == {"segment.ms": "77"}
     assert error_of(alter(lab, incremental=False)) is E.NONE
@@ -203,8 +197,7 @@ def test_altering_all_replaces_all():
 
 def test_everything_described_can_be_written_back():
     """Rule: what a client reads it may set; every value that is printed is one that is taken."""
-    lab = AdminLab()
-    lab.created("t", flush_messages="3")
+    lab = AdminLab().created("t", flush_messages="3")
     every = [(name, A.SET, entry.value) for name, entry in entries(described(lab)).items()]
     assert error_of(alter(lab, *every, incremental=False)) is E.NONE
     assert lab.core(1).broker_context.topic_options("t").flush_messages == 3
@@ -227,8 +220,7 @@ REFUSED = {
 @pytest.mark.parametrize("dry", [False, True])
 def test_what_cannot_be_altered_is_refused(case, dry):
     """Rule (ZkAdminManager): Kafka's error, and nothing is written, the good half neither."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     before = lab.tree.zxid
     settings, error = REFUSED[case]
     assert error_of(alter(lab, *settings, ("segment.ms", A.SET, "5"), dry=dry)) is error
@@ -237,8 +229,7 @@ def test_what_cannot_be_altered_is_refused(case, dry):
 
 def test_validation_alone_alters_nothing():
     """Rule (KIP-133): validate_only."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     before = lab.tree.zxid
     assert error_of(alter(lab, ("segment.ms", A.SET, "5"), dry=True)) is E.NONE
     assert lab.tree.zxid == before
@@ -246,8 +237,7 @@ def test_validation_alone_alters_nothing():
 
 def test_resources_that_cannot_be_altered():
     """Rule (ZkAdminManager): a topic that is not there or goes; a broker's settings that stay."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     assert error_of(alter(lab, ("segment.ms", A.SET, "5"), name="none")) is E.UNKNOWN_TOPIC_OR_PARTITION
     assert error_of(alter(lab, ("segment.ms", A.SET, "5"), name="a b")) is E.INVALID_TOPIC_EXCEPTION
     for name in ("1", "", "2", "x"):
@@ -258,8 +248,7 @@ def test_resources_that_cannot_be_altered():
 def test_what_a_broker_does_not_have_may_be_taken_away():
     """Rule (KIP-339): to delete a setting that is not there is no error. Kafka's reassignment tool clears
     throttles so, of every broker and topic, whether it ever set any."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     throttle = ("leader.replication.throttled.rate", A.DELETE, None)
     for name in ("1", ""):
         assert error_of(alter(lab, throttle, name=name, kind=ResourceKind.BROKER)) is E.NONE
@@ -271,8 +260,7 @@ def test_what_a_broker_does_not_have_may_be_taken_away():
 
 def test_an_override_that_nobody_knows_stays():
     """Rule: a setting that another tool wrote into ZooKeeper is no obstacle to altering another one."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     lab.admin(SetData(znodes.config_path("t"), znodes.encode_configuration({"of.another": "x"})))
     assert error_of(alter(lab, ("segment.ms", A.SET, "5"))) is E.NONE
     assert lab.overrides("t") == {"of.another": "x", "segment.ms": "5"}
@@ -283,8 +271,7 @@ def test_two_alter_the_same_topic(attempts, monkeypatch):
     """Rule (KIP-339): no alteration undoes another that came first. Planted: with one attempt only, the
     slower one is sent away."""
     monkeypatch.setattr(topic_requests, "ATTEMPTS", attempts)
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     lab.hold_zookeeper(1)
     first = alter(lab, ("segment.ms", A.SET, "5"))
     second = alter(lab, ("retention.ms", A.SET, "6"))
@@ -301,8 +288,7 @@ def test_two_alter_the_same_topic(attempts, monkeypatch):
 
 def test_configuration_requests_do_not_wait_for_ever():
     """Rule: without ZooKeeper the answer is that the time is up, and nothing is left of the request."""
-    lab = AdminLab()
-    lab.created("t")
+    lab = AdminLab().created("t")
     lab.hold_zookeeper(1)
     asked = alter(lab, ("segment.ms", A.SET, "5"))
     lab.advance(30_000, nodes=(1,))

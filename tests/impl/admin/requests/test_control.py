@@ -210,8 +210,7 @@ def test_what_was_dropped_from_the_queue_is_answered_in_the_end():
 
 def test_too_many_for_one_node():
     """Rule: what ZooKeeper would not take is refused with a sentence, and nothing is written."""
-    lab = AdminLab(4)
-    lab.created("x" * 200, partitions=6_000, factor=1)
+    lab = AdminLab(4).created("x" * 200, partitions=6_000, factor=1)
     moves = [(TopicPartition("x" * 200, number), (1, 2, 3, 4)) for number in range(6_000)]
     asked = reassign(lab, *moves)
     lab.settle()

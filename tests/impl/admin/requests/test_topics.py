@@ -137,8 +137,7 @@ REFUSED = {
 def test_what_cannot_be_created_is_refused(case, dry):
     """Rule (KIP-4): Kafka's error, with a sentence; the other topics of the request are created all the
     same, nothing of this one is."""
-    lab = AdminLab()
-    lab.created("old")
+    lab = AdminLab().created("old")
     lab.created("o.d_x")
     topic, error, says = REFUSED[case]
     asked = lab.create(topic, NewTopic(name="good", partitions=1, replication_factor=1), dry=dry)
@@ -182,8 +181,7 @@ def test_only_the_controller_creates():
 def test_time_runs_out_before_the_leaders_are_there():
     """Rule (DelayedCreatePartitions): then the answer says so, of those that are late; the creation goes
     on. A time-out of 0 waits for nothing."""
-    lab = AdminLab()
-    lab.created("old")
+    lab = AdminLab().created("old")
     late = lab.create(NewTopic(name="t"), NewTopic(name="old"), timeout_ms=500)
     lab.advance(499)
     assert late.answer is None
@@ -221,8 +219,7 @@ def test_requests_that_wait_are_bounded(monkeypatch):
 
 def test_a_topic_is_deleted_when_nothing_of_it_is_left():
     """Rule (KIP-4): after the answer its name is free."""
-    lab = AdminLab()
-    lab.created("t", partitions=2, factor=3)
+    lab = AdminLab().created("t", partitions=2, factor=3)
     asked = lab.delete("t", "none")
     assert asked.answer is None
     lab.rest()
@@ -235,8 +232,7 @@ def test_a_topic_is_deleted_when_nothing_of_it_is_left():
 def test_the_answer_to_a_deletion_comes_when_the_name_is_free(planted, monkeypatch):
     """Rule: the client may create the topic anew as soon as it is answered. Planted: to look at metadata
     alone, as Kafka does, is too early."""
-    lab = AdminLab()
-    lab.created("t", factor=3)
+    lab = AdminLab().created("t", factor=3)
     if planted:
         monkeypatch.setattr(TopicRequests, "_gone", lambda self, keys: not self.metadata.knows(keys[0].topic))
     asked = lab.delete("t")
@@ -250,8 +246,7 @@ def test_the_answer_to_a_deletion_comes_when_the_name_is_free(planted, monkeypat
 
 def test_a_deletion_that_another_asked_for_is_waited_for():
     """Rule (ZkAdminManager): a topic that is marked already is deleted once; both clients hear of it."""
-    lab = AdminLab()
-    lab.created("t", factor=2)
+    lab = AdminLab().created("t", factor=2)
     first, second = lab.delete("t"), lab.delete("t")
     lab.rest()
     assert first.errors == second.errors == {"t": E.NONE}
@@ -260,8 +255,7 @@ def test_a_deletion_that_another_asked_for_is_waited_for():
 def test_replicas_on_dead_brokers_are_not_waited_for():
     """Rule: clients see the topic no more although its replica on a dead broker goes only when that
     returns; its name is free then."""
-    lab = AdminLab()
-    lab.created("t", factor=3)
+    lab = AdminLab().created("t", factor=3)
     lab.crash(3)
     lab.rest()
     asked = lab.delete("t")
@@ -275,8 +269,7 @@ def test_replicas_on_dead_brokers_are_not_waited_for():
 def test_a_controller_that_resigns_has_no_last_word():
     """Rule: a broker that is not the controller any more answers by its metadata, or that the time is up;
     it never says that what is there is gone."""
-    lab = AdminLab()
-    lab.created("t", factor=3)
+    lab = AdminLab().created("t", factor=3)
     lab.admin(Create(znodes.REASSIGN, znodes.encode_reassignments({TopicPartition("t", 0): (1, 2, 3)})))
     asked = lab.delete("t", timeout_ms=3_000)
     lab.drop()
@@ -292,8 +285,7 @@ def test_a_controller_that_resigns_has_no_last_word():
 
 def test_partitions_are_added():
     """Rule (KIP-195): placed by the broker or as they are named; answered when they have leaders."""
-    lab = AdminLab()
-    lab.created("t", factor=2)
+    lab = AdminLab().created("t", factor=2)
     asked = lab.grow(MorePartitions(name="t", count=3))
     assert asked.answer is None
     lab.settle()
@@ -306,8 +298,7 @@ def test_partitions_are_added():
 def test_a_request_for_too_many_partitions_is_refused_as_a_whole():
     """Rule (Apache Kafka 4, ReplicationControlManager): at most 10,000 over all topics of a request; none is
     made, not even the topic that would have fitted."""
-    lab = AdminLab()
-    lab.created("old", partitions=2, factor=2)
+    lab = AdminLab().created("old", partitions=2, factor=2)
     before = lab.tree.zxid
     good = NewTopic(name="good", partitions=1, replication_factor=1)
     for topic, seen in (
@@ -327,8 +318,7 @@ def test_a_request_for_too_many_partitions_is_refused_as_a_whole():
 
 def test_partitions_that_cannot_be_added():
     """Rule (KIP-195): Kafka's errors; nothing is written."""
-    lab = AdminLab()
-    lab.created("t", partitions=2, factor=2)
+    lab = AdminLab().created("t", partitions=2, factor=2)
     before = lab.tree.zxid
     for topic, error in (
         (MorePartitions(name="none", count=3), E.UNKNOWN_TOPIC_OR_PARTITION),
@@ -347,8 +337,7 @@ def test_partitions_that_cannot_be_added():
 
 def test_partitions_of_a_topic_under_change():
     """Rule (KIP-195): while it is reassigned, or deleted, its partitions stay as many as they are."""
-    lab = AdminLab()
-    lab.created("t", factor=1)
+    lab = AdminLab().created("t", factor=1)
     lab.created("gone", factor=1)
     lab.admin(Create(znodes.REASSIGN, znodes.encode_reassignments({TopicPartition("t", 0): (3, 2)})))
     lab.admin(Create(znodes.delete_topic_path("gone")))
@@ -361,8 +350,7 @@ def test_two_change_the_same_topic(attempts, monkeypatch):
     """Rule: whoever was slower reads anew and tries again. Planted: with one attempt only, the client is
     sent away."""
     monkeypatch.setattr(topic_requests, "ATTEMPTS", attempts)
-    lab = AdminLab()
-    lab.created("t", factor=1)
+    lab = AdminLab().created("t", factor=1)
     lab.hold_zookeeper(1)
     first, second = lab.grow(MorePartitions(name="t", count=2)), lab.grow(MorePartitions(name="t", count=3))
     for _ in range(60):
