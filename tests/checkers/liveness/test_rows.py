@@ -552,6 +552,9 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             phase(61.2, "CompleteAbort"),
         ),
     ),
+    "transaction_outlives_timeout": lab.pair(
+        lambda either: (phase(20, "Ongoing"), *either((), (phase(45, "PrepareAbort"), marker(45.1))))
+    ),
     "broker_not_known": lab.pair(
         lambda either: (asked(50, Question.BROKERS, 1, replicas=either((1, 2), (1, 2, 3))),)
     ),
