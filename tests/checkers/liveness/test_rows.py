@@ -247,6 +247,11 @@ def found(parts: Sequence[Event | Operation]) -> set[str]:
     return {finding.anomaly for finding in judge(trace_of(parts)).findings}
 
 
+def begins(at: float, node: int, offset: int, cause: str = "leader") -> Event:
+    """A replica of t-0 begins at an offset."""
+    return event(at, Name.LOG_START, node=node, topic="t", partition=0, log_start_offset=offset, cause=cause)
+
+
 def in_group(at: float, cause: str, *members: str, why: str = "") -> Event:
     """Broker 1 says in which state its group is, and with which members."""
     detail = {"group": "g", "generation": 3, "members": members, "leader": "", "why": why}
@@ -526,6 +531,12 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             in_group(20, "Stable", "m1", "m2"),
             of_group(Function.LEAVE, 30, 30.1, member="m1", node=1),
             *either((), (in_group(30.05, "PreparingRebalance", "m2"),)),
+        )
+    ),
+    "late_log_start": lab.pair(
+        lambda either: (
+            *(begins(40, 1, 5, "delete_records"), begins(40.3, 2, 5), begins(40.4, 3, 4)),
+            *either((), (begins(40.6, 3, 5),)),
         )
     ),
     "late_marker": lab.pair(
