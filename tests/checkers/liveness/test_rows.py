@@ -414,6 +414,12 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
     "early_deletion": (kept(40, until=47), kept(40, until=51)),
     "late_deletion": (kept(40), kept(40, until=54)),
     "late_topic_settings": (configured(40, 1, 2), configured(40, 1, 2, 3)),
+    "stale_topic_settings": lab.pair(
+        lambda either: (
+            *(*configured(30, 1), deletion(39, "requested"), deletion(40, "done")),
+            *either((), (event(40.1, Name.TOPIC_CONFIGURED, node=1, topic="t", detail={}),)),
+        )
+    ),
     "partition_vanished": lab.pair(
         lambda either: (
             deletion(30, "requested", "other"),
