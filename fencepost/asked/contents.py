@@ -36,11 +36,7 @@ def contents(scope: Scope, survey: Survey) -> Part:
         found: list[tuple[Step, Extent]] = []
         for replica in survey.replicas(key):
             step = Step(
-                broker=replica,
-                question=Question.CONTENT,
-                request=None,
-                key=key,
-                leader=survey.leader(key),
+                broker=replica, question=Question.CONTENT, request=None, key=key, leader=survey.leader(key)
             )
             extent = yield from read(step, survey.log_starts.get((key, replica), 0))
             if extent.whole is not None:

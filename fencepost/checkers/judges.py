@@ -267,12 +267,7 @@ CHECKS: dict[str, Check] = {
             judge_events=_invariants_of_events,
             operation_columns=SHOWN_COLUMNS,
         ),
-        Check(
-            name="conformance",
-            judge=_conformance,
-            reads_events=True,
-            judge_events=_conformance_of_events,
-        ),
+        Check(name="conformance", judge=_conformance, reads_events=True, judge_events=_conformance_of_events),
         Check(
             name="liveness",
             judge=_liveness,

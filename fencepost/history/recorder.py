@@ -418,9 +418,7 @@ def _unanswered(op_id: int, function: Function, place: str) -> TraceError:
 def _moved(operation: Operation, by: int) -> Operation:
     end = operation.completion_time
     return evolve(
-        operation,
-        invoke_time=operation.invoke_time - by,
-        completion_time=None if end is None else end - by,
+        operation, invoke_time=operation.invoke_time - by, completion_time=None if end is None else end - by
     )
 
 

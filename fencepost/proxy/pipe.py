@@ -21,19 +21,7 @@ from fencepost.traces.errors import FencepostError
 from fencepost.wire.codec import RequestHeader, write_request, write_response
 from fencepost.wire.decoder import Places
 from fencepost.wire.frames import ProtocolError
-from fencepost.wire.hook import (
-    PASS,
-    Cut,
-    Delay,
-    Drop,
-    Half,
-    Hold,
-    Hook,
-    Last,
-    Replace,
-    Silence,
-    Verdict,
-)
+from fencepost.wire.hook import PASS, Cut, Delay, Drop, Half, Hold, Hook, Last, Replace, Silence, Verdict
 from fencepost.wire.passing import (
     METADATA,
     PRODUCE,

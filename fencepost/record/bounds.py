@@ -146,6 +146,14 @@ def marked(of: Settings) -> int:
     return wait_ms * MILLISECOND + committed(of) + _slack(of)
 
 
+def timed_out(of: Settings) -> int:
+    """From the end of a transaction's time to the record that aborts it: the coordinator looks at intervals,
+    and a record of its own may be under way."""
+    transactions = of.cluster.transactions
+    wait_ms = transactions.abort_check_ms + transactions.append_timeout_ms
+    return wait_ms * MILLISECOND + committed(of) + _slack(of)
+
+
 def loaded(of: Settings, topic: str, records: int) -> int:
     """From the election of a coordinator's partition to the end of its loading, by the records that it has:
     one step for each at most, after what it had of them before has gone. It counts the sessions of all

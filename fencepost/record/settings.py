@@ -61,6 +61,8 @@ class Transactions(Struct, frozen=True, kw_only=True):
 
     append_timeout_ms: int = 5_000
     marker_backoff_ms: int = 100
+    # How often it looks for transactions whose time is over.
+    abort_check_ms: int = 10_000
     # As for groups.
     unload_ms: int = 0
     load_step_ms: int = 0

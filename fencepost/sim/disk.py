@@ -273,13 +273,7 @@ class Disk:
         self._armed().capacity = size
 
     def fail_calls(
-        self,
-        call: DiskCall | None,
-        *,
-        nth: int = 1,
-        times: int | None = 1,
-        path: str = "",
-        step: str = "",
+        self, call: DiskCall | None, *, nth: int = 1, times: int | None = 1, path: str = "", step: str = ""
     ) -> None:
         """EIO for the `nth` call of this kind (None: of any) from now and the `times` - 1 after it (None: all
         later ones), for one path or (empty) for any, inside of one step or (empty) anywhere."""

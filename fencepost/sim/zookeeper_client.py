@@ -28,11 +28,7 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.zookeeper.interface import (
-    Failed,
-    ZooKeeperError,
-    ZooKeeperRequest,
-)
+from fencepost.impl.zookeeper.interface import Failed, ZooKeeperError, ZooKeeperRequest
 from fencepost.impl.zookeeper.watches import WatchTable
 from fencepost.sim.clock import Clock
 from fencepost.sim.randomness import Randomness

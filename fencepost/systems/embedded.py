@@ -162,10 +162,7 @@ class Embedded(System):
         time_of_day = time.time_ns()  # records carry it: retention and offsets by timestamp mean the wall's
         for broker in self.brokers:
             host = self.simulation.add(
-                broker,
-                clock_offset=time_of_day,
-                disk=self._real_disk(broker),
-                sender=self.gateway,
+                broker, clock_offset=time_of_day, disk=self._real_disk(broker), sender=self.gateway
             )
             self._incarnations[broker] = host.incarnation
         for host in self.world.hosts.values():

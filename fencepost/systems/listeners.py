@@ -14,12 +14,7 @@ from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.batch.header import CorruptBatchError, read_header
-from fencepost.impl.log.validation import (
-    MANY_RECORDS,
-    RefusedBatchError,
-    checked_header,
-    checked_records,
-)
+from fencepost.impl.log.validation import MANY_RECORDS, RefusedBatchError, checked_header, checked_records
 from fencepost.impl.log.values import contents_of
 from fencepost.impl.messages.broker_api import ProduceRequest, Request, Response
 from fencepost.sim.host import Host

@@ -115,12 +115,7 @@ class Node:
                 grouping=options.grouping,
             )
             driver = Driver(
-                node=options.broker,
-                core=core,
-                clock=clock,
-                loop=loop,
-                on_event=heard,
-                on_halt=self._halted,
+                node=options.broker, core=core, clock=clock, loop=loop, on_event=heard, on_halt=self._halted
             )
             await self._serve(driver, core)
         return HALTED if self.reason not in ("", CONTROLLED_SHUTDOWN) else 0

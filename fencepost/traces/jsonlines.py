@@ -337,10 +337,7 @@ def read_lines(
             if current is not None:
                 yield evolve(current.close(), digest="")
             raise TraceError(
-                expected=CUT_LINE,
-                seen=f"one that was cut ({error.seen})",
-                where=at,
-                hint="that line is lost",
+                expected=CUT_LINE, seen=f"one that was cut ({error.seen})", where=at, hint="that line is lost"
             ) from None
         if row is None:
             continue

@@ -354,9 +354,7 @@ class ConsumerOptions:
     # Where a consumer begins without a committed offset, or if its position is out of range.
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest", "none")))
     isolation: str = field(
-        default="read_uncommitted",
-        validator=in_(("read_uncommitted", "read_committed")),
-        metadata=LATER,
+        default="read_uncommitted", validator=in_(("read_uncommitted", "read_committed")), metadata=LATER
     )
     # How old a consumer's metadata gets: so long a group may not see a new partition.
     metadata_max_age_ms: int = _bounded(1, MILLION, 300_000, LATER)

@@ -97,11 +97,7 @@ def _extras(operation: Operation) -> dict[str, Any]:
     """Columns that only some operations fill."""
     found: dict[str, Any] = {}
     if operation.producer_id is not None:
-        found["producer"] = [
-            exact(operation.producer_id),
-            operation.producer_epoch,
-            operation.sequence,
-        ]
+        found["producer"] = [exact(operation.producer_id), operation.producer_epoch, operation.sequence]
     if operation.function is Function.APPEND and operation.key is not None:
         found["key"] = printable(operation.key, 80)
     if operation.attempts > 1:

@@ -314,12 +314,7 @@ class _Whole:
                 text = asked_in_words(operation) if invoked else answer_in_words(operation)
                 lane_number = self.lane_numbers[f"c{operation.process}"]
                 node = -1 if invoked else operation.node
-                row = (
-                    len(order) + (0 if invoked else 1),
-                    lane_number,
-                    node,
-                    self._partition(operation),
-                )
+                row = (len(order) + (0 if invoked else 1), lane_number, node, self._partition(operation))
                 ref = numbers[moment.index]
             rows.append((moment.time - before, *row, texts.number(text), ref))
             before = moment.time

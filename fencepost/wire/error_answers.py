@@ -71,10 +71,7 @@ def error_answer(
 
 
 def with_error(
-    answer: Any,
-    error: WireError,
-    partitions: Collection[TopicPartition] = (),
-    topics: Collection[str] = (),
+    answer: Any, error: WireError, partitions: Collection[TopicPartition] = (), topics: Collection[str] = ()
 ) -> Any:
     """A response in which the rows of these partitions, or of these whole topics, are in error."""
     if topics:

@@ -101,11 +101,7 @@ def _tell_epochs(request: broker_api.OffsetsForLeaderEpochRequest, response: Any
 def _ask_configs(request: admin_api.DescribeConfigsRequest) -> Mapping[str, Any]:
     numbers = {kind: number for number, kind in RESOURCES.items()}
     rows = [
-        {
-            "resource_type": numbers[one.kind],
-            "resource_name": one.name,
-            "configuration_keys": one.keys,
-        }
+        {"resource_type": numbers[one.kind], "resource_name": one.name, "configuration_keys": one.keys}
         for one in request.resources
     ]
     return {"resources": rows}

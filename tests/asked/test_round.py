@@ -144,10 +144,7 @@ def test_the_highest_leader_epoch_decides_who_is_asked():
     said = [event for event in events if event.cause == Question.PARTITION]
     assert sorted(
         (event.node, event.leader_epoch, json.loads(event.detail).get("same")) for event in said
-    ) == [
-        (1, 4, None),
-        (2, 5, [3]),
-    ]
+    ) == [(1, 4, None), (2, 5, [3])]
     together = next(event for event in said if event.node == 2)
     assert (json.loads(together.detail)["asked"], together.time) == (10, 30)
 

@@ -99,11 +99,7 @@ EDGES = {
     "a group on its members": (what(Kind.MEMBER, group="g"), GROUP, (Subject.GROUP, "h")),
     "a client on members that come and go": (what(Kind.MEMBER, group="h"), CLIENT, GROUP),
     "a group on a broker that its clients may ask": (what(Kind.FAULT, 4), GROUP, T0),
-    "an id on its coordinator's partition": (
-        what(Kind.UNLED, topic=IDS, partition=1),
-        ID,
-        (Subject.ID, "h"),
-    ),
+    "an id on its coordinator's partition": (what(Kind.UNLED, topic=IDS, partition=1), ID, (Subject.ID, "h")),
     "an id on what it may write": (what(Kind.UNLED, topic="u", partition=0), ID, T0),
     "a client on every broker": (what(Kind.FAULT, 4), CLIENT, T0),
     "a client on its links": (what(Kind.LINKS, 1), CLIENT, T0),

@@ -140,11 +140,7 @@ def judge_events(events: Events, claims: Claims = DEFAULT) -> Judged:
         violation
         for owners in all_owners
         for violation in of_processing(
-            events,
-            owners,
-            known.get(owners.place, NO_RECORDS),
-            order=claims.ordered.value,
-            repeats=repeats,
+            events, owners, known.get(owners.place, NO_RECORDS), order=claims.ordered.value, repeats=repeats
         )
     ]
     violations += of_records(events, sinks, once=not repeats)

@@ -14,10 +14,7 @@ from attrs import frozen
 
 from fencepost.checkers.application.application_events import NOWHERE, Events, Ints, Kind
 
-OF_OWNERS = (
-    *(Kind.ASSIGNED, Kind.RECEIVED, Kind.PROCESSED),
-    *(Kind.COMMITTED, Kind.REVOKED, Kind.LOST),
-)
+OF_OWNERS = (*(Kind.ASSIGNED, Kind.RECEIVED, Kind.PROCESSED), *(Kind.COMMITTED, Kind.REVOKED, Kind.LOST))
 """Kinds of events of an owner."""
 NOT_KNOWN = -1
 """A start or a commit that no line names."""

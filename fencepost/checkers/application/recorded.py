@@ -13,13 +13,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from fencepost.checkers.application.application_events import BY_NAME, NOWHERE, Events, Kind, Life
-from fencepost.checkers.application.application_judge import (
-    CHECK,
-    Claims,
-    Ordered,
-    Promise,
-    judge_events,
-)
+from fencepost.checkers.application.application_judge import CHECK, Claims, Ordered, Promise, judge_events
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name

@@ -178,11 +178,7 @@ def _told(shown: ShownEnd) -> str:
     return f"{SHOWING[shown.by]} {shown.op_id}{by} showed {shown.end_offset}{when}"
 
 
-SHOWING = {
-    Function.POLL: "poll",
-    LISTED: "ListOffsets",
-    Function.APPEND: "the acknowledgement of append",
-}
+SHOWING = {Function.POLL: "poll", LISTED: "ListOffsets", Function.APPEND: "the acknowledgement of append"}
 """Functions of operations that show an end, in words."""
 
 

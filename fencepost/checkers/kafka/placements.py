@@ -70,11 +70,7 @@ def placements_of(columns: RecordRelations) -> Placements:
     at_value = np.where(by_value >= 0, shown.offset[by_value] if len(shown.offset) else NONE, NONE)
     at_value[~unique[columns.log_trace[sent.log]]] = NONE
     offset = np.where(sent.firm, sent.offset_sent, at_value)
-    return Placements(
-        occupied=_occupied(columns),
-        offset=offset,
-        unread=(by_value < 0),
-    )
+    return Placements(occupied=_occupied(columns), offset=offset, unread=(by_value < 0))
 
 
 def _first_shown(columns: RecordRelations) -> Array:

@@ -7,10 +7,4 @@ offsets give the order.
 from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns
 from fencepost.checkers.log.log_judge import judge_columns, judge_trace, judge_traces
 
-__all__ = [
-    "LogColumns",
-    "judge_columns",
-    "judge_trace",
-    "judge_traces",
-    "log_columns",
-]
+__all__ = ["LogColumns", "judge_columns", "judge_trace", "judge_traces", "log_columns"]

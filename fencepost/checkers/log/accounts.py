@@ -181,9 +181,7 @@ def _shown(columns: LogColumns, rules: Rules) -> _Shown:
     group = of_append[record_of]
     shown_in = np.repeat(of_read, np.diff(reads.start))
     code, codes = _codes(
-        np.concatenate((group, shown_in)),
-        np.concatenate((appends.value, reads.value)),
-        len(group),
+        np.concatenate((group, shown_in)), np.concatenate((appends.value, reads.value)), len(group)
     )
     sent, shown = code[: len(group)], code[len(group) :]
     was_shown = np.zeros(codes, np.bool_)

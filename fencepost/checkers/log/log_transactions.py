@@ -163,11 +163,7 @@ def _ends(operations: OperationColumns, transactions: Transactions) -> tuple[Arr
     row = np.concatenate((heads, inside, heard))
     owner = np.concatenate((heads, of[inside], of[heard]))
     time = np.concatenate(
-        (
-            operations.invoke_time[heads],
-            operations.invoke_time[inside],
-            operations.completion_time[heard],
-        )
+        (operations.invoke_time[heads], operations.invoke_time[inside], operations.completion_time[heard])
     )
     clock = operations.clock_id[row]
     order = np.lexsort((time, clock, owner))

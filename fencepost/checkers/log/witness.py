@@ -483,14 +483,7 @@ def _answered_in_time(appends: Appends, g: int, low: int, space: Space) -> bool:
 
 @compiled_within
 def _reads_fit(
-    appends: Appends,
-    reads: Reads,
-    extras: Extras,
-    rules: Rules,
-    g: int,
-    low: int,
-    high: int,
-    space: Space,
+    appends: Appends, reads: Reads, extras: Extras, rules: Rules, g: int, low: int, high: int, space: Space
 ) -> bool:
     """Whether the witness explains every read."""
     first, special, timed = appends.first[g], extras.special[g], rules.profile[g] != CONTENT

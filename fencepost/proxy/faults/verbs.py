@@ -173,6 +173,6 @@ SHAPES: Mapping[str, str] = {
 }
 """Records in odd shapes."""
 ILLEGAL_SHAPES: Mapping[str, str] = {
-    "control batch": "a broker gives a marker only an offset of its own, and here there was a record",
+    "control batch": "a broker gives a marker only an offset of its own, and here there was a record"
 }
 """Those that a correct broker never sends, and why."""

@@ -64,8 +64,5 @@ class LibrdkafkaMock(OneProcess):
     def inside(self) -> Inside:
         """What it consists of."""
         return Inside(
-            software="librdkafka's mock cluster",
-            real_processes=False,
-            real_files=False,
-            can=frozenset(),
+            software="librdkafka's mock cluster", real_processes=False, real_files=False, can=frozenset()
         )

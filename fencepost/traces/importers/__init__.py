@@ -33,12 +33,7 @@ __all__ = [
 
 
 def import_text(
-    text: str,
-    *,
-    where: str,
-    format: str = "auto",
-    conventions: Conventions = DEFAULT,
-    tell: Tell = silent,
+    text: str, *, where: str, format: str = "auto", conventions: Conventions = DEFAULT, tell: Tell = silent
 ) -> Trace:
     """The history that a text holds.
 
@@ -59,11 +54,7 @@ def import_text(
 
 
 def import_file(
-    path: Path,
-    *,
-    format: str = "auto",
-    conventions: Conventions = DEFAULT,
-    tell: Tell = silent,
+    path: Path, *, format: str = "auto", conventions: Conventions = DEFAULT, tell: Tell = silent
 ) -> Trace:
     """The history in a file, read as a stream.
 

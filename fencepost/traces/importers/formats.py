@@ -130,16 +130,8 @@ FORMATS: dict[str, Format] = {
         Format(
             name="json", says="the same as JSON: an array, or one object after another", entries=json_entries
         ),
-        Format(
-            name="jepsen-log",
-            says="Jepsen's log text",
-            entries=log_entries,
-        ),
-        Format(
-            name="jepsen-history",
-            says="Jepsen's history.txt",
-            entries=history_entries,
-        ),
+        Format(name="jepsen-log", says="Jepsen's log text", entries=log_entries),
+        Format(name="jepsen-history", says="Jepsen's history.txt", entries=history_entries),
         Format(
             name="etcd-log",
             says="the same of Porcupine's etcd tests: a failed cas says that its precondition was false",

@@ -12,15 +12,7 @@ from attrs import define, field
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.entry_places import is_integer
-from fencepost.traces.operations import (
-    ACKS_ALL,
-    ACKS_NONE,
-    Function,
-    Operation,
-    Outcome,
-    Position,
-    Record,
-)
+from fencepost.traces.operations import ACKS_ALL, ACKS_NONE, Function, Operation, Outcome, Position, Record
 
 TOPIC = "jepsen"
 SEEK = "seek_to_beginning"

@@ -47,8 +47,7 @@ def describe_log_dirs(call: Call, request: Any) -> Handling:
     kio's class."""
     (answer,) = yield [
         DescribeLogDirsRequest(
-            correlation_id=call.next_id(),
-            partitions=keys_of(request.topics, "partitions", "topic"),
+            correlation_id=call.next_id(), partitions=keys_of(request.topics, "partitions", "topic")
         )
     ]
     logs = (

@@ -137,11 +137,7 @@ def incremental_alter_configs(call: Call, request: Any) -> Handling:
 
 
 def _altered(
-    call: Call,
-    request: Any,
-    alteration: Callable[[Any], Alteration | None],
-    *,
-    incremental: bool,
+    call: Call, request: Any, alteration: Callable[[Any], Alteration | None], *, incremental: bool
 ) -> Handling:
     outcomes: dict[Place, tuple[ErrorCode, str]] = {}
     spoken: list[tuple[Place, AlteredResource]] = []

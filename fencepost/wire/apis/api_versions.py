@@ -30,10 +30,7 @@ def api_versions(call: Call, request: Any) -> Handling:
     finalized = call.broker.transactions and call.broker.transaction_version >= SECOND_VERSION and apis
     level = {"min_version_level": SECOND_VERSION, "max_version_level": SECOND_VERSION}
     features = (
-        {
-            "finalized_features_epoch": 0,
-            "finalized_features": [{"name": FEATURE, **level}],
-        }
+        {"finalized_features_epoch": 0, "finalized_features": [{"name": FEATURE, **level}]}
         if finalized and call.version >= FIRST_WITH_SOFTWARE
         else {}
     )

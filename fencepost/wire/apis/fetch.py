@@ -25,13 +25,7 @@ from fencepost.impl.messages.broker_api import (
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.leader import CLIENT
 from fencepost.traces.kafka_names.outcomes import ErrorCode
-from fencepost.wire.handling import (
-    NANOSECONDS_PER_MS,
-    Call,
-    Handling,
-    held_elsewhere,
-    milliseconds,
-)
+from fencepost.wire.handling import NANOSECONDS_PER_MS, Call, Handling, held_elsewhere, milliseconds
 from fencepost.wire.plain import by_topic, keyed
 
 READ_COMMITTED = 1

@@ -70,9 +70,7 @@ def offset_for_leader_epoch(call: Call, request: Any) -> Handling:
     """All partitions in one request of the core (KIP-101, KIP-320)."""
     queries = tuple(
         EpochQuery(
-            partition=key,
-            current_leader_epoch=each.current_leader_epoch,
-            asked_epoch=each.leader_epoch,
+            partition=key, current_leader_epoch=each.current_leader_epoch, asked_epoch=each.leader_epoch
         )
         for key, each in keyed(request.topics, topic="topic", number="partition")
     )

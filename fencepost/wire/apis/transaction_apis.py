@@ -89,10 +89,7 @@ def end(call: Call, request: Any) -> Handling:
         request: EndTxn, decoded.
     """
     wanted = call.of(
-        EndTxnRequest,
-        request,
-        commit=request.committed,
-        version=2 if call.version >= FIRST_THAT_BUMPS else 1,
+        EndTxnRequest, request, commit=request.committed, version=2 if call.version >= FIRST_THAT_BUMPS else 1
     )
     error, answer = yield from _heard(call, wanted)
     return call.answer(

@@ -40,6 +40,7 @@ FIRST = (
 GONE = (
     deletion(30, "requested"),
     *(dropped(30.1, node) for node in (1, 2, 3)),
+    *(event(30.15, Name.TOPIC_CONFIGURED, node=node, topic="t", detail={}) for node in (1, 2, 3)),
     assigned(30.2, ()),
     deletion(30.3, "done"),
 )

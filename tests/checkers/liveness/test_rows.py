@@ -247,6 +247,11 @@ def found(parts: Sequence[Event | Operation]) -> set[str]:
     return {finding.anomaly for finding in judge(trace_of(parts)).findings}
 
 
+def begins(at: float, node: int, offset: int, cause: str = "leader") -> Event:
+    """A replica of t-0 begins at an offset."""
+    return event(at, Name.LOG_START, node=node, topic="t", partition=0, log_start_offset=offset, cause=cause)
+
+
 def in_group(at: float, cause: str, *members: str, why: str = "") -> Event:
     """Broker 1 says in which state its group is, and with which members."""
     detail = {"group": "g", "generation": 3, "members": members, "leader": "", "why": why}
@@ -409,6 +414,12 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
     "early_deletion": (kept(40, until=47), kept(40, until=51)),
     "late_deletion": (kept(40), kept(40, until=54)),
     "late_topic_settings": (configured(40, 1, 2), configured(40, 1, 2, 3)),
+    "stale_topic_settings": lab.pair(
+        lambda either: (
+            *(*configured(30, 1), deletion(39, "requested"), deletion(40, "done")),
+            *either((), (event(40.1, Name.TOPIC_CONFIGURED, node=1, topic="t", detail={}),)),
+        )
+    ),
     "partition_vanished": lab.pair(
         lambda either: (
             deletion(30, "requested", "other"),
@@ -528,6 +539,12 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             *either((), (in_group(30.05, "PreparingRebalance", "m2"),)),
         )
     ),
+    "late_log_start": lab.pair(
+        lambda either: (
+            *(begins(40, 1, 5, "delete_records"), begins(40.3, 2, 5), begins(40.4, 3, 4)),
+            *either((), (begins(40.6, 3, 5),)),
+        )
+    ),
     "late_marker": lab.pair(
         lambda either: (phase(40, "PrepareCommit"), *either((), (marker(41), phase(41.1, "CompleteCommit"))))
     ),
@@ -551,6 +568,9 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
             marker(61.1),
             phase(61.2, "CompleteAbort"),
         ),
+    ),
+    "transaction_outlives_timeout": lab.pair(
+        lambda either: (phase(20, "Ongoing"), *either((), (phase(45, "PrepareAbort"), marker(45.1))))
     ),
     "broker_not_known": lab.pair(
         lambda either: (asked(50, Question.BROKERS, 1, replicas=either((1, 2), (1, 2, 3))),)

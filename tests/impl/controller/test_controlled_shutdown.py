@@ -217,9 +217,7 @@ def test_a_broker_stops_without_a_controller_or_zookeeper() -> None:
 
 
 @pytest.mark.parametrize("assignment", [{0: (2,)}, {0: (2,), 1: (2, 3)}])
-def test_partitions_with_one_replica_go_with_their_broker(
-    assignment: dict[int, tuple[int, ...]],
-) -> None:
+def test_partitions_with_one_replica_go_with_their_broker(assignment: dict[int, tuple[int, ...]]) -> None:
     """Rule (C11): nobody could take them, so that they hold nobody up."""
     lab = settled(assignment)
     stop(lab, 2)

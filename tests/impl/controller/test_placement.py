@@ -26,13 +26,7 @@ def test_the_example_of_kafkas_own_documentation() -> None:
     ]
 
 
-@given(
-    st.integers(1, 8),
-    st.integers(1, 40),
-    st.integers(0, 20),
-    st.integers(0, 20),
-    st.data(),
-)
+@given(st.integers(1, 8), st.integers(1, 40), st.integers(0, 20), st.integers(0, 20), st.data())
 def test_replicas_differ_and_leaders_are_spread(
     count: int, partitions: int, start: int, shift: int, data: st.DataObject
 ) -> None:

@@ -46,10 +46,7 @@ def test_the_nodes_of_requests_are_kafkas() -> None:
     /latest_producer_id_block."""
     targets = {T0: (4, 5, 6)}
     told = json.loads(znodes.encode_reassignments(targets))
-    assert told == {
-        "version": 1,
-        "partitions": [{"topic": "t", "partition": 0, "replicas": [4, 5, 6]}],
-    }
+    assert told == {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [4, 5, 6]}]}
     partitions = {"version": 1, "partitions": [{"topic": "t", "partition": 0}]}
     assert json.loads(znodes.encode_partitions([T0])) == partitions
     assert json.loads(znodes.encode_isr_changes([T0])) == partitions

@@ -143,10 +143,7 @@ def test_offsets_are_deleted_one_by_one():
     assert asked.answer is None
     lab.rest()
     assert asked.answer.error is E.NONE
-    assert dict(asked.answer.results) == {
-        T1: E.NONE,
-        TopicPartition("none", 0): E.UNKNOWN_TOPIC_OR_PARTITION,
-    }
+    assert dict(asked.answer.results) == {T1: E.NONE, TopicPartition("none", 0): E.UNKNOWN_TOPIC_OR_PARTITION}
     assert (lab.committed(1), lab.committed(1, T1)) == (7, -1)
     again = forget(lab, T1).answer
     assert dict(again.results) == {T1: E.NONE}

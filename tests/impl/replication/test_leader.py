@@ -65,8 +65,7 @@ def test_too_small_an_isr_refuses_before_the_append() -> None:
 
 
 @pytest.mark.parametrize(
-    ("isr", "minimum", "error"),
-    [((1, 2, 3), 4, ErrorCode.NONE), ((1, 2), 4, ErrorCode.NOT_ENOUGH_REPLICAS)],
+    ("isr", "minimum", "error"), [((1, 2, 3), 4, ErrorCode.NONE), ((1, 2), 4, ErrorCode.NOT_ENOUGH_REPLICAS)]
 )
 def test_min_insync_replicas_is_bounded_by_the_replicas(isr, minimum, error) -> None:
     """Rule (R4): of three replicas four cannot be in sync: three are enough, as 3.9 and 4.x of Apache Kafka

@@ -53,10 +53,7 @@ async def pair():
     heard, addresses, peers, networks = {1: [], 2: []}, {}, {}, {}
     for node in (1, 2):
         networks[node] = Network(
-            node,
-            peers,
-            lambda source, message, node=node: heard[node].append((source, message)),
-            CREDENTIALS,
+            node, peers, lambda source, message, node=node: heard[node].append((source, message)), CREDENTIALS
         )
         peers[node] = (HOST, await networks[node].listen_to_brokers(HOST, 0))
         addresses[node] = (HOST, await networks[node].listen(HOST, 0))

@@ -202,6 +202,29 @@ def _timed_out(facts: Facts, timeline: Timeline) -> Iterator[Case]:
             begun.pop(name, None)
 
 
+def _overdue(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A transaction that its producer left open: the coordinator ends it, once its time is over."""
+    allowed = facts.settings.transform.transaction_timeout_ms * MILLISECOND
+    open_: dict[str, tuple[int, int]] = {}
+    found: list[tuple[str, int, int, int]] = []
+    for position, event, phase in facts.once(_phases):
+        name = phase.transactional_id
+        if event.cause == ONGOING:
+            open_.setdefault(name, (event.time, position))
+        elif name in open_:
+            found.append((name, *open_.pop(name), event.time))
+    found += [(name, *one, FOR_EVER) for name, one in open_.items()]
+    for name, begun, position, until in found:
+        yield Case(
+            subject=(Subject.ID, name),
+            since=begun + allowed,
+            until=until,
+            expected=f"the transaction of {name} to be ended, as {allowed // MILLISECOND} ms are over,",
+            seen="it stayed open",
+            events=(position,),
+        )
+
+
 ROWS = (
     Row(
         name="late_marker",
@@ -223,4 +246,13 @@ ROWS = (
     ),
     Row(name="completed_without_marker", form=Form.DONE, subject=Subject.ID, cases=_complete_early),
     Row(name="aborted_early", form=Form.DONE, subject=Subject.ID, cases=_timed_out),
+    Row(
+        name="transaction_outlives_timeout",
+        form=Form.FOLLOW,
+        subject=Subject.ID,
+        cases=_overdue,
+        bound=bounds.timed_out,
+        through=frozenset({Kind.MEMBER}),
+        where="brokers that say what coordinators write",
+    ),
 )

@@ -1,6 +1,7 @@
-"""Rows about what a leader has appended: it is committed while enough replicas are in sync.
+"""Rows about what a leader has: what it appends is committed while enough replicas are in sync, and where its
+log begins theirs do, too.
 
-Owns these rows. They read what leaders append and which high watermarks they have.
+Owns these rows. They read what leaders append, which high watermarks they have, and where logs begin.
 """
 
 from collections import deque
@@ -18,6 +19,10 @@ FREQUENT = (Name.APPENDED, Name.HIGH_WATERMARK)
 SELDOM = (
     *(Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.TRUNCATED),
     *(Name.PARTITION_STATE, Name.BROKER_STARTED, Name.TOPIC_DELETION),
+)
+STARTS = (
+    *(Name.LOG_START, Name.LOG_RECOVERED, Name.TRUNCATED, Name.PARTITION_STATE, Name.BROKER_STARTED),
+    Name.TOPIC_DELETION,
 )
 
 
@@ -86,6 +91,56 @@ def _case(facts: Facts, key: Key, reign: Reign, until: int) -> Case:
     )
 
 
+def _starts(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A replica in sync learns where its leader's log begins with its next fetches (KIP-107). It owes nothing
+    any more once it has left the ISR, has another leader or was started again."""
+    starts: dict[tuple[Key, int], int] = {}
+    states: dict[Key, tuple[int, tuple[int, ...]]] = {}
+    # Of each replica: the start that it owes, since when, and by which event.
+    owed: dict[tuple[Key, int], tuple[int, int, int]] = {}
+    for position, event in facts.of(*STARTS) if facts.events.get(Name.LOG_START) else ():
+        key, node = (event.topic or "", event.partition), event.node
+        if event.name in (Name.BROKER_STARTED, Name.TOPIC_DELETION):
+            gone = {one for one in owed if one[1] == node or one[0][0] == event.topic}
+        elif event.name is Name.PARTITION_STATE:
+            before, _ = states.get(key, (-1, ()))
+            states[key] = event.leader, event.isr
+            stay = event.isr if event.leader == before else ()
+            gone = {one for one in owed if one[0] == key and one[1] not in stay}
+        else:
+            cut = event.name is Name.TRUNCATED
+            if not cut or event.cause == "full":
+                starts[key, node] = event.offset if cut else event.log_start_offset
+            gone = {(key, node)} & owed.keys()
+            if gone and starts[key, node] < owed[key, node][0]:
+                gone = set()
+            elif gone:
+                yield _behind(key, node, owed[key, node], event.time)
+        for one in gone:
+            del owed[one]
+        leader, isr = states.get(key, (-1, ()))
+        begin = starts.get((key, leader), 0)
+        for each in isr:
+            if starts.get((key, each), 0) < begin:
+                owed.setdefault((key, each), (begin, event.time, position))
+    for (key, node), due in owed.items():
+        yield _behind(key, node, due, FOR_EVER)
+
+
+def _behind(key: Key, node: int, due: tuple[int, int, int], until: int) -> Case:
+    return Case(
+        subject=(Subject.PARTITION, key),
+        since=due[1],
+        until=until,
+        expected=f"replica {node} to begin at {due[0]}, as its leader does,",
+        seen="it did not" if until == FOR_EVER else "it took longer",
+        topic=key[0],
+        partition=key[1],
+        offset=due[0],
+        events=(due[2],),
+    )
+
+
 ROWS = (
     Row(
         name="slow_commit",
@@ -95,5 +150,13 @@ ROWS = (
         bound=bounds.committed,
         through=frozenset({Kind.REQUEST, Kind.BACK}),
         where="brokers that say what they append",
+    ),
+    Row(
+        name="late_log_start",
+        form=Form.FOLLOW,
+        subject=Subject.PARTITION,
+        cases=_starts,
+        bound=bounds.committed,
+        where="brokers that say where their logs begin",
     ),
 )

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
-from fencepost.record.facts import Facts, Key, at
+from fencepost.record.facts import Facts, Key, at, overrides_of
 from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.events import REPLICA_DELETED, Name
-from fencepost.traces.kafka_names.inherited_settings import INHERITED
+from fencepost.traces.kafka_names.inherited_settings import DYNAMIC, INHERITED
 from fencepost.traces.trace import plain
 
 
@@ -102,6 +102,49 @@ def _configured(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 topic=topic,
                 events=(position,),
             )
+
+
+def _outlived(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """A broker that applied overrides of a topic says without them once it is deleted: a topic of that name
+    that is made later begins without. What an operator asks of the name after that may be the same again."""
+    inherited: dict[int, set[str]] = {}
+    said: dict[tuple[str, int], tuple[str, int]] = {}
+    owed: dict[tuple[str, int], tuple[int, str, int]] = {}
+    names = (Name.TOPIC_CONFIGURED, Name.TOPIC_DELETION, Name.BROKER_STARTED, Name.FAULT_BEGAN)
+    for position, event in facts.of(*names):
+        name, node = plain(event.topic or ""), event.node
+        if event.name is Name.BROKER_STARTED:
+            said = {one: each for one, each in said.items() if one[1] != node}
+            owed = {one: each for one, each in owed.items() if one[1] != node}
+        elif event.name is Name.FAULT_BEGAN and event.cause.startswith("alter"):
+            owed.clear()
+        elif event.name is Name.TOPIC_DELETION and event.cause == "done":
+            owed |= {one: (event.time, *each) for one, each in said.items() if one[0] == name}
+        elif event.name is Name.TOPIC_CONFIGURED and event.topic is None:
+            inherited[node] = {key for key, of in DYNAMIC.items() if of in overrides_of(event)}
+        elif event.name is Name.TOPIC_CONFIGURED:
+            if (name, node) in owed:
+                yield _kept(facts, name, node, owed.pop((name, node)), event.time)
+            said.pop((name, node), None)
+            if overrides_of(event).keys() - inherited.get(node, set()):
+                said[name, node] = event.detail, position
+    for (name, node), due in owed.items():
+        yield _kept(facts, name, node, due, FOR_EVER)
+
+
+def _kept(facts: Facts, name: str, node: int, due: tuple[int, str, int], until: int) -> Case:
+    changes = (*facts.registered.get(node, ()), *facts.stopping.get(node, ()))
+    if not facts.is_registered(node, due[0]) or facts.is_stopping(node, due[0]):
+        until = due[0]
+    return Case(
+        subject=(Subject.BROKER, node),
+        since=due[0],
+        until=min([until, *(told.time for told in changes if told.time > due[0])]),
+        expected=f"broker {node} to drop {due[1]} with topic {name}, which was deleted,",
+        seen="it did not",
+        topic=name,
+        events=(due[2],),
+    )
 
 
 def _vanished(facts: Facts, timeline: Timeline) -> Iterator[Case]:
@@ -205,6 +248,14 @@ ROWS = (
         form=Form.FOLLOW,
         subject=Subject.BROKER,
         cases=_configured,
+        bound=bounds.delivered,
+        where="brokers that say which settings they applied",
+    ),
+    Row(
+        name="stale_topic_settings",
+        form=Form.FOLLOW,
+        subject=Subject.BROKER,
+        cases=_outlived,
         bound=bounds.delivered,
         where="brokers that say which settings they applied",
     ),

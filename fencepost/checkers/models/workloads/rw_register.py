@@ -21,9 +21,7 @@ from fencepost.checkers.models.workloads.base import (
     wrong_value,
 )
 from fencepost.checkers.models.workloads.forks import steps_of
-from fencepost.checkers.models.workloads.serial_order import (
-    BEGINNING,
-)
+from fencepost.checkers.models.workloads.serial_order import BEGINNING
 from fencepost.checkers.models.workloads.serializable import Serializable
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Operation

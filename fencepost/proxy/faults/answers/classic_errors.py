@@ -60,15 +60,9 @@ CLIENTS: Mapping[str, Row] = {
         " UNSUPPORTED_VERSION REQUEST_TIMED_OUT",
         source="LEADER_NOT_AVAILABLE, OFFSET_NOT_AVAILABLE: KIP-207; REQUEST_TIMED_OUT: of a tiered log"
         " (KIP-1075)",
-        when={
-            "LEADER_NOT_AVAILABLE": Condition(until=4),
-            "OFFSET_NOT_AVAILABLE": Condition(since=5),
-        },
+        when={"LEADER_NOT_AVAILABLE": Condition(until=4), "OFFSET_NOT_AVAILABLE": Condition(since=5)},
     ),
-    "OffsetForLeaderEpoch": Row(
-        any_time=LEADER,
-        only_if=f"REPLICA_NOT_AVAILABLE {READ_IF}",
-    ),
+    "OffsetForLeaderEpoch": Row(any_time=LEADER, only_if=f"REPLICA_NOT_AVAILABLE {READ_IF}"),
     "Metadata": Row(
         any_time="UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND",
         only_if="INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_ID REPLICA_NOT_AVAILABLE"

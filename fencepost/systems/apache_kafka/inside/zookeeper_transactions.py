@@ -152,13 +152,7 @@ def _changes(cursor: _Cursor, kind: int, session: int, zxid: int, time_ms: int) 
     elif kind == SET:
         path, data, version = cursor.text(), cursor.buffer(), cursor.number()
         yield Change(
-            kind=Kind.SET,
-            path=path,
-            data=data,
-            version=version,
-            session=session,
-            zxid=zxid,
-            time_ms=time_ms,
+            kind=Kind.SET, path=path, data=data, version=version, session=session, zxid=zxid, time_ms=time_ms
         )
     elif kind == MULTI:
         parts = [(cursor.number(), cursor.buffer()) for _ in range(cursor.number())]

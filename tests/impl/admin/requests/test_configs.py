@@ -24,8 +24,7 @@ def described(
 ) -> kafka.DescribedConfig:
     """DescribeConfigs of one resource."""
     request = kafka.DescribeConfigsRequest(
-        correlation_id=lab.number(),
-        resources=(kafka.DescribedResource(kind=kind, name=name, keys=keys),),
+        correlation_id=lab.number(), resources=(kafka.DescribedResource(kind=kind, name=name, keys=keys),)
     )
     (resource,) = lab.send(request, node).answer.resources
     return resource

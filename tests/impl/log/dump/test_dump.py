@@ -257,16 +257,10 @@ def test_indexes_are_read_up_to_their_room():
     """Absolute offsets; the zeros that a broker preallocates are no entries."""
     assert [
         (item.offset, item.position) for item in offsets_of([(1, 70), (5, 256)], base=1_000, tail=bytes(80))
-    ] == [
-        (1_001, 70),
-        (1_005, 256),
-    ]
+    ] == [(1_001, 70), (1_005, 256)]
     assert [
         (item.timestamp_ms, item.offset) for item in times_of([(256, 0), (512, 256)], base=7, tail=bytes(24))
-    ] == [
-        (256, 7),
-        (512, 263),
-    ]
+    ] == [(256, 7), (512, 263)]
     assert offsets_of([]) == times_of([], tail=bytes(120)) == []
 
 
@@ -311,8 +305,7 @@ def test_an_offset_index_that_leads_astray_is_found(entry, says):
 
 
 @pytest.mark.parametrize(
-    ("entry", "says"),
-    [((150, 5), "150"), ((900, 5), "900"), ((600, 12), "the end of the log")],
+    ("entry", "says"), [((150, 5), "150"), ((900, 5), "900"), ((600, 12), "the end of the log")]
 )
 def test_a_time_index_that_lies_is_found(entry, says):
     """Earlier than a record before it, later than any record, past the log."""
