@@ -102,7 +102,7 @@ def of_library(name: str, through: Through) -> str:
     _, cells = try_all(build(wanted(name)), through)  # type: ignore[arg-type]
     failed = [cell.ability for cell in cells if cell.outcome == "failed"]
     there = sum(cell.outcome != "absent" for cell in cells)
-    return f"{there - len(failed)}/{there} abilities" + (f" (not {'; '.join(failed)})" if failed else "")
+    return f"{there - len(failed)}/{there}" + (f" (not {'; '.join(failed)})" if failed else "")
 
 
 def of_program(program: Callable[..., None], through: Through) -> str:

@@ -116,6 +116,7 @@ SHOWN: Mapping[str, Shown] = {
             breaks="records are delivered again after later ones, without a rebalance",
             size=3,
         ),
+        Shown(script="kafkajs-left-member.cjs", breaks="a consumer that was closed stays a member"),
         Shown(
             script="franz-go-transaction-sequences.go",
             breaks="a committed transaction is not in the log",
