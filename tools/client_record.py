@@ -255,9 +255,9 @@ def table(records: list[dict[str, Any]]) -> list[str]:
             lines.append(f"{of} {anomaly} | {record['seeds']} | | | | |")
         for anomaly, found in record["findings"].items():
             small, mended = found["small"], found.get("mended")
-            smallest = "" if small is None else "{} things, {} of {}".format(small["faults"], *small["rate"])
-            after = "open" if mended is None else "{}: {} of {}".format(mended["library"], *mended["rate"])
-            rate = "{} of {}".format(*found["rate"]) if found["rate"][1] else "not replayed"
+            smallest = "" if small is None else "{} things, {}/{}".format(small["faults"], *small["rate"])
+            after = "open" if mended is None else "{}: {}/{}".format(mended["library"], *mended["rate"])
+            rate = "{}/{}".format(*found["rate"]) if found["rate"][1] else "not replayed"
             lines.append(
                 f"{of} `{anomaly}` | {record['seeds']} | {found['first']} | {rate} | {smallest} | {after} |"
             )

@@ -117,7 +117,7 @@ def _spread(values: list[float]) -> str:
     middle = statistics.median(values)
     if len(values) == 1:
         return f"{middle:.3g}"
-    return f"{middle:.3g} ({min(values):.3g} to {max(values):.3g})"
+    return f"{middle:.3g} ({min(values):.3g}..{max(values):.3g})"
 
 
 @click.command()

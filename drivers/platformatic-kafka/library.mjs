@@ -54,6 +54,7 @@ export function base (config, role) {
   const options = given({ clientId: made.client_id ?? 'driver', bootstrapBrokers: made.bootstrap.split(','),
     retries: made.retries,
     retryDelay: made.retry_backoff_ms, metadataMaxAge: made.metadata_max_age_ms,
-      timeout: made.request_timeout_ms, ...made.extra })
+      timeout: made.request_timeout_ms, // of the broker; a consumer's JoinGroup waits for longer
+    requestTimeout: role === 'producer' ? made.request_timeout_ms : undefined, ...made.extra })
   return [options, made, ignored]
 }

@@ -21,7 +21,7 @@ def test_the_page_has_median_range_and_ratio():
     """Rule: a figure is the median with its range, and a ratio pairs the turns."""
     text = speed.page([KEPT])
     assert "| case | subject, µs a event | peer | times |" in text
-    assert "| a case | judge 2 (1 to 4) | peer 2 (1 to 4) | 1 (0.5 to 2) |" in text
+    assert "| a case | judge 2 (1..4) | peer 2 (1..4) | 1 (0.5..2) |" in text
     assert "2026-01-01 10:00 UTC, abc, 2 processors." in text
 
 

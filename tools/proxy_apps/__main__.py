@@ -102,13 +102,13 @@ def of_library(name: str, through: Through) -> str:
     _, cells = try_all(build(wanted(name)), through)  # type: ignore[arg-type]
     failed = [cell.ability for cell in cells if cell.outcome == "failed"]
     there = sum(cell.outcome != "absent" for cell in cells)
-    return f"{there - len(failed)} of {there} abilities" + (f" (not {'; '.join(failed)})" if failed else "")
+    return f"{there - len(failed)}/{there}" + (f" (not {'; '.join(failed)})" if failed else "")
 
 
 def of_program(program: Callable[..., None], through: Through) -> str:
     """A program that ends well."""
     program(bootstrap=through.bootstrap_servers, create=through.create_topic)
-    return "ended well"
+    return "well"
 
 
 def applications() -> Mapping[str, tuple[Callable[[], str], Callable[[Through], str]]]:

@@ -68,8 +68,9 @@ class Shown:
     since: str = ""
     # Where it was reported before; empty: not found.
     reported: str = ""
-    # The release of Apache Kafka.
+    # The release of Apache Kafka, and how many brokers.
     broker: str = NEWEST
+    size: int = 1
 
     @property
     def library(self) -> str:
@@ -110,6 +111,12 @@ SHOWN: Mapping[str, Shown] = {
             breaks="a record of a partition that is new is acknowledged and never sent",
         ),
         Shown(script="kafkajs-unsent-commit.cjs", breaks="a commit is acknowledged and never made"),
+        Shown(
+            script="kafkajs-two-fetchers.cjs",
+            breaks="records are delivered again after later ones, without a rebalance",
+            size=3,
+        ),
+        Shown(script="kafkajs-left-member.cjs", breaks="a consumer that was closed stays a member"),
         Shown(
             script="franz-go-transaction-sequences.go",
             breaks="a committed transaction is not in the log",
@@ -211,7 +218,7 @@ def shown(name: str, row: Shown, folder: Path) -> tuple[str, str]:
     (own / "program").mkdir(parents=True)
     command, environment = command_of(built, script, own / "program")
     with (
-        ApacheKafka(directory=own / "kafka", release=Release(version=row.broker), size=1) as kafka,
+        ApacheKafka(directory=own / "kafka", release=Release(version=row.broker), size=row.size) as kafka,
         proxied(kafka.bootstrap_servers(), own / "live", *faults_of(script)) as through,
     ):
         ended = subprocess.run(
@@ -236,7 +243,7 @@ def line_of(name: str, row: Shown, outcome: str) -> str:
     """
     known = [f"since {row.since}" if row.since else "", f"found by {row.found}" if row.found else ""]
     finding = f"[{row.breaks}](../findings/{name}.md)"
-    cells = (row.library, finding, f"{row.broker}: {outcome}")
+    cells = (row.library, finding, row.broker if outcome == "seen" else f"{row.broker}: {outcome}")
     return f"| {' | '.join((*cells, '; '.join(one for one in (*known, row.reported) if one)))} |"
 
 
@@ -252,7 +259,7 @@ def seeds_of(folder: Path) -> str:
     library = msgspec.json.decode((folder / "job.json").read_bytes())["library"]
     names = ", ".join(f"`{name}` {seeds}" for name, seeds in found.most_common())
     ran = sum("failed" not in run for run in runs.values())
-    return f"| {library} | {ran} of {len(runs)} | {names or 'nothing'} |"
+    return f"| {library} | {ran}/{len(runs)} | {names or 'nothing'} |"
 
 
 def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
@@ -270,10 +277,8 @@ def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
     return Done(case=name, outcome=OK, why=f"{outcome}: {said.splitlines()[-1]}")
 
 
-HEAD = (
-    "| library | finding | Apache Kafka | known |",
-    "|---|---|---|---|",
-)
+HEAD = ("| library | finding | seen with Apache Kafka | known |", "|---|---|---|---|")
+HEAD_OF_SEEDS = ("| library | seeds that ran | seeds with |", "|---|---:|---|")
 
 
 @click.command("shown", help=__doc__)
@@ -284,9 +289,10 @@ def command(words: tuple[str, ...], docs: Path | None, runs: Path | None) -> Exi
     """Run the scripts of all findings, or of some; of the others a page keeps the rows. With --runs put what
     torture found, by seed, into the page, and run nothing."""
     if runs is not None and docs is not None:
-        table = [seeds_of(one.parent) for one in sorted(runs.glob(f"*/{RUNS}"))]
-        lines = ("| library | seeds that ran | seeds with |", "|---|---:|---|", *table)
-        Place(page=docs, mark=SEEDS).write("\n" + "\n".join(lines) + "\n\n")
+        place = Place(page=docs, mark=SEEDS)
+        lines = [*place.read().splitlines(), *(seeds_of(one.parent) for one in runs.glob(f"*/{RUNS}"))]
+        newest = {line.partition("@")[0]: line for line in lines if "@" in line}
+        place.write("\n".join(("", *HEAD_OF_SEEDS, *(newest[name] for name in sorted(newest)), "", "")))
         return ExitCode.NOTHING_FOUND
     rows: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="fencepost-shown-") as folder:
