@@ -43,7 +43,7 @@ LAYERS["machines"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["kafka"] = LAYERS["campaign"] | {"campaign", "application"}
 LAYERS["torture"] = LAYERS["kafka"] | {"kafka"}
 LAYERS["cli"] = LAYERS["mining"] | {
-    *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "application"),
+    *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "application")
 }
 LAYERS["begin"] = LAYERS["forking"] = LAYERS["moved"] = LAYERS["drivers"] = set()
 LAYERS["pytest_plugin"] = LAYERS["__main__"] = LAYERS["cli"] | {"cli"}

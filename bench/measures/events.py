@@ -68,8 +68,5 @@ def measure(asked: argparse.Namespace) -> Iterator[Case]:
             continue
         with tempfile.TemporaryDirectory(prefix="fencepost-bench-events-") as folder:
             files = written(Path(folder), events // 5)
-            sides = {
-                "judge": lambda files=files: judge(files),
-                "decoding": lambda files=files: decode(files),
-            }
+            sides = {"judge": lambda files=files: judge(files), "decoding": lambda files=files: decode(files)}
             yield Case(name=name, sides=sides, per=events, unit="event")

@@ -27,9 +27,7 @@ PLANTED = {"transactions": ["circular_reads"], "exactly_once": ["output_twice", 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Of this measure."""
     parser.add_argument(
-        "--operations",
-        default="10000,100000,1000000,10000000",
-        help="the smallest first [quick: two]",
+        "--operations", default="10000,100000,1000000,10000000", help="the smallest first [quick: two]"
     )
     parser.add_argument("--cycle", action="store_true", help="with a planted anomaly")
 

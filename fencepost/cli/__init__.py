@@ -18,13 +18,7 @@ import rich_click as click
 from fencepost import __version__
 from fencepost.console.heartbeat import heartbeat
 from fencepost.console.output import Output, said
-from fencepost.traces.errors import (
-    BrokenLibraryError,
-    ExitCode,
-    FencepostError,
-    broken_library,
-    unknown_name,
-)
+from fencepost.traces.errors import BrokenLibraryError, ExitCode, FencepostError, broken_library, unknown_name
 
 GROUPS = {
     "Judge": {

@@ -25,13 +25,7 @@ from fencepost.console.options import (
 )
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_plan, replay_seed, replay_stored
-from fencepost.traces.errors import (
-    ExitCode,
-    FencepostError,
-    TraceError,
-    did_you_mean,
-    strongest,
-)
+from fencepost.traces.errors import ExitCode, FencepostError, TraceError, did_you_mean, strongest
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
 

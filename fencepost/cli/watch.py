@@ -31,8 +31,7 @@ LONGEST = 400
 @click.command("watch")
 @click.argument("folder", type=ANY_PATH, metavar="FOLDER")
 @out_option(
-    "out/watched",
-    "Folder for findings, verdicts and quarantine (Parquet); continues an earlier watch.",
+    "out/watched", "Folder for findings, verdicts and quarantine (Parquet); continues an earlier watch."
 )
 @click.option("--once", is_flag=True, help="Judge what is there, then end; the next call continues.")
 @checks_option

@@ -21,11 +21,7 @@ class Branching(click.RichGroup):
         super().__init__(**{**options, "invoke_without_command": True})
 
     def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """The context of the command that is meant. info_name, args, parent, extra: click's."""
         below = self.commands.get(args[0]) if args else None

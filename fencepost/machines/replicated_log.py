@@ -27,11 +27,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.log import judge_trace
 from fencepost.checkers.verdict import Decision, Finding, by_rank, combine
 from fencepost.machines.cluster.found import error_of, made
-from fencepost.machines.system_under_test import (
-    RefusedError,
-    SystemUnderTest,
-    UnclearError,
-)
+from fencepost.machines.system_under_test import RefusedError, SystemUnderTest, UnclearError
 from fencepost.report.commands import check_traces
 from fencepost.report.explain import explain
 from fencepost.traces.digest import digest_of

@@ -17,14 +17,7 @@ import msgspec
 from attrs import evolve
 from msgspec.structs import asdict, astuple
 
-from fencepost.traces.jsonlines import (
-    LINE_BYTES_MAX,
-    Int64,
-    Run,
-    check_runs,
-    read_lines,
-    records_of,
-)
+from fencepost.traces.jsonlines import LINE_BYTES_MAX, Int64, Run, check_runs, read_lines, records_of
 from fencepost.traces.making import maker_of
 from fencepost.traces.operations import Operation, Position, Record
 from fencepost.traces.trace import Trace

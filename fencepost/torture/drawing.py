@@ -380,10 +380,7 @@ def _steps(chance: Randomness, members: int, transactional: bool) -> tuple[Step,
         if verb not in ALONE_STEPS and (transactional or verb not in TRANSACTION_STEPS)
     )
     steps = [
-        Step(
-            verb=chance.choice(verbs, "step", number),
-            at_ms=chance.below(DURATION_MS, "when", number),
-        )
+        Step(verb=chance.choice(verbs, "step", number), at_ms=chance.below(DURATION_MS, "when", number))
         for number in range(chance.below(4, "steps"))
     ]
     if chance.below(ALONE_ONE_IN, "step alone") == 0:

@@ -158,9 +158,7 @@ def wanted(text: str) -> Wanted:
         library = table[name]
     if at and not VERSION.fullmatch(version):
         raise FencepostError(
-            expected="an exact version such as 1.43.2",
-            seen=repr(version),
-            where=f"the version of {name}",
+            expected="an exact version such as 1.43.2", seen=repr(version), where=f"the version of {name}"
         )
     if at and library.oldest and is_below(version, library.oldest):
         raise FencepostError(

@@ -31,13 +31,7 @@ from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.reshaping import delete, delete_half, grow, wait_until_alone
-from fencepost.torture.scenario import (
-    PRODUCER_STEPS,
-    TOPICS,
-    BrokerFault,
-    Scenario,
-    Step,
-)
+from fencepost.torture.scenario import PRODUCER_STEPS, TOPICS, BrokerFault, Scenario, Step
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.kafka_names.internal_topics import STATE_TOPIC
@@ -82,11 +76,7 @@ ALONE_S = 0.3
 TRUNCATED_S = 6.0
 """Longest time until a leader is alone, has gone down, and another one is elected."""
 SETTINGS: Mapping[str, Mapping[str, str]] = {
-    verbs.COMPACTS: {
-        "cleanup.policy": "compact",
-        "segment.ms": "50",
-        "min.cleanable.dirty.ratio": "0.01",
-    },
+    verbs.COMPACTS: {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01"},
     verbs.EXPIRES: {"retention.bytes": "1000", "segment.ms": "50"},
 }
 """Of topics, by what becomes of their logs. Segments are short, not small: one too small refuses batches."""

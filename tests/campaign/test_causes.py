@@ -8,14 +8,7 @@ from fencepost.campaign.causes.parting import MOST_LINKS, answered_differently, 
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.plan import (
-    ClusterOptions,
-    Fault,
-    NetworkOptions,
-    Plan,
-    PlannedOperation,
-    TopicOptions,
-)
+from fencepost.traces.plan import ClusterOptions, Fault, NetworkOptions, Plan, PlannedOperation, TopicOptions
 
 
 def event(time: int, node: int, offset: int, name: Name = Name.APPENDED, partition: int = 0) -> Event:

@@ -147,10 +147,7 @@ def read(offset: int, value: bytes | None, key: bytes | None = b"k") -> ReadReco
 
 @pytest.mark.parametrize(
     ("lines", "printed"),
-    [
-        (Lines(None, None, False), "a\n\n\\xff\n"),
-        (Lines(None, "=", False), "k=a\nk=\n=\\xff\n"),
-    ],
+    [(Lines(None, None, False), "a\n\n\\xff\n"), (Lines(None, "=", False), "k=a\nk=\n=\\xff\n")],
 )
 def test_a_record_becomes_a_line(lines, printed, capsys):
     """Rule: the value, behind its key if one asks for it; a tombstone is an empty line, bytes that are no

@@ -50,11 +50,7 @@ ON_KIO = (
     ["cluster", "produce", "t", "--bootstrap", "127.0.0.1:1", "--record", "made"],
     ["cluster", "consume", "t", "--bootstrap", "127.0.0.1:1", "--record", "made"],
 )
-ON_TLC = (
-    ["model", "tlc", "check"],
-    ["model", "tlc", "simulate"],
-    ["model", "tlc", "conform", "in"],
-)
+ON_TLC = (["model", "tlc", "check"], ["model", "tlc", "simulate"], ["model", "tlc", "conform", "in"])
 WITH_ZOOKEEPER = ("processes", "apache-kafka:3.9.2")
 
 

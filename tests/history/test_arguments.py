@@ -87,10 +87,7 @@ def test_what_json_can_hold_is_recorded() -> None:
         (lambda: History().recorded("read", key=3)(lambda x: x), "the name of a parameter"),
         (lambda: History().recorded("read", fail="x"), "the recorded function read: fail"),
         (lambda: History().clients(2, None), "clients: function: expected a function"),
-        (
-            lambda: History().clients(2, print, timeout_s=-1),
-            "clients: timeout_s: expected a number",
-        ),
+        (lambda: History().clients(2, print, timeout_s=-1), "clients: timeout_s: expected a number"),
         (lambda: History().clients(2, print, timeout_s=None), "saw None"),
         (lambda: History().clients(10**5_000, print), "saw a value of type int"),
     ],

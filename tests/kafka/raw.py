@@ -104,11 +104,7 @@ class Raw:
 
     def fetch(self, offset):
         """What is there from an offset on."""
-        row = {
-            "partition": self.partition,
-            "fetch_offset": offset,
-            "partition_max_bytes": 1 << 20,
-        }
+        row = {"partition": self.partition, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
         topic = {"topic": self.topic, "partitions": (row,)}
         answer = self.ask(1, FETCH, replica_id=-1, max_wait=100, min_bytes=1, topics=(topic,))
         records = answer.responses[0].partitions[0].records or b""

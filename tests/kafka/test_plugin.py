@@ -147,7 +147,7 @@ seen = set()
 def test_it(fencepost_kafka_shared, number):
     seen.add(fencepost_kafka_shared.bootstrap_servers)
     assert len(seen) == 1 and fencepost_kafka_shared.brokers == (1,)
-""",
+"""
     ).assert_outcomes(passed=2)
 
 

@@ -135,11 +135,7 @@ def test_a_retry_in_other_batches_keeps_each_records_fate():
     watched.answer(watched.ask(batch_of((1, 2, 3))), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     watched.answer(watched.ask(batch_of((1,))), 0)
     watched.answer(watched.ask(batch_of((2, 3, 4))), 1)
-    assert watched.rows() == [
-        ((1,), Outcome.OK, 0, 2),
-        ((2, 3), Outcome.OK, 1, 2),
-        ((4,), Outcome.OK, 3, 1),
-    ]
+    assert watched.rows() == [((1,), Outcome.OK, 0, 2), ((2, 3), Outcome.OK, 1, 2), ((4,), Outcome.OK, 3, 1)]
 
 
 def test_an_answer_that_nobody_hears_and_one_that_says_too_little_leave_doubt():

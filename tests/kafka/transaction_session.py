@@ -171,11 +171,7 @@ class Session:
         data = {"index": PARTITION, "records": batch}
         topic = {"name": TOPIC, "partition_data": (data,)}
         asked = make(
-            PRODUCE,
-            transactional_id=ID,
-            acks=-1,
-            timeout=timedelta(seconds=30),
-            topic_data=(topic,),
+            PRODUCE, transactional_id=ID, acks=-1, timeout=timedelta(seconds=30), topic_data=(topic,)
         )
 
         def error(answer: Any) -> str:

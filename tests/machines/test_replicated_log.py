@@ -13,12 +13,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.machines.cluster.found import FoundError
 from fencepost.machines.replicated_log import ReplicatedLogMachine
-from fencepost.machines.system_under_test import (
-    ReadResult,
-    RefusedError,
-    SystemUnderTest,
-    UnclearError,
-)
+from fencepost.machines.system_under_test import ReadResult, RefusedError, SystemUnderTest, UnclearError
 from fencepost.traces.jsonlines import read_traces
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "machines.md"
@@ -34,11 +29,7 @@ QUICK = settings(
     phases=[Phase.generate],
 )
 SHRINKING = settings(
-    QUICK,
-    max_examples=200,
-    stateful_step_count=50,
-    derandomize=False,
-    phases=[Phase.generate, Phase.shrink],
+    QUICK, max_examples=200, stateful_step_count=50, derandomize=False, phases=[Phase.generate, Phase.shrink]
 )
 
 

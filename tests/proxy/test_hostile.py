@@ -325,8 +325,7 @@ def nothing_secret(folder):
 def test_tls_on_either_side_and_sasl_pass(secured, files, tmp_path, tls):
     """Rule: four pairs of sides; every record arrives and is in the trace, the password is nowhere."""
     sides = Sides(
-        listener=server_side(files) if tls else None,
-        upstream=client_side(files) if secured.tls else None,
+        listener=server_side(files) if tls else None, upstream=client_side(files) if secured.tls else None
     )
     with proxy_lab(secured.bootstrap, tmp_path, {"kept": Kept.FULL}, sides=sides) as proxy:
         told, got = said_to_a_client(settings(proxy, files, tls=tls))

@@ -85,7 +85,7 @@ def prefer(kafka, topic, replicas):
                     ReassignablePartition(partition_index=i32(0), replicas=tuple(map(i32, replicas))),
                 ),
             ),
-        ),
+        )
     )
     answer = asyncio.run(asked_raw(kafka.ports[0], request))
     assert answer.error_code == 0, answer

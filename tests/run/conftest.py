@@ -10,10 +10,7 @@ def _small_plan(**changes: object) -> Plan:
     """One topic of one partition, appends and polls by two clients over ten seconds."""
     operations = tuple(
         PlannedOperation(
-            op_id=number,
-            process=number % 2,
-            at_ms=number * 250,
-            function="append" if number % 3 else "poll",
+            op_id=number, process=number % 2, at_ms=number * 250, function="append" if number % 3 else "poll"
         )
         for number in range(1, 40)
     )

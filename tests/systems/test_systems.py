@@ -60,7 +60,7 @@ def _by_the_wall_clock(condition: Callable[[], bool]) -> None:
         "embedded",
         pytest.param("processes", marks=pytest.mark.java),
         *(pytest.param(version, marks=apache_kafka) for version in RECOMMENDED),
-    ],
+    ]
 )
 def under_test(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[System, Until]]:
     """A system that has started, and how to wait in its time."""

@@ -16,7 +16,7 @@ FOUND = {
             "rate": [8, 10],
             "small": {"faults": 2, "rate": [9, 10]},
             "mended": {"library": "sarama@1.61.1", "rate": [0, 5]},
-        },
+        }
     },
 }
 NOTHING = {

@@ -115,7 +115,7 @@ def test_the_page_has_a_cell_for_each_case():
         {
             "a @ 3.9.2": Result(case="a @ 3.9.2", outcome="ok", worked="ended well", records=1_000),
             "b @ 4.4.0": Result(case="b @ 4.4.0", outcome="failed", why="3 records missing"),
-        },
+        }
     )
     assert "| a | ended well: 1,000, 0, 0 | not run |" in made
     assert "| b | not run | **3 records missing** |" in made

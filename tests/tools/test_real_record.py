@@ -17,15 +17,7 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 from tools.real_record.known import LAST_MEMBER, said_of, version_of
-from tools.real_record.page import (
-    HEAD,
-    UNEXPLAINED,
-    Sum,
-    explanations,
-    known_defects,
-    table,
-    unexplained,
-)
+from tools.real_record.page import HEAD, UNEXPLAINED, Sum, explanations, known_defects, table, unexplained
 from tools.real_record.rows import MANY, NEWEST, ROWS, Row
 
 OK = RunResult(seed=0, decision=Decision.OK, wall_ms=4_000)
@@ -131,13 +123,7 @@ APPEND = Operation(
 LOST = Finding(
     anomaly="lost_write", check="log", expected="it", seen="not", topic="t", partition=0, operations=(7,)
 )
-STORY = (
-    state(5, 0, 1, 1, 2, 3),
-    state(10, 1, 2, 2),
-    dark(20, 2),
-    state(22, 2, -1, 2),
-    state(30, 3, 2, 2),
-)
+STORY = (state(5, 0, 1, 1, 2, 3), state(10, 1, 2, 2), dark(20, 2), state(22, 2, -1, 2), state(30, 3, 2, 2))
 TRACE = Trace(
     trace_id=12,
     plan="",

@@ -36,10 +36,7 @@ class Refusing:
         return True
 
 
-@pytest.mark.parametrize(
-    ("driver", "outcome"),
-    [(Refusing(None), "absent"), (Refusing(87), "failed")],
-)
+@pytest.mark.parametrize(("driver", "outcome"), [(Refusing(None), "absent"), (Refusing(87), "failed")])
 def test_a_null_header_that_the_library_refuses_is_absent(driver, outcome):
     """kafka-python raises a TypeError; it breaks nothing by that, and its other records are compared."""
     bench = Bench(driver=driver, bootstrap_servers="", create_topic=lambda name: None)

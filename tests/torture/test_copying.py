@@ -14,7 +14,4 @@ def test_a_copy_names_its_record():
 def test_offsets_are_those_after_the_last_record_of_each_partition():
     """Rule: a commit has the next offset to read."""
     rows = _next((("t-0", 4), ("t-1", 0), ("t-0", 9)))
-    assert rows == [
-        {"topic": "t", "partition": 0, "offset": 10},
-        {"topic": "t", "partition": 1, "offset": 1},
-    ]
+    assert rows == [{"topic": "t", "partition": 0, "offset": 10}, {"topic": "t", "partition": 1, "offset": 1}]

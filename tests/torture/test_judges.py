@@ -196,9 +196,7 @@ def test_each_committed_record_has_one_committed_copy():
 
 
 def decided(*outcomes):
-    return {
-        "t-0": tuple(attrs.evolve(one, outcome=outcomes[one.offset]) for one in GOOD.log["t-0"]),
-    }
+    return {"t-0": tuple(attrs.evolve(one, outcome=outcomes[one.offset]) for one in GOOD.log["t-0"])}
 
 
 def transaction(commit, *, ended=True, appends=GOOD.appends):
@@ -252,9 +250,7 @@ PLANTED = {
         "read": {"r0": (poll(12, (1, b"b"), (2, b"c")),)},
     },
     "duplicate": {"log": log(*VALUES, b"b"), "polls": {"c0": (*GOOD.polls["c0"], poll(12, (3, b"b")))}},
-    "reordered": {
-        "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
-    },
+    "reordered": {"appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2))},
     "reordered_plain": {
         "scenario": Scenario(seed=0, producer={"in_flight": 1}, members=1),
         "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
@@ -267,10 +263,7 @@ PLANTED = {
     "wrong_delivery": {"polls": {"c0": (poll(10, (0, b"x"), (1, b"b")), poll(11, (2, b"c")))}},
     "delivered_twice": {"polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))}},
     "gap": {"polls": {"c0": (poll(10, (0, b"a"), (2, b"c")),), "c1": (poll(11, (1, b"b")),)}},
-    "skipped": {
-        "polls": {"c0": (poll(10, (0, b"a")),), "c1": (poll(11, (2, b"c")),)},
-        "drained": False,
-    },
+    "skipped": {"polls": {"c0": (poll(10, (0, b"a")),), "c1": (poll(11, (2, b"c")),)}, "drained": False},
     "committed_beyond": {"committed": {"t-0": 4}},
     "stuck_append": {"appends": (*GOOD.appends, append(3, b"d", None))},
     "stuck_consumer": {"polls": {"c0": (poll(10, (0, b"a")),)}, "drained": False, "committed": {"t-0": 1}},

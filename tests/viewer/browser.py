@@ -19,7 +19,7 @@ EVERYTHING = os.environ.get("FENCEPOST_BROWSER") == "all"
 needs_chromium = [
     pytest.mark.skipif(
         CHROMIUM is None, reason="the viewer's browser tests need Chromium (apt-get install chromium)"
-    ),
+    )
 ]
 all_of_them = pytest.mark.skipif(
     not EVERYTHING, reason="the viewer's longer browser tests run with FENCEPOST_BROWSER=all"

@@ -157,11 +157,7 @@ def test_metadata_shows_the_cluster_as_it_is(lab):
     parts = seen.topics["librdkafka"].partitions
     assert {
         number: (part.leader, sorted(part.replicas), sorted(part.isrs)) for number, part in parts.items()
-    } == {
-        0: (1, [1, 2, 3], [1, 2, 3]),
-        1: (2, [1, 2, 3], [1, 2, 3]),
-        2: (3, [1, 2, 3], [1, 2, 3]),
-    }
+    } == {0: (1, [1, 2, 3], [1, 2, 3]), 1: (2, [1, 2, 3], [1, 2, 3]), 2: (3, [1, 2, 3], [1, 2, 3])}
     with pytest.raises(KafkaException, match="Unknown topic"):
         error = AdminClient({"bootstrap.servers": lab.bootstrap}).list_topics("nosuch", timeout=BOUND_S)
         raise KafkaException(error.topics["nosuch"].error)

@@ -119,19 +119,10 @@ def applications() -> Mapping[str, tuple[Callable[[], str], Callable[[Through], 
             ("console tools", programs.console),
             ("perf tools", programs.performance),
             ("Streams word count", streams.word_count),
-            (
-                "Streams word count, exactly once",
-                partial(streams.word_count, guarantee="exactly_once_v2"),
-            ),
+            ("Streams word count, exactly once", partial(streams.word_count, guarantee="exactly_once_v2")),
         ):
-            found[f"Java {version}: {name}"] = (
-                jars.missing,
-                partial(of_program, partial(each, version)),
-            )
-    found["librdkafka: transactions"] = (
-        lambda: "",
-        partial(of_program, programs.librdkafka_transactions),
-    )
+            found[f"Java {version}: {name}"] = (jars.missing, partial(of_program, partial(each, version)))
+    found["librdkafka: transactions"] = (lambda: "", partial(of_program, programs.librdkafka_transactions))
     for name in libraries():
         found[name] = (partial(lambda name: missing(wanted(name)), name), partial(of_library, name))
     return found
@@ -166,12 +157,7 @@ def run(case: str, version: str, application: Callable[[Through], str], folder: 
             (recording,) = (folder / "live").glob("run-*")
             trace = read_recording(recording)
             found = compared(trace, folder / "kafka" / "broker-1" / "data", key_of(folder / "live"))
-    except (
-        FencepostError,
-        ck.KafkaException,
-        ProgramError,
-        subprocess.SubprocessError,
-    ) as error:
+    except (FencepostError, ck.KafkaException, ProgramError, subprocess.SubprocessError) as error:
         return Result(case=case, outcome=FAILED, why=str(error)[:500])
     why = [*found.differences]
     why += [
@@ -203,10 +189,7 @@ def outcome_of(
 
 def table(results: Mapping[str, Result]) -> list[str]:
     """The table of the page: a row for each application, a column for each broker."""
-    lines = [
-        f"| application | {' | '.join(BROKERS)} |",
-        "|---" * (1 + len(BROKERS)) + "|",
-    ]
+    lines = [f"| application | {' | '.join(BROKERS)} |", "|---" * (1 + len(BROKERS)) + "|"]
     for name in dict.fromkeys(case.rpartition(" @ ")[0] for case in results):
         cells = [_cell(results.get(f"{name} @ {broker}")) for broker in BROKERS]
         lines.append(f"| {name} | {' | '.join(cells)} |")

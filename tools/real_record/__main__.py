@@ -17,14 +17,7 @@ from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
 from tools.program import chosen
-from tools.real_record.page import (
-    PLACE,
-    explanations,
-    known_defects,
-    sums_of,
-    table,
-    unexplained,
-)
+from tools.real_record.page import PLACE, explanations, known_defects, sums_of, table, unexplained
 from tools.real_record.rows import ROWS, Row
 
 SLICE = 25

@@ -24,13 +24,7 @@ from typing import Any
 import rich_click as click
 from attrs import define, evolve, field, frozen
 from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic  # type: ignore[attr-defined]
 
 from fencepost.console.output import Output
 from fencepost.systems.apache_kafka.administration import Administration, TopicOptions

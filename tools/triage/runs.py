@@ -50,13 +50,7 @@ class Wanted:
 
 def of_bug(bug: str, runs: int, seeds: int) -> Wanted:
     """Runs with one bug planted that show an anomaly of its own."""
-    return Wanted(
-        key=bug,
-        bugs=(bug,),
-        own=(BUGS[bug].anomalies,),
-        runs=runs,
-        seeds=seeds,
-    )
+    return Wanted(key=bug, bugs=(bug,), own=(BUGS[bug].anomalies,), runs=runs, seeds=seeds)
 
 
 def of_both(first: str, second: str, runs: int, seeds: int) -> Wanted:

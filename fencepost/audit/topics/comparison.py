@@ -144,10 +144,7 @@ def _rows(store: TopicStore) -> Iterator[tuple[int, Example]]:
             f"select partition, source, source_offset, target_offset from pair where {column} "
             "order by partition, source"
         ):
-            yield (
-                row[1],
-                Example(kind=kind, partition=row[0], source_offset=row[2], target_offset=row[3]),
-            )
+            yield (row[1], Example(kind=kind, partition=row[0], source_offset=row[2], target_offset=row[3]))
 
 
 def _merged(rows: Iterator[tuple[int, Example]]) -> Iterator[Example]:

@@ -90,10 +90,7 @@ def _telling(events: Sequence[Event], first: int, by_node: dict[int, list[int]])
 
 
 def answered_differently(
-    failing: Iterable[Operation],
-    passing: Iterable[Operation],
-    finding: Finding,
-    before_ns: int | None = None,
+    failing: Iterable[Operation], passing: Iterable[Operation], finding: Finding, before_ns: int | None = None
 ) -> tuple[Operation, Operation | None] | None:
     """The first operation that has another answer in the passing run, by the time of the earlier answer.
 

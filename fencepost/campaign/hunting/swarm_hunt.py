@@ -91,13 +91,7 @@ def _hunt(bug: PlantedBug, seeds: range, jobs: int, drive: Drive) -> Hunt:
                 unnamed.add(result.seed)
         return bool(names)
 
-    campaign = Campaign(
-        seeds=seeds,
-        job=Job(bugs=(bug.bug,)),
-        jobs=jobs,
-        until=shows,
-        recheck_one_in=0,
-    )
+    campaign = Campaign(seeds=seeds, job=Job(bugs=(bug.bug,)), jobs=jobs, until=shows, recheck_one_in=0)
     result = drive(campaign, bug.bug)
     first = min(own.items(), default=None)
     return Hunt(

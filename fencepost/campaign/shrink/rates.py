@@ -16,13 +16,7 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.campaign.shrink.lists import Pass
 from fencepost.campaign.shrink.oracle import OutOfTimeError, Target, key_of
-from fencepost.campaign.shrink.shrink import (
-    ShrinkProgress,
-    Shrunk,
-    remove_faults,
-    remove_operations,
-    shrink,
-)
+from fencepost.campaign.shrink.shrink import ShrinkProgress, Shrunk, remove_faults, remove_operations, shrink
 from fencepost.campaign.workers.real_worker import RealWorker
 from fencepost.campaign.workers.results import Job, Orders, RunResult, Task
 from fencepost.traces.plan import Plan
@@ -231,10 +225,4 @@ def shrink_by_rate(
     Returns: the result, also when the time is over.
     Raises: FencepostError for a plan that shows it too seldom.
     """
-    return shrink(
-        plan,
-        oracle,
-        on_better=on_better,
-        on_progress=on_progress,
-        passes=PASSES,
-    )
+    return shrink(plan, oracle, on_better=on_better, on_progress=on_progress, passes=PASSES)

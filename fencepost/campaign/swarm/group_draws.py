@@ -276,9 +276,7 @@ def with_subscriptions(plan: Plan, draw: Draws) -> Plan:
     )
     operations = [_moved(one, draw, first.name, second.partitions) for one in plan.operations]
     return evolve(
-        plan,
-        cluster=evolve(plan.cluster, topics=(first, second, *others)),
-        operations=tuple(operations),
+        plan, cluster=evolve(plan.cluster, topics=(first, second, *others)), operations=tuple(operations)
     )
 
 
@@ -399,11 +397,7 @@ def _with_intentions(
         own = [process for process in processes if draw.chance(60, "standalone.who", process)]
         begin = {"subscribe": "assign"}
         lives = tuple(
-            evolve(
-                one,
-                key=f"g{FIRST_OWN + one.process}",
-                function=begin.get(one.function, one.function),
-            )
+            evolve(one, key=f"g{FIRST_OWN + one.process}", function=begin.get(one.function, one.function))
             if one.process in (own or processes[:1])
             else one
             for one in lives

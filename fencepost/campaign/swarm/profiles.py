@@ -72,7 +72,7 @@ PROFILES: dict[str, Profile] = {
         other_ends=40,
         indexed=40,
         mixed=True,
-    ),
+    )
 }
 FORMER = {
     "everything": (),

@@ -17,10 +17,7 @@ from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
 from fencepost.campaign.swarm.group_draws import with_groups_of_real
-from fencepost.campaign.swarm.late_requests import (
-    with_late_requests,
-    with_many_transactions,
-)
+from fencepost.campaign.swarm.late_requests import with_late_requests, with_many_transactions
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
 from fencepost.campaign.swarm.producer_draws import with_producers
 from fencepost.campaign.swarm.profiles import STEERED

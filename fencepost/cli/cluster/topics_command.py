@@ -236,10 +236,7 @@ def describe(
 @click.option("--partitions", type=click.IntRange(1, 100_000), help="The new number of partitions.")
 @config_option
 @click.option(
-    "--delete-config",
-    multiple=True,
-    metavar="NAME",
-    help="Remove this setting's override; may be repeated.",
+    "--delete-config", multiple=True, metavar="NAME", help="Remove this setting's override; may be repeated."
 )
 @cluster_options
 @json_option

@@ -27,11 +27,7 @@ MOST_LISTED = 20
 
 @click.command("doctor")
 @click.option(
-    "--bootstrap",
-    metavar="HOST:PORT,...",
-    callback=addresses,
-    required=True,
-    help="Bootstrap servers.",
+    "--bootstrap", metavar="HOST:PORT,...", callback=addresses, required=True, help="Bootstrap servers."
 )
 @click.option(
     "--command-config",
@@ -166,10 +162,7 @@ class Report:
             self.output.say(f"  and {len(notes) - MOST_LISTED} more notes; --json has them all")
         for one in begun[:MOST_LISTED]:
             self._say(f"so far (a finding after {one.row.bound_s} s)", one)
-        lines = [
-            *sorted(self.watched.unasked),
-            *not_judged(events),
-        ]
+        lines = [*sorted(self.watched.unasked), *not_judged(events)]
         if self.topics and not self.watched.topics:
             lines.insert(0, f"no topic is like {', '.join(self.topics)}")
         for line in lines:

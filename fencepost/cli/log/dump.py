@@ -239,10 +239,7 @@ def _dump_segment(
 
 
 def _dump_records(
-    seen: BatchSeen,
-    in_words: Callable[[Record], str],
-    as_dict: Callable[[Record], Any],
-    sink: Sink,
+    seen: BatchSeen, in_words: Callable[[Record], str], as_dict: Callable[[Record], Any], sink: Sink
 ) -> None:
     """Dump the records of a batch, one after the other, within its JSON object."""
     if seen.records is None:

@@ -94,10 +94,7 @@ def list_command(output: Output) -> ExitCode:
     "--symmetry", is_flag=True, help="Count states that differ only in the names of replicas as one."
 )
 @click.option(
-    "--memory",
-    type=click.IntRange(64),
-    metavar="MIB",
-    help="Memory; beyond it the outcome is undecided.",
+    "--memory", type=click.IntRange(64), metavar="MIB", help="Memory; beyond it the outcome is undecided."
 )
 @click.option(
     "--eventually",
@@ -137,10 +134,7 @@ def explore_command(
     started = time.monotonic()
     with output.progress("exploring", states) as bar:
         result = explore(
-            system,
-            limits,
-            lambda distinct, level: bar.to(distinct, f"depth {level}"),
-            symmetry=symmetry,
+            system, limits, lambda distinct, level: bar.to(distinct, f"depth {level}"), symmetry=symmetry
         )
     seconds = time.monotonic() - started
     output.say(render(system, result))

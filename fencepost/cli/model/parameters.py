@@ -14,9 +14,7 @@ from fencepost.traces.decoding import from_json
 INITIAL = "initial"
 parameter_options: tuple[Decorator, ...] = (
     click.option(
-        "--initial",
-        metavar="JSON",
-        help="With --model, its start value; short for --parameter initial=JSON.",
+        "--initial", metavar="JSON", help="With --model, its start value; short for --parameter initial=JSON."
     ),
     click.option(
         "--parameter",

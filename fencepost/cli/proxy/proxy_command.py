@@ -174,11 +174,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     help="Show rates, lag, unknown outcomes, faults and findings while it runs. [default: on a terminal]",
 )
 @json_option
-def command(
-    record: Path | None,
-    output: Output,
-    **asked: Any,
-) -> ExitCode:
+def command(record: Path | None, output: Output, **asked: Any) -> ExitCode:
     """Run between an unmodified application and any Kafka: point its bootstrap.servers at --listen.
 
     Frames pass byte for byte, except for the addresses of brokers and the versions that ApiVersions offers.

@@ -93,12 +93,7 @@ async def fetch(lab: Lab, topic: Topic | tuple[str, Link], offset: int, **more: 
 
 
 async def list_offset(
-    lab: Lab,
-    topic: Topic | tuple[str, Link],
-    time: int,
-    *,
-    part: Json | None = None,
-    **values: Any,
+    lab: Lab, topic: Topic | tuple[str, Link], time: int, *, part: Json | None = None, **values: Any
 ) -> Json:
     """Error, offset and time of one answer."""
     name, link = (topic.name, topic.leader) if isinstance(topic, Topic) else topic

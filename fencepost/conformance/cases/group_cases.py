@@ -7,13 +7,7 @@ from typing import Any
 
 from fencepost.conformance.case import Facts, case, in_versions
 from fencepost.conformance.cases.commit_cases import _offsets, commit
-from fencepost.conformance.cases.membership_cases import (
-    join,
-    join_alone,
-    join_whole,
-    subscription,
-    sync,
-)
+from fencepost.conformance.cases.membership_cases import join, join_alone, join_whole, subscription, sync
 from fencepost.conformance.lab import (
     DELETE_GROUPS,
     DESCRIBE_GROUPS,

@@ -49,8 +49,7 @@ async def unknown_topic(lab: Lab) -> Facts:
 
 
 @case(
-    "metadata.unknown_topic_is_created",
-    "A topic that is not there, which may be created; then until it is.",
+    "metadata.unknown_topic_is_created", "A topic that is not there, which may be created; then until it is."
 )
 async def creates(lab: Lab) -> Facts:
     name, link = lab.fresh("topic"), await lab.link()

@@ -62,11 +62,7 @@ class Writer:
     @property
     def own(self) -> dict[str, Any]:
         """What its requests begin with."""
-        return {
-            "transactional_id": self.name,
-            "producer_id": self.producer_id,
-            "producer_epoch": self.epoch,
-        }
+        return {"transactional_id": self.name, "producer_id": self.producer_id, "producer_epoch": self.epoch}
 
     async def init(self, **values: Any) -> Facts:
         """Error and epoch, which are this producer's from now on."""

@@ -169,11 +169,7 @@ class Assertions(ABC):
         return _check(trace, "assert_output", found, folder or self.folder, output.promise(topics, sink))
 
     def assert_that(
-        self,
-        description: str,
-        function: "Callable[..., object]",
-        *topics: str,
-        folder: Path | None = None,
+        self, description: str, function: "Callable[..., object]", *topics: str, folder: Path | None = None
     ) -> str:
         """Something of one's own is true of the records of these topics. Of transactions, those count that
         were committed.

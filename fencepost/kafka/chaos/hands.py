@@ -13,16 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from fencepost.kafka.chaos.moments import (
-    BETWEEN,
-    COMMIT,
-    END,
-    HANDED_OUT,
-    IDLE,
-    JOINING,
-    RESULT,
-    START,
-)
+from fencepost.kafka.chaos.moments import BETWEEN, COMMIT, END, HANDED_OUT, IDLE, JOINING, RESULT, START
 from fencepost.proxy.faults.chance import T, drawn
 
 KILL, REPLACE, STOP, PAUSE = "kill", "replace", "stop", "pause"

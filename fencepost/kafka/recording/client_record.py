@@ -57,14 +57,7 @@ from fencepost.traces.kafka_names.contents import (
     text_of,
 )
 from fencepost.traces.kafka_names.outcomes import BATCH_REFUSED, NO_ERROR, ErrorCode, outcome_of_attempt
-from fencepost.traces.operations import (
-    ACKS_NONE,
-    Function,
-    Operation,
-    Outcome,
-    make_operation,
-    make_record,
-)
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, make_operation, make_record
 
 RECORDED = (ProduceRequest, FetchRequest, ListOffsetsRequest, OffsetCommitRequest)
 FIRST_PROCESS = 1_000

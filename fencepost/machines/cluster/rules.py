@@ -58,12 +58,7 @@ class TimeRules(ClusterSteps):
 class AppendRules(ClusterSteps):
     """Appends; a client that is busy queues them."""
 
-    @rule(
-        process=PROCESSES,
-        times=st.sampled_from((1, 4, 12)),
-        acks=st.sampled_from((-1, 1)),
-        wait_ms=WAITS,
-    )
+    @rule(process=PROCESSES, times=st.sampled_from((1, 4, 12)), acks=st.sampled_from((-1, 1)), wait_ms=WAITS)
     def append(self, process: int, times: int, acks: int, wait_ms: int) -> None:
         """Append records one after another. The client is busy while other things happen.
 

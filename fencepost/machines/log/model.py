@@ -73,12 +73,7 @@ class LogModel:
         """The batch at `first` may be found at `to`: its base offset is not under its checksum."""
         self.displaced.add(to)
         for record in [one for mine in self.ever.values() for one in mine if one.first == first]:
-            moved = evolve(
-                record,
-                offset=record.offset - first + to,
-                first=to,
-                last=record.last - first + to,
-            )
+            moved = evolve(record, offset=record.offset - first + to, first=to, last=record.last - first + to)
             self.ever.setdefault(moved.offset, []).append(moved)
 
     def batch_start(self, offset: int) -> int:

@@ -201,11 +201,7 @@ class LogWriting(LogLife):
             return
         self.model.restart_at(start)
         batch = self.make_batch(
-            keys,
-            tombstone=False,
-            producer=producer,
-            base=base,
-            sequence=-1 if producer is None else sequence,
+            keys, tombstone=False, producer=producer, base=base, sequence=-1 if producer is None else sequence
         )
         self.model.anywhere = True
         self.model.try_append(batch)

@@ -268,8 +268,7 @@ def lost_row(source: str, trace_id: int, lost: LostRecord) -> tuple[Any, ...]:
 def statistics_rows(counts: Counts) -> list[tuple[Any, ...]]:
     """The rows of `statistics`, in order."""
     return sorted(
-        ((*key, count) for key, count in counts.statistics.items()),
-        key=lambda row: (row[:3], row[3] or ""),
+        ((*key, count) for key, count in counts.statistics.items()), key=lambda row: (row[:3], row[3] or "")
     )
 
 

@@ -157,9 +157,7 @@ def clusters_of(top: Sequence[Signature], space: Space, healthy: int) -> Cluster
     groups = sorted(set(labels))
     centres = [
         np.average(
-            rows[_members(label, labels)],
-            axis=0,
-            weights=[counts[row] for row in _members(label, labels)],
+            rows[_members(label, labels)], axis=0, weights=[counts[row] for row in _members(label, labels)]
         )
         for label in groups
     ]

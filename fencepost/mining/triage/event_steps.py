@@ -240,10 +240,7 @@ class _Reading:
         rows = np.flatnonzero(said)
         detail: Any = self.events.column("detail")
         text = detail.take(pa.array(rows)).cast(pa.string())
-        for pattern, kept in (
-            *((WHY, r"\1"), (COMMIT, r"commit \1"), (PLACES, r"\1 \2 \3")),
-            (DOCUMENT, ""),
-        ):
+        for pattern, kept in (*((WHY, r"\1"), (COMMIT, r"commit \1"), (PLACES, r"\1 \2 \3")), (DOCUMENT, "")):
             text = pc.replace_substring_regex(text, pattern, kept)
         whys, texts = coded(text)
         reasons = sorted({plain(text) for text in texts} | {""})

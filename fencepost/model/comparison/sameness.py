@@ -139,11 +139,7 @@ def by_tlc(constants: Any, options: RunOptions | None = None, *, count: bool = T
 
 
 def compare(
-    constants: Any,
-    clock: Callable[[], float],
-    options: RunOptions | None = None,
-    *,
-    count: bool = True,
+    constants: Any, clock: Callable[[], float], options: RunOptions | None = None, *, count: bool = True
 ) -> Comparison:
     """Run both sides, one after the other.
 

@@ -105,10 +105,7 @@ def stop(
             controller=NONE if membership.controller == number else membership.controller,
             registrations=(*registrations[:number], NONE, *registrations[number + 1 :]),
         )
-        yield (
-            ("stop", number, by),
-            (DOWN, RESIGNED, UNTOLD._replace(stored=replica.stored), after),
-        )
+        yield (("stop", number, by), (DOWN, RESIGNED, UNTOLD._replace(stored=replica.stored), after))
 
 
 def stop_oneself(

@@ -69,9 +69,7 @@ class _Search:
 
 
 def explore(
-    system: System[State],
-    limits: Limits | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    system: System[State], limits: Limits | None = None, on_progress: Callable[[int, int], None] | None = None
 ) -> Result:
     """Visit the states of a system, nearest first, until all are visited, an invariant fails or a limit is
     reached.
@@ -146,10 +144,7 @@ def _first_broken(search: _Search, state: State) -> str | None:
 
 
 def _result(
-    system: System[State],
-    search: _Search,
-    outcome: ExplorationOutcome,
-    violation: _Violation | None = None,
+    system: System[State], search: _Search, outcome: ExplorationOutcome, violation: _Violation | None = None
 ) -> Result:
     """The answer, with the path to the violation replayed from the initial states."""
     return result_of(

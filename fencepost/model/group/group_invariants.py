@@ -118,7 +118,7 @@ OF_STATES = (
 """The invariants of states. If several are violated, the first one names the violation."""
 
 OF_STEPS: Mapping[str, Callable[[GroupState, Action, GroupState], bool]] = {
-    "GENERATION-MONO": generations_grow_at_coordinators,
+    "GENERATION-MONO": generations_grow_at_coordinators
 }
 
 

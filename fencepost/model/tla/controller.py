@@ -76,13 +76,7 @@ def constants_to_tla(constants: Constants) -> dict[str, str]:
 
 _EACH = numbered(SAME)
 _PARTITION = row(
-    Partition._make,
-    leader=SAME,
-    leaderEpoch=SAME,
-    isr=BITS,
-    controllerEpoch=SAME,
-    version=SAME,
-    stamp=SAME,
+    Partition._make, leader=SAME, leaderEpoch=SAME, isr=BITS, controllerEpoch=SAME, version=SAME, stamp=SAME
 )
 _CONTEXT = row(
     Context._make,

@@ -73,10 +73,7 @@ def of_group(size: str) -> tuple[Row, ...]:
                 ("generation_fencing", "no_expiry_while_rebalancing"),
             ),
             (GroupConstants(members=1, brokers=1, generations=1, commits=2), ("commit_async_not_retried",)),
-            (
-                GroupConstants(members=1, generations=1, epochs=1),
-                ("apply_whole_load", "not_coordinator"),
-            ),
+            (GroupConstants(members=1, generations=1, epochs=1), ("apply_whole_load", "not_coordinator")),
             (GroupConstants(members=1, generations=1, commits=0, epochs=2), ("coordinator_epoch_order",)),
             (GroupConstants(members=2, brokers=1), ("generation_fencing",)),
             (GroupConstants(members=2, brokers=1, partitions=2, generations=1), ()),

@@ -351,13 +351,7 @@ def _next(constants: Constants, producer: Producer, state: int) -> Producer:
     """The producer after a transaction."""
     following = producer.transaction + 1
     over = following == constants.transactions
-    return producer._replace(
-        state=DONE if over else state,
-        transaction=following,
-        added=0,
-        sent=0,
-        acked=0,
-    )
+    return producer._replace(state=DONE if over else state, transaction=following, added=0, sent=0, acked=0)
 
 
 def _in_epoch(constants: Constants, producer: Producer, epoch: int) -> Producer:

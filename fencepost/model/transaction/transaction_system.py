@@ -194,9 +194,7 @@ class Transactions(BoundedSystem[TransactionState]):
         bounds, slot = self.constants, self._partition(at)
         rule = partial(rule_of, bounds)
         markers, ghost = self._markers, self._ghost
-        rules = [
-            rule(("deliver",), (markers, slot), (slot,), journal_steps.deliver, at),
-        ]
+        rules = [rule(("deliver",), (markers, slot), (slot,), journal_steps.deliver, at)]
         for epoch in range(bounds.epochs + 1):
             held = 1 + epoch
             counted = () if bounds.keeps("is_written") else ("count_as_written",)

@@ -96,11 +96,7 @@ class Observer:
         known = self.state.partition(key)
         if seen.leader_epoch < known.leader_epoch:
             return
-        if (seen.leader, seen.leader_epoch, tuple(seen.isr)) == (
-            known.leader,
-            known.leader_epoch,
-            known.isr,
-        ):
+        if (seen.leader, seen.leader_epoch, tuple(seen.isr)) == (known.leader, known.leader_epoch, known.isr):
             return
         if 0 <= known.leader_epoch < seen.leader_epoch and seen.leader >= 0:
             clean = (

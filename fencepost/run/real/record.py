@@ -65,9 +65,7 @@ class RealRecord(Record):
             file.flush()
         except OSError as error:
             raise EnvironmentError_(
-                expected="a file to write the history to",
-                seen=error.strerror or str(error),
-                where=str(path),
+                expected="a file to write the history to", seen=error.strerror or str(error), where=str(path)
             ) from None
         return cls(names, now, file)
 

@@ -122,10 +122,7 @@ class Striker:
           name: one of FOLLOWED: what it shows.
         """
         event = Event(
-            time=0,
-            name=name,
-            topic=row.topic,
-            partition=-1 if row.partition is None else row.partition,
+            time=0, name=name, topic=row.topic, partition=-1 if row.partition is None else row.partition
         )
         found = [one for one in self._waiting if one.since <= since and follows(one.fault, event)]
         first = min((one.fault.at_ms for one in found), default=0)

@@ -11,14 +11,7 @@ from attrs import define, field
 
 from fencepost.run.simulated.cluster_of_run import FaultyCluster
 from fencepost.traces.decoding import from_json
-from fencepost.traces.diagnosis import (
-    Belief,
-    BrokerSeen,
-    Diagnosis,
-    PartitionSeen,
-    Refusal,
-    WaitingOperation,
-)
+from fencepost.traces.diagnosis import Belief, BrokerSeen, Diagnosis, PartitionSeen, Refusal, WaitingOperation
 from fencepost.traces.events import REPLICA_DELETED, Event, Name
 
 Key = tuple[str, int]

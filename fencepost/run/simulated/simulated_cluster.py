@@ -173,13 +173,7 @@ class SimulatedCluster:
     # ---- faults
 
     def fault(
-        self,
-        kind: str,
-        target: str,
-        *,
-        duration_ms: int = 1_000,
-        other: str = "",
-        parameter: int = 0,
+        self, kind: str, target: str, *, duration_ms: int = 1_000, other: str = "", parameter: int = 0
     ) -> bool:
         """Begin a fault (kinds and targets: docs/reference/plans.md); whether it began: its target may not
         exist now, or the plan's budget may forbid it."""

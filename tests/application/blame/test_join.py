@@ -24,13 +24,7 @@ WIRE = [
         "offset": 0,
         "runs": [{"topic": "t", "partition": 0, "offset": 0, "values": [9]}],
     },
-    {
-        "type": "event",
-        "time": 1,
-        "name": "mark",
-        "cause": "tapped",
-        "detail": '{"op_id":1,"ids":["p-0"]}',
-    },
+    {"type": "event", "time": 1, "name": "mark", "cause": "tapped", "detail": '{"op_id":1,"ids":["p-0"]}'},
 ]
 
 

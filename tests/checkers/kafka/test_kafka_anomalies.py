@@ -30,10 +30,7 @@ CASES: list[tuple[str, str, tuple[int, ...], Trace, Trace]] = [
         trace(send(1, 10, 0), poll(2, [(1, 10)])),
         trace(send(1, 10, 0), poll(2, [(1, 10)]), duplicates=True),
     ),
-    lab.case(
-        "lost_write kafka 1 4",
-        lambda either: trace(*THREE, poll(4, [either((1, 20), (0, 10))])),
-    ),
+    lab.case("lost_write kafka 1 4", lambda either: trace(*THREE, poll(4, [either((1, 20), (0, 10))]))),
     lab.case(
         "failed_append_visible log 2 1",
         lambda either: trace(either(send(1, 10, None, outcome=FAIL), send(1, 10, None)), poll(2, [(0, 10)])),

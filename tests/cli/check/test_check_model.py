@@ -25,10 +25,7 @@ def test_a_folder_with_one_verdict_per_history(fencepost, tmp_path) -> None:
     assert told.code == 1
     assert [
         (Path(row["source"]).name, row["decision"], row["operations"]) for row in told.json["verdicts"]
-    ] == [
-        ("late-effect.log", "ok", 5),
-        ("stale-read.edn", "illegal", 4),
-    ]
+    ] == [("late-effect.log", "ok", 5), ("stale-read.edn", "illegal", 4)]
     assert all(row["seconds"] >= 0 and row["parts"] == 1 for row in told.json["verdicts"])
     (reason,) = told.json["unreadable"]
     assert "broken.edn:1: expected a closing }" in reason

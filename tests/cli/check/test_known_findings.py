@@ -139,10 +139,7 @@ def test_findings_that_nobody_listed_fail() -> None:
     [
         ("[]", "expected a baseline, saw Expected `object`, got `array`"),
         ('{"version": 2}', "expected a baseline of version 1, saw 2"),
-        (
-            '{"version": 1, "command": "mine", "findings": []}',
-            "of `fencepost check`, saw one of mine",
-        ),
+        ('{"version": 1, "command": "mine", "findings": []}', "of `fencepost check`, saw one of mine"),
         ('{"version": 1, "command": "check"}', "missing required field `findings`"),
     ],
 )

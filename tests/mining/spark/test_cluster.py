@@ -244,13 +244,7 @@ def killed(cluster: Cluster, module: str) -> None:
 
 
 def test_spark_submit_mines_on_a_cluster_through_the_archive_though_processes_die(
-    long: Path,
-    campaign: Path,
-    tmp_path: Path,
-    cluster: Cluster,
-    stranger: Path,
-    packaged: Packaged,
-    spark,
+    long: Path, campaign: Path, tmp_path: Path, cluster: Cluster, stranger: Path, packaged: Packaged, spark
 ) -> None:
     """Submitted to a standalone cluster whose Python knows no Fencepost, the packaged environment gives, row
     by row, what a local master gives, each trace once. A Python worker and then an executor die by SIGKILL in

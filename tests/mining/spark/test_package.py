@@ -43,15 +43,7 @@ def test_the_libraries_are_those_that_are_needed_and_no_more() -> None:
     """What Fencepost requires, and what that requires, travels along; PySpark, which the cluster has, does
     not."""
     found = packaging._libraries()
-    assert {
-        "attrs",
-        "numpy",
-        "pyarrow",
-        "numba",
-        "llvmlite",
-        "msgspec",
-        "pandas",
-    } <= set(found)
+    assert {"attrs", "numpy", "pyarrow", "numba", "llvmlite", "msgspec", "pandas"} <= set(found)
     assert not {"pyspark", "py4j", "kazoo", "ruff", "mypy", "fencepost"} & set(found)
     assert any(file.name == "attr/__init__.py" for file in packaging._files_of(found["attrs"]))
 

@@ -71,8 +71,7 @@ def test_the_answers_are_right(duck, planted) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "schema"),
-    [("groups", GROUPS), ("over_represented", OVER_REPRESENTED), ("coverage", COVERAGE)],
+    ("name", "schema"), [("groups", GROUPS), ("over_represented", OVER_REPRESENTED), ("coverage", COVERAGE)]
 )
 def test_tables_have_the_documented_columns(name, schema, planted) -> None:
     """Rule: each table has the columns of its schema, and the document names each of them with its type."""

@@ -21,10 +21,7 @@ ROW = '{"type":"operation","op_id":0,"process":0,"function":"append","invoke_tim
 def test_what_is_read_quickly_is_what_is_read(seed: int, tmp_path: Path) -> None:
     """Rule: traces under way, several in a file, come out with the rows and events that the careful reader
     finds."""
-    made = [
-        evolve(history(seed), trace_id=seed),
-        evolve(history(seed + 50), events=(low_watermark(5, 1),)),
-    ]
+    made = [evolve(history(seed), trace_id=seed), evolve(history(seed + 50), events=(low_watermark(5, 1),))]
     write_traces(tmp_path / "f.jsonl", made)
     assert read_quickly(tmp_path / "f.jsonl") == list(read_traces(tmp_path / "f.jsonl"))
 

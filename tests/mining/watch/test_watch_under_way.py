@@ -17,16 +17,7 @@ from fencepost.traces.operations import Outcome
 from fencepost.traces.parts import joined
 from fencepost.traces.trace import Trace
 from tests.checkers.wild_histories import wild
-from tests.mining.watch.watch_by_hand import (
-    END,
-    Watch,
-    append,
-    files_of,
-    history,
-    low_watermark,
-    read,
-    trace,
-)
+from tests.mining.watch.watch_by_hand import END, Watch, append, files_of, history, low_watermark, read, trace
 
 
 def subjects(made: Trace) -> set[tuple]:
@@ -127,9 +118,7 @@ def test_without_low_watermarks_rows_may_come_as_late_as_the_limit_says(tmp_path
         )
         watch.sit()
         assert [row[2] for row in watch.found() if row[1] == "log"] == early
-        watch.write(
-            trace(append(3, [2], 390, 395, 1)),
-        )
+        watch.write(trace(append(3, [2], 390, 395, 1)))
         watch.write(evolve(trace(), events=(END,)))
         watch.sit()
         assert "unordered_read" in [row[2] for row in watch.found()]

@@ -39,10 +39,7 @@ def states_of_tlc(constants: Any, options: RunOptions | None = None) -> frozense
     read = model_of(constants).twin.state_from_tla
     found: set[Any] = set()
     result = check(
-        spec_of(constants),
-        options,
-        unchecked=True,
-        on_state=lambda variables: found.add(read(variables)),
+        spec_of(constants), options, unchecked=True, on_state=lambda variables: found.add(read(variables))
     )
     assert result.outcome is RunOutcome.HOLDS, result.reason
     assert len(found) == result.distinct, "the map from TLA+ takes two states for one"

@@ -36,15 +36,7 @@ from fencepost.model.transaction.transaction_state import (
 )
 from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.traces.errors import FencepostError
-from tests.model.transaction.needed import (
-    HOLDS,
-    ONLY_FIRST_NEEDS,
-    ROWS,
-    Fall,
-    first_fall,
-    table,
-    without,
-)
+from tests.model.transaction.needed import HOLDS, ONLY_FIRST_NEEDS, ROWS, Fall, first_fall, table, without
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "model-transaction.md"
 IDLE = {

@@ -31,10 +31,7 @@ def test_each_step_is_struck_by_each_kind_and_survived(kind: str, step: str, sma
     """Rule: the fault begins where the step is; a correct cluster keeps its promises."""
     plan = small_plan(faults=faults(kind, step), budget=BudgetOptions(brokers_down=3, isr_disks_lost=3))
     compacted = TopicOptions(
-        segment_bytes=200,
-        cleanup_policy="compact,delete",
-        retention_bytes=600,
-        min_cleanable_dirty_ppm=0,
+        segment_bytes=200, cleanup_policy="compact,delete", retention_bytes=600, min_cleanable_dirty_ppm=0
     )
     cluster = evolve(
         plan.cluster,

@@ -189,8 +189,7 @@ def test_a_plan_that_real_systems_cannot_run_is_refused():
     with pytest.raises(PlanError, match="delete_records"):
         checked(
             Plan(
-                seed=1,
-                operations=(PlannedOperation(op_id=1, process=0, at_ms=0, function="delete_records"),),
+                seed=1, operations=(PlannedOperation(op_id=1, process=0, at_ms=0, function="delete_records"),)
             )
         )
 

@@ -208,9 +208,7 @@ def test_a_held_append_takes_effect_after_it_was_sent_again(made):
     which is found where it is not. The hit is in the trace, with the plan's name of the topic."""
     plan = broken("hold Produce on t-0 by 400ms, 2nd, once", client=IMPATIENT, count=40)
     run, trace = made(plan)
-    assert [said for said, _ in hits(trace)] == [
-        f"hold Produce by 400ms on {run.topic}-0, 2nd, once",
-    ]
+    assert [said for said, _ in hits(trace)] == [f"hold Produce by 400ms on {run.topic}-0, 2nd, once"]
     (began,) = [one for one in trace.events if one.cause == "hold" and one.name is Name.FAULT_BEGAN]
     assert (began.topic, began.partition) == ("t", 0) and 0 < began.time < trace.events[-1].time
     assert trace.claims.duplicates and combine(judge(trace)).decision.value == "ok"

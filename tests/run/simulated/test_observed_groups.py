@@ -63,12 +63,7 @@ def test_a_group_that_ended_and_came_back_is_another_one() -> None:
     """Rule: rows belong to the group in which their member was first heard of; an unknown commit may be read
     back in the next one."""
     events = [phase(1, "Stable", "a"), ended(3), phase(4, "Stable", "b")]
-    rows = (
-        row(1, 1, "a"),
-        row(2, 2, "a", Function.COMMIT, Outcome.UNKNOWN),
-        row(3, 5, "b"),
-        row(4, 6, "a"),
-    )
+    rows = (row(1, 1, "a"), row(2, 2, "a", Function.COMMIT, Outcome.UNKNOWN), row(3, 5, "b"), row(4, 6, "a"))
     told = with_group_facts(PLAN, rows, events)
     names = {each.op_id: each.group for each in told if each.op_id < 10}
     assert names == {1: "g", 2: "g", 3: "g#2", 4: "g"}

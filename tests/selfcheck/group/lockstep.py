@@ -34,13 +34,7 @@ def groups_of(members: int) -> Groups:
     """The model of a group in which so many member ids have been given out."""
     return Groups(
         Constants(
-            members=members,
-            partitions=1,
-            brokers=2,
-            generations=MOST,
-            commits=MOST,
-            epochs=MOST,
-            expiries=0,
+            members=members, partitions=1, brokers=2, generations=MOST, commits=MOST, epochs=MOST, expiries=0
         )
     )
 

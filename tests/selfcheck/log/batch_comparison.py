@@ -311,10 +311,7 @@ def _several(whole: bytes, data: bytes) -> Iterator[Fact]:
     yield (
         "is a batch to its last offset",
         (True, False),
-        (
-            is_batch_to(whole, 0, last),
-            is_batch_to(whole, 0, last + 1),
-        ),
+        (is_batch_to(whole, 0, last), is_batch_to(whole, 0, last + 1)),
     )
     yield (
         "whole batches",

@@ -44,10 +44,7 @@ def test_effects_change_places_and_names_are_taken_for_each_other() -> None:
         "self.isr = state.replicas self.send(1)",
     ]
     named = {(fault.before, fault.after) for fault in found if fault.kind == "wrong name"}
-    assert named == {
-        ("state.controller_epoch", "state.leader_epoch"),
-        ("state.replicas", "state.isr"),
-    }
+    assert named == {("state.controller_epoch", "state.leader_epoch"), ("state.replicas", "state.isr")}
     for fault in found:
         compile(fault.applied(SOURCE.encode()), "a.py", "exec")
 

@@ -163,10 +163,7 @@ REFUSED = [
     ('{"process":0,\n"type":}', "h:2: expected a JSON object"),
     ("0 :invoke :read nil\nWARN what", "h:2: expected PROCESS :TYPE :FUNCTION VALUE"),
     ("INFO  jepsen.util - 0 :invoke", "h:1: expected process, :type, :function and value"),
-    (
-        "hello",
-        f"h: expected a history in one of the formats {', '.join(FORMATS)}, saw 'hello'",
-    ),
+    ("hello", f"h: expected a history in one of the formats {', '.join(FORMATS)}, saw 'hello'"),
     ("", "saw an empty file"),
 ]
 

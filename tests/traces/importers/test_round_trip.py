@@ -184,10 +184,7 @@ def test_names_of_keys_change_no_verdict(first: list[Entry], second: list[Entry]
 @st.composite
 def sends_and_polls(draw: st.DrawFn) -> list[Entry]:
     """A history of Jepsen's Kafka workload: sends, and polls from the beginning, some of them wrong."""
-    entries: list[Entry] = [
-        Entry(0, 9, "invoke", "assign", [0]),
-        Entry(1, 9, "ok", "assign", [0]),
-    ]
+    entries: list[Entry] = [Entry(0, 9, "invoke", "assign", [0]), Entry(1, 9, "ok", "assign", [0])]
     log: list[int] = []
     at = 0
     for number in range(draw(st.integers(1, 6))):

@@ -140,12 +140,7 @@ def _lasting(
 
 
 def _case(
-    facts: Facts,
-    key: Key,
-    bound: int,
-    lack: Lack | None,
-    words: str,
-    more: Callable[[Facts, Key], int],
+    facts: Facts, key: Key, bound: int, lack: Lack | None, words: str, more: Callable[[Facts, Key], int]
 ) -> Iterator[Case]:
     if lack is None or (not facts.counting and came(facts, lack.since, lack.until, bound)):
         return
