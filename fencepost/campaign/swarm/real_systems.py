@@ -173,17 +173,42 @@ def swarm_for_real(
     kinds = tuple(kind for kind in kinds if kind in FAULTS)
     requests = tuple(kind for kind in kinds if FAULTS[kind].ask is not None)
     bounds = with_mark_weights(bounds_of(profile, (*kinds, *requests)), wanted, REAL_MARKS)
+    plan = evolve(_random(draw, bounds, brokers, seed), profile=f"{named} {control}".strip())
+    if profile == ROLLING_PROFILE:
+        return with_rolling_restarts(plan, draw, kinds)
+    plan = _with_producers(
+        plan, draw, 0 if control else bounds.producers, profile != REAL_PROFILE and not control
+    )
+    if bounds.transactions and not control:
+        plan = with_transactions_of_real(plan, draw)
+        plan = with_many_transactions(plan, draw) if disturbed else plan
+        plan = with_late_requests(plan, draw) if LATE_REQUESTS in disturbed else plan
+    if BROKEN_REQUEST in disturbed and not control:
+        from fencepost.campaign.swarm.broken_requests import with_broken_requests  # needs the extra kafka
+
+        plan = with_broken_requests(plan, draw)
+    if control:
+        return _CONTROLLED[control](plan, draw)
+    schedule = _schedule(draw, bounds, learnt=bool(set(wanted) & set(ORDERS)))
+    if schedule is not None:
+        kept = tuple(fault for fault in plan.faults if fault.kind in DISTURBANCES)
+        plan = with_schedule(plan, draw, bounds, schedule, kept)
+    safe = all(fault.kind not in UNSAFE_KINDS for fault in plan.faults)
+    return with_groups_of_real(plan, draw, bounds) if safe and draw.chance(bounds.groups, "groups") else plan
+
+
+def _random(draw: Draws, bounds: Profile, brokers: int, seed: int) -> Plan:
+    """Clients that append and read, and faults and requests at random times."""
     safety_ms = draw.between(bounds.safety_ms, "safety")
     topic = _topic(draw, bounds, brokers)
     faults = _within(faults_of(draw, bounds, topic, safety_ms, brokers), safety_ms)
     if "crash" in bounds.kinds and draw.chance(ALL_AT_ONCE, "all_at_once"):
         faults = (*faults, *_all_at_once(draw, safety_ms, brokers))
-    if requests and draw.chance(bounds.administered, "administered"):
+    if bounds.request_kinds and draw.chance(bounds.administered, "administered"):
         asked = requests_on(draw, bounds)
         faults = (*faults, *requests_of(draw, bounds, (topic,), asked, faults, safety_ms, brokers))
-    plan = Plan(
+    return Plan(
         seed=seed,
-        profile=f"{named} {control}".strip(),
         safety_ms=safety_ms,
         liveness_ms=LIVENESS_MS,
         cluster=ClusterOptions(
@@ -204,32 +229,16 @@ def swarm_for_real(
         operations=_operations(draw, bounds, topic, safety_ms),
         faults=faults,
     )
-    if profile == ROLLING_PROFILE:
-        return with_rolling_restarts(plan, draw, kinds)
-    plan = with_producers(plan, draw, 0 if control else bounds.producers)
-    if profile != REAL_PROFILE and not control:
-        plan = _strong(plan)
-    if plan.client.producer.pipelined:
-        delivery_ms = min(plan.client.delivery_timeout_ms, LONGEST_DELIVERY_MS)
-        plan = evolve(plan, client=evolve(plan.client, delivery_timeout_ms=delivery_ms))
-    if bounds.transactions and not control:
-        plan = with_transactions_of_real(plan, draw)
-        plan = with_many_transactions(plan, draw) if disturbed else plan
-        plan = with_late_requests(plan, draw) if LATE_REQUESTS in disturbed else plan
-    if BROKEN_REQUEST in disturbed and not control:
-        from fencepost.campaign.swarm.broken_requests import (
-            with_broken_requests,
-        )  # needs the extra kafka; a system without proxies does not
 
-        plan = with_broken_requests(plan, draw)
-    if control:
-        return _CONTROLLED[control](plan, draw)
-    schedule = _schedule(draw, bounds, learnt=bool(set(wanted) & set(ORDERS)))
-    if schedule is not None:
-        kept = tuple(fault for fault in plan.faults if fault.kind in DISTURBANCES)
-        plan = with_schedule(plan, draw, bounds, schedule, kept)
-    safe = all(fault.kind not in UNSAFE_KINDS for fault in plan.faults)
-    return with_groups_of_real(plan, draw, bounds) if safe and draw.chance(bounds.groups, "groups") else plan
+
+def _with_producers(plan: Plan, draw: Draws, share: int, strong: bool) -> Plan:
+    """With pipelined producers in so many plans of a hundred, for which a run does not wait for ever."""
+    plan = with_producers(plan, draw, share)
+    plan = _strong(plan) if strong else plan
+    if not plan.client.producer.pipelined:
+        return plan
+    delivery_ms = min(plan.client.delivery_timeout_ms, LONGEST_DELIVERY_MS)
+    return evolve(plan, client=evolve(plan.client, delivery_timeout_ms=delivery_ms))
 
 
 def _disturbed(draw: Draws, kinds: tuple[str, ...], profile: str) -> frozenset[str]:
