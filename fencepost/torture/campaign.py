@@ -14,7 +14,7 @@ same anomaly. A scenario is made smaller as long as the rate stays at or above L
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -209,10 +209,17 @@ def torture(
                 for anomaly, of in _by_anomaly(lines).items():
                     if anomaly not in findings:
                         findings[anomaly] = _written(job, anomaly, of, _not_replayed(_first(of)))
+    summary = _summary(lines, findings, seconds, len(lines) - len(done))
+    return {"library": job.library, **summary, "interrupted": interrupted}
+
+
+def _summary(
+    lines: list[dict[str, Any]], findings: Mapping[str, Any], seconds: float, more: int
+) -> dict[str, Any]:
+    """What the lines of a campaign say together. seconds: that it took to run so many more."""
     ran = [line for line in lines if "scenario" in line]
     met = met_by(ran)
     return {
-        "library": job.library,
         "seeds": len(lines),
         "failed": [line for line in lines if "failed" in line],
         "disturbed": [line for line in lines if "disturbed" in line],
@@ -230,9 +237,8 @@ def torture(
         "seconds": round(seconds, 1),
         "processor_seconds": round(sum(line["processor_seconds"] for line in ran), 1),
         "client_seconds": round(sum(line["client_seconds"] for line in ran), 1),
-        "seeds_per_minute": round((len(lines) - len(done)) * 60 / seconds, 1) if seconds else 0.0,
+        "seeds_per_minute": round(more * 60 / seconds, 1) if seconds else 0.0,
         "findings": findings,
-        "interrupted": interrupted,
     }
 
 
