@@ -104,7 +104,7 @@ def _inherits(of: ast.ClassDef, method: str, seen: frozenset[str] = frozenset())
 def undocumented(path: str, module: ast.Module) -> Iterator[str]:
     """`path::name` of each public function with several parameters that names none of them. Left out are
     overloads, which have no docstring; private modules; overrides of what is documented; commands, of which
-    each option has its own help; and drivers, which are programs."""
+    each option has its own help; drivers, which are programs; and what passes on whatever it is given."""
     if (Path(path).name.startswith("_") and Path(path).name != "__init__.py") or path.startswith(DRIVERS):
         return
     owners = {one.name: one for one in _classes(module)}
@@ -113,7 +113,8 @@ def undocumented(path: str, module: ast.Module) -> Iterator[str]:
             ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in function.decorator_list
         }
         owner = owners.get(name.rpartition(".")[0])
-        if not public or {"overload", "command"} & decorators or not _says_nothing(function):
+        passes_on = function.args.vararg and function.args.kwarg and len(function.args.args) == 1
+        if not public or passes_on or {"overload", "command"} & decorators or not _says_nothing(function):
             continue
         if owner is None or not _inherits(owner, function.name):
             yield f"{path}::{name}"
