@@ -314,11 +314,18 @@ def _is_regress(trace: Trace, a: End, b: End) -> bool:
         return False
     if two.function is Function.LIST_OFFSETS:
         return 0 <= a.epoch <= b.epoch or (one.node == two.node and one.node >= 0)
-    led = [
-        trace.events[at].time
-        for at in of(trace.events, Name.BECAME_LEADER, key=a.key)
-        if trace.events[at].leader_epoch == a.epoch
-    ]
-    return 0 <= a.epoch == b.epoch and not any(
-        one.invoke_time <= time <= two.completion_time for time in led[1:]
+    begun = [trace.events[at] for at in of(trace.events, Name.BECAME_LEADER, key=a.key)]
+    led = [event.time for event in begun if event.leader_epoch == a.epoch]
+    leaders = {event.node for event in begun if event.leader_epoch == a.epoch} | {
+        operation.node
+        for operation in trace.operations
+        for end in ends(operation)
+        if operation.function is not Function.POLL and (end.key, end.epoch) == (a.key, a.epoch)
+    }
+    nodes = {one.node, two.node}
+    by_leader = nodes <= leaders | {-1} or (len(nodes) == 1 and not leaders - {-1})
+    return (
+        by_leader
+        and 0 <= a.epoch == b.epoch
+        and not any(one.invoke_time <= time <= two.completion_time for time in led[1:])
     )

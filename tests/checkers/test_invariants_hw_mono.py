@@ -169,6 +169,21 @@ def test_what_was_shown_since_the_restart_counts() -> None:
     assert not findings(before, since, later, events=(*again, *(RESTARTED, leads(1, 0)) * 3))
 
 
+def test_a_follower_may_show_less_than_the_leader() -> None:
+    """Rule (KIP-392): a follower's high watermark lags, its poll is no regress, whatever says who led. That
+    of a leader still is; and where nobody is known to have led, that of one broker."""
+    shown = acknowledged(1, 0, 4, node=1, leader_epoch=0)
+    lower = read(2, POLL, 11, 20, end=4)
+    assert not findings(shown, evolve(lower, node=2))
+    assert findings(shown, evolve(lower, node=1))
+    polled = evolve(read(1, POLL, 0, 10, end=5), node=1)
+    assert not findings(polled, evolve(lower, node=2), events=(leads(1, 0),))
+    assert findings(polled, evolve(lower, node=1), events=(leads(1, 0),))
+    assert not findings(evolve(polled, node=2), evolve(lower, node=2), events=(leads(1, 0),))
+    assert findings(polled, evolve(lower, node=1)) and not findings(polled, evolve(lower, node=2))
+    assert findings(evolve(polled, node=2), evolve(asked(2, 20, 4, node=1), leader_epoch=0))
+
+
 def test_clock_uncertainty_widens_pairs_of_two_clocks() -> None:
     """Rule: stamps of two clocks err by e each; those of one clock keep their order. The finding says which e
     would clear it."""

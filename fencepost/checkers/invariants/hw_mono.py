@@ -8,8 +8,10 @@ none is below an end that the same broker had shown: a broker leads in ever high
 lower end there: after an election the new leader's high watermark lags, and only ListOffsets is guarded
 (KIP-207). "Before" is real time: completed before the other was invoked; equal times are concurrent.
 
-Four cases are no regression:
+Five cases are no regression:
 
+- a poll that a follower answered (KIP-392): its high watermark lags. Who led an epoch is known by an event,
+  an acknowledgement or ListOffsets; where nobody is known, each broker's polls are compared apart;
 - an acknowledgement of a batch that was sent again: its epoch is that of the append, and who answers may
   lead in a later one; it counts for that broker alone;
 - an end that went back over offsets that may be lost by the claims;
@@ -60,9 +62,12 @@ class ShownEnd(NamedTuple):
 
 Shown = tuple[Key, ShownEnd]
 """An end, and whose it is."""
-Term = tuple[int, int]
-"""A leader epoch, and how often its leader had taken over again; or OF_BROKER and a broker."""
+Term = tuple[int, int, int]
+"""A leader epoch, how often its leader had taken over again, and LEADER or else the broker; or OF_BROKER, 0
+and a broker."""
 OF_BROKER = -2
+LEADER = -1
+"""Whoever led the epoch, or an unknown broker."""
 LISTED = Function.LIST_OFFSETS
 
 
@@ -72,8 +77,8 @@ class HighWatermarkMono:
 
     findings: Findings
     claims: Claims
-    # Leader epochs that began.
-    led: set[tuple[Key, int]] = field(factory=set)
+    # Leader epochs that began, and who was seen to lead them.
+    led: dict[tuple[Key, int], set[int]] = field(factory=dict)
     # The times at which an epoch's leader took over again, ascending.
     led_again: dict[tuple[Key, int], list[int]] = field(factory=dict)
 
@@ -85,7 +90,7 @@ class HighWatermarkMono:
         term = (event.topic, event.partition), event.leader_epoch
         if term in self.led:
             self.led_again.setdefault(term, []).append(event.time)
-        self.led.add(term)
+        self.led.setdefault(term, set()).add(event.node)
 
     def took_over_again(self, key: Key, epoch: int) -> bool:
         """Whether the leader of this epoch ever led it again after a restart."""
@@ -96,6 +101,8 @@ class HighWatermarkMono:
         partitions: dict[Key, list[ShownEnd]] = {}
         for key, shown in ends:
             partitions.setdefault(key, []).append(shown)
+            if shown.by is not Function.POLL and shown.leader_epoch >= 0 <= shown.node:
+                self.led.setdefault((key, shown.leader_epoch), set()).add(shown.node)
         for key, all_shown in partitions.items():
             if any(shown.by is not Function.APPEND for shown in all_shown):
                 self._judge_partition(key, all_shown)
@@ -134,23 +141,29 @@ class HighWatermarkMono:
         if shown.by is not LISTED:
             # a poll need not show an earlier end if its leader may have restarted since
             taken_over = bisect_right(self._times(key, shown.leader_epoch), shown.completion_time)
-            same = before.get((shown.leader_epoch, taken_over))
+            place = self._place(key, shown)
+            of_follower = place != LEADER and (key, shown.leader_epoch) in self.led
+            same = None if of_follower else before.get((shown.leader_epoch, taken_over, place))
             if same is not None and same.end_offset > shown.end_offset:
                 self._regressed(key, same, shown)
             return
-        for (epoch, node), earlier in before.items():
+        for (epoch, _, node), earlier in before.items():
             promised = node == shown.node if epoch == OF_BROKER else epoch <= shown.leader_epoch
             if promised and earlier.end_offset > shown.end_offset:
                 self._regressed(key, earlier, shown)
+
+    def _place(self, key: Key, shown: ShownEnd) -> int:
+        led = self.led.get((key, shown.leader_epoch), ())
+        return LEADER if shown.node < 0 or shown.node in led else shown.node
 
     def _times(self, key: Key, epoch: int) -> list[int]:
         return self.led_again.get((key, epoch), [])
 
     def _note(self, key: Key, highest: dict[Term, ShownEnd], shown: ShownEnd) -> None:
-        terms = [(OF_BROKER, shown.node)] if shown.node >= 0 else []
+        terms = [(OF_BROKER, 0, shown.node)] if shown.node >= 0 else []
         if shown.leader_epoch >= 0:
             again = bisect_left(self._times(key, shown.leader_epoch), shown.invoke_time)
-            terms.append((shown.leader_epoch, again))
+            terms.append((shown.leader_epoch, again, self._place(key, shown)))
         for term in terms:
             before = highest.get(term)
             if before is None or shown.end_offset > before.end_offset:
