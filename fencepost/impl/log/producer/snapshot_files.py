@@ -84,7 +84,8 @@ def load_producers(
     *,
     recovered_from: int | None = None,
 ) -> ProducerState:
-    """The state at `end_offset`: the latest readable snapshot plus the batches after it.
+    """The state at `end_offset`: the latest readable snapshot plus the batches after it. Those that cannot
+    be read are removed.
 
     recovered_from: the segments from this offset on have lost their aborted transactions, which are noted
     again. Until the next `sync` of the segment, a crash loses them again.
@@ -92,9 +93,12 @@ def load_producers(
     state = state_type(end_offset=segments[0].base_offset)
     newest = end_offset if recovered_from is None else min(end_offset, recovered_from)
     for offset in reversed(snapshot_offsets(files, directory)):
-        if segments[0].base_offset <= offset <= newest:
-            found = decode_snapshot(read_file(files, segment_path(directory, offset, SNAPSHOT)), offset)
-            if found is not None:
+        if segments[0].base_offset <= offset <= end_offset:
+            path = segment_path(directory, offset, SNAPSHOT)
+            found = decode_snapshot(read_file(files, path), offset)
+            if found is None:
+                files.remove(path)  # a crash left it while it was written (Kafka: CorruptSnapshotException)
+            elif offset <= newest:
                 state = state_type(found.producers, offset)
                 break
     for segment in segments:
