@@ -26,7 +26,6 @@ class Function(StrEnum):
     COMMIT = "commit"
     FETCH_COMMITTED = "fetch_committed"
     JOIN = "join"
-    LEAVE = "leave"
     TXN = "txn"
     READ = "read"
     WRITE = "write"
@@ -46,6 +45,7 @@ class Function(StrEnum):
     DELETE_RECORDS = "delete_records"
     DELETE = "delete"
     RENEW = "renew"
+    LEAVE = "leave"
 
     @classmethod
     def _missing_(cls, value: object) -> "Function | None":

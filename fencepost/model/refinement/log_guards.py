@@ -206,6 +206,7 @@ def log_start(partition: PartitionState, position: int, event: Event) -> Mismatc
     """
     view = partition.replica(event.node)
     view.log_start_offset = event.log_start_offset
+    view.highest_start = max(view.highest_start, event.log_start_offset)
     term = partition.terms.get(event.leader_epoch)
     if term is not None and term.leader == event.node:
         term.log_start_offset = max(term.log_start_offset, event.log_start_offset)
