@@ -101,7 +101,10 @@ export class Consumer {
   }
 
   async close () {
-    await this.stream?.close()
-    await this.client.close(true)
+    try {
+      await this.stream?.close()
+    } finally {
+      await this.client.close(true) // whether or not the last commit went through: it would stay a member
+    }
   }
 }

@@ -46,6 +46,7 @@ SEEN = 10
 RELEASES: Mapping[str, str] = {
     "aiokafka": "aiokafka@0.14.0",
     "franz-go": "franz-go@1.22.2",
+    "kafka-clients": "kafka-clients@4.4.0",
     "kafka-go": "kafka-go@0.4.51",
     "kafka-python": "kafka-python@3.0.12",
     "kafkajs": "kafkajs@2.2.4",
@@ -93,6 +94,11 @@ SHOWN: Mapping[str, Shown] = {
             reported="reported in #4953",
         ),
         Shown(
+            script="kafka-clients-rewritten-sequences.java",
+            breaks="a record is in the log twice, idempotence is on",
+            reported="reported: KAFKA-14034 and KAFKA-14397, closed",
+        ),
+        Shown(
             script="kafkajs-lost-answer.cjs",
             breaks="an acknowledged record is not in the log, another is there twice",
             found="records under broker faults, `fencepost torture kafkajs`",
@@ -110,6 +116,7 @@ SHOWN: Mapping[str, Shown] = {
             script="kafkajs-unknown-partition.cjs",
             breaks="a record of a partition that is new is acknowledged and never sent",
         ),
+        Shown(script="kafkajs-shared-broker.cjs", breaks="records are acknowledged and never sent", size=3),
         Shown(script="kafkajs-unsent-commit.cjs", breaks="a commit is acknowledged and never made"),
         Shown(
             script="kafkajs-two-fetchers.cjs",
@@ -196,6 +203,8 @@ def command_of(built: Built, script: Path, folder: Path) -> tuple[tuple[str, ...
         return (sys.executable, str(script)), {"PYTHONPATH": str(built.folder / "site")}
     if script.suffix == ".cjs":
         return ("node", str(script)), {"NODE_PATH": str(built.folder / "node_modules")}
+    if script.suffix == ".java":
+        return ("java", "-cp", f"{built.folder / 'jars'}/*", str(script)), {}
     for name in ("go.mod", "go.sum"):
         shutil.copy(built.folder / name, folder)
     shutil.copy(script, folder / "main.go")
