@@ -79,6 +79,8 @@ class ReplicaView:
     high_watermark: int = 0
     # As last reported.
     log_start_offset: int = 0
+    # The highest one that was reported.
+    highest_start: int = 0
     # The fault of its host since it last recovered, perhaps during a step; "" for none.
     interrupted: str = ""
     # (leader epoch, leader) of the previous incarnation.
