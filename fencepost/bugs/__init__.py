@@ -135,6 +135,7 @@ BUGS: dict[str, PlantedBug] = {
         _bug("KAFKA-1387", "registration", election_bugs.TakesAnOldNodeForItsOwn, LIVE),
         _bug("KAFKA-13407", "controller_elector", election_bugs.IgnoresItsOwnName, LIVE),
         _bug("KAFKA-5310", "controller_state", election_bugs.RemembersReassignments, ASSIGN),
+        _bug("KAFKA-1028", "leader_election", election_bugs.WaitsForTheIsr, "slow_election"),
         _bug("KAFKA-340", "leader_election", election_bugs.LetsTheLastLeaderGo, COMMIT_SAFE),
         _bug("KAFKA-3143", "controller_guards", procedures.LeavesTheDeadInTheIsr, "dead_member_left_in_isr"),
         _bug("KAFKA-6193", "controller_guards", procedures.RemovesAllThatIsPending, ASSIGN),

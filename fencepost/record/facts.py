@@ -357,12 +357,10 @@ class Facts:
                 since = max(since, min(end, until))
         return since
 
-    def is_degraded(self, begin: int, end: int) -> bool:
-        """Whether any broker did not run at some moment from begin to end: a client may ask it, and waits for
-        nothing until its request times out."""
-        down = self.once(_down)
-        place = bisect_right(down, end, key=_first) - 1
-        return place >= 0 and down[place][1] > begin
+    def dead(self, begin: int, end: int) -> int:
+        """How many brokers did not run at some moment from begin to end: a client may ask each, in turn, and
+        waits for nothing until its request times out."""
+        return sum(any(since <= end and until > begin for since, until in down) for down in self.once(_down))
 
     def asks_the_dead(self, begin: int, end: int) -> int:
         """The time that a member of a group waits for a broker that does not run, or has started since, if
@@ -375,7 +373,7 @@ class Facts:
         patience_ms = consumer.max_poll_interval_ms + JOIN_LAPSE_MS
         patience_ms += consumer.request_timeout_ms + consumer.retry_backoff_ms
         patience = patience_ms * MILLISECOND
-        return patience if self.is_degraded(begin - patience, end) else 0
+        return patience if self.dead(begin - patience, end) else 0
 
     def names_of(self, kind: str) -> Iterable[object]:
         """All subjects of a kind.
@@ -457,17 +455,9 @@ def facts_of(
     return facts
 
 
-def _down(facts: Facts) -> list[tuple[int, int]]:
-    """The stretches in which some broker did not run, as far as it is told of any; none touches another."""
-    found: list[tuple[int, int]] = []
-    for begin, end in sorted(
-        stretch for broker in facts.brokers() for stretch in _down_of(facts.runs.get(broker, []))
-    ):
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        else:
-            found.append((begin, end))
-    return found
+def _down(facts: Facts) -> list[list[tuple[int, int]]]:
+    """The stretches in which a broker did not run, as far as it is told of any, of each that there is."""
+    return [list(_down_of(facts.runs.get(broker, []))) for broker in facts.brokers()]
 
 
 def _down_of(told: list[Told]) -> Iterator[tuple[int, int]]:

@@ -151,6 +151,14 @@ def test_a_log_start_may_be_told_by_recovery_alone() -> None:
     convict(*died, recovers(2, 2, hw=2, start=3))
 
 
+def test_a_log_start_that_a_crash_took_back_has_cost_the_epochs_below_it() -> None:
+    """Rule (default+transactions, seed 5): its leader knows no epoch below, so that followers cut it all."""
+    back = [starts(2), recovers(2, 2, hw=2, start=0), state(9, 2, 1, 2, 3, version=1)]
+    cut = [leads(2, 1, 2, 3, end=2, hw=2), follows(3, 2, 1, end=2, hw=2), cuts(3, 2, 1, end=2, to=0)]
+    accept(*START, begins(2, 0, 2), *back, *cut)
+    convict(*START, *back, *cut)
+
+
 def test_what_an_interrupted_append_wrote_is_known_once_copied() -> None:
     """Rule: after a power loss a log may end in records that no event named; the first copy says what they
     are, the second must agree."""

@@ -1,5 +1,7 @@
 """Bugs of becoming and being controller: registrations, elections, resignations, and leaders that leave."""
 
+from collections.abc import Collection
+
 from fencepost.impl.broker.registration import Registration
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.elector import ControllerElector
@@ -33,6 +35,14 @@ class RemembersReassignments(ControllerState):
     def reset_on_resign(self) -> ControllerContext:
         """All but that."""
         return ControllerContext(reassigning=self.context.reassigning)
+
+
+class WaitsForTheIsr(LeaderElection):
+    """KAFKA-1028: nobody outside the ISR is ever elected, whatever the topic prefers."""
+
+    def outside_isr(self, assignment: tuple[int, ...], live: Collection[int]) -> Choice | None:
+        """Nobody."""
+        return None
 
 
 class LetsTheLastLeaderGo(LeaderElection):

@@ -11,7 +11,7 @@ from fencepost.bugs.transactions import (
     verifications,
 )
 
-LIVE = frozenset({"no_progress"})
+LIVE, OVERDUE = frozenset({"no_progress"}), frozenset({"transaction_outlives_timeout"})
 ATOM = frozenset({"open_transaction_read", "torn_transaction"})
 ABORTED = frozenset({"failed_append_visible"})
 ONCE = frozenset({"output_twice", "output_missing", "output_without_commit", "zombie_write"})
@@ -54,7 +54,7 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
     ("T9", "group_offsets", transaction_offset_bugs.ShowsUnstableOffsets, ONCE | OFFSETS, "OFFSET-SAFE"),
     ("T13", "marker_writer", coordinators.AnswersBeforeReplicas, LIVE | ATOM, "TXN-ATOM"),
     ("T14", "transaction_coordinator", coordinators.GivesTheSameEpochAgain, ONCE | ATOM, "TXN-ATOM"),
-    ("T15", "transaction_coordinator", coordinators.WaitsForEver, LIVE, "LIVE"),
+    ("T15", "transaction_coordinator", coordinators.WaitsForEver, LIVE | OVERDUE, "LIVENESS"),
     ("T12", "transaction_log", coordinators.DecidesBeforeReplicas, LIVE | ONCE, "EXACTLY-ONCE"),
     ("T26", "transaction_coordinator", coordinators.BeginsEpochsAgain, LIVE | ONCE, "EXACTLY-ONCE"),
     ("T11", "transform_loop", transform_bugs.TransformsWhatIsNotItsOwn, ONCE, "EXACTLY-ONCE"),

@@ -17,8 +17,11 @@ from fencepost.traces.plan import Fault, NetworkOptions, Plan
 REST_MS = (10_000, 15_000)
 """Longer than any bound of the table of record/bounds.py with these time-outs."""
 BURST_MS = (1_500, 6_000)
-QUIET, DEGRADED = 33, 33
-"""Of a hundred plans with rests: how many have no fault. Of a hundred rests: in how many a broker is away."""
+QUIET, DEGRADED, OUTSIDE = 33, 33, 60
+"""Of a hundred plans with rests: how many have no fault. Of a hundred rests: in how many a broker is away. Of
+a hundred plans with unclean elections: in how many the whole ISR is, and nothing else breaks."""
+LEFT_MS, BACK_MS = 4_000, 1_500
+"""Until a broker that is gone is out of each ISR; and from the end of that ISR to its return."""
 AWAY = ("crash", "pause", "partition")
 STOPS = ("clean_restart",)
 
@@ -26,7 +29,14 @@ STOPS = ("clean_restart",)
 def with_rests(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     """The plan with calm in it, in as many plans of a hundred as the profile says; in the others, and where a
     schedule has drawn the faults, the plan as it is."""
-    if not draw.chance(bounds.rests, "rests") or any(getattr(bounds, name) for name in SCHEDULES):
+    if not draw.chance(bounds.rests, "rests"):
+        return plan
+    topic = plan.cluster.topics[0]
+    available = topic.unclean_leader_election and topic.replication_factor > 1 and "crash" in bounds.kinds
+    if available and draw.chance(OUTSIDE, "rests.outside"):
+        plan = evolve(plan, budget=evolve(plan.budget, brokers_down=plan.cluster.brokers))
+        return _bursts(_quiet(_quick(plan, draw)), draw, bounds, outside=True)
+    if any(getattr(bounds, name) for name in SCHEDULES):
         return plan
     plan = _quick(plan, draw)
     return _quiet(plan) if draw.chance(QUIET, "rests.quiet") else _bursts(plan, draw, bounds)
@@ -97,7 +107,9 @@ def _quiet(plan: Plan) -> Plan:
     return evolve(plan, faults=tuple(kept))
 
 
-def _bursts(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+def _bursts(plan: Plan, draw: Draws, bounds: Profile, *, outside: bool = False) -> Plan:
+    """outside: at the end of each burst only a replica outside the ISR is left."""
+    away = [kind for kind in AWAY if kind in bounds.kinds]
     count = draw.between((1, 3), "rests.bursts")
     lengths = [draw.between(BURST_MS, "rests.burst", number) for number in range(count)]
     rests = [draw.between(REST_MS, "rests.rest", number) for number in range(count)]
@@ -119,16 +131,17 @@ def _bursts(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         left = begins[number] + lengths[number] - at_ms
         faults.append(evolve(fault, at_ms=at_ms, duration_ms=min(fault.duration_ms, left)))
     for number in range(count):
-        away = [kind for kind in AWAY if kind in bounds.kinds]
-        if away and draw.chance(DEGRADED, "rests.degraded", number):
+        if away and not outside and draw.chance(DEGRADED, "rests.degraded", number):
             faults.append(_away(plan, draw, away, number, begins[number] + lengths[number], rests[number]))
+        if outside:
+            faults += _only_outside(plan, draw, number, begins[number] + lengths[number], rests[number])
     safety_ms = begins[-1] + lengths[-1] + rests[-1]
     operations = tuple(evolve(one, at_ms=one.at_ms * safety_ms // plan.safety_ms) for one in plan.operations)
     ordered = sorted(faults, key=lambda fault: (fault.at_ms, fault.fault_id))
     return evolve(plan, safety_ms=safety_ms, faults=tuple(ordered), operations=operations)
 
 
-AWAY_IDS = 3_000
+AWAY_IDS, OUTSIDE_IDS = 3_000, 3_100
 
 
 def _away(plan: Plan, draw: Draws, kinds: list[str], number: int, end_ms: int, rest_ms: int) -> Fault:
@@ -143,3 +156,24 @@ def _away(plan: Plan, draw: Draws, kinds: list[str], number: int, end_ms: int, r
         target=f"broker {broker}",
         parameter=0,
     )
+
+
+def _only_outside(plan: Plan, draw: Draws, number: int, end_ms: int, rest_ms: int) -> list[Fault]:
+    """One replica leaves the ISR, then all others of its partition go and stay away for the rest. It comes
+    back, and is the only one that can lead."""
+    topic = plan.cluster.topics[0]
+    key = f"{topic.name}-{draw.between((0, topic.partitions - 1), 'rests.outside_of', number)}"
+    begin_ms, gone_ms = max(0, end_ms - LEFT_MS), max(0, end_ms - LEFT_MS) + LEFT_MS
+    others = [f"follower 1 of {key}"] * (topic.replication_factor - 2) + [f"leader of {key}"]
+    steps = [(begin_ms, LEFT_MS + BACK_MS, f"follower 1 of {key}")]
+    steps += [(gone_ms + place, end_ms + rest_ms - gone_ms, role) for place, role in enumerate(others)]
+    return [
+        Fault(
+            fault_id=OUTSIDE_IDS + number * 10 + place,
+            kind="crash",
+            at_ms=at_ms,
+            duration_ms=length_ms,
+            target=role,
+        )
+        for place, (at_ms, length_ms, role) in enumerate(steps)
+    ]

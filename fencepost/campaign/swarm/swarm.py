@@ -23,7 +23,7 @@ from fencepost.campaign.swarm.producer_draws import with_different_clients, with
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.rests import with_rests
 from fencepost.campaign.swarm.subset import subset_of
-from fencepost.campaign.swarm.transaction_draws import with_transactions
+from fencepost.campaign.swarm.transaction_draws import with_transactions, with_transactions_left_open
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
     DAY_MS,
@@ -91,6 +91,7 @@ def swarm(
     if draw.chance(bounds.managed, "managed_on"):
         plan = with_managed_groups(plan, draw, bounds)
     plan = _patient(with_rests(with_file_steps(plan, draw, bounds), draw, bounds))
+    plan = with_transactions_left_open(plan, draw)
     if draw.chance(bounds.limited, "limited"):
         plan = with_limits(plan, draw)
     if "alter_topic" in bounds.request_kinds and draw.chance(bounds.moved_settings, "moved_settings"):

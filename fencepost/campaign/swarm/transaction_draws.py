@@ -60,6 +60,9 @@ LATE_PPM = (3_000, 40_000)
 most of its transactions shall commit."""
 IMPATIENT_MS = (250, 900)
 """Request time-outs of processes that soon give up. A leader waits two seconds for the coordinator."""
+LEFT_OPEN, LEFT_MS, LONG_MS = 35, 20_000, (600, 1_500)
+"""Of a hundred plans with transactions: in how many all processes go. How much longer they stay away than the
+time-out, and the pause inside each transaction."""
 TRIPS = 40
 """Messages that follow each other in a short transaction, retries included: on slow networks its time-out
 allows for them."""
@@ -282,6 +285,41 @@ def _lives(plan: Plan, draw: Draws) -> tuple[PlannedOperation, ...]:
             at_ms += draw.between((100, most), "transactions.gap", cause)
             turn += 1
     return tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id)))
+
+
+def with_transactions_left_open(plan: Plan, draw: Draws) -> Plan:
+    """In some plans all processes crash at once, often inside a transaction, and stay away, in calm, for
+    longer than its time-out: nobody but the coordinator can end it.
+
+    Args:
+        plan: with transactions, or without.
+        draw: of its seed.
+    """
+    mine = [one for one in plan.operations if FIRST_OPERATION <= one.op_id < FIRST_READ]
+    if not mine or plan.transform.output != OUTPUT or not draw.chance(LEFT_OPEN, "transactions.left_open"):
+        return plan
+    at_ms = draw.between((plan.safety_ms // 4, plan.safety_ms // 2), "transactions.left_at")
+    back_ms = at_ms + plan.transform.transaction_timeout_ms + LEFT_MS
+    last = {one.process: one for one in mine}
+    crashes = [
+        evolve(one, op_id=FIRST_READ - 1 - place, at_ms=at_ms, function="crash")
+        for place, one in enumerate(last.values())
+    ]
+    kept = [one for one in plan.operations if one not in mine or not at_ms <= one.at_ms < back_ms]
+    faults = [
+        evolve(one, duration_ms=min(one.duration_ms, max(0, at_ms - one.at_ms)))
+        if one.at_ms < at_ms and FAULTS[one.kind].ask is None
+        else one
+        for one in plan.faults
+        if not at_ms <= one.at_ms < back_ms
+    ]
+    return evolve(
+        plan,
+        safety_ms=max(plan.safety_ms, back_ms),
+        transform=evolve(plan.transform, pause_ms=draw.between(LONG_MS, "transactions.left_pause")),
+        operations=tuple(sorted((*kept, *crashes), key=lambda one: (one.at_ms, one.op_id))),
+        faults=tuple(faults),
+    )
 
 
 def _aimed(fault: Fault, draw: Draws, topics: tuple[TopicOptions, ...]) -> Fault:

@@ -30,11 +30,20 @@ class LeaderElection:
         for replica in assignment:
             if replica in live and replica in isr:
                 return replica, tuple(member for member in isr if member in live)
-        if unclean:
-            for replica in assignment:
-                if replica in live:
-                    return replica, (replica,)
-        return None
+        return self.outside_isr(assignment, live) if unclean else None
+
+    def outside_isr(self, assignment: tuple[int, ...], live: Collection[int]) -> Choice | None:
+        """Protection KAFKA-1028: where a topic prefers to be available, a partition is led by the first live
+        replica when nobody of its ISR is alive.
+
+        Args:
+            assignment: the replicas (AR).
+            live: ids of live brokers.
+
+        Returns:
+            leader and ISR, or None.
+        """
+        return next(((replica, (replica,)) for replica in assignment if replica in live), None)
 
     def preferred(
         self, assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]

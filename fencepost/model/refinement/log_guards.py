@@ -139,11 +139,12 @@ def truncated(partition: PartitionState, position: int, event: Event) -> Mismatc
     return wrong
 
 
-def _shared(view: ReplicaView, term: Term) -> int:
+def _shared(view: ReplicaView, term: Term, leader: ReplicaView) -> int:
     """How much of a log its leader surely holds, from offset 0 on. Nothing where that ends at the leader's
-    log start: the leader has none of it any more, and a batch that contains its log start goes as a whole."""
+    log start: the leader has none of it any more, and a batch that contains its log start goes as a whole.
+    A crash may take the log start back, but not the epochs below it, which went with it for good."""
     shared = min(view.log.shared_prefix(log) for log in term.logs)
-    return 0 if shared <= term.log_start_offset else shared
+    return 0 if shared <= max(term.log_start_offset, leader.highest_start) else shared
 
 
 def _truncation(partition: PartitionState, position: int, event: Event, end: int) -> Mismatch | None:
@@ -164,7 +165,7 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
         return ends_elsewhere(position, "truncate", event.node, end, event.end_offset)
     if event.cause == "full":
         return _full_truncation(term, position, event, end)
-    shared = _shared(view, term)
+    shared = _shared(view, term, partition.replica(term.leader))
     if guards.may_truncate(shared, end, event.offset):
         return None
     return Mismatch(
@@ -254,7 +255,7 @@ def _may_recover(partition: PartitionState, event: Event) -> bool:
     term = partition.terms.get(epoch)
     if term is None or leader == event.node:
         return False
-    return guards.may_truncate(_shared(view, term), end, event.offset)
+    return guards.may_truncate(_shared(view, term, partition.replica(term.leader)), end, event.offset)
 
 
 def replica_log(partition: PartitionState, position: int, event: Event) -> Mismatch | None:

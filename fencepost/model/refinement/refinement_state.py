@@ -79,7 +79,7 @@ class ReplicaView:
     high_watermark: int = 0
     # As last reported.
     log_start_offset: int = 0
-    # The highest that it ever was: a crash may take the start back, not always the records.
+    # The highest one that was reported.
     highest_start: int = 0
     # The fault of its host since it last recovered, perhaps during a step; "" for none.
     interrupted: str = ""

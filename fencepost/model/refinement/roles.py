@@ -46,18 +46,13 @@ def _enter_term(partition: PartitionState, position: int, event: Event) -> None:
     term = partition.terms.get(epoch)
     if term is None or term.leader != event.node:
         term = Term(
-            event.node,
-            start,
-            event.high_watermark,
-            position,
-            [view.log.copy()],
-            max(view.log_start_offset, view.highest_start),
+            event.node, start, event.high_watermark, position, [view.log.copy()], view.log_start_offset
         )
         partition.terms[epoch] = term
         term.reaches = _carried(partition, event.node, view.leader_epoch, epoch)
         return
     term.start_offset = min(term.start_offset, start)
-    term.log_start_offset = max(term.log_start_offset, view.log_start_offset, view.highest_start)
+    term.log_start_offset = max(term.log_start_offset, view.log_start_offset)
     if term.logs[-1].end_offset != start:
         term.logs.append(view.log.copy())
 

@@ -4,12 +4,14 @@ import pytest
 from attrs import evolve
 
 from fencepost.campaign.swarm.profiles import PROFILES
-from fencepost.campaign.swarm.rests import AWAY_IDS, REST_MS
+from fencepost.campaign.swarm.rests import AWAY_IDS, OUTSIDE_IDS, REST_MS
 from fencepost.campaign.swarm.subset import SCHEDULES
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.campaign.swarm.transaction_draws import FIRST_OPERATION, FIRST_READ, LEFT_MS
 from fencepost.checkers.liveness import ROWS
 from fencepost.checkers.liveness.forms import Form
 from fencepost.record.settings import MILLISECOND, settings_of
+from fencepost.run.faults.table import FAULTS
 from fencepost.traces.plan_json import plan_to_json
 
 LONGEST_MS = 10_000
@@ -55,3 +57,34 @@ def test_calm_is_quick_and_loses_nothing(plans):
         net = plan.network
         assert net.latency_max_us <= 50_000
         assert not (net.loss_ppm or net.duplicate_ppm or net.reorder_ppm or net.late_ppm)
+
+
+def test_a_replica_outside_the_isr_is_the_only_one_left_for_a_rest():
+    """Rule (unclean.leader.election.enable): it comes back when all others have gone, and they stay away."""
+    plans = [swarm(seed, "default+unclean") for seed in range(30)]
+    found = [[fault for fault in plan.faults if OUTSIDE_IDS <= fault.fault_id < 3_200] for plan in plans]
+    assert sum(map(bool, found)) >= 8
+    for plan, faults in zip(plans, found, strict=True):
+        for first in (fault for fault in faults if fault.fault_id % 10 == 0):
+            others = [fault for fault in faults if 0 < fault.fault_id - first.fault_id < 10]
+            assert len(others) == plan.cluster.topics[0].replication_factor - 1
+            back_ms = first.at_ms + first.duration_ms
+            assert all(one.at_ms < back_ms <= one.at_ms + one.duration_ms - 5_000 for one in others)
+
+
+def test_transactions_are_left_open_in_calm_until_their_time_is_over():
+    """Rule (transaction.timeout.ms): only the coordinator can end them, and nothing keeps it from that."""
+    plans = [swarm(seed, "default+transactions") for seed in range(30)]
+    crashes = range(FIRST_READ - 10, FIRST_READ)
+    left = [
+        (plan, next(one.at_ms for one in plan.operations if one.op_id == FIRST_READ - 1))
+        for plan in plans
+        if any(one.op_id in crashes for one in plan.operations)
+    ]
+    assert len(left) >= 6
+    for plan, at_ms in left:
+        back_ms = at_ms + plan.transform.transaction_timeout_ms + LEFT_MS
+        mine = [one.at_ms for one in plan.operations if FIRST_OPERATION <= one.op_id < FIRST_READ - 10]
+        assert plan.safety_ms >= back_ms and not any(at_ms <= one < back_ms for one in mine)
+        broken = [one for one in plan.faults if FAULTS[one.kind].ask is None]
+        assert not any(one.at_ms < back_ms and one.at_ms + one.duration_ms > at_ms for one in broken)

@@ -165,9 +165,9 @@ def _late(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _asks_the_dead(facts: Facts, one: Operation) -> int:
-    """The time of a request to a broker that does not run, if there may be one."""
-    degraded = facts.is_degraded(one.invoke_time, one.completion_time or one.invoke_time)
-    return bounds.given_up(facts.settings) if degraded else 0
+    """The time of a request to each broker that does not run: metadata is asked for in turn."""
+    dead = facts.dead(one.invoke_time, one.completion_time or one.invoke_time)
+    return dead * bounds.given_up(facts.settings)
 
 
 def _waited_for_nothing(facts: Facts, timeline: Timeline) -> Iterator[Case]:
