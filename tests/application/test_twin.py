@@ -39,7 +39,7 @@ def found_by_judge(events: Events, claims: Claims) -> dict[str, set[tuple[Any, .
     return dict(found)
 
 
-RUNS = amount(320, 20_000)
+RUNS = amount(800, 20_000)
 """Random runs in all."""
 PARTS = 4
 

@@ -63,17 +63,17 @@ KINDS: dict[str, Callable[[int], Trace]] = {
     "kafka": kafka_random.random_history,
 }
 SEEDS = {
-    "log": 80,
-    "special": 50,
+    "log": 200,
+    "special": 120,
     "wild": 40,
-    "exactly once": 8,
-    "transactions": 12,
-    "application": 6,
-    "groups": 24,
-    "kafka": 16,
+    "exactly once": 20,
+    "transactions": 30,
+    "application": 15,
+    "groups": 60,
+    "kafka": 40,
 }
 """How many of each: the shorter a history, the more."""
-RUNS = amount(120, 20_000)
+RUNS = amount(300, 20_000)
 
 
 def withdrawn(made: Trace, draw: Random, moments: int = MOMENTS) -> tuple[set[str], Counter[str]]:
