@@ -57,7 +57,7 @@ QUESTIONS = {
     ],
 }
 """Each asks kernels about random input of a seed."""
-SEEDS = {"log": amount(40, 300), "kafka": amount(40, 300), "models": amount(8, 40), "keys": 300}
+SEEDS = {"log": amount(100, 300), "kafka": amount(100, 300), "models": amount(15, 40), "keys": 300}
 
 
 def differing(question: str, seeds: int) -> list[int]:

@@ -92,7 +92,7 @@ def together(traces: list[Trace]) -> dict[int, tuple[Verdict, ...]]:
     return {one.trace.trace_id: one.verdicts for one in judged}
 
 
-@pytest.mark.parametrize("seed", range(amount(8, 60)))
+@pytest.mark.parametrize("seed", range(amount(20, 60)))
 def test_an_odd_number_in_one_trace_changes_no_verdict_of_its_neighbours(seed: int) -> None:
     random = Random(seed)
     strange = [odd(random, evolve(wild(seed), trace_id=2 * n)) for n in range(1, 4)]
@@ -105,7 +105,7 @@ def test_an_odd_number_in_one_trace_changes_no_verdict_of_its_neighbours(seed: i
     assert all(v.decision is Decision.OK for n in (1, 5, 7) for v in found[n])
 
 
-@pytest.mark.parametrize("seed", range(amount(16, 120)))
+@pytest.mark.parametrize("seed", range(amount(40, 120)))
 def test_one_log_with_an_odd_number_is_judged_alike_in_both_forms_and_without_an_error(seed: int) -> None:
     random = Random(seed)
     trace = odd(random, wild(seed))
@@ -178,7 +178,7 @@ def simulated() -> Trace:
     return run(evolve(swarm(3, "default+transactions"), safety_ms=5_000, liveness_ms=20_000))
 
 
-@pytest.mark.parametrize("seed", range(amount(6, 40)))
+@pytest.mark.parametrize("seed", range(amount(14, 40)))
 def test_odd_numbers_in_events_end_no_check_and_change_no_neighbour(seed: int, simulated: Trace) -> None:
     random = Random(seed)
     events = list(simulated.events)

@@ -15,7 +15,7 @@ from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Claims, LossRange
 from tests.selfcheck.amounts import amount
 
-HISTORIES = amount(600, 3_000)
+HISTORIES = amount(1_200, 3_000)
 STACKED = 50
 """Histories in one call of the judge."""
 NAMES = {"torn_transaction", "zombie_write", "output_twice", "output_without_commit", "output_missing"}
@@ -51,7 +51,7 @@ def test_the_judge_and_its_twin_agree():
 
 def test_the_order_of_rows_says_nothing():
     """Rule: operations have times. Whichever row comes first, the anomalies are the same."""
-    for trace in map(history, range(amount(5, 25))):
+    for trace in map(history, range(amount(10, 25))):
         expected, rows = found(trace), trace.operations
         for first in range(1, len(rows)):
             assert found(evolve(trace, operations=(*rows[first:], *rows[:first]))) == expected, trace.seed

@@ -90,7 +90,7 @@ def said(seed: int) -> Any:
     return told
 
 
-@pytest.mark.parametrize("begin", range(0, amount(BLOCK, SEEDS), BLOCK))
+@pytest.mark.parametrize("begin", range(0, amount(2 * BLOCK, SEEDS), BLOCK))
 def test_what_is_said_of_groups_stays(begin: int) -> None:
     """Rule: the same operations are convicted of the same anomaly at the same offset, and the same facts are
     told with the same cause."""

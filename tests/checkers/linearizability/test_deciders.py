@@ -36,7 +36,7 @@ from tests.checkers import lab
 from tests.checkers.models.models_lab import history
 from tests.selfcheck.amounts import amount
 
-HISTORIES = amount(50, 200)
+HISTORIES = amount(100, 200)
 """Of each model; `make measure NAME=exact` compares 200,000."""
 
 

@@ -63,7 +63,7 @@ def said(seed: int) -> Any:
     return told
 
 
-@pytest.mark.parametrize("begin", range(0, amount(BLOCK, SEEDS), BLOCK))
+@pytest.mark.parametrize("begin", range(0, amount(2 * BLOCK, SEEDS), BLOCK))
 def test_what_is_said_and_tried_stays(begin: int) -> None:
     """Rule: the same operations prove the same, and the search tries and remembers no more and no less for
     it."""

@@ -21,7 +21,7 @@ from tests.checkers import lab
 from tests.selfcheck.amounts import amount
 
 MODEL = model_named("key-value")
-HISTORIES = amount(60, 400)
+HISTORIES = amount(150, 400)
 """Of several keys each; `make measure NAME=exact` compares 200,000 keys (decider-key-value)."""
 
 

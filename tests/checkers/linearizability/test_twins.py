@@ -18,7 +18,7 @@ from fencepost.traces.operations import Function, Operation
 from tests.checkers import lab
 from tests.selfcheck.amounts import amount
 
-HISTORIES = amount(60, 250)
+HISTORIES = amount(125, 250)
 
 
 def differences(name: str, seeds: range, *, searched: bool = False) -> tuple[int, int]:

@@ -98,7 +98,7 @@ def histories(seed: int, **more: object) -> list[Trace]:
     return made
 
 
-@settings(max_examples=amount(10, 60), deadline=None, derandomize=True)
+@settings(max_examples=amount(20, 60), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_agrees_with_exhaustive_search(seed: int) -> None:
     """A trace is Ok if and only if some log and some moments of growth explain it: unknown outcomes, holes,
@@ -106,7 +106,7 @@ def test_judge_agrees_with_exhaustive_search(seed: int) -> None:
     assert disagreements(histories(seed)) == []
 
 
-@settings(max_examples=amount(7, 40), deadline=None, derandomize=True)
+@settings(max_examples=amount(14, 40), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_agrees_with_exhaustive_search_on_special_logs(seed: int) -> None:
     """The same with log starts and retention, keys and compaction, transactions and last stable offsets."""
@@ -129,7 +129,7 @@ def misnamed(made: list[Trace]) -> list[tuple[Trace, Verdict | None]]:
     return wrong
 
 
-@settings(max_examples=amount(10, 60), deadline=None, derandomize=True)
+@settings(max_examples=amount(20, 60), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_names_each_anomaly_by_its_definition(seed: int) -> None:
     """The anomalies found, and the clock uncertainty that clears each, are exactly those of the definitions,
@@ -137,7 +137,7 @@ def test_judge_names_each_anomaly_by_its_definition(seed: int) -> None:
     assert misnamed([with_claims(Random(seed + t.trace_id), t) for t in histories(seed, clocks=3)]) == []
 
 
-@settings(max_examples=amount(7, 40), deadline=None, derandomize=True)
+@settings(max_examples=amount(14, 40), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_names_each_anomaly_of_special_logs(seed: int) -> None:
     """The same with log starts, compaction, transactions and last stable offsets."""
@@ -146,7 +146,7 @@ def test_judge_names_each_anomaly_of_special_logs(seed: int) -> None:
     )
 
 
-@settings(max_examples=amount(5, 30), deadline=None, derandomize=True)
+@settings(max_examples=amount(10, 30), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_a_stack_never_passes_what_a_log_alone_convicts(seed: int) -> None:
     """The rules, asked about many logs at once, may convict too much but never too little."""
@@ -160,7 +160,7 @@ def test_a_stack_never_passes_what_a_log_alone_convicts(seed: int) -> None:
             assert examine(columns, rules, group) == ([], "", "")
 
 
-@settings(max_examples=amount(4, 20), deadline=None, derandomize=True)
+@settings(max_examples=amount(8, 20), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_stacked_traces_are_judged_as_each_alone(seed: int) -> None:
     """One call over many traces gives exactly the verdicts of one call per trace."""
@@ -170,7 +170,7 @@ def test_stacked_traces_are_judged_as_each_alone(seed: int) -> None:
     assert judge_traces(made) == [pair for pair in alone if pair[1].decision is not Decision.OK]
 
 
-@settings(max_examples=amount(4, 20), deadline=None, derandomize=True)
+@settings(max_examples=amount(8, 20), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_repeated_values_are_never_blamed_wrongly(seed: int) -> None:
     """Where values repeat, an Illegal verdict still means that no log explains the trace."""

@@ -66,7 +66,7 @@ def said(seed: int) -> Any:
     return verdicts, relations(columns, rules) if seed % 2 else None
 
 
-@pytest.mark.parametrize("begin", range(0, amount(BLOCK, SEEDS), BLOCK))
+@pytest.mark.parametrize("begin", range(0, amount(2 * BLOCK, SEEDS), BLOCK))
 def test_what_is_said_of_a_log_stays(begin: int) -> None:
     """Rule: the same operations are convicted of the same anomaly at the same offset."""
     assert differences("log", said, range(begin, begin + BLOCK)) == []

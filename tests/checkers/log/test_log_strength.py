@@ -155,7 +155,7 @@ def differing(made: list[Trace]) -> list[Trace]:
     return wrong
 
 
-@settings(max_examples=amount(6, 30), deadline=None, derandomize=True)
+@settings(max_examples=amount(12, 30), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_strength_is_its_definition(seed: int) -> None:
     """On random histories the judge calls weak what the definitions do, and nothing else."""
@@ -163,7 +163,7 @@ def test_strength_is_its_definition(seed: int) -> None:
     assert differing(special_histories(seed)) == []
 
 
-@settings(max_examples=amount(6, 30), deadline=None, derandomize=True)
+@settings(max_examples=amount(12, 30), deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_counts_are_their_definitions(seed: int) -> None:
     """And it counts what they count."""

@@ -12,7 +12,7 @@ from fencepost.traces.importers import import_text
 from fencepost.traces.trace import Trace
 from tests.selfcheck.amounts import amount
 
-HISTORIES = amount(250, 15_000)
+HISTORIES = amount(500, 15_000)
 KEYS = (1, 2)
 
 

@@ -47,14 +47,14 @@ def long(seed: int) -> str:
     return difference(long_trace(rng), rng)
 
 
-@settings(max_examples=amount(30, 150), deadline=None, derandomize=True)
+@settings(max_examples=amount(60, 150), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**40))
 def test_short_histories_have_the_plain_findings(seed: int) -> None:
     """Of a few operations, bent in up to three places, so that several rules break at one slot."""
     assert short(seed) == ""
 
 
-@settings(max_examples=amount(8, 60), deadline=None, derandomize=True)
+@settings(max_examples=amount(20, 60), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**40))
 def test_long_histories_have_the_plain_findings(seed: int) -> None:
     """Of some hundred operations, most of them in order, with several clocks, batches and leader epochs: more

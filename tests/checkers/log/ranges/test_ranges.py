@@ -69,14 +69,14 @@ def disagreement(seed: int) -> str:
     return f"{plain}"
 
 
-@settings(max_examples=amount(30, 150), deadline=None, derandomize=True)
+@settings(max_examples=amount(60, 150), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**40))
 def test_nothing_is_passed_that_the_plain_check_does_not_pass(seed: int) -> None:
     """Cut into any batches and ranges, a history that is not Ok has a log that needs a closer look."""
     assert disagreement(seed) == ""
 
 
-@settings(max_examples=amount(12, 60), deadline=None, derandomize=True)
+@settings(max_examples=amount(25, 60), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**40))
 def test_ordinary_logs_are_passed(seed: int) -> None:
     """Where the rules pass a log without holes, duplicates or anything special, the check by ranges passes it
@@ -92,7 +92,7 @@ def test_ordinary_logs_are_passed(seed: int) -> None:
         assert not any(reasons_by_log(made, rng, width=rng.choice((1, 2, 3, 8, 64))).values())
 
 
-@settings(max_examples=amount(20, 100), deadline=None, derandomize=True)
+@settings(max_examples=amount(40, 100), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**40))
 def test_unread_records_are_counted_alike(seed: int) -> None:
     """Of logs that slots can tell of, the ranges count as many unread acknowledged records as the
