@@ -25,7 +25,7 @@ USAGE = [
     (["campaign", "--seeds", "5:3"], "Invalid value for '--seeds': expected A below B, saw '5:3'"),
     (["campaign", "--seeds", "x"], "Invalid value for '--seeds': expected seeds as A:B or N, saw 'x'"),
     (["campaign", "--seeds", f"{2**63}"], "Invalid value for '--seeds': expected seeds below"),
-    (["campaign", "--bug", "KIP-999"], "planted bugs: expected one of KAFKA-10284, "),
+    (["campaign", "--bug", "KIP-999"], "planted bugs: expected one of KAFKA-1028, "),
     (
         ["campaign", "--checks", "lgo"],
         "the list of checks: expected checks out of log, kafka, transactions, groups, exactly_once, "

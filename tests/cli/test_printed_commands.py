@@ -413,7 +413,7 @@ def test_what_was_sent_is_read_before_it_is_judged(
 
 def test_pages_show_what_was_found(fencepost, planted, tmp_path) -> None:
     """Rule: a command that makes a page is about the trace, and finds in it what was found."""
-    trace = TraceStore.open(planted).read(2)
+    trace = TraceStore.open(planted).read(6)
     wanted = [finding.anomaly for verdict in judge(trace, DEFAULT_CHECKS) for finding in verdict.findings]
     assert shown(fencepost, commands.show_stored(planted, trace.trace_id), tmp_path) == (1, wanted)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
-from mining_results import findings_in, plain, verdicts_in
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.mining import mine as mining
@@ -19,6 +18,7 @@ from fencepost.traces.anomalies import first_by_rank
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
 from fencepost.traces.store import TraceStore
 from tests.checkers import lab
+from tests.mining.mining_results import findings_in, plain, verdicts_in
 
 pytestmark = pytest.mark.spark
 

@@ -41,7 +41,7 @@ VARIABLES
     epoch,      \* The current leader epoch; -1 before the first.
     version,    \* Of ZooKeeper's node.
     terms,      \* Leader epoch -> what its leader did: [leader, start, watermark, logStart, logs, reaches].
-    replicas,   \* Broker -> [log, epoch, leader, watermark, logStart, interrupted, before].
+    replicas,   \* Broker -> [log, epoch, leader, watermark, logStart, highest, interrupted, before].
     reaches     \* << leader epoch, broker >> -> [settled, now]: log ends that its leader may know of.
 
 memory == << quorum, epoch, version, terms, replicas, reaches >>
@@ -75,9 +75,11 @@ Shared(a, b) ==
 SharedWithAll(log, logs) == Least({ Shared(log, logs[k]) : k \in DOMAIN logs })
 
 \* What a leader surely holds of a log; nothing where that ends at its log start, for it has
-\* none of it any more.
+\* none of it any more, nor the epochs below it, whatever a crash took back.
 HeldBy(term, log) ==
-    LET both == SharedWithAll(log, term.logs) IN IF both <= term.logStart THEN 0 ELSE both
+    LET both == SharedWithAll(log, term.logs)
+        begin == Max(term.logStart, replicas[term.leader].highest)
+    IN  IF both <= begin THEN 0 ELSE both
 
 \* The log may hold these records from `offset` on.
 MayHold(log, offset, records) ==
@@ -95,7 +97,7 @@ Learned(log, offset, records) ==
 (* What is remembered *)
 
 NewReplica == [log |-> << >>, epoch |-> NoRole, leader |-> NoLeader, watermark |-> 0, logStart |-> 0,
-               interrupted |-> "", before |-> << >>]
+               highest |-> 0, interrupted |-> "", before |-> << >>]
 
 Reach(e, r)    == IF Has(reaches, << e, r >>) THEN reaches[<< e, r >>] ELSE [settled |-> Nowhere, now |-> Nowhere]
 ReachEnd(e, r) == Max(Reach(e, r).settled, Reach(e, r).now)
@@ -359,7 +361,8 @@ TakeHighWatermark(event) ==
     /\ UNCHANGED << quorum, epoch, version, reaches >>
 
 TakeLogStart(event) ==
-    /\ Sees(event.node, [replicas[event.node] EXCEPT !.logStart = event.logStart])
+    /\ Sees(event.node, [replicas[event.node] EXCEPT !.logStart = event.logStart,
+                                                  !.highest = Max(@, event.logStart)])
     /\ terms' = IF Leads(event.node, event.epoch)
                 THEN [terms EXCEPT ![event.epoch].logStart = Max(@, event.logStart)] ELSE terms
     /\ UNCHANGED << quorum, epoch, version, reaches >>
