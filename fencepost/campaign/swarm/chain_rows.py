@@ -89,10 +89,9 @@ def _with(plan: Plan, faults: list[Fault]) -> Plan:
 
 # ---- quick elections
 
-LONG = ("crash", "isolate_zookeeper", "pause")
-"""Kinds that cost a broker its session if they last; often it ends with them at once."""
 KILLS = ("crash", "crash", "pause")
 KEPT_TRIPS = 40
+"""From an append to the poll that reads it, at most."""
 
 
 def _quick(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
@@ -148,8 +147,8 @@ def _quick_links(draw: Draws, bounds: Profile, session_ms: int, trip_ms: int) ->
     leader = ("leader of {key}",)
     fault = Link(
         kinds=tuple(kinds),
-        roles=("leader of {key}",) * 6 + ("follower 1 of {key}", "follower 2 of {key}") * 2 + ("controller",),
-        others=("",) * 6 + ("leader of {key}",) * 2 + ("follower 1 of {key}", "follower 2 of {key}"),
+        roles=leader * 6 + ("follower 1 of {key}", "follower 2 of {key}") * 2 + ("controller",),
+        others=("",) * 6 + leader * 2 + ("follower 1 of {key}", "follower 2 of {key}"),
         steps=steps,
         delay_ms=(0, 2 * trip_ms),
         lasts_ms=(10, session_ms + drawn(200, 4_000, "longest")),
