@@ -8,6 +8,7 @@ never visible outside, so a value is frozen for all its users.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
 
 import attrs
@@ -52,8 +53,9 @@ def remaker_of(cls: type[T], make: Callable[..., T]) -> Callable[..., T]:
     the time. make: as `maker_of` gives it."""
     kind: Any = cls
     names = [each.name for each in attrs.fields(kind)]
+    fields_of = attrgetter(*names)
 
     def remake(value: T, **changes: Any) -> T:
-        return make(**({name: getattr(value, name) for name in names} | changes))
+        return make(**dict(zip(names, fields_of(value), strict=True)) | changes)
 
     return remake

@@ -14,6 +14,8 @@ Owns names only. A partition's directory is `topic-number`; in it each segment i
 The top of the log directory has the checkpoints over all partitions and the marker of a clean shutdown.
 """
 
+from functools import lru_cache
+
 from attrs import frozen
 
 LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
@@ -56,6 +58,7 @@ class SegmentName:
         return f"{self.offset:0{DIGITS}d}{self.kind}{self.suffix}"
 
 
+@lru_cache(maxsize=4_096)
 def parse_segment_name(name: str) -> SegmentName | None:
     """The parts of a file name; None if it does not have that form."""
     digits, rest = name[:DIGITS], name[DIGITS:]

@@ -271,27 +271,25 @@ class LeaderRole:
     ) -> FetchedPartition:
         """Read one partition. before: bytes of records in the response so far."""
         log, offset, follower = partition.log, wanted.offset, request.replica_id != CLIENT
-        if follower and request.replica_id not in partition.followers:
-            return self._refused(
-                wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )  # not assigned here (KAFKA-1097)
+        if follower and request.replica_id not in partition.followers:  # not assigned here (KAFKA-1097)
+            return self._refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not log.log_start_offset <= offset <= log.log_end_offset:
             return self._refused(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         stable = -1 if follower else log.last_stable_offset(partition.high_watermark)
         end = log.log_end_offset if follower else self.readable_end(partition, request, stable)
-        limit = wanted.max_bytes or request.max_bytes
-        total = min(request.total_max_bytes or MOST_FETCHED_BYTES, MOST_FETCHED_BYTES)
-        limit = min(limit, total - before)
         records = b""
-        if (offset < end and (limit > 0 or not before)) or log.offline:
+        if offset < end or log.offline:
+            total = min(request.total_max_bytes or MOST_FETCHED_BYTES, MOST_FETCHED_BYTES)
+            limit = min(wanted.max_bytes or request.max_bytes, total - before)
             try:
-                records = log.read(offset, max_bytes=limit, end_offset=end)
+                if limit > 0 or not before or log.offline:
+                    records = log.read(offset, max_bytes=limit, end_offset=end)
             except CorruptBatchError:
                 return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
-        if request.total_max_bytes and before and len(records) > limit:
-            # Only the first batch of a response may exceed the bounds, so that a reader always makes progress
-            # (KIP-74).
-            records = b""
+            if request.total_max_bytes and before and len(records) > limit:
+                # Only the first batch of a response may exceed the bounds, so that a reader always makes
+                # progress (KIP-74).
+                records = b""
         return FetchedPartition(
             partition=wanted.partition,
             error=NO_ERROR,

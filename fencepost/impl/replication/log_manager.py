@@ -64,18 +64,16 @@ class LogManager:
 
     def retain(self) -> None:
         """Remove old segments of every log."""
+        context = self.broker_context
+        now_ms = context.now // MILLISECOND
         for _, partition in sorted(self.partitions.items()):
             before = partition.log.log_start_offset
-            self.retention(partition.log).apply(
-                high_watermark=partition.high_watermark, now_ms=self.broker_context.now // MILLISECOND
-            )
+            self.retention(partition.log).apply(high_watermark=partition.high_watermark, now_ms=now_ms)
             if partition.log.log_start_offset != before:
                 partition.log_start_moved(cause="retention")
                 partition.assert_bounds()
-            partition.log.producers.expire(self.broker_context.now // MILLISECOND, PRODUCER_EXPIRATION_MS)
-        self.broker_context.set_timer(
-            RETENTION_TIMER, self.broker_context.options.log_retention_check_interval_ms
-        )
+            partition.log.producers.expire(now_ms, PRODUCER_EXPIRATION_MS)
+        context.set_timer(RETENTION_TIMER, context.options.log_retention_check_interval_ms)
 
     # ---- compaction
 
@@ -97,6 +95,8 @@ class LogManager:
     def dirty_ppm(self, partition: Partition) -> int:
         """The dirty part of the cleanable log, per million."""
         log, first_dirty = partition.log, self.logs.first_dirty.get(partition.key, 0)
+        if len(log.segments) == 1:
+            return 0  # the active one, which stays as it is
         bound = self.cleaner(log).clean_below(partition.high_watermark)
         sizes = [
             (segment.base_offset >= first_dirty, segment.size)
