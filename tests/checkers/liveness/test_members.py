@@ -18,7 +18,7 @@ from tests.checkers.liveness.test_rows import (
 
 
 def test_what_was_deleted_or_cleaned_is_not_handed_out() -> None:
-    """Rule: a group that comes late gets what its log still has."""
+    """Rule: a group that comes late gets what its log still has. Nor is it owed a commit."""
     append = op(Function.APPEND, 50, 50.1, process=9, acks=-1, offset=5, key="k")
     start = event(51, Name.LOG_START, node=1, topic="t", partition=0, log_start_offset=6)
     cleaned = event(51, Name.COMPACTED, node=1, topic="t", partition=0, offset=6)
@@ -26,6 +26,9 @@ def test_what_was_deleted_or_cleaned_is_not_handed_out() -> None:
         assert "late_delivery" not in found([*MEMBER, append, gone])
     assert "late_delivery" in found([*MEMBER, evolve(append, key=None), cleaned])
     assert "late_delivery" in found([*MEMBER, append, evolve(start, log_start_offset=5)])
+    joins = of_group(Function.POLL, 50.8, 50.9, records=(record(5),)), of_group(Function.JOIN, 52, 52.1)
+    assert "given_up_uncommitted" not in found([*MEMBER, start, *joins])
+    assert "given_up_uncommitted" in found([*MEMBER, evolve(start, log_start_offset=5), *joins])
 
 
 def reader(process: int, begin: int, end: int, generation: int = 1) -> list[Operation]:

@@ -242,7 +242,8 @@ def _waiting(
         until = next((time for time, offset in reached if offset >= one.offset), FOR_EVER)
         if until == FOR_EVER and stopped < facts.end:
             until = max(stopped, since)  # nobody reads there any more
-        until = min(until, max(since, _deleted(facts, (topic, partition), one)))
+        gone = _deleted(facts, (topic, partition), one.offset, one.invoke_time, one.key)
+        until = min(until, max(since, gone))
         until = min(until, max(since, no_more)) if no_more <= facts.end else until
         busy = sum(since <= _end(poll) <= until for poll in polls if poll.records)
         yield Case(
@@ -259,17 +260,13 @@ def _waiting(
         )
 
 
-def _deleted(facts: Facts, key: Key, one: Operation) -> int:
-    """When a log first began above a record, or was cleaned after it if it has a key: it need not be handed
-    out from then on."""
-    cleaning = () if one.key is None else (Name.COMPACTED,)
+def _deleted(facts: Facts, place: Key, offset: int, since: int, key: str | None = None) -> int:
+    """When, from `since` on, a log first began above a record, or was cleaned after it if it has a key: it
+    need not be handed out from then on."""
+    cleaning = () if key is None else (Name.COMPACTED,)
     for _, event in facts.of(Name.LOG_START, *cleaning):
         above = event.log_start_offset if event.name is Name.LOG_START else event.offset
-        if (
-            (event.topic, event.partition) == key
-            and above > (one.offset or 0)
-            and event.time >= one.invoke_time
-        ):
+        if (event.topic, event.partition) == place and above > offset and event.time >= since:
             return event.time
     return FOR_EVER
 
@@ -317,7 +314,8 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
 
 
 def _given_up(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    """An eager member of the mode auto commits what it got before it joins again: then it gives all up."""
+    """An eager member of the mode auto commits what it got before it joins again: then it gives all up. Not
+    where the log begins above it by then: whose position is reset has none to commit."""
     consumers = facts.settings.consumers or (facts.settings.consumer,)
     if facts.settings.cooperative or any(one.commit != "auto" for one in consumers):
         return
@@ -337,13 +335,16 @@ def _given_up(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                 record = last.records[-1]
                 last = None if _covers(one, record.topic, record.partition, record.offset) else last
             elif one.function is Function.JOIN and last is not None:
-                yield Case(
-                    subject=(Subject.GROUP, one.group),
-                    since=one.invoke_time,
-                    expected=f"member {member} to commit what poll {last.op_id} returned before it joins",
-                    seen=f"no commit before its JoinGroup {one.op_id}",
-                    operations=(last.op_id, one.op_id),
-                )
+                record = last.records[-1]
+                gone = _deleted(facts, (record.topic, record.partition), record.offset, last.invoke_time)
+                if gone > one.invoke_time:
+                    yield Case(
+                        subject=(Subject.GROUP, one.group),
+                        since=one.invoke_time,
+                        expected=f"member {member} to commit what poll {last.op_id} returned before it joins",
+                        seen=f"no commit before its JoinGroup {one.op_id}",
+                        operations=(last.op_id, one.op_id),
+                    )
                 last = None
 
 
