@@ -22,7 +22,8 @@ export class Consumer {
       protocols: made.assignor && [{ name: made.assignor, version: 1 }] }))
     self.client.on('consumer:group:join', payload => self.joined(payload))
     self.client.on('consumer:group:leave', () => self.left([]))
-    for (const event of ['consumer:heartbeat:error', 'consumer:group:autocommit:error']) {
+    // `error`: it gave up joining again, and sends no more heartbeats.
+    for (const event of ['error', 'consumer:heartbeat:error', 'consumer:group:autocommit:error']) {
       self.client.on(event, payload => self.trouble(payload?.error ?? payload))
     }
     return self

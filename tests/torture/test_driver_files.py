@@ -1,6 +1,7 @@
 """The sources of drivers: short enough to be read, and copied by who writes their own."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -55,3 +56,27 @@ def test_a_fatal_error_does_not_end_the_thread_of_a_producer(tmp_path):
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
     )
     assert (run.returncode, run.stdout) == (0, "asked\n"), run.stderr
+
+
+def test_a_member_that_gave_up_joining_again_is_trouble(tmp_path):
+    """@platformatic/kafka says so by its consumer's `error` alone; without a listener it ends the process."""
+    if shutil.which("node") is None:
+        pytest.skip("node is missing")
+    folder = libraries()["platformatic-kafka"].folder
+    for source in (*folder.glob("*.mjs"), folder.parent / "shared" / "lines.mjs"):
+        shutil.copy(source, tmp_path)
+    library = tmp_path / "node_modules/@platformatic/kafka"
+    library.mkdir(parents=True)
+    (library / "package.json").write_text('{"version": "2.12.1", "exports": "./index.mjs"}')
+    (library / "index.mjs").write_text(
+        "import { EventEmitter } from 'node:events'\n"
+        "export const ConfigResourceTypes = {}, allowedCompressionsAlgorithms = []\n"
+        "export class Admin {}\nexport class Producer {}\nexport class Consumer extends EventEmitter {\n"
+        "  async consume () { this.emit('error', new Error('gave up')); return new EventEmitter() }\n}\n"
+    )
+    opened = '{"id": 1, "command": "open", "client": "c", "role": "consumer", "config": {"bootstrap": "x"}}\n'
+    begun = '{"id": 2, "command": "subscribe", "client": "c", "topics": ["t"]}\n'
+    run = subprocess.run(
+        ["node", "driver.mjs"], cwd=tmp_path, input=opened + begun, capture_output=True, text=True, timeout=60
+    )
+    assert '"event":"trouble","client":"c"' in run.stdout, run.stdout + run.stderr

@@ -276,6 +276,15 @@ PLANTED = {
 }
 
 
+def test_a_record_that_was_written_to_another_partition_is_one_finding():
+    """Rule: its answer counts where it says, and not for the partition that it was sent to."""
+    elsewhere = append(3, b"d", 0)
+    elsewhere.answer["partition"] = 1
+    moved_away = {**GOOD.log, "t-1": (entry(0, b"d"),)}
+    changes = {"appends": (*GOOD.appends, elsewhere), "log": moved_away, "drained": True}
+    assert [one.anomaly for one in judge(changed(**changes))] == ["wrong_record"]
+
+
 @pytest.mark.parametrize(
     "changes",
     [

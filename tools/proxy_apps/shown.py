@@ -51,20 +51,46 @@ RELEASES: Mapping[str, str] = {
     "kafka-python": "kafka-python@3.0.12",
     "kafkajs": "kafkajs@2.2.4",
     "librdkafka": "confluent-kafka@2.16.1",
+    "platformatic-kafka": "platformatic-kafka@2.12.1",
 }
 """Drivers by the library that their build has, in the releases that the findings were shown with."""
 
+BREAKS: Mapping[str, str] = {
+    "librdkafka-implicit-ack": "an acknowledged record is not in the log",
+    "librdkafka-timed-out-elsewhere": "a record is in the log twice, idempotence is on",
+    "kafka-clients-rewritten-sequences": "a record is in the log twice, idempotence is on",
+    "kafkajs-lost-answer": "an acknowledged record is not in the log, another is there twice",
+    "kafkajs-aborted-order": "a record of an aborted transaction is delivered, read_committed",
+    "kafkajs-silent-connection": "a send is tried for ever on a connection that is silent",
+    "kafkajs-unknown-partition": "a record of a partition that is new is acknowledged and never sent",
+    "kafkajs-shared-broker": "records are acknowledged and never sent",
+    "kafkajs-unsent-commit": "a commit is acknowledged and never made",
+    "kafkajs-two-fetchers": "records are delivered again after later ones, without a rebalance",
+    "kafkajs-left-member": "a consumer that was closed stays a member",
+    "franz-go-transaction-sequences": "a committed transaction is not in the log",
+    "kafka-go-cached-error": "sends fail without a retry after one error of Metadata",
+    "kafka-go-false-end": "a reader that is open says that it is closed",
+    "kafka-go-closed-connection": "every attempt of a send takes a connection that was closed long ago",
+    "kafka-go-late-commit": "a member commits records of a partition that it has lost",
+    "kafka-python-expired-batch": "nothing is sent any more, and no send is answered",
+    "kafka-python-pending-join": "a consumer never comes back from a rebalance",
+    "kafka-python-request-time-out": "after one request without an answer every send fails",
+    "kafka-python-dropped-request": "a commit never returns",
+    "aiokafka-close-coordinator": "a consumer never stops",
+    "aiokafka-stale-leader": "nothing is read until metadata are five minutes old",
+    "librdkafka-close-commits": "a closed consumer commits what it never delivered",
+    "librdkafka-offset-fetch": "nothing more is read",
+    "platformatic-kafka-transactional-id": "a transactional id can be used once only",
+    "platformatic-kafka-other-partition": "a record is written to another partition",
+    "platformatic-kafka-silent-member": "a group waits for a member that commits and never joins",
+}
+"""What each finding's library breaks, in words."""
+
 
 @frozen(kw_only=True)
-class Shown:
-    """One finding."""
+class Known:
+    """What else there is to say of a finding."""
 
-    # Its name begins with one of RELEASES.
-    script: str
-    # What the library breaks, in words.
-    breaks: str
-    # Who found it, and with what; empty: torture did.
-    found: str = ""
     # The first release that is known to have it; empty: not measured.
     since: str = ""
     # Where it was reported before; empty: not found.
@@ -73,110 +99,37 @@ class Shown:
     broker: str = NEWEST
     size: int = 1
 
-    @property
-    def library(self) -> str:
-        """NAME@VERSION of the driver whose build has the library."""
-        return next(driver for name, driver in RELEASES.items() if self.script.startswith(name))
 
-
-SHOWN: Mapping[str, Shown] = {
-    one.script.partition(".")[0]: one
-    for one in (
-        Shown(
-            script="librdkafka-implicit-ack.py",
-            breaks="an acknowledged record is not in the log",
-            since="1.5.2 or before",
-        ),
-        Shown(
-            script="librdkafka-timed-out-elsewhere.py",
-            breaks="a record is in the log twice, idempotence is on",
-            found="a test's scenario of torture",
-            reported="reported in #4953",
-        ),
-        Shown(
-            script="kafka-clients-rewritten-sequences.java",
-            breaks="a record is in the log twice, idempotence is on",
-            reported="reported: KAFKA-14034 and KAFKA-14397, closed",
-        ),
-        Shown(
-            script="kafkajs-lost-answer.cjs",
-            breaks="an acknowledged record is not in the log, another is there twice",
-            found="records under broker faults, `fencepost torture kafkajs`",
-        ),
-        Shown(
-            script="kafkajs-aborted-order.cjs",
-            breaks="a record of an aborted transaction is delivered, read_committed",
-        ),
-        Shown(
-            script="kafkajs-silent-connection.cjs",
-            breaks="a send is tried for ever on a connection that is silent",
-            reported="reported: #919, #1783, open",
-        ),
-        Shown(
-            script="kafkajs-unknown-partition.cjs",
-            breaks="a record of a partition that is new is acknowledged and never sent",
-        ),
-        Shown(script="kafkajs-shared-broker.cjs", breaks="records are acknowledged and never sent", size=3),
-        Shown(script="kafkajs-unsent-commit.cjs", breaks="a commit is acknowledged and never made"),
-        Shown(
-            script="kafkajs-two-fetchers.cjs",
-            breaks="records are delivered again after later ones, without a rebalance",
-            size=3,
-        ),
-        Shown(script="kafkajs-left-member.cjs", breaks="a consumer that was closed stays a member"),
-        Shown(
-            script="franz-go-transaction-sequences.go",
-            breaks="a committed transaction is not in the log",
-            found="`fencepost torture franz-go@1.21.3`",
-            since="1.21.3 or before",
-            reported="reported: #1484, without transactions",
-            broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
-        ),
-        Shown(
-            script="kafka-go-cached-error.go",
-            breaks="sends fail without a retry after one error of Metadata",
-            reported="reported: #1288, open",
-        ),
-        Shown(
-            script="kafka-go-false-end.go",
-            breaks="a reader that is open says that it is closed",
-            reported="reported: #1222, open",
-        ),
-        Shown(
-            script="kafka-go-closed-connection.go",
-            breaks="every attempt of a send takes a connection that was closed long ago",
-            reported="close: #345, #1352",
-        ),
-        Shown(
-            script="kafka-go-late-commit.go",
-            breaks="a member commits records of a partition that it has lost",
-            reported="reported: #1308, open",
-        ),
-        Shown(
-            script="kafka-python-expired-batch.py", breaks="nothing is sent any more, and no send is answered"
-        ),
-        Shown(script="kafka-python-pending-join.py", breaks="a consumer never comes back from a rebalance"),
-        Shown(
-            script="kafka-python-request-time-out.py",
-            breaks="after one request without an answer every send fails",
-        ),
-        Shown(script="kafka-python-dropped-request.py", breaks="a commit never returns"),
-        Shown(script="aiokafka-close-coordinator.py", breaks="a consumer never stops"),
-        Shown(
-            script="aiokafka-stale-leader.py", breaks="nothing is read until metadata are five minutes old"
-        ),
-        Shown(
-            script="librdkafka-close-commits.py",
-            breaks="a closed consumer commits what it never delivered",
-            reported="reported: #3400, closed",
-        ),
-        Shown(
-            script="librdkafka-offset-fetch.py",
-            breaks="nothing more is read",
-            reported="reported: #5586, open",
-        ),
-    )
+KNOWN: Mapping[str, Known] = {
+    "librdkafka-implicit-ack": Known(since="1.5.2 or before"),
+    "librdkafka-timed-out-elsewhere": Known(reported="reported in #4953"),
+    "kafka-clients-rewritten-sequences": Known(reported="reported: KAFKA-14034 and KAFKA-14397, closed"),
+    "kafkajs-silent-connection": Known(reported="reported: #919, #1783, open"),
+    "kafkajs-shared-broker": Known(size=3),
+    "kafkajs-two-fetchers": Known(size=3),
+    "franz-go-transaction-sequences": Known(
+        since="1.21.3 or before",
+        reported="reported: #1484, without transactions",
+        broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
+    ),
+    "kafka-go-cached-error": Known(reported="reported: #1288, open"),
+    "kafka-go-false-end": Known(reported="reported: #1222, open"),
+    "kafka-go-closed-connection": Known(reported="close: #345, #1352"),
+    "kafka-go-late-commit": Known(reported="reported: #1308, open"),
+    "librdkafka-close-commits": Known(reported="reported: #3400, closed"),
+    "librdkafka-offset-fetch": Known(reported="reported: #5586, open"),
+    "platformatic-kafka-silent-member": Known(reported="close: #374"),
 }
+"""Of findings of which there is more to say."""
+
+
+def library_of(name: str) -> str:
+    """NAME@VERSION of the driver whose build has a finding's library.
+
+    Args:
+        name: of the finding; it begins with one of RELEASES.
+    """
+    return next(driver for library, driver in RELEASES.items() if name.startswith(library))
 
 
 def faults_of(script: Path) -> list[str]:
@@ -212,22 +165,22 @@ def command_of(built: Built, script: Path, folder: Path) -> tuple[tuple[str, ...
     return (str(folder / "program"),), {}
 
 
-def shown(name: str, row: Shown, folder: Path) -> tuple[str, str]:
+def shown(name: str, known: Known, folder: Path) -> tuple[str, str]:
     """The outcome of a finding's script, and its last lines; `seen` if the library shows it.
 
     Args:
         name: of the finding.
-        row: of the finding.
+        known: of the finding.
         folder: for the brokers' files.
     """
-    script = (SCRIPTS / row.script).resolve()
-    built = build(wanted(row.library))
+    (script,) = SCRIPTS.resolve().glob(f"{name}.*")
+    built = build(wanted(library_of(name)))
     own = folder / name
     shutil.rmtree(own, ignore_errors=True)
     (own / "program").mkdir(parents=True)
     command, environment = command_of(built, script, own / "program")
     with (
-        ApacheKafka(directory=own / "kafka", release=Release(version=row.broker), size=row.size) as kafka,
+        ApacheKafka(directory=own / "kafka", release=Release(version=known.broker), size=known.size) as kafka,
         proxied(kafka.bootstrap_servers(), own / "live", *faults_of(script)) as through,
     ):
         ended = subprocess.run(
@@ -242,18 +195,18 @@ def shown(name: str, row: Shown, folder: Path) -> tuple[str, str]:
     return {0: "not seen", SEEN: "seen"}.get(ended.returncode, "failed"), said
 
 
-def line_of(name: str, row: Shown, outcome: str) -> str:
+def line_of(name: str, known: Known, outcome: str) -> str:
     """The finding's row.
 
     Args:
         name: of the finding.
-        row: of the finding.
+        known: of the finding.
         outcome: of its script.
     """
-    known = [f"since {row.since}" if row.since else "", f"found by {row.found}" if row.found else ""]
-    finding = f"[{row.breaks}](../findings/{name}.md)"
-    cells = (row.library, finding, row.broker if outcome == "seen" else f"{row.broker}: {outcome}")
-    return f"| {' | '.join((*cells, '; '.join(one for one in (*known, row.reported) if one)))} |"
+    since = f"since {known.since}" if known.since else ""
+    finding = f"[{BREAKS[name]}](../findings/{name}.md)"
+    cells = (library_of(name), finding, known.broker if outcome == "seen" else f"{known.broker}: {outcome}")
+    return f"| {' | '.join((*cells, '; '.join(one for one in (since, known.reported) if one)))} |"
 
 
 def seeds_of(folder: Path) -> str:
@@ -273,16 +226,16 @@ def seeds_of(folder: Path) -> str:
 
 def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
     """What became of a finding. rows: gets its line."""
-    row = SHOWN[name]
-    if why := missing(wanted(row.library)) or jars.missing():
+    known = KNOWN.get(name, Known())
+    if why := missing(wanted(library_of(name))) or jars.missing():
         return Done(case=name, outcome=SKIPPED, why=why)
     try:
-        outcome, said = shown(name, row, folder)
+        outcome, said = shown(name, known, folder)
     except (FencepostError, subprocess.SubprocessError) as error:
         return Done(case=name, outcome=FAILED, why=str(error)[:500])
     if outcome == "failed":
         return Done(case=name, outcome=FAILED, why=said[-500:])
-    rows[name] = line_of(name, row, outcome)
+    rows[name] = line_of(name, known, outcome)
     return Done(case=name, outcome=OK, why=f"{outcome}: {said.splitlines()[-1]}")
 
 
@@ -305,12 +258,12 @@ def command(words: tuple[str, ...], docs: Path | None, runs: Path | None) -> Exi
         return ExitCode.NOTHING_FOUND
     rows: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="fencepost-shown-") as folder:
-        cases = {name: partial(tried, name, rows, Path(folder)) for name in SHOWN}
+        cases = {name: partial(tried, name, rows, Path(folder)) for name in BREAKS}
         code = run_cases(cases, words, Output())
     if docs is not None:
         place = Place(page=docs, mark=MARK)
-        before = {name: line for name in SHOWN for line in place.read().splitlines() if f"{name}.md" in line}
-        place.write_table([*HEAD, *((before | rows)[name] for name in SHOWN if name in before | rows)])
+        before = {name: line for name in BREAKS for line in place.read().splitlines() if f"{name}.md" in line}
+        place.write_table([*HEAD, *((before | rows)[name] for name in BREAKS if name in before | rows)])
     return code
 
 

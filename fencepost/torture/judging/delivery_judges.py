@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fencepost.torture.judging.finding import Allowed, Finding, delivered, topic_of
+from fencepost.torture.judging.finding import Allowed, Finding, acknowledged, delivered, topic_of
 from fencepost.torture.record_contents import differs, place_of
 from fencepost.torture.scenario_run import Outcome as Run
 
@@ -165,9 +165,5 @@ def starts(run: Run, allowed: Allowed) -> Iterator[Finding]:
 
 def _acknowledged_before(run: Run, place: str, at: int) -> int:
     """The highest offset of a partition that was acknowledged before a moment; -1: none."""
-    offsets = (
-        (one.answer or {}).get("offset", -1)
-        for one in run.appends
-        if one.ok and place_of(one.fields) == place and one.answered_ns is not None and one.answered_ns < at
-    )
-    return max((offset for offset in offsets if offset is not None), default=-1)
+    before = (one for one in run.appends if one.ok and one.answered_ns is not None and one.answered_ns < at)
+    return max((offset for where, offset in map(acknowledged, before) if where == place), default=-1)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
+from fencepost.torture.driver_process import Command
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.scenario_run import Outcome as Run
 from fencepost.traces.trace import LossRange
@@ -37,6 +38,17 @@ class Allowed:
 def topic_of(place: str) -> str:
     """The topic of a partition that is named as `t-0`."""
     return place.rpartition("-")[0]
+
+
+def acknowledged(command: Command) -> tuple[str, int]:
+    """The partition and the offset that the answer to an append names; -1: no offset. A library that writes a
+    record to another partition than it was sent to is judged for that alone (`wrong_record`).
+
+    Args:
+        command: the append.
+    """
+    fields = {**command.fields, **(command.answer or {})}
+    return place_of(fields), -1 if fields.get("offset") is None else fields["offset"]
 
 
 def delivered(run: Run, until_ns: int | None = None) -> tuple[set[tuple[str, int]], dict[str, int]]:

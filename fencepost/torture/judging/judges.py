@@ -13,7 +13,7 @@ from fencepost.torture.copying import source_of
 from fencepost.torture.driver_process import Command
 from fencepost.torture.judging.commit_judges import commits, revocations
 from fencepost.torture.judging.delivery_judges import deliveries, of_group, starts
-from fencepost.torture.judging.finding import Allowed, Finding, topic_of
+from fencepost.torture.judging.finding import Allowed, Finding, acknowledged, topic_of
 from fencepost.torture.judging.progress_judges import progress
 from fencepost.torture.judging.promises import PROMISES
 from fencepost.torture.protocol import decoded, outcome_of_append
@@ -98,15 +98,14 @@ def _replaced(run: Run) -> Iterator[LossRange]:
         for entry in entries:
             last[place, entry.key or b""] = entry.offset
             stored.add((place, entry.offset))
-    seen = [(one.fields, (one.answer or {}).get("offset")) for one in run.appends if one.ok]
+    seen = [(*acknowledged(one), one.fields) for one in run.appends if one.ok]
     for polls in run.polls.values():
         seen += [
-            (record, record["offset"])
+            (place_of(record), record["offset"], record)
             for poll in polls
             for record in (poll.answer or {}).get("records") or ()
         ]
-    for fields, offset in seen:
-        place, at = place_of(fields), -1 if offset is None else offset
+    for place, at, fields in seen:
         if (place, at) not in stored and at < last.get((place, decoded(fields.get("key")) or b""), -1):
             yield _range(place, at, at + 1, LOGS[COMPACTS])
 
@@ -145,10 +144,9 @@ def _appends(run: Run, shortened: Allowed) -> Iterator[Finding]:
         where = places.get(name, [])
         outcome = outcome_of_append(command.answer, retries=run.scenario.producer.get("retries"))
         if outcome is Outcome.OK and not where:
-            assert command.answer is not None
-            offset = command.answer.get("offset", -1)
+            place, offset = acknowledged(command)
             since = run.renewed.get(command.fields["topic"], -1)
-            if (place_of(command.fields), offset) not in shortened and command.sent_ns > since:
+            if (place, offset) not in shortened and command.sent_ns > since:
                 lost.append((name, offset))
         yield from _place(run, name, command, outcome, where)
     if lost:
@@ -165,14 +163,14 @@ def _same_offset(run: Run) -> Iterator[Finding]:
     """Two acknowledged sends with one offset, whatever became of the log."""
     first: dict[tuple[str, int], bytes] = {}
     for command in run.appends:
-        offset = (command.answer or {}).get("offset")
-        if not command.ok or offset is None or offset < 0 or command.fields["topic"] in run.renewed:
+        place, offset = acknowledged(command)
+        if not command.ok or offset < 0 or command.fields["topic"] in run.renewed:
             continue
-        other = first.setdefault((place_of(command.fields), offset), _name(command))
+        other = first.setdefault((place, offset), _name(command))
         if other != _name(command):
             yield Finding(
                 anomaly="offset_acknowledged_twice",
-                expected=f"an offset of its own for each record of {place_of(command.fields)}",
+                expected=f"an offset of its own for each record of {place}",
                 seen=f"{offset} for {other.decode()} and {_name(command).decode()}",
             )
             return
@@ -186,12 +184,11 @@ def _place(
     if command.fields["topic"] in run.renewed:
         return
     if outcome is Outcome.OK and where:
-        assert command.answer is not None
-        offset = command.answer.get("offset", -1)
-        if offset is not None and offset >= 0 and offset not in [each[1] for each in where]:
+        place, offset = acknowledged(command)
+        if offset >= 0 and offset not in [each[1] for each in where]:
             yield Finding(
                 anomaly="wrong_offset",
-                expected=f"{name.decode()} at offset {offset} of {place_of(command.fields)}",
+                expected=f"{name.decode()} at offset {offset} of {place}",
                 seen=f"it at {', '.join(str(each[1]) for each in where)}",
             )
     if outcome is Outcome.FAIL and where:
@@ -219,22 +216,27 @@ def _order(run: Run) -> Iterator[Finding]:
     producer = run.scenario.producer
     if not producer.get("idempotence") and producer.get("in_flight") != 1:
         return
-    offsets = {identity_of(entry): entry.offset for _, entries in _every(run) for entry in reversed(entries)}
+    offsets = {
+        (where, identity_of(entry)): entry.offset
+        for where, entries in _every(run)
+        for entry in reversed(entries)
+    }
     last: dict[tuple[str, str], tuple[int, bytes]] = {}
     for command in run.appends:
         name, place = _name(command), place_of(command.fields)
-        if not command.ok or name not in offsets or command.fields["topic"] in run.renewed:
+        at = offsets.get((place, name))
+        if not command.ok or at is None or command.fields["topic"] in run.renewed:
             continue
         before = last.get((command.client, place))
-        if before is not None and offsets[name] < before[0]:
+        if before is not None and at < before[0]:
             yield Finding(
                 anomaly="reordered" if producer.get("idempotence") else "reordered_plain",
                 expected=f"{name.decode()} after {before[1].decode()} in {place}, sent before it by one "
                 f"producer",
-                seen=f"them at {offsets[name]} and {before[0]}",
+                seen=f"them at {at} and {before[0]}",
             )
-        if before is None or offsets[name] > before[0]:
-            last[command.client, place] = (offsets[name], name)
+        if before is None or at > before[0]:
+            last[command.client, place] = (at, name)
 
 
 def _name(command: Command) -> bytes:

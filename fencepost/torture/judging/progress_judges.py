@@ -17,7 +17,7 @@ from fencepost.torture.at_brokers.heard import time_of
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver_process import Command
 from fencepost.torture.judging.delivery_judges import moves_of
-from fencepost.torture.judging.finding import Finding, topic_of
+from fencepost.torture.judging.finding import Finding, acknowledged, topic_of
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.scenario import DELETES, TOPICS
 from fencepost.torture.scenario_run import NEVER
@@ -135,9 +135,9 @@ def _reads(run: Run, time: Callable[[int], int]) -> Iterator[tuple[str, Wait]]:
         return
     written: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for one in run.appends:
-        offset = (one.answer or {}).get("offset")
-        if one.ok and offset is not None and offset >= 0 and one.fields["topic"] not in run.renewed:
-            written[place_of(one.fields)].append((time(one.answered_ns or NEVER), offset))
+        place, offset = acknowledged(one)
+        if one.ok and offset >= 0 and one.fields["topic"] not in run.renewed:
+            written[place].append((time(one.answered_ns or NEVER), offset))
     deleted = {f"{TOPICS[0]}-{one.target}" for one in scenario.broker_faults if one.verb == DELETES}
     for client, polls in run.polls.items():
         got: dict[str, list[tuple[int, int]]] = defaultdict(list)
