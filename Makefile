@@ -73,8 +73,8 @@ measure: $(READY) ## what takes long or needs a foreign toolchain: make measure 
 	@$(BIN)/python -m tools.measure $(NAME) $(ARGS)
 
 .PHONY: healthy
-healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementation over all profiles must find nothing (into out/healthy)
-	$(BIN)/python -m tools.healthy $(ARGS)
+healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementation must find nothing (into out/healthy)
+	$(BIN)/fencepost campaign --seeds 0:100000 --out out/healthy --resume $(ARGS)
 
 .PHONY: dist
 dist: $(READY) ## the wheel and the source distribution, into dist/

@@ -529,21 +529,19 @@ def _of_clients(facts: Facts) -> Iterator[Disturbance]:
         until = min(moment + bounds.expelled(settings), _let_go(moment, rows.get(process, [])))
         until = max(until, _alone(moment, came.get(group, []), gone))
         yield Disturbance(Kind.MEMBER, moment, until, f"process {process} ended", group=group)
-    for planned in settings.operations:
+    still: dict[int, int] = {}  # until when a process does; one that is told meanwhile works after that
+    for planned in sorted(settings.operations, key=lambda one: one.at_ms):
         if planned.function == "pause":
             begin = facts.begun + planned.at_ms * MILLISECOND
-            end = begin + planned.records * PAUSE_MS * MILLISECOND
+            end = max(begin, still.get(planned.process, 0)) + planned.records * PAUSE_MS * MILLISECOND
+            still[planned.process] = end
             what = f"process {planned.process} stood still"
             yield Disturbance(Kind.MEMBER, begin, end, what, group=groups.get(planned.process))
 
 
 def _let_go(moment: int, rows: list[Operation]) -> int:
-    """When the coordinator has let a process go: once it has answered its LeaveGroup, if it joined no more.
-
-    Args:
-        moment: when it ended or left, in nanoseconds.
-        rows: its operations, in order.
-    """
+    """When the coordinator has let a process go that ended or left then: once it has answered its LeaveGroup,
+    if it joined no more."""
     session = max((one.session for one in rows if one.invoke_time <= moment), default=-1)
     asked = [
         one for one in rows if one.session == session and one.function in (Function.JOIN, Function.LEAVE)
@@ -554,12 +552,7 @@ def _let_go(moment: int, rows: list[Operation]) -> int:
 
 def _alone(moment: int, came: list[tuple[int, int]], gone: list[tuple[int, int]]) -> int:
     """When a group has a member again, if none outlives this moment, but one came later; else the moment.
-
-    Args:
-        moment: when a member ended, in nanoseconds.
-        came: when each member of the group came (nanoseconds) and its process, in order.
-        gone: processes that ended, and when.
-    """
+    came: when, and which process; gone: which, and when."""
     here = {process: time for time, process in came if time <= moment}
     for process, time in gone:
         if here.get(process, FOR_EVER) <= time <= moment:

@@ -290,8 +290,25 @@ class Members:
         passed = self.passed()
         return [
             f"{group} of {topic}-{partition}"
-            for group, wanted in sorted(set(_wanted(self.incarnations.values())))
+            for group, wanted in sorted(set(_wanted(self.incarnations.values())) - self._refusable())
             for (topic, partition), offset in sorted(ends.items())
             if topic == wanted
             and max(self.reached.get(key := (group, topic, partition), -1), passed.get(key, 0) - 1) < offset
         ]
+
+    def _refusable(self) -> set[tuple[str, str]]:
+        """Topics of groups that nobody may be left to read: a coordinator that has loaded a group knows one
+        of its assignors, and refuses whoever does not name that one, as Kafka's does."""
+        named: dict[str, list[tuple[set[str], tuple[str, ...]]]] = {}
+        for process in self.running():
+            mine = self.incarnations[process]
+            options = self.plan.consumer_of(process, mine.session)
+            names = {options.assignor, options.second_assignor} - {""}
+            named.setdefault(mine.group, []).append((set() if mine.standalone else names, mine.topics))
+        return {
+            (group, topic)
+            for group, members in named.items()
+            for assignor in set().union(*(names for names, _ in members))
+            for topic in {topic for _, topics in members for topic in topics}
+            if not any(topic in topics for names, topics in members if assignor in names or not names)
+        }

@@ -306,14 +306,8 @@ def _polls_of(shown: Shown, to: Places, value: Array) -> Array:
 
 
 def _passed(to: Places, row: Array, at: Places, began_row: Array, began_log: Array, began: Array) -> Array:
-    """Which places lie between the beginning of a poll and the last record that it showed of that log.
-
-    Args:
-        to: the places.
-        row, at: of each shown record.
-        began_row, began_log, began: poll, log and place at which polls began; of two of one poll and log the
-            later one counts.
-    """
+    """Which places lie between the beginning of a poll and the last record that it showed of that log. Where
+    two begin in one poll and log, the later one counts."""
     if not len(row) or not len(began_row):
         return np.zeros(len(to.log), np.bool_)
     logs, log = numbered(at.log)

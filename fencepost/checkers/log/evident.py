@@ -207,15 +207,8 @@ def _shown(log: _Log, read: Operation, began: dict[int, int]) -> int | None:
 
 
 def _in_time(log: _Log, grown: list[int], low: int, after: list[int | None], *, timed: bool) -> bool:
-    """Whether no answer came before the log had grown so far, and no end is in a batch or below what was
-    shown.
-
-    Args:
-        log: the log.
-        grown: the moment at which it had grown to include each offset from `low` on.
-        low: the first offset.
-        after: by read, what `_shown` says.
-        timed: whether moments count.
+    """Whether no answer came before the log had grown so far (the moment of each offset from `low` on), and
+    no end is in a batch or below what was shown (after: by read, what `_shown` says). timed: moments count.
     """
     last = log.last
     for operation in log.firm if timed else ():

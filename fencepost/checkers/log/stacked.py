@@ -263,17 +263,8 @@ def _rows(columns: LogColumns, groups: Array) -> _Rows:
 
 
 def _in_each(pick: np.ufunc, first: Array, values: Array, otherwise: int) -> Array:
-    """The highest or lowest value of each group.
-
-    Args:
-        pick: np.maximum or np.minimum.
-        first: where the values of each group begin.
-        values: in the order of the groups.
-        otherwise: of a group without any.
-
-    Returns:
-        one number for each group.
-    """
+    """The highest or lowest of each group's values, as `pick` says; first: where each group begins;
+    otherwise: of a group without any."""
     found, some = np.full(len(first) - 1, otherwise), np.flatnonzero(first[1:] > first[:-1])
     if len(some):
         found[some] = pick.reduceat(values, first[some])

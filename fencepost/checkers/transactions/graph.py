@@ -281,19 +281,8 @@ def _compacted(columns: RecordRelations) -> Array:
 
 
 def _time(operations: OperationColumns, whole: Array, group: Array, first_moment: int) -> tuple[Edges, int]:
-    """Edges for "ended before it began" within each group, through moments.
-
-    Args:
-        operations: the rows.
-        whole: which rows are nodes; a part of a transaction is none.
-        group: of each row; only nodes of one group are compared.
-        first_moment: the number of the first moment.
-
-    Returns:
-        the edges, and the number after the last moment.
-
-    An operation without a certain end gives no order.
-    """
+    """Edges for "ended before it began" among the whole rows of each group, through moments that are numbered
+    from the first, and the number after the last. An operation without a certain end gives no order."""
     counted = np.isin(operations.function, (APPEND, POLL, TXN)) & whole
     slack = clock_errors(operations)
     ended = np.flatnonzero(counted & (operations.outcome == OK) & (operations.completion_time != NEVER))

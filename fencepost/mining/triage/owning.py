@@ -171,15 +171,8 @@ def _joined(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Labels
 
 
 def _better_apart(here: Matrix, item: int, sizes: Numbers, steps: Flags) -> bool:
-    """Whether two groups have steps of their own that explain more of their traces than the step that they
-    share. Then the shared one is a consequence of both.
-
-    Args:
-        here: by group and item the traces with it.
-        item: that they share.
-        sizes: traces of each group.
-        steps: by item whether it may be a cause.
-    """
+    """Whether two groups have steps of their own that explain more of their traces than the item that they
+    share. Then that is a consequence of both. here: by group and item the traces with it."""
     for one, other in combinations(range(len(here)), 2):
         own = here[one, steps & (here[other] == 0)].max(initial=0.0)
         others = here[other, steps & (here[one] == 0)].max(initial=0.0)

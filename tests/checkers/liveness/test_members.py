@@ -2,10 +2,14 @@
 
 from attrs import evolve
 
+from fencepost.checkers.liveness import judge
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation
+from fencepost.traces.plan import PlannedOperation
+from fencepost.traces.plan_json import plan_to_json
 from tests.checkers.liveness.test_rows import (
     MEMBER,
+    PLAN,
     event,
     found,
     in_group,
@@ -14,6 +18,7 @@ from tests.checkers.liveness.test_rows import (
     place,
     polls,
     record,
+    trace_of,
 )
 
 
@@ -29,6 +34,18 @@ def test_what_was_deleted_or_cleaned_is_not_handed_out() -> None:
     joins = of_group(Function.POLL, 50.8, 50.9, records=(record(5),)), of_group(Function.JOIN, 52, 52.1)
     assert "given_up_uncommitted" not in found([*MEMBER, start, *joins])
     assert "given_up_uncommitted" in found([*MEMBER, evolve(start, log_start_offset=5), *joins])
+
+
+def test_who_is_told_to_work_while_it_stands_still_works_after_that() -> None:
+    """Rule: nobody polls until it is done."""
+    of = {"process": 0, "key": "g", "function": "pause"}
+    still = PlannedOperation(op_id=1, at_ms=39_000, records=80, **of)
+    works = PlannedOperation(op_id=2, at_ms=43_000, records=250, argument="working", **of)
+    append = op(Function.APPEND, 48.1, 48.2, process=9, acks=-1, offset=5)
+    trace = trace_of([*MEMBER, append, of_group(Function.POLL, 72.8, 72.9, records=(record(5),))])
+    for told, late in ((still,), True), ((still, works), False):
+        judged = judge(evolve(trace, plan=plan_to_json(evolve(PLAN, operations=told))))
+        assert ("late_delivery" in {finding.anomaly for finding in judged.findings}) == late
 
 
 def reader(process: int, begin: int, end: int, generation: int = 1) -> list[Operation]:

@@ -16,7 +16,7 @@ FOUND_IN_ROUND = {
     "KAFKA-10471": 6,
     "KAFKA-10706": 1,
     "KAFKA-13194": 2,
-    "KAFKA-17076": 62,
+    "KAFKA-17076": 120,
     "KAFKA-2477": 4,
     "KAFKA-4529": 2,
     "KAFKA-5249": 1,

@@ -118,16 +118,9 @@ def _lasting(
     words: str,
     more: Callable[[Facts, Key], int] = _at_once,
 ) -> Iterator[Case]:
-    """A case for each lack that may have lasted too long; those of one thing that follow each other without a
-    gap are one.
-
-    Args:
-        facts: of the trace.
-        bound: nanoseconds.
-        lacks: of a partition.
-        words: what should have been, with a place for the brokers.
-        more: nanoseconds beyond the bound, of a partition.
-    """
+    """A case for each lack of a partition that may have lasted longer than bound and more (nanoseconds);
+    those of one thing that follow each other without a gap are one. words: what should have been, with a
+    place for the brokers."""
     for key in facts.states:
         last: Lack | None = None
         for lack in lacks(facts, key):

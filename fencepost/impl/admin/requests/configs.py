@@ -83,15 +83,8 @@ class ConfigRequests:
         result: type[DescribedConfig] | type[AlteredConfig],
         steps: Callable[[Any], ZooKeeperSteps],
     ) -> None:
-        """Carry out one resource after another; they are independent.
-
-        Args:
-            source: the client.
-            request: names the resources.
-            response: its class.
-            result: the class of what becomes of one resource.
-            steps: of one resource; they return further fields of its result.
-        """
+        """Carry out one resource after another; they are independent. The steps of one return further fields
+        of its result."""
 
         def of(resource: Any, error: ErrorCode, message: str = "", **fields: Any) -> Any:
             return result(kind=resource.kind, name=resource.name, error=error, message=message, **fields)

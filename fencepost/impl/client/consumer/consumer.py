@@ -141,7 +141,11 @@ class Consumer:
     def _on_old_metadata(self) -> None:
         self.desk.set_timer(METADATA_TIMER, self.options.metadata_max_age_ms)
         if not self.dead:
-            self.desk.refresh_metadata(lambda answered: self.coordinator.metadata_came())
+            self.desk.refresh_metadata(lambda answered: self._on_new_metadata())
+
+    def _on_new_metadata(self) -> None:
+        self.coordinator.metadata_came()
+        self._advance()  # a poll that began meanwhile waits for it
 
     # ---- methods for the application
 

@@ -91,6 +91,19 @@ def test_a_leader_whose_topic_grows_asks_for_a_rebalance(back: bool, away: bool)
     assert lab.requests(JoinGroupRequest)
 
 
+def test_a_poll_that_begins_while_metadata_are_asked_for_goes_on_with_the_answer() -> None:
+    """Rule: it does not wait for its time-out, for which the next question may come too soon."""
+    lab = ConsumerLab(metadata_max_age_ms=1_000)
+    lab.diary.polls = False
+    lab.errors[kafka.MetadataRequest] = [None]
+    lab.advance(1_000)
+    lab.logs[T0] += 1
+    lab.use(Consumer.poll)
+    (*_, asked) = lab.requests(kafka.MetadataRequest)
+    lab.effects(lab.consumer.step(MessageArrived(1, lab.answer(asked)), lab.now))
+    assert lab.diary.got()[-1] == ("t-0", 3)
+
+
 def test_the_automatic_commit_comes_every_interval() -> None:
     """Rule (P5): by default every five seconds, at a poll, of what earlier polls returned."""
     lab = ConsumerLab(commit="auto")
