@@ -4,17 +4,19 @@ from attrs import evolve
 
 from fencepost.checkers.liveness import judge
 from fencepost.traces.events import Name
-from fencepost.traces.operations import Function, Operation
+from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import PlannedOperation
 from fencepost.traces.plan_json import plan_to_json
 from tests.checkers.liveness.test_rows import (
     MEMBER,
     PLAN,
     event,
+    fault,
     found,
     in_group,
     of_group,
     op,
+    over,
     place,
     polls,
     record,
@@ -46,6 +48,17 @@ def test_who_is_told_to_work_while_it_stands_still_works_after_that() -> None:
     for told, late in ((still,), True), ((still, works), False):
         judged = judge(evolve(trace, plan=plan_to_json(evolve(PLAN, operations=told))))
         assert ("late_delivery" in {finding.anomaly for finding in judged.findings}) == late
+
+
+def test_who_sends_no_heartbeats_hears_late_that_it_has_another_coordinator() -> None:
+    """Rule: the first request of a consumer that is no member may be refused long after the move, a later one
+    not."""
+    moved = [fault(40, "crash", 3), over(42, "crash", 3)]
+    alone = {"member": "", "generation": -1}
+    refused = of_group(Function.COMMIT, 80, 80.1, outcome=Outcome.FAIL, error="NOT_COORDINATOR", **alone)
+    for answered, wrong in (30, False), (75, True):
+        heard = of_group(Function.COMMIT, answered, answered + 0.1, **alone)
+        assert ("needless_refusal" in found([*moved, heard, refused])) is wrong
 
 
 def reader(process: int, begin: int, end: int, generation: int = 1) -> list[Operation]:

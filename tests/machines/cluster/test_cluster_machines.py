@@ -25,10 +25,11 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
+from tests.selfcheck.amounts import amount
 from tools import machine_hunt as hunt
 
 QUICK = settings(
-    max_examples=8,
+    max_examples=amount(3, 8),
     stateful_step_count=25,
     deadline=None,
     database=None,

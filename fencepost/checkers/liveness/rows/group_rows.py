@@ -55,16 +55,21 @@ def _end(one: Operation) -> int:
 
 
 def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
-    """A member that was served is refused with an error that no step of the protocol explains."""
+    """A member that was served is refused with an error that no step of the protocol explains. Who is no
+    member sends no heartbeats: it hears from its coordinator, or that it has another one, when it asks."""
     plain = facts.once(_plain)
+    heard: dict[int, int] = {}
     alike = bool(facts.settings.assignors) and len({one.assignor for one in facts.settings.consumers}) < 2
     loaded = {} if alike else facts.once(_loaded)
     for one in facts.operations:
         if one.function in OF_MEMBERS and one.group and one.process in plain:
+            asked = one.invoke_time
+            if not one.member and one.function is not Function.JOIN:
+                asked, heard[one.process] = heard.get(one.process, asked), asked
             yield Case(
                 subject=(Subject.GROUP, one.group),
                 since=_end(one),
-                more=_end(one) - one.invoke_time + facts.asks_the_dead(one.invoke_time, _end(one)),
+                more=_end(one) - asked + facts.asks_the_dead(one.invoke_time, _end(one)),
                 fine=one.outcome is Outcome.OK
                 or one.error in EXPECTED
                 or (one.error == INCONSISTENT and not alike and _may_differ(facts, loaded, one)),
