@@ -178,28 +178,11 @@ def torture(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, begin, (job, os.getpid())) as pool:
         try:
-            _run_seeds(
-                pool,
-                out,
-                [seed for seed in seeds if seed not in done],
-                lines,
-                jobs,
-                enough,
-                wanted_anomalies,
-                progress,
-            )
+            left = [seed for seed in seeds if seed not in done]
+            _run_seeds(pool, out, left, lines, jobs, enough, wanted_anomalies, progress)
             seconds = time.monotonic() - began
-            _repeat(
-                _Replays(pool=pool, jobs=jobs),
-                job,
-                lines,
-                findings,
-                replays,
-                seconds,
-                wanted_anomalies,
-                shrink,
-                repeating,
-            )
+            pooled = _Replays(pool=pool, jobs=jobs)
+            _repeat(pooled, job, lines, findings, replays, seconds, wanted_anomalies, shrink, repeating)
         except KeyboardInterrupt:
             interrupted, seconds = True, time.monotonic() - began
             with uninterrupted():
