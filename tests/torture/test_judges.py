@@ -22,25 +22,21 @@ from fencepost.traces.trace import LossRange
 SECOND = 1_000_000_000
 
 
+BATCH = {"timestamp_ms": 0, "leader_epoch": 0, "codec": "none", "producer_id": 1, "producer_epoch": 0}
+
+
 def entry(offset, value, *, key=b"0", headers=None):
-    return Entry(
-        offset=offset,
-        key=key,
-        value=value,
-        headers=(("id", value),) if headers is None else headers,
-        timestamp_ms=0,
-        leader_epoch=0,
-        codec="none",
-        producer_id=1,
-        producer_epoch=0,
-        sequence=offset,
-    )
+    headers = (("id", value),) if headers is None else headers
+    return Entry(offset=offset, key=key, value=value, headers=headers, sequence=offset, **BATCH)
+
+
+def row(value):
+    headers = [["id", encoded(value)]]
+    return {"topic": "t", "partition": 0, "key": encoded(b"0"), "value": encoded(value), "headers": headers}
 
 
 def append(number, value, answer, client="p0", after_ns=1):
-    headers = [["id", encoded(value)]]
-    fields = {"topic": "t", "partition": 0, "key": encoded(b"0"), "value": encoded(value), "headers": headers}
-    command = Command(number=number, name="append", client=client, fields=fields, sent_ns=number * SECOND)
+    command = Command(number=number, name="append", client=client, fields=row(value), sent_ns=number * SECOND)
     if answer is not None:
         ok = isinstance(answer, int) and answer >= 0
         command.answer = (
@@ -52,21 +48,9 @@ def append(number, value, answer, client="p0", after_ns=1):
 
 def poll(number, *records):
     command = Command(number=number, name="poll", client="c0", fields={}, sent_ns=number * SECOND)
-    rows = [
-        {
-            "topic": "t",
-            "partition": 0,
-            "offset": offset,
-            "value": encoded(value),
-            "key": encoded(b"0"),
-            "headers": [["id", encoded(value)]],
-        }
-        for offset, value in records
-    ]
-    command.answer, command.answered_ns = (
-        {"event": "done", "ok": True, "records": rows},
-        command.sent_ns + SECOND // 2,
-    )
+    rows = [{**row(value), "offset": offset} for offset, value in records]
+    command.answer = {"event": "done", "ok": True, "records": rows}
+    command.answered_ns = command.sent_ns + SECOND // 2
     return command
 
 
