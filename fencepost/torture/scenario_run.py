@@ -128,6 +128,9 @@ class Outcome:
     troubles: tuple[tuple[int, str], ...] = ()
     # When a fault of requests struck a request, and whose: monotonic nanoseconds, client.
     struck: tuple[tuple[int, str], ...] = ()
+    # When a broker answered a client's Fetch with OFFSET_OUT_OF_RANGE: monotonic nanoseconds, client,
+    # partition, the offset.
+    out_of_range: tuple[tuple[int, str, str, int], ...] = ()
     # When each partition served its clients, by the brokers' record; empty without a fault of LASTS_MS.
     serving: Mapping[str, tuple[Serving, ...]] = field(factory=dict)
     # Commands with which the application gave up what it reads, or chose other topics.
@@ -285,6 +288,7 @@ class Torture:
             clock=tuple(self.heard.clock),
             troubles=tuple(self.heard.troubles),
             struck=tuple(self.heard.struck),
+            out_of_range=tuple(self.heard.out_of_range),
             serving=self._serving(),
             asking=tuple(one for one in self.driver.commands if one.name in ASKING),
             left=frozenset(self.group.left),
@@ -357,7 +361,7 @@ class Torture:
             self.driver.wait(opening)
             self.driver.refuse_disturbed()
             failed = [command for command in opening if not command.ok]
-            answered = all(command.answered_ns is not None for command in failed)
+            answered = all(command.answer is not None for command in failed)
             if self.driver.failure and not answered:
                 raise self.driver.broken("a client that opens")
             opening = self.producers.open_again() + self.copier.open_again() if answered and left else []

@@ -26,13 +26,6 @@ print('{{"event": "ready", "protocol": 1, "driver": "own", "library": "own", "ve
 open({pids!r}, "a").write(f"{{__import__('os').getpid()}}\\n")
 time.sleep(900)
 """
-CAMPAIGN = """
-import sys
-from fencepost.torture.campaign import torture
-from fencepost.torture.workers import Job
-if __name__ == "__main__":
-    torture(Job(library=sys.argv[1], out=sys.argv[2]), range(50), jobs=2)
-"""
 
 
 def descendants(pid: int) -> set[int]:
@@ -74,14 +67,12 @@ def silent(tmp_path, monkeypatch):
     return Job(library=f"{own}@1", out=str(tmp_path / "out")), pids
 
 
-def test_workers_and_drivers_end_with_a_killed_campaign(silent, tmp_path):
+def test_workers_and_drivers_end_with_a_killed_campaign(silent):
     """Rule: after kill -9 of a campaign its workers, their clusters and their drivers end, though nothing
     is said to them, and though a driver does not read its standard input."""
     job, pids = silent
-    script = tmp_path / "campaign.py"
-    script.write_text(CAMPAIGN)
-    words = [sys.executable, script, job.library, job.out]
-    campaign = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    words = ["torture", job.library, "--seeds", "0:50", "--jobs", "2", "--out", job.out]
+    campaign = subprocess.Popen([sys.executable, "-m", "fencepost", *words], stderr=subprocess.DEVNULL)
     try:
         eventually(
             lambda: (pids.exists() and len(pids.read_text().split()) >= 2) or campaign.poll() is not None
