@@ -112,7 +112,7 @@ class Heard:
         if name == "Fetch":
             asked = {place: one.fetch_offset for place, one in _parts(body.topics, "partition")}
             self.out_of_range += [
-                (now, header.client_id or "", place, asked[place])
+                (now, header.client_id or "", place, asked.get(place, 0))
                 for place, one in _parts(answer.responses, "partition_index")
                 if error_name(one.error_code) == "OFFSET_OUT_OF_RANGE"
             ]
