@@ -76,7 +76,11 @@ abstract class Library {
         shown.addProperty("name", error.getClass().getSimpleName());
         boolean numbered = known != Errors.UNKNOWN_SERVER_ERROR && !(error instanceof TimeoutException);
         shown.addProperty("code", numbered ? known.code() : null);
-        shown.addProperty("text", Lines.text(String.valueOf(error.getMessage())));
+        StringBuilder text = new StringBuilder(String.valueOf(error.getMessage()));
+        for (Throwable why = error.getCause(); why != null; why = why.getCause()) {
+            text.append(": ").append(why.getMessage());
+        }
+        shown.addProperty("text", Lines.text(text.toString()));
         shown.addProperty("fatal", error instanceof ProducerFencedException ||
             error instanceof FencedInstanceIdException);
         return shown;

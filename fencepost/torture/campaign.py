@@ -59,7 +59,8 @@ class _Replays:
 
     def rate(self, scenario: Scenario, anomaly: str, runs: int) -> int:
         """How many of so many runs show the anomaly."""
-        return sum(one.result() for one in self._begun(scenario, anomaly, runs))
+        begun = [self.pool.submit(shows, scenario.as_dict(), anomaly) for _ in range(runs)]
+        return sum(one.result() for one in begun)
 
     def within(
         self, scenario: Scenario, anomaly: str, runs: int, seconds: float, each_s: float
@@ -71,9 +72,6 @@ class _Replays:
             at_once = min(self.jobs, runs - ran)
             shown, ran = shown + self.rate(scenario, anomaly, at_once), ran + at_once
         return shown, ran
-
-    def _begun(self, scenario: Scenario, anomaly: str, runs: int) -> "list[Future[bool]]":
-        return [self.pool.submit(shows, scenario.as_dict(), anomaly) for _ in range(runs)]
 
 
 def _replayed(
@@ -178,28 +176,11 @@ def torture(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, begin, (job, os.getpid())) as pool:
         try:
-            _run_seeds(
-                pool,
-                out,
-                [seed for seed in seeds if seed not in done],
-                lines,
-                jobs,
-                enough,
-                wanted_anomalies,
-                progress,
-            )
+            left = [seed for seed in seeds if seed not in done]
+            _run_seeds(pool, out, left, lines, jobs, enough, wanted_anomalies, progress)
             seconds = time.monotonic() - began
-            _repeat(
-                _Replays(pool=pool, jobs=jobs),
-                job,
-                lines,
-                findings,
-                replays,
-                seconds,
-                wanted_anomalies,
-                shrink,
-                repeating,
-            )
+            pooled = _Replays(pool=pool, jobs=jobs)
+            _repeat(pooled, job, lines, findings, replays, wanted_anomalies, shrink, repeating)
         except KeyboardInterrupt:
             interrupted, seconds = True, time.monotonic() - began
             with uninterrupted():
@@ -284,15 +265,14 @@ def _repeat(
     lines: list[dict[str, Any]],
     findings: dict[str, Any],
     asked: int | None,
-    seconds: float,
     wanted_anomalies: frozenset[str],
     shrink: bool,
     repeating: Callable[[str], None],
 ) -> None:
-    """Replay the first seed of each anomaly, and write it. seconds: that the seeds took; where no number of
-    replays was asked for, all replays share as many."""
+    """Replay the first seed of each anomaly, and write it. If no number of replays was asked for, all share
+    as much time as the seeds took, also those that ran before a resumption."""
     of_all = _by_anomaly(lines)
-    until = time.monotonic() + seconds
+    until = time.monotonic() + sum(line.get("seconds", 0.0) for line in lines) / replays.jobs
     for place, (anomaly, of) in enumerate(of_all.items()):
         first = _first(of)
         most = REPLAYS if asked is None else asked

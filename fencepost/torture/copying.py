@@ -115,6 +115,13 @@ class Copier:
             ]
         return list(self._opening)
 
+    def open_again(self) -> list[Command]:
+        """The same with other clients if these did not open."""
+        if all(one.ok for one in self._opening):
+            return []
+        self._again()
+        return self.open()
+
     def _ask(self, name: str, **fields: Any) -> Command:
         return self.driver.send(name, self._consumer, **fields)
 

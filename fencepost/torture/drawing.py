@@ -152,6 +152,8 @@ KEPT = frozenset(
 )
 """Settings of a seed that leaves the others to the library's defaults: what is judged by them, and how long a
 run has to wait."""
+LINGER = frozenset({"linger_ms"})
+"""Kept, too, where deliveries are short: Java refuses fewer than a request's time-out and its own linger."""
 LONG_ONE_IN = 8
 """One of so many seeds has a broker fault of LONG_MS and a delivery time-out below it."""
 LONG_MS = (1_000, 2_000, 5_000, 10_000)
@@ -214,8 +216,9 @@ def draw(
     aimed = tuple(_aimed(chance, apis, apart)) if faults else ()
     long = _long(chance, ready, producer) if faults and not transactional and not copier else ()
     if chance.below(DEFAULTS_ONE_IN, "defaults") == 0:
+        kept = KEPT | LINGER if long else KEPT
         producer, consumer, copier = (
-            {k: v for k, v in one.items() if k in KEPT} for one in (producer, consumer, copier)
+            {k: v for k, v in one.items() if k in kept} for one in (producer, consumer, copier)
         )
     return Scenario(
         seed=seed,

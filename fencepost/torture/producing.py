@@ -102,7 +102,11 @@ class Producers:
     def open(self) -> list[Command]:
         """One client for each; answers their `open`."""
         self._producers = [_Producer(number=number) for number in range(self.scenario.producers)]
-        return [self._anew(producer) for producer in self._producers]
+        return self.open_again()
+
+    def open_again(self) -> list[Command]:
+        """Another client for each that has none, or whose client did not open; answers their `open`."""
+        return [self._anew(one) for one in self._producers if one.opening is None or not one.opening.ok]
 
     def _anew(self, producer: _Producer) -> Command:
         producer.client = f"p{self.scenario.seed}-{producer.number}-{self._opened}"

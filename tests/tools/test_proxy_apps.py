@@ -122,9 +122,14 @@ def test_the_page_has_a_cell_for_each_case():
 
 
 def test_the_last_run_of_each_seed_counts(tmp_path):
-    """Rule: a seed that ran again is what it was then; one that did not run is not among those that ran."""
+    """Rule: a seed that ran again is what it was then; one that did not run is not among those that ran. A
+    rate is that of the first seed."""
     (tmp_path / "job.json").write_text('{"library": "x@1"}')
     lost = '{"seed": 0, "findings": [{"anomaly": "lost_write"}]}'
     again, failed = '{"seed": 0, "findings": []}', '{"seed": 2, "failed": "y", "findings": []}'
     (tmp_path / "runs.jsonl").write_text("\n".join((lost, lost.replace("0", "1"), again, failed)))
-    assert seeds_of(tmp_path) == "| x@1 | 2/3 | `lost_write` 1 |"
+    (tmp_path / "findings").mkdir()
+    for first, shows in ((1, " (9/10)"), (0, "")):  # the second is of a seed that shows it no more
+        known = f'{{"first": {first}, "rate": [9, 10]}}'
+        (tmp_path / "findings" / "lost_write.json").write_text(known)
+        assert seeds_of(tmp_path) == f"| x@1 | 2/3 | `lost_write` 1{shows} |"

@@ -22,59 +22,39 @@ from fencepost.traces.trace import LossRange
 SECOND = 1_000_000_000
 
 
+BATCH = {"timestamp_ms": 0, "leader_epoch": 0, "codec": "none", "producer_id": 1, "producer_epoch": 0}
+
+
 def entry(offset, value, *, key=b"0", headers=None):
-    return Entry(
-        offset=offset,
-        key=key,
-        value=value,
-        headers=(("id", value),) if headers is None else headers,
-        timestamp_ms=0,
-        leader_epoch=0,
-        codec="none",
-        producer_id=1,
-        producer_epoch=0,
-        sequence=offset,
-    )
+    headers = (("id", value),) if headers is None else headers
+    return Entry(offset=offset, key=key, value=value, headers=headers, sequence=offset, **BATCH)
+
+
+def row(value):
+    headers = [["id", encoded(value)]]
+    return {"topic": "t", "partition": 0, "key": encoded(b"0"), "value": encoded(value), "headers": headers}
 
 
 def append(number, value, answer, client="p0", after_ns=1):
-    headers = [["id", encoded(value)]]
-    fields = {"topic": "t", "partition": 0, "key": encoded(b"0"), "value": encoded(value), "headers": headers}
-    command = Command(number=number, name="append", client=client, fields=fields, sent_ns=number * SECOND)
+    command = Command(number=number, name="append", client=client, fields=row(value), sent_ns=number * SECOND)
     if answer is not None:
         ok = isinstance(answer, int) and answer >= 0
-        command.answer = (
-            {"event": "done", "ok": ok, "offset": answer} if ok else {"event": "done", "ok": False, **answer}
-        )
+        command.answer = {"event": "done", "ok": ok, **({"offset": answer} if ok else answer)}
         command.answered_ns = command.sent_ns + after_ns
     return command
 
 
 def poll(number, *records):
     command = Command(number=number, name="poll", client="c0", fields={}, sent_ns=number * SECOND)
-    rows = [
-        {
-            "topic": "t",
-            "partition": 0,
-            "offset": offset,
-            "value": encoded(value),
-            "key": encoded(b"0"),
-            "headers": [["id", encoded(value)]],
-        }
-        for offset, value in records
-    ]
-    command.answer, command.answered_ns = (
-        {"event": "done", "ok": True, "records": rows},
-        command.sent_ns + SECOND // 2,
-    )
+    rows = [{**row(value), "offset": offset} for offset, value in records]
+    command.answer = {"event": "done", "ok": True, "records": rows}
+    command.answered_ns = command.sent_ns + SECOND // 2
     return command
 
 
 def moved(at, event="assigned"):
-    return Event(
-        at_ns=int(at * SECOND),
-        fields={"event": event, "client": "c0", "partitions": [{"topic": "t", "partition": 0}]},
-    )
+    fields = {"event": event, "client": "c0", "partitions": [{"topic": "t", "partition": 0}]}
+    return Event(at_ns=int(at * SECOND), fields=fields)
 
 
 def committed(number, offset, **answer):
@@ -91,18 +71,9 @@ def unanswered(number):
 
 def heard(at, offset, answered=True, client="c0", generation=1, source=1, since=0):
     """A commit on the wire."""
-    now = int(at * SECOND)
-    return HeardCommit(
-        at_ns=now,
-        answered_ns=now + 1 if answered else None,
-        client=client,
-        group="g",
-        member=client,
-        generation=generation,
-        source=source,
-        since_ns=int(since * SECOND),
-        offsets={"t-0": offset},
-    )
+    now, who = int(at * SECOND), {"client": client, "group": "g", "member": client, "generation": generation}
+    when = {"at_ns": now, "answered_ns": now + 1 if answered else None, "since_ns": int(since * SECOND)}
+    return HeardCommit(source=source, offsets={"t-0": offset}, **who, **when)
 
 
 def flushed(number, ended):
@@ -497,6 +468,15 @@ INNOCENT = {
 def test_nobody_innocent_is_convicted(what):
     """What a client may do is no finding."""
     assert judge(changed(**INNOCENT[what])) == []
+
+
+@pytest.mark.parametrize(("client", "offset", "least"), [("c0", 3, 2), ("c0", 9, 1), ("c1", 3, 1)])
+def test_a_broker_that_knows_no_such_offset_explains_one_way_back(client, offset, least):
+    """Rule: OFFSET_OUT_OF_RANGE at an offset of the log is the broker's; at another it is the client's."""
+    for times in (1, 2):
+        polls = (*GOOD.polls["c0"], *(poll(12 + number, (2, b"c")) for number in range(times)))
+        run = changed(polls={"c0": polls}, out_of_range=((SECOND, client, "t-0", offset),))
+        assert [one.anomaly for one in judge(run)] == ["delivered_twice"] * (times >= least)
 
 
 LOSABLE = (

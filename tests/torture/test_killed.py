@@ -26,13 +26,6 @@ print('{{"event": "ready", "protocol": 1, "driver": "own", "library": "own", "ve
 open({pids!r}, "a").write(f"{{__import__('os').getpid()}}\\n")
 time.sleep(900)
 """
-CAMPAIGN = """
-import sys
-from fencepost.torture.campaign import torture
-from fencepost.torture.workers import Job
-if __name__ == "__main__":
-    torture(Job(library=sys.argv[1], out=sys.argv[2]), range(50), jobs=2)
-"""
 
 
 def descendants(pid: int) -> set[int]:
@@ -60,9 +53,9 @@ def eventually(condition) -> None:
         time.sleep(0.05)
 
 
-def test_workers_and_drivers_end_with_a_killed_campaign(tmp_path):
-    """Rule: after kill -9 of a campaign its workers, their clusters and their drivers end, though nothing
-    is said to them, and though a driver does not read its standard input."""
+@pytest.fixture
+def silent(tmp_path, monkeypatch):
+    """The job of a driver that starts, and then reads nothing; and the file of its process ids."""
     own, pids = tmp_path / "own", tmp_path / "pids"
     own.mkdir()
     (own / "driver").write_text(DRIVER.format(python=sys.executable, pids=str(pids)))
@@ -70,13 +63,16 @@ def test_workers_and_drivers_end_with_a_killed_campaign(tmp_path):
     (own / "driver.toml").write_text(
         "name='own'\ntitle='t'\ntoolchain='none'\nnewest='1'\nsources=['driver']"
     )
-    script = tmp_path / "campaign.py"
-    script.write_text(CAMPAIGN)
-    campaign = subprocess.Popen(
-        [sys.executable, script, f"{own}@1", tmp_path / "out"],
-        env={**os.environ, "FENCEPOST_DRIVERS": str(tmp_path / "cache")},
-        stderr=subprocess.DEVNULL,
-    )
+    monkeypatch.setenv("FENCEPOST_DRIVERS", str(tmp_path / "cache"))
+    return Job(library=f"{own}@1", out=str(tmp_path / "out")), pids
+
+
+def test_workers_and_drivers_end_with_a_killed_campaign(silent):
+    """Rule: after kill -9 of a campaign its workers, their clusters and their drivers end, though nothing
+    is said to them, and though a driver does not read its standard input."""
+    job, pids = silent
+    words = ["torture", job.library, "--seeds", "0:50", "--jobs", "2", "--out", job.out]
+    campaign = subprocess.Popen([sys.executable, "-m", "fencepost", *words], stderr=subprocess.DEVNULL)
     try:
         eventually(
             lambda: (pids.exists() and len(pids.read_text().split()) >= 2) or campaign.poll() is not None
@@ -117,20 +113,6 @@ FOUND = {
     "processor_seconds": 0.0,
     "client_seconds": 0.0,
 }
-
-
-@pytest.fixture
-def silent(tmp_path, monkeypatch):
-    """The job of a driver that starts, and then reads nothing; and the file of its process ids."""
-    own, pids = tmp_path / "own", tmp_path / "pids"
-    own.mkdir()
-    (own / "driver").write_text(DRIVER.format(python=sys.executable, pids=str(pids)))
-    (own / "driver").chmod(0o755)
-    (own / "driver.toml").write_text(
-        "name='own'\ntitle='t'\ntoolchain='none'\nnewest='1'\nsources=['driver']"
-    )
-    monkeypatch.setenv("FENCEPOST_DRIVERS", str(tmp_path / "cache"))
-    return Job(library=f"{own}@1", out=str(tmp_path / "out")), pids
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -202,10 +184,11 @@ def test_all_rates_together_take_no_longer_than_the_seeds_did(tmp_path, monkeypa
     lines = [
         {**FOUND, "findings": [{**FOUND["findings"][0], "anomaly": one}]} for one in ("lost_write", "gap")
     ]
+    lines.append({**FOUND, "findings": [], "seconds": 3.0})  # from before the campaign was resumed, too
     for asked, spent, rates in ((None, 5.0, {(2, 2), (3, 3)}), (4, 8.0, {(4, 4)})):
         findings, began = {}, clock[0]
         replays = _Replays(pool=NoPool(clock), jobs=1)
-        _repeat(replays, job, lines, findings, asked, 5.0, frozenset(), False, said.append)
+        _repeat(replays, job, lines, findings, asked, frozenset(), False, said.append)
         assert clock[0] - began == spent
         assert {tuple(one["rate"]) for one in findings.values()} == rates
     assert "lost_write (1 of 2): seed 0, 10 runs, 2 s at most" in said[0]

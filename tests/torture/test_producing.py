@@ -2,13 +2,16 @@
 
 from types import SimpleNamespace
 
+import pytest
 from attrs import define, field
 
 from fencepost.torture.consuming_members import Group
 from fencepost.torture.copying import Copier
 from fencepost.torture.driver_process import Command
 from fencepost.torture.producing import Producers
+from fencepost.torture.protocol import DriverError
 from fencepost.torture.scenario import Scenario
+from fencepost.torture.scenario_run import OPENS, Torture
 
 
 @define
@@ -112,3 +115,33 @@ def test_a_copier_whose_consumer_reported_trouble_begins_again(monkeypatch):
     copier = Copier(Scenario(seed=1, copier={"acks": -1}), Healed(troubled=frozenset({"x1-0c"})), "b:1")
     copier.open()
     assert copier.drain({("t-0", 0)}) and copier.closed == {"x1-0c", "x1-0p"}
+
+
+@define
+class Crowded(Recorded):
+    """Its first clients do not open."""
+
+    fails: int = 0
+    failure = ""
+    name = "d"
+
+    def wait(self, commands):
+        for number, command in enumerate(self.sent):
+            command.answer = command.answer or {"event": "done", "ok": number >= self.fails}
+
+    def refuse_disturbed(self):
+        pass
+
+
+def test_what_does_not_open_before_the_faults_is_opened_again():
+    """Rule: a broker of a crowded machine may be slower than a request time-out; a client that opens in none
+    of OPENS attempts ends the run."""
+
+    def opened(fails, **scenario):
+        driver, kafka = Crowded(fails=fails), SimpleNamespace(bootstrap_servers="b:1")
+        Torture(scenario=Scenario(seed=1, **scenario), driver=driver, kafka=kafka)._open()
+        return len({one.client for one in driver.sent})
+
+    assert [opened(fails, producers=2) for fails in range(5)] == [2, 3, 4, 5, 6]
+    with pytest.raises(DriverError):
+        opened(OPENS, producers=1)

@@ -17,13 +17,7 @@ READY = Ready(
 )
 LINES = (
     {"met": {"lose answer|Produce": 2, "answer NOT_COORDINATOR|Heartbeat": 1, "crash|broker": 1}},
-    {
-        "met": {
-            "lose answer|Produce": 1,
-            "reshape empty|Fetch": 3,
-            "answer REBALANCE_IN_PROGRESS|Heartbeat": 4,
-        }
-    },
+    {"met": {"lose answer|Produce": 1, "reshape empty|Fetch": 3, "answer ILLEGAL_GENERATION|Heartbeat": 4}},
     {"met": {}},
     {"failed": "no driver"},
 )

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from fencepost.console.output import Output
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import Release
 from fencepost.torture.building import Built, build, missing
-from fencepost.torture.campaign import RUNS
+from fencepost.torture.campaign import FINDINGS, RUNS
 from fencepost.torture.libraries import wanted
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools import program
@@ -80,6 +80,7 @@ BREAKS: Mapping[str, str] = {
     "aiokafka-stale-leader": "nothing is read until metadata are five minutes old",
     "librdkafka-close-commits": "a closed consumer commits what it never delivered",
     "librdkafka-offset-fetch": "nothing more is read",
+    "librdkafka-late-list-offsets": "a consumer reads again what it has read, or leaves records out",
     "platformatic-kafka-transactional-id": "a transactional id can be used once only",
     "platformatic-kafka-other-partition": "a record is written to another partition",
     "platformatic-kafka-silent-member": "a group waits for a member that commits and never joins",
@@ -210,18 +211,36 @@ def line_of(name: str, known: Known, outcome: str) -> str:
 
 
 def seeds_of(folder: Path) -> str:
-    """The row of a library: in how many of its seeds torture found what.
+    """The row of a library: in how many of its seeds torture found what, and how often the first of them
+    showed it again.
 
     Args:
         folder: of `fencepost torture --out`.
     """
     lines = (folder / RUNS).read_bytes().splitlines()
     runs = {run["seed"]: run for run in map(msgspec.json.decode, lines)}  # the last of each seed counts
-    found = Counter(one["anomaly"] for run in runs.values() for one in run["findings"])
+    found = defaultdict[str, list[int]](list)
+    for seed, run in runs.items():
+        for one in run["findings"]:
+            found[one["anomaly"]].append(seed)
     library = msgspec.json.decode((folder / "job.json").read_bytes())["library"]
-    names = ", ".join(f"`{name}` {seeds}" for name, seeds in found.most_common())
+    most = sorted(found.items(), key=lambda one: -len(one[1]))
+    names = ", ".join(f"`{name}` {len(seeds)}{again(folder, name, min(seeds))}" for name, seeds in most)
     ran = sum("failed" not in run for run in runs.values())
     return f"| {library} | {ran}/{len(runs)} | {names or 'nothing'} |"
+
+
+def again(folder: Path, anomaly: str, first: int) -> str:
+    """The rate of an anomaly, as ` (9/10)`; empty if its first seed was not replayed.
+
+    Args:
+        folder: of `fencepost torture --out`.
+        anomaly: its name.
+        first: its first seed.
+    """
+    file = folder / FINDINGS / f"{anomaly}.json"
+    known = msgspec.json.decode(file.read_bytes()) if file.exists() else {}
+    return " ({}/{})".format(*known["rate"]) if known.get("first") == first and known["rate"][1] else ""
 
 
 def tried(name: str, rows: dict[str, str], folder: Path) -> Done:

@@ -8,7 +8,7 @@ its commands have.
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import define, evolve, field, frozen
@@ -55,6 +55,8 @@ class Heard:
     troubles: list[tuple[int, str]] = field(factory=list)
     # (when, client) of each request that a fault of requests struck.
     struck: list[tuple[int, str]] = field(factory=list)
+    # (when, client, partition, offset) of each part of a Fetch that was answered with OFFSET_OUT_OF_RANGE.
+    out_of_range: list[tuple[int, str, str, int]] = field(factory=list)
     # The time of the brokers' record, in nanoseconds.
     now: Callable[[], int] = lambda: 0
     # (monotonic, of the record) of each request.
@@ -107,6 +109,13 @@ class Heard:
         clean = verdict == PASS and not any(_errors(answer))
         if verdict != PASS:
             self.struck.append((now, header.client_id or ""))
+        if name == "Fetch":
+            asked = {place: one.fetch_offset for place, one in _parts(body.topics, "partition")}
+            self.out_of_range += [
+                (now, header.client_id or "", place, asked.get(place, 0))
+                for place, one in _parts(answer.responses, "partition_index")
+                if error_name(one.error_code) == "OFFSET_OUT_OF_RANGE"
+            ]
         place = self._open.pop((source, header.correlation_id), None)
         if place is not None and clean:
             self.commits[place] = evolve(self.commits[place], answered_ns=now)
@@ -160,6 +169,12 @@ class Listening:
         verdict = PASS if self.inner is None else self.inner.on_answer(source, header, body, answer)
         self.heard.answered(source, header, body, answer, verdict)
         return verdict
+
+
+def _parts(topics: Iterable[Any], number: str) -> Iterator[tuple[str, Any]]:
+    for topic in topics:
+        for one in topic.partitions:
+            yield f"{getattr(topic, 'topic', '')}-{getattr(one, number)}", one
 
 
 def _errors(answer: Any) -> list[bool]:

@@ -5,7 +5,7 @@ Owns the anomalies of deliveries. Must not know how a run was made.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fencepost.torture.judging.finding import Allowed, Finding, acknowledged, delivered, topic_of
 from fencepost.torture.record_contents import differs, place_of
@@ -28,6 +28,21 @@ def moves_of(run: Run, client: str) -> list[int]:
     return moves
 
 
+def resets_of(run: Run, client: str) -> Mapping[str, list[int]]:
+    """When brokers answered a client's Fetch with OFFSET_OUT_OF_RANGE, by partition, at an offset that is in
+    the log or was: a broker was behind, or the log's start has moved. Each explains one way back.
+
+    Args:
+        run: what the application saw, and the log.
+        client: its name.
+    """
+    found = defaultdict[str, list[int]](list)
+    for at, who, place, offset in run.out_of_range:
+        if who == client and run.log.get(place) and offset <= run.log[place][-1].offset + 1:
+            found[place].append(at)
+    return found
+
+
 def deliveries(run: Run, allowed: Allowed) -> Iterator[Finding]:
     """Each delivered record, against the log and what this client was handed before.
 
@@ -41,7 +56,7 @@ def deliveries(run: Run, allowed: Allowed) -> Iterator[Finding]:
     for place, entries in run.log.items():
         visible[place] = [entry.offset for entry in entries if run.visible(entry)]
     for client, polls in (*run.polls.items(), *run.read.items()):
-        moves = moves_of(run, client)
+        moves, resets = moves_of(run, client), resets_of(run, client)
         last: dict[str, tuple[int, int]] = {}
         for poll in polls:
             assert poll.answer is not None and poll.answered_ns is not None
@@ -65,7 +80,11 @@ def deliveries(run: Run, allowed: Allowed) -> Iterator[Finding]:
                         seen=f"{wrong}, delivered to {client}",
                     )
                 before = last.get(place, (-1, 0))
-                stays = shows and not any(before[1] <= move <= poll.answered_ns for move in moves)
+                back = offset <= before[0] and any(at <= poll.answered_ns for at in resets[place])
+                if back:
+                    resets[place].pop(0)
+                moved = back or any(before[1] <= move <= poll.answered_ns for move in moves)
+                stays = shows and not moved
                 if stays and before[0] >= 0:
                     offsets = visible[place]
                     left_out = offsets[bisect_right(offsets, before[0]) : bisect_left(offsets, offset)]
