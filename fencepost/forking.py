@@ -30,6 +30,8 @@ from typing import IO, Protocol
 import msgspec
 from attrs import define, field, frozen
 
+from fencepost.begin import settle
+
 BEGIN = (sys.executable, "-m", "fencepost.begin")
 """How a command line of a process of ours begins; the module follows."""
 _LENGTH_BYTES = 4
@@ -230,8 +232,7 @@ def main() -> None:
     load = getattr(module, "load", None)
     if load is not None:  # what the module otherwise imports when it is needed
         load()
-    gc.freeze()
-    gc.enable()
+    settle()
     control = socket.socket(fileno=os.dup(0))
     woken, wake = os.pipe()
     os.set_blocking(wake, False)

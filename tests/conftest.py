@@ -18,6 +18,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from fencepost import forking
+from fencepost.begin import settle
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # begun in the background of a shell: programs under test would inherit that, and could not be interrupted
@@ -159,9 +160,8 @@ def loaded_once() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """What the tests themselves make is collected as ever."""
-    gc.freeze()
-    gc.enable()
+    """What the tests themselves make is collected as in a process of ours."""
+    settle()
 
 
 SPARK = "spark"

@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "conformance": {"traces", "impl", "wire", "report"},
     "sim": {"traces", "impl"},
     "proxy": {"traces", "impl", "wire"},
-    "systems": {"forking", "traces", "impl", "sim", "wire", "proxy"},
+    "systems": {"begin", "forking", "traces", "impl", "sim", "wire", "proxy"},
     "audit": {"traces", "model", "checkers", "impl.log", "impl.client", "impl.messages", "wire", "asked"},
     "history": {"traces", "model", "checkers", "report", "viewer"},
 }
@@ -37,7 +37,7 @@ LAYERS["application"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
 LAYERS["asked"] = {"traces", "impl", "wire", "sim"}
 LAYERS["bugs"] = {"traces", "impl"}
 LAYERS["run"] = {"traces", "record", "impl", "bugs", "sim", "wire", "proxy", "systems", "asked", "audit"}
-LAYERS["campaign"] = LAYERS["run"] | {"forking", "model", "checkers", "report", "viewer", "run"}
+LAYERS["campaign"] = LAYERS["run"] | {"begin", "forking", "model", "checkers", "report", "viewer", "run"}
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign", "application"}
 LAYERS["machines"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["kafka"] = LAYERS["campaign"] | {"campaign", "application"}
@@ -45,7 +45,8 @@ LAYERS["torture"] = LAYERS["kafka"] | {"kafka"}
 LAYERS["cli"] = LAYERS["mining"] | {
     *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "application")
 }
-LAYERS["begin"] = LAYERS["forking"] = LAYERS["moved"] = LAYERS["drivers"] = set()
+LAYERS["forking"] = {"begin"}
+LAYERS["begin"] = LAYERS["moved"] = LAYERS["drivers"] = set()
 LAYERS["pytest_plugin"] = LAYERS["__main__"] = LAYERS["cli"] | {"cli"}
 
 # Third-party packages and the only places that may import them.

@@ -8,7 +8,6 @@ ZooKeeper session is closed, so that the others notice immediately.
 
 import argparse
 import asyncio
-import gc
 import logging
 import signal
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 import msgspec
 from attrs import define, field, frozen
 
+from fencepost.begin import settle
 from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.controlled_shutdown import CONTROLLED_SHUTDOWN
 from fencepost.impl.broker.parts import Parts
@@ -39,10 +39,6 @@ from fencepost.traces.plan import ClusterOptions
 LOG = logging.getLogger("fencepost.node")
 FILES = "files"
 HALTED = 1
-COLLECT_AFTER = (50_000, 20, 50)
-"""Objects made before a garbage collection looks at the youngest, and so on. A controller's context is
-hundreds of thousands of values that stay: with Python's own numbers a quarter of its loading goes by in
-looking at them again."""
 
 
 @frozen(kw_only=True)
@@ -228,7 +224,7 @@ async def _run(options: NodeOptions, front: Front, parts: Parts) -> int:
 def main(arguments: Sequence[str] | None = None, front: Front = _no_front, parts: Parts | None = None) -> int:
     """The process. front: what listens in it in addition to the broker itself. parts: what the broker is made
     of, the healthy ones by default."""
-    gc.set_threshold(*COLLECT_AFTER)
+    settle()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("fencepost.kazoo").setLevel(logging.WARNING)
     try:

@@ -20,6 +20,7 @@ from typing import BinaryIO
 import msgspec
 from attrs import define, evolve, field
 
+from fencepost.begin import settle
 from fencepost.campaign.marks.marks import MARKS, marks_of
 from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.workers.plans import plan_of
@@ -125,7 +126,7 @@ def settle_memory() -> None:
     """After the first run: modules and compiled judges stay, so that no garbage collection need walk over
     them again."""
     gc.collect()
-    gc.freeze()
+    settle()
 
 
 def _simulating(orders: Orders) -> Worker:
@@ -142,7 +143,9 @@ def serve(tasks: BinaryIO, results: BinaryIO, make: Callable[[Orders], Worker] =
             result = worker.do(msgspec.json.decode(line, type=Task))
             results.write(result.to_json() + b"\n")
             results.flush()
-            if not settled:
+            if settled:
+                gc.collect()  # the run's world, all at once
+            else:
                 settle_memory()
                 settled = True
         worker.close()
