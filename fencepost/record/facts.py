@@ -519,7 +519,9 @@ def _controller(facts: Facts, position: int, event: Event) -> None:
 
 def _started(facts: Facts, position: int, event: Event) -> None:
     _told(facts.runs, position, event, (1,))
-    if facts.is_stopping(event.node, event.time):
+    took = (one for _, one in facts.of(Name.BUSY) if (one.node, one.time) == (event.node, event.time))
+    began = min(map(busy_since, took), default=event.time)  # it may be asked to stop while it starts
+    if facts.is_stopping(event.node, event.time) and facts.stopping[event.node][-1].time < began:
         _told(facts.stopping, position, event, ())
 
 

@@ -61,6 +61,17 @@ def test_who_sends_no_heartbeats_hears_late_that_it_has_another_coordinator() ->
         assert ("needless_refusal" in found([*moved, heard, refused])) is wrong
 
 
+def test_a_group_that_was_made_again_is_another_one() -> None:
+    """Rule: its first generation has a number that the former group had, and what that left uncommitted as it
+    ended is not owed by it."""
+    left = of_group(Function.POLL, 40, 40.1, records=(record(5),), positions=(place(5),))
+    begins = of_group(Function.JOIN, 20, 20.1, positions=(place(-1),))
+    again = {"group": "g#2"}
+    story = [begins, left, of_group(Function.JOIN, 60, 60.1, positions=(place(-1),), **again)]
+    assert "missing_commit" not in found([*story, *polls(*range(61, 90), **again)])
+    assert "missing_commit" in found([*story, *polls(*range(61, 90))])
+
+
 def reader(process: int, begin: int, end: int, generation: int = 1) -> list[Operation]:
     """A member that reads t-0 from one second to another, and gets nothing."""
     who = {"process": process, "member": f"m{process}", "generation": generation}

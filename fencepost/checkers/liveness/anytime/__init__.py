@@ -34,7 +34,7 @@ def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
     settings, cluster = facts.settings, facts.settings.cluster
     parts = (
         Elections(findings, set(settings.unclean)),
-        Shrinks(findings, cluster.replica_lag_time_max_ms * MILLISECOND, settings.syncs(1), trace.events),
+        Shrinks(findings, cluster.replica_lag_time_max_ms * MILLISECOND, trace.events),
         Checkpoints(findings, settings),
         Placement(findings),
     )

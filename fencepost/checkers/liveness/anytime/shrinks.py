@@ -14,14 +14,11 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
-from fencepost.record.facts import fault_of
+from fencepost.record.facts import busy_since, fault_of
 from fencepost.traces.events import Event, Name
 
 SLOW = ("pause", "slow_fsync", "slow_host")
 """Kinds of fault under which a step lasts long: it began to lead at the beginning, which nobody saw."""
-SYNCS = 8
-"""Syncs of the disk for a log that is created, at most. A request for many new partitions is one step: the
-leader's clock begins with it, and what it became is reported when it ends."""
 FREQUENT = frozenset({Name.APPENDED, Name.HIGH_WATERMARK, Name.CONTROL_REQUEST_APPLIED})
 """What brokers record most often."""
 CLOCKS = ("clock_jump", "clock_drift")
@@ -36,8 +33,6 @@ class Shrinks:
 
     findings: Findings
     lag_ns: int
-    # How long a sync of the disk takes.
-    sync_ns: int
     # All of the trace.
     events: Sequence[Event]
     led: dict[tuple[int, Key], tuple[int, int, tuple[int, ...]]] = field(factory=dict)
@@ -48,8 +43,9 @@ class Shrinks:
     slow: dict[int, set[str]] = field(factory=dict)
     # When the last one of them ended.
     slowed: dict[int, int] = field(factory=dict)
-    # By broker: when it opened logs last, and how many at that moment.
-    created: dict[int, tuple[int, int]] = field(factory=dict)
+    # By broker: when it had been busy last, and since when. A request for many new partitions is one step:
+    # the leader's clock begins with it, and what it became is reported when it ends.
+    busy: dict[int, tuple[int, int]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Leaders and their proposals."""
@@ -57,7 +53,7 @@ class Shrinks:
             Name.BECAME_LEADER: self._became_leader,
             Name.BECAME_FOLLOWER: self._became_follower,
             Name.BROKER_STARTED: self._started,
-            Name.LOG_RECOVERED: self._recovered,
+            Name.BUSY: self._busy,
             Name.ISR_PROPOSED: self._proposed,
             Name.ISR_UPDATED: self._updated,
             Name.FAULT_BEGAN: self._fault,
@@ -65,8 +61,8 @@ class Shrinks:
         }
 
     def _became_leader(self, position: int, event: Event) -> None:
-        at, logs = self.created.get(event.node, (-1, 0))
-        since = event.time - (logs * SYNCS * self.sync_ns if at == event.time else 0)
+        at, begun = self.busy.get(event.node, (-1, 0))
+        since = begun if at == event.time else event.time
         slowed = self.slowed.get(event.node, -1)
         if slowed >= 0 and slowed >= (begin := self._began(position, event)):
             since = min(since, begin)
@@ -84,9 +80,8 @@ class Shrinks:
         )
         return next(of_node, 0)
 
-    def _recovered(self, position: int, event: Event) -> None:
-        at, logs = self.created.get(event.node, (-1, 0))
-        self.created[event.node] = event.time, logs + 1 if at == event.time else 1
+    def _busy(self, position: int, event: Event) -> None:
+        self.busy[event.node] = event.time, busy_since(event)
 
     def _updated(self, position: int, event: Event) -> None:
         place = event.node, (event.topic, event.partition)

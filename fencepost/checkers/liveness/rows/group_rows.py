@@ -282,12 +282,12 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     mode, plain = facts.settings.consumer.commit, facts.once(_plain)
     if mode not in KEPT:
         return  # an asynchronous commit is not repeated, nor made while the coordinator is not known
-    commits: dict[tuple[int, str | None, int | None], list[Operation]] = {}
-    polls: dict[tuple[int, str | None, int | None], list[Operation]] = {}
+    commits: dict[tuple[int, str, str | None, int | None], list[Operation]] = {}
+    polls: dict[tuple[int, str, str | None, int | None], list[Operation]] = {}
     for one in facts.operations:
         kept = {Function.COMMIT: commits, Function.POLL: polls, Function.ASSIGN: commits}.get(one.function)
         if kept is not None and one.group and one.process in plain:
-            kept.setdefault((one.process, one.member, one.generation), []).append(one)
+            kept.setdefault((one.process, one.group, one.member, one.generation), []).append(one)
     for owner, mine in polls.items():
         last = max(_end(poll) for poll in mine)
         for poll in mine:
