@@ -21,21 +21,15 @@ from tools.page import Place
 PAGE = TOP / "docs" / "results" / "track-record.md"
 PLACE = Place(page=PAGE, mark="<!-- measured by make measure NAME=track-record -->")
 RANGES = 5
-"""Ranges of seeds of `make measure NAME=track-record`: a row of fewer has no median."""
-HEAD = (
-    f"| bug | seeds needed | median of {RANGES} ranges | found in, of {RANGES} | found as |",
-    "|---|---:|---:|---:|---|",
-)
+"""Ranges of seeds of `make measure NAME=track-record`."""
+HEAD = (f"| bug | seeds needed | found in, of {RANGES} | found as |", "|---|---:|---:|---|")
 
 
-def _number(needed: int | None, tried: int) -> str:
-    return f"not in {tried:,}" if needed is None else f"{needed:,}"
-
-
-def _median(hunt: Hunt) -> str:
-    if len(hunt.ranges) < RANGES:
-        return "not measured"
-    return "not in most ranges" if hunt.median is None else f"{hunt.median:,}"
+def _needed(hunt: Hunt) -> str:
+    """The median of its ranges."""
+    if len(hunt.ranges) > 1:
+        return "not in most ranges" if hunt.median is None else f"{hunt.median:,}"
+    return f"not in {hunt.seeds_tried:,}" if hunt.seeds_needed is None else f"{hunt.seeds_needed:,}"
 
 
 def _found_in(hunt: Hunt) -> str:
@@ -46,9 +40,8 @@ def _found_in(hunt: Hunt) -> str:
 
 
 def _row(hunt: Hunt) -> str:
-    needed = _number(hunt.seeds_needed, hunt.seeds_tried)
     found_as = f"{hunt.anomaly} (injected)" if BUGS[hunt.bug].injected else hunt.anomaly
-    return "| " + " | ".join((hunt.bug, needed, _median(hunt), _found_in(hunt), found_as)) + " |"
+    return "| " + " | ".join((hunt.bug, _needed(hunt), _found_in(hunt), found_as)) + " |"
 
 
 def rows_of(table: str) -> dict[str, str]:
