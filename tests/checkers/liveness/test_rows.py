@@ -864,3 +864,18 @@ def test_a_bound_holds_for_each_of_the_clients() -> None:
     assert (alike.consumer.commit, of.consumer.commit, of.client.request_timeout_ms) == ("auto", "", 5_000)
     impatient = settings_of(plan_to_json(evolve(plan, consumers=(slow, hasty))), ())
     assert impatient is not None and impatient.hasty and not of.hasty
+
+
+def test_a_step_begins_long_before_it_is_recorded() -> None:
+    """Rule: what a broker became is recorded when the step ends. A leader's clock began with it, and who is
+    asked to stop while it starts is stopping."""
+    where = {"node": 2, "topic": "t", "partition": 0, "leader": 2, "leader_epoch": 1, "isr": (1, 2, 3)}
+    leads = event(50.9, Name.BECAME_LEADER, **where)
+    shrinks = event(51, Name.ISR_PROPOSED, **{**where, "isr": (2,)}, cause="shrink")
+    busy = event(50.9, Name.BUSY, node=2, detail={"since": 49_800_000_000})
+    assert "needless_shrink" in found([leads, shrinks])
+    assert "needless_shrink" not in found([busy, leads, shrinks])
+    asked_to, started = fault(50, "clean_restart", 2), event(50.9, Name.BROKER_STARTED, node=2)
+    goes = znode(80, 2, gone=True)
+    assert "session_lost" in found([asked_to, started, goes])
+    assert "session_lost" not in found([asked_to, busy, started, goes])
