@@ -57,6 +57,10 @@ class SimulatedAsker:
         """Whether no round is under way."""
         return self.conversation is None
 
+    def come_near(self) -> None:
+        """From now on its messages take no time, and none is lost."""
+        self.network.beside(ASKER_NODE)
+
     def begin(self, scope: Scope) -> None:
         """Begin a round once those before it are over. scope: what it asks about."""
         self.waiting.append(scope)

@@ -65,8 +65,10 @@ class Names(Generic[F]):
     def find(self, path: str) -> object | None:
         """The file or directory with this name."""
         place: object | None = self._root
-        for part in path.split("/") if path else ():
-            if not isinstance(place, Directory):
+        if not path:
+            return place
+        for part in path.split("/"):
+            if type(place) is not Directory:
                 return None
             place = place.names.get(part)
         return place
@@ -179,8 +181,10 @@ class Names(Generic[F]):
             raise FileNotFoundError(path)
         directories, found = [place], []
         for step in reversed(self.unsynced):
-            if step.touches(directories):
-                directories += [change[0] for change in step.changes]
+            changes = step.changes
+            # almost always the one directory of a file that was created or renamed
+            if changes[0][0] in directories or (len(changes) > 1 and step.touches(directories)):
+                directories += [change[0] for change in changes]
                 found.append(step)
         return found
 

@@ -99,9 +99,11 @@ class Link:
         "target",
     )
 
-    def __init__(self, source: int, target: int, key: int, endpoint: Endpoint | None) -> None:
+    def __init__(
+        self, source: int, target: int, key: int, endpoint: Endpoint | None, *, loopback: bool
+    ) -> None:
         self.source, self.target, self.key, self.endpoint = source, target, key, endpoint
-        self.loopback = source == target
+        self.loopback = loopback
         self.blocked, self.loss_ppm, self.delay = False, 0, 0
         self.duplicate_ppm = self.reorder_ppm = 0
         self.minimum, self.tail, self.maximum = LOOPBACK, 0, LOOPBACK
@@ -136,6 +138,7 @@ class Network:
         self._endpoints: dict[int, Endpoint] = {}
         self._links: dict[Pair, Link] = {}
         self._faults: dict[str, LinkFault] = {}
+        self._beside: set[int] = set()
         self.sent = self.delivered = self.lost = self.duplicated = self.held_back = self.late = 0
 
     # ---- nodes and faults
@@ -173,6 +176,12 @@ class Network:
         for link in self._links.values():
             self._apply_faults(link)
 
+    def beside(self, node: int) -> None:
+        """From now on `node` is as if it were on every other node's host: no fault reaches its messages."""
+        self._beside.add(node)
+        for pair in [pair for pair in self._links if node in pair]:
+            del self._links[pair]
+
     def blocked(self, source: int, target: int) -> bool:
         """Whether messages from `source` to `target` are blocked."""
         return self.link(source, target).blocked
@@ -197,7 +206,9 @@ class Network:
         """The link from `source` to `target`, made on first use."""
         link = self._links.get((source, target))
         if link is None:
-            link = Link(source, target, mix(mix(self._key, source), target), self._endpoints.get(target))
+            key, endpoint = mix(mix(self._key, source), target), self._endpoints.get(target)
+            near = source == target or not self._beside.isdisjoint((source, target))
+            link = Link(source, target, key, endpoint, loopback=near)
             self._links[source, target] = link
             if not link.loopback:
                 link.minimum, link.tail, link.maximum = self._minimum, self._tail, self._maximum

@@ -40,7 +40,10 @@ class SimulatedRounds(Rounds):
         self._begin(last=False)
 
     async def ask(self, *, last: bool = False) -> None:
-        """One round to its end, unless the plan leaves asking out. last: it is the last one of the run."""
+        """One round to its end, unless the plan leaves asking out. last: it is the last one of the run, in
+        which nothing else happens, so that the way to the brokers need not take time."""
+        if last:
+            self.asker.come_near()
         self._begin(last=last)
         world = self.cluster.world
         deadline = world.now + LONGEST_MS * MILLISECOND
