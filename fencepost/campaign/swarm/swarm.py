@@ -23,7 +23,12 @@ from fencepost.campaign.swarm.producer_draws import with_different_clients, with
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.rests import with_rests
 from fencepost.campaign.swarm.subset import subset_of
-from fencepost.campaign.swarm.transaction_draws import with_transactions, with_transactions_left_open
+from fencepost.campaign.swarm.transaction_draws import (
+    LATE_MESSAGE_US,
+    LATE_PPM,
+    with_transactions,
+    with_transactions_left_open,
+)
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
     DAY_MS,
@@ -210,6 +215,7 @@ def _network(draw: Draws, bounds: Profile) -> NetworkOptions:
             if draw.chance(50, "duplicate_on")
             else 0,
         )
+    late = draw.chance(20, "late_on")
     far = draw.chance(35, "far")  # brokers far apart: every window between two messages is wide open
     latency_min_us = draw.between((10_000, 150_000) if far else (50, 2_000), "latency_min")
     return NetworkOptions(
@@ -219,6 +225,8 @@ def _network(draw: Draws, bounds: Profile) -> NetworkOptions:
         loss_ppm=draw.between((100, 20_000), "loss") if draw.chance(30, "loss_on") else 0,
         duplicate_ppm=draw.between((100, 20_000), "duplicate") if draw.chance(30, "duplicate_on") else 0,
         reorder_ppm=draw.between((100, 50_000), "reorder") if draw.chance(30, "reorder_on") else 0,
+        late_ppm=draw.between(LATE_PPM, "late") if late else 0,
+        late_max_us=draw.between(LATE_MESSAGE_US, "late_by") if late else 0,
     )
 
 
