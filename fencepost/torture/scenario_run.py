@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 import fencepost.kafka
 from fencepost.checkers.liveness.serving import Serving, serving
@@ -20,14 +20,15 @@ from fencepost.impl.admin.cluster_state import AdminError
 from fencepost.proxy.faults import Struck
 from fencepost.torture import scenario as verbs
 from fencepost.torture.at_brokers import shuffled
-from fencepost.torture.at_brokers.heard import Heard, HeardCommit
+from fencepost.torture.at_brokers.heard import Heard
 from fencepost.torture.at_brokers.unreadable import kept
 from fencepost.torture.consuming_members import Group
 from fencepost.torture.copying import COPIES, Copier
 from fencepost.torture.drawing import GROUP
-from fencepost.torture.driver_process import Command, Driver, Event
+from fencepost.torture.driver_process import Command, Driver
+from fencepost.torture.outcome import NEVER, Log, Outcome, is_visible
 from fencepost.torture.patience import Patience
-from fencepost.torture.producing import Producers, Transaction
+from fencepost.torture.producing import Producers
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.reshaping import delete, delete_half, grow, wait_until_alone
@@ -90,97 +91,9 @@ ASKING = frozenset({"close", "resubscribe"})
 """Commands with which an application itself gives partitions away."""
 LASTS_MS = 1_000
 """Duration of a fault from which on it matters who serves meanwhile."""
-NEVER = 1 << 62
-"""Later than any time of a run."""
 OFTEN_MS = 100
 """Time between two looks at logs that are compacted or have too many records."""
 CLEANING = {"log_cleaner_backoff_ms": OFTEN_MS, "log_retention_check_interval_ms": OFTEN_MS}
-
-Log = Mapping[str, tuple[Entry, ...]]
-"""Records by partition, named as `t-0`."""
-
-
-@frozen(kw_only=True)
-class Outcome:
-    """Everything that the judges look at."""
-
-    scenario: Scenario
-    # In the order in which they were sent.
-    appends: tuple[Command, ...]
-    # Those with an answer, by consumer.
-    polls: Mapping[str, tuple[Command, ...]]
-    commits: tuple[Command, ...]
-    seeks: tuple[Command, ...] = ()
-    flushes: tuple[Command, ...] = ()
-    # Appends that were sent to the healed cluster, by round; also among the appends.
-    after: tuple[tuple[Command, ...], ...] = ()
-    # Polls with an answer of the reader that joins late, by client.
-    read: Mapping[str, tuple[Command, ...]] = field(factory=dict)
-    # When each of its clients was opened.
-    opened: Mapping[str, int] = field(factory=dict)
-    # Whether it got everything, if it began at the start.
-    read_all: bool = True
-    # Every OffsetCommit that brokers heard, in order.
-    heard: tuple[HeardCommit, ...] = ()
-    # Moments of the run, monotonic and by the brokers' record, in nanoseconds.
-    clock: tuple[tuple[int, int], ...] = ()
-    # When a client's request of its group had no clean answer: monotonic nanoseconds, client.
-    troubles: tuple[tuple[int, str], ...] = ()
-    # When a fault of requests struck a request, and whose: monotonic nanoseconds, client.
-    struck: tuple[tuple[int, str], ...] = ()
-    # When a broker answered a client's Fetch with OFFSET_OUT_OF_RANGE: monotonic nanoseconds, client,
-    # partition, the offset.
-    out_of_range: tuple[tuple[int, str, str, int], ...] = ()
-    # When each partition served its clients, by the brokers' record; empty without a fault of LASTS_MS.
-    serving: Mapping[str, tuple[Serving, ...]] = field(factory=dict)
-    # Commands with which the application gave up what it reads, or chose other topics.
-    asking: tuple[Command, ...] = ()
-    # Members that were closed before the end.
-    left: frozenset[str] = frozenset()
-    # In the order in which they were begun.
-    transactions: tuple[Transaction, ...] = ()
-    # Producers that the application closed with appends under way.
-    closed: frozenset[str] = frozenset()
-    events: tuple[Event, ...]
-    log: Log
-    # The log of the copies.
-    copies: Log = field(factory=dict)
-    # Whether every committed record has a copy that was reported as committed, or there is no copier.
-    copied: bool = True
-    # Whether every record was delivered to the group, or there is none.
-    drained: bool
-    # Committed offset at the end, by partition; partitions without one are left out.
-    committed: Mapping[str, int]
-    # When that was asked for: automatic commits go on after it.
-    committed_ns: int = NEVER
-    # What clients sent that no broker can read, as the brokers say it.
-    unreadable: tuple[str, ...] = ()
-    # Since when a topic keeps what is acknowledged, monotonic, in nanoseconds: it was deleted, or lost the
-    # end of a log. Other topics always do.
-    renewed: Mapping[str, int] = field(factory=dict)
-    # Why brokers may have lost acknowledged records, by their own record; empty: they may not.
-    loss: str = ""
-    # Why the driver could not be used any more; empty if it could.
-    trouble: str = ""
-    # Faults that happened, in words.
-    hit: tuple[str, ...] = ()
-    # How often each kind of fault struck each request, as `lose answer|Produce`.
-    met: Mapping[str, int] = field(factory=dict)
-
-    @property
-    def waits_to_join(self) -> bool:
-        """Whether an answer to JoinGroup never came: libraries wait for it as long as a rebalance may take
-        (max.poll.interval.ms, five minutes by default)."""
-        return any(kind.startswith("silence") and kind.endswith("|JoinGroup") for kind in self.met)
-
-    def visible(self, entry: Entry) -> bool:
-        """Whether a consumer of this run is to see the record."""
-        return is_visible(self.scenario, entry)
-
-
-def is_visible(scenario: Scenario, entry: Entry) -> bool:
-    """Whether the scenario's consumers are to see this record of the log."""
-    return entry.outcome in ("", COMMITTED) or scenario.consumer.get("isolation") != "read_committed"
 
 
 @define(eq=False, kw_only=True)
@@ -211,7 +124,13 @@ class Torture:
     copier: Copier = field(init=False)
     # One thread for each fault of a broker.
     _threads: list[threading.Thread] = field(factory=list)
-
+    # Why the driver could not be used any more; empty if it can.
+    _trouble: str = field(default="", init=False)
+    # As in Outcome.
+    _drained: bool = field(default=True, init=False)
+    _read_all: bool = field(default=True, init=False)
+    _copied: bool = field(default=True, init=False)
+    _committed: Mapping[str, int] = field(factory=dict, init=False)
     # The reader that joins late, in a group of its own; None before, and if there is none.
     reader: Group | None = field(default=None, init=False)
 
@@ -228,8 +147,31 @@ class Torture:
     def go(self) -> Outcome:
         """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before
         there is any fault, and DisturbedError if something outside has ended the driver."""
+        self._set_up()
+        self._open()
+        self._unless_in_trouble(self._arm, self._with_faults)
+        self._heal()
+        self._unless_in_trouble(self._after)
+        log = self._read(of_copies=False)
+        if not self._trouble:
+            self._unless_in_trouble(partial(self._finish, log))
+            if self.scenario.copier or self.scenario.logs or not all(command.ok for command in self._appends):
+                log = self._read()  # what was given up may have come after all, there are copies, logs change
+        self.driver.refuse_disturbed()
+        return self._outcome(log)
+
+    def _unless_in_trouble(self, *phases: Callable[[], None]) -> None:
+        """Phases that need the driver, until it cannot be used any more."""
+        try:
+            for phase in phases:
+                if not self._trouble:
+                    phase()
+        except DriverError as error:
+            self._trouble = str(error)
+
+    def _set_up(self) -> None:
+        """The topics, and how brokers treat connections and requests."""
         scenario = self.scenario
-        trouble, drained, read, copied, committed = "", True, True, True, {}
         for topic in self._every_topic:
             partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
             self._create(topic, partitions)
@@ -243,70 +185,54 @@ class Torture:
         self.heard.now = lambda: cluster.now
         hooks = self.heard.between(listeners.between)
         listeners.put_between(shuffled.between(hooks, scenario.seed) if scenario.shuffled else hooks)
-        self._open()
-        try:
-            self._arm()
-            self._with_faults()
-        except DriverError as error:
-            trouble = str(error)
-        self._heal()
-        if not trouble:
-            try:
-                if self._answers():
-                    self._after()
-            except DriverError as error:
-                trouble = str(error)
-        log = self._read(of_copies=False)
-        if not trouble:
-            try:
-                wanted = {
-                    (place, entry.offset)
-                    for place, entries in log.items()
-                    for entry in entries
-                    if not _is_copy(place) and is_visible(scenario, entry)
-                }
-                drained = self.group.drain(_last(wanted) if scenario.logs or self.renewed else wanted)
-                read = self._drain_reader(wanted)
-                copied = self._copy(log)
-                committed = self._end()
-            except DriverError as error:
-                trouble = str(error)
-            if scenario.copier or scenario.logs or not all(command.ok for command in self._appends):
-                log = self._read()  # what was given up may have come after all, there are copies, logs change
-        self.driver.refuse_disturbed()
+
+    def _finish(self, log: Log) -> None:
+        """Consumers get the rest, the copier copies it, and all clients close."""
+        wanted = {
+            (place, entry.offset)
+            for place, entries in log.items()
+            for entry in entries
+            if not _is_copy(place) and is_visible(self.scenario, entry)
+        }
+        self._drained = self.group.drain(_last(wanted) if self.scenario.logs or self.renewed else wanted)
+        self._read_all = self._drain_reader(wanted)
+        self._copied = self._copy(log)
+        self._committed = self._end()
+
+    def _outcome(self, log: Log) -> Outcome:
+        driver, heard = self.driver, self.heard
+        asked = [one.sent_ns for one in driver.commands if one.name == "committed"]
         return Outcome(
-            scenario=scenario,
+            scenario=self.scenario,
             appends=tuple(self._appends),
             polls=_ok(self.group.polls),
             commits=tuple(self.group.commits),
             read={} if self.reader is None else _ok(self.reader.polls),
-            opened={one.client: one.sent_ns for one in self.driver.commands if one.name == "open"},
-            read_all=read,
+            opened={one.client: one.sent_ns for one in driver.commands if one.name == "open"},
+            read_all=self._read_all,
             seeks=tuple(self.group.seeks),
             flushes=tuple(self.producers.flushes),
-            heard=tuple(self.heard.commits),
-            clock=tuple(self.heard.clock),
-            troubles=tuple(self.heard.troubles),
-            struck=tuple(self.heard.struck),
-            out_of_range=tuple(self.heard.out_of_range),
+            heard=tuple(heard.commits),
+            clock=tuple(heard.clock),
+            troubles=tuple(heard.troubles),
+            struck=tuple(heard.struck),
+            out_of_range=tuple(heard.out_of_range),
             serving=self._serving(),
-            asking=tuple(one for one in self.driver.commands if one.name in ASKING),
+            asking=tuple(one for one in driver.commands if one.name in ASKING),
             left=frozenset(self.group.left),
             after=tuple(tuple(one) for one in self.producers.after),
             transactions=(*self.producers.transactions, *self.copier.transactions),
             closed=frozenset(self.producers.closed | self.copier.closed),
-            events=tuple(self.driver.events),
+            events=tuple(driver.events),
             log={place: log[place] for place in log if not _is_copy(place)},
             copies={place: log[place] for place in log if _is_copy(place)},
-            copied=copied,
-            drained=drained,
-            committed=committed,
-            committed_ns=min(
-                (c.sent_ns for c in self.driver.commands if c.name == "committed"), default=NEVER
-            ),
+            copied=self._copied,
+            drained=self._drained,
+            committed=self._committed,
+            committed_ns=min(asked, default=NEVER),
             unreadable=tuple(self.unreadable),
             renewed=dict(self.renewed),
-            trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),
+            trouble=self._trouble or (driver.failure and f"{driver.failure}; {driver.last_words()}"),
             hit=tuple(self.hit),
             met=dict(self.met),
         )
@@ -530,8 +456,11 @@ class Torture:
         self.kafka.wait_until_healthy()
 
     def _after(self) -> None:
-        """The healed cluster takes a last burst of each producer. One that fails is followed by others: with
-        few retries a library may give up one append, and not every one."""
+        """What is under way is answered, then the healed cluster takes a last burst of each producer. One
+        that fails is followed by others: with few retries a library may give up one append, and not every
+        one."""
+        if not self._answers():
+            return
         for _ in range(AFTER_ROUNDS):
             self.producers.send_after()
             if not self._answers() or self.scenario.transactional:

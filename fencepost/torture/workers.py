@@ -21,9 +21,10 @@ from fencepost.torture.driver_process import Driver
 from fencepost.torture.judging.judges import as_dict, duplicates, judge
 from fencepost.torture.judging.promises import promises_of
 from fencepost.torture.libraries import wanted
+from fencepost.torture.outcome import Outcome
 from fencepost.torture.protocol import DisturbedError
 from fencepost.torture.scenario import Scenario, scenario_of
-from fencepost.torture.scenario_run import Outcome, carry_out
+from fencepost.torture.scenario_run import carry_out
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 TRACES = "traces"

@@ -11,11 +11,11 @@ from fencepost.torture.driver_process import Command, Event
 from fencepost.torture.judging import judges
 from fencepost.torture.judging.judges import as_dict, duplicates, judge
 from fencepost.torture.judging.promises import PROMISES, promises_of
+from fencepost.torture.outcome import Outcome
 from fencepost.torture.producing import Transaction
 from fencepost.torture.protocol import encoded
 from fencepost.torture.record_contents import SHAPES, differs, identity_of, record
 from fencepost.torture.scenario import DELETES, EXPIRES, BrokerFault, Scenario
-from fencepost.torture.scenario_run import Outcome
 from fencepost.torture.truth import Entry
 from fencepost.traces.trace import LossRange
 

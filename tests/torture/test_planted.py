@@ -17,6 +17,7 @@ from fencepost.torture.building import Built
 from fencepost.torture.driver_process import Driver
 from fencepost.torture.judging.judges import judge
 from fencepost.torture.judging.promises import PROMISES
+from fencepost.torture.outcome import NEVER
 from fencepost.torture.scenario import (
     COMPACTS,
     DELETES,
@@ -29,7 +30,7 @@ from fencepost.torture.scenario import (
     Scenario,
     Step,
 )
-from fencepost.torture.scenario_run import NEVER, carry_out
+from fencepost.torture.scenario_run import carry_out
 from fencepost.torture.workers import Job, Worker
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import read_traces

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.judging.finding import Finding, delivered, topic_of
+from fencepost.torture.outcome import Outcome as Run
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.scenario import COMPACTS
-from fencepost.torture.scenario_run import Outcome as Run
 
 SESSION_MS = 6_000
 """Time-out of sessions where a scenario has none of its own: the shortest default of a library."""

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from fencepost.torture.judging.finding import Allowed, Finding, acknowledged, delivered, topic_of
+from fencepost.torture.outcome import Outcome as Run
 from fencepost.torture.record_contents import differs, place_of
-from fencepost.torture.scenario_run import Outcome as Run
 
 
 def moves_of(run: Run, client: str) -> list[int]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from fencepost.torture.driver_process import Command
+from fencepost.torture.outcome import Outcome as Run
 from fencepost.torture.record_contents import place_of
-from fencepost.torture.scenario_run import Outcome as Run
 from fencepost.traces.trace import LossRange
 
 
