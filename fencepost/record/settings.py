@@ -111,6 +111,7 @@ class Producer(Struct, frozen=True, kw_only=True):
     """The pipelined producers."""
 
     pipelined: bool = False
+    idempotent: bool = False
 
 
 class Client(Struct, frozen=True, kw_only=True):
@@ -143,6 +144,7 @@ class Transform(Struct, frozen=True, kw_only=True):
     """The processes that write in transactions; milliseconds."""
 
     transaction_timeout_ms: int = 60_000
+    output: str = "out"
 
 
 class Disk(Struct, frozen=True, kw_only=True):

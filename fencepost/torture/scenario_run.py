@@ -26,7 +26,7 @@ from fencepost.torture.consuming_members import Group
 from fencepost.torture.copying import COPIES, Copier
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver_process import Command, Driver
-from fencepost.torture.outcome import NEVER, Log, Outcome, is_visible
+from fencepost.torture.judging.outcome import AFTER_ROUNDS, NEVER, Log, Outcome, is_visible
 from fencepost.torture.patience import Patience
 from fencepost.torture.producing import Producers
 from fencepost.torture.protocol import DriverError
@@ -61,8 +61,6 @@ READS = 10
 READS_OPEN = 30
 """Most reads of a log with open transactions: they time out after ten seconds."""
 BETWEEN_READS_S = 0.5
-AFTER_ROUNDS = 3
-"""Most bursts to the healed cluster, half a second apart, while one of their appends fails."""
 NARROW_BYTES = 4_096
 """Of a socket that takes little: less than a batch, so that a request is written in parts while a broker
 rests."""

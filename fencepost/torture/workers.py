@@ -19,9 +19,9 @@ from fencepost.torture.building import Built, build
 from fencepost.torture.drawing import draw
 from fencepost.torture.driver_process import Driver
 from fencepost.torture.judging.judges import as_dict, duplicates, judge
+from fencepost.torture.judging.outcome import Outcome
 from fencepost.torture.judging.promises import promises_of
 from fencepost.torture.libraries import wanted
-from fencepost.torture.outcome import Outcome
 from fencepost.torture.protocol import DisturbedError
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.torture.scenario_run import carry_out

@@ -10,8 +10,8 @@ from fencepost.torture.copying import name_of
 from fencepost.torture.driver_process import Command, Event
 from fencepost.torture.judging import judges
 from fencepost.torture.judging.judges import as_dict, duplicates, judge
+from fencepost.torture.judging.outcome import Outcome
 from fencepost.torture.judging.promises import PROMISES, promises_of
-from fencepost.torture.outcome import Outcome
 from fencepost.torture.producing import Transaction
 from fencepost.torture.protocol import encoded
 from fencepost.torture.record_contents import SHAPES, differs, identity_of, record

@@ -16,8 +16,8 @@ from fencepost.torture.at_brokers.heard import time_of
 from fencepost.torture.building import Built
 from fencepost.torture.driver_process import Driver
 from fencepost.torture.judging.judges import judge
+from fencepost.torture.judging.outcome import NEVER
 from fencepost.torture.judging.promises import PROMISES
-from fencepost.torture.outcome import NEVER
 from fencepost.torture.scenario import (
     COMPACTS,
     DELETES,

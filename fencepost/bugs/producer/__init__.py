@@ -9,7 +9,7 @@ has not.
 from fencepost.bugs.producer import numbers, producer_log_bugs
 from fencepost.bugs.storage import appending
 
-TWICE = frozenset({"duplicate", "nonmonotonic_send"})
+TWICE = frozenset({"appended_again", "duplicate", "nonmonotonic_send"})
 TAKEN_FOR_ANOTHER = frozenset({"inconsistent_offsets"})
 """A batch that is taken for the retry of another, and acknowledged with the offset of that one."""
 NEVER_WRITTEN = frozenset({"inconsistent_offsets", "lost_write"})

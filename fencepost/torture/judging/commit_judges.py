@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.judging.finding import Finding, delivered, topic_of
-from fencepost.torture.outcome import Outcome as Run
+from fencepost.torture.judging.outcome import Outcome as Run
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.scenario import COMPACTS
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from fencepost.torture.judging.finding import Allowed, Finding, acknowledged, delivered, topic_of
-from fencepost.torture.outcome import Outcome as Run
+from fencepost.torture.judging.outcome import Outcome as Run
 from fencepost.torture.record_contents import differs, place_of
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from fencepost.torture.driver_process import Command
-from fencepost.torture.outcome import Outcome as Run
+from fencepost.torture.judging.outcome import Outcome as Run
 from fencepost.torture.record_contents import place_of
 from fencepost.traces.trace import LossRange
 

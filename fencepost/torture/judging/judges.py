@@ -14,14 +14,13 @@ from fencepost.torture.driver_process import Command
 from fencepost.torture.judging.commit_judges import commits, revocations
 from fencepost.torture.judging.delivery_judges import deliveries, of_group, starts
 from fencepost.torture.judging.finding import Allowed, Finding, acknowledged, topic_of
+from fencepost.torture.judging.outcome import AFTER_ROUNDS, NEVER
+from fencepost.torture.judging.outcome import Outcome as Run
 from fencepost.torture.judging.progress_judges import progress
 from fencepost.torture.judging.promises import PROMISES
-from fencepost.torture.outcome import NEVER
-from fencepost.torture.outcome import Outcome as Run
 from fencepost.torture.protocol import decoded, outcome_of_append
 from fencepost.torture.record_contents import differs, identity, identity_of, place_of
 from fencepost.torture.scenario import COMPACTS, DELETES, EXPIRES, LOGS, TOPICS
-from fencepost.torture.scenario_run import AFTER_ROUNDS
 from fencepost.torture.truth import COMMITTED, Entry
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange

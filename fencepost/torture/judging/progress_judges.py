@@ -18,8 +18,8 @@ from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver_process import Command
 from fencepost.torture.judging.delivery_judges import moves_of
 from fencepost.torture.judging.finding import Finding, acknowledged, topic_of
-from fencepost.torture.outcome import NEVER
-from fencepost.torture.outcome import Outcome as Run
+from fencepost.torture.judging.outcome import NEVER
+from fencepost.torture.judging.outcome import Outcome as Run
 from fencepost.torture.record_contents import place_of
 from fencepost.torture.scenario import DELETES, TOPICS
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC

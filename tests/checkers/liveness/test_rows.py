@@ -21,6 +21,7 @@ from fencepost.traces.plan import (
     ConsumerOptions,
     GroupOptions,
     Plan,
+    ProducerOptions,
     TopicOptions,
     TransformOptions,
 )
@@ -838,6 +839,27 @@ def test_a_member_with_an_assignor_of_all_others_is_not_refused(second: str, wro
     plan = evolve(PLAN, consumers=(evolve(PLAN.consumer, assignor="sticky", second_assignor=second),))
     refused = of_group(Function.JOIN, 60, 60.1, outcome=Outcome.FAIL, error="INCONSISTENT_GROUP_PROTOCOL")
     assert ("needless_refusal" in found_with(plan, [*MEMBER, refused])) is wrong
+
+
+def test_what_an_idempotent_producer_sends_is_appended_once() -> None:
+    """Rule: by one leader in one epoch, whatever was deleted since; not by one that started again or cut its
+    log, nor by the next leader, nor where producers number nothing, nor of an output of transactions."""
+    plan = evolve(PLAN, client=evolve(PLAN.client, producer=ProducerOptions(pipelined=True, idempotent=True)))
+
+    def at(time: float, offset: int, node: int = 1, epoch: int = 0, topic: str = "t") -> Event:
+        fields = {"node": node, "topic": topic, "partition": 0, "leader_epoch": epoch, "cause": "leader"}
+        return event(time, Name.APPENDED, offset=offset, values=(7, 8), **fields)
+
+    def again(*story: Event, plan: Plan = plan) -> bool:
+        return "appended_again" in found_with(plan, story)
+
+    deleted = event(41, Name.LOG_START, node=1, topic="t", partition=0, log_start_offset=7, cause="retention")
+    assert again(at(40, 5), deleted, at(42, 7))
+    assert not again(at(40, 5), at(42, 5, node=2), at(42, 9, topic="r")), "a follower's copy, another log"
+    assert not again(at(40, 5), at(42, 7, epoch=1))
+    assert not again(at(40, 5), event(41, Name.BROKER_STARTED, node=1), at(42, 7))
+    assert not again(at(40, 5), deleted, at(42, 7), plan=PLAN)
+    assert not again(at(40, 5, topic="out"), at(42, 7, topic="out"))
 
 
 def test_a_batch_is_too_large_where_the_limit_may_be_so_low() -> None:

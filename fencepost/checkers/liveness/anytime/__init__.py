@@ -14,6 +14,7 @@ from fencepost.checkers.liveness.anytime.failures import judge_failures
 from fencepost.checkers.liveness.anytime.inheritance import judge_inheritance
 from fencepost.checkers.liveness.anytime.justified_elections import Elections
 from fencepost.checkers.liveness.anytime.placement import Placement
+from fencepost.checkers.liveness.anytime.repeats import judge_repeats
 from fencepost.checkers.liveness.anytime.shrinks import Shrinks
 from fencepost.record.facts import Facts
 from fencepost.record.settings import MILLISECOND
@@ -49,3 +50,4 @@ def judge_anytime(findings: Findings, trace: Trace, facts: Facts) -> None:
     judge_inheritance(findings, facts)
     judge_failures(findings, trace, settings)
     judge_acknowledged(findings, facts)
+    judge_repeats(findings, facts)

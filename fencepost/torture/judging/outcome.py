@@ -1,7 +1,7 @@
 """What the judges look at: everything that a scenario's clients, brokers and log said.
 
 Owns the record of a run that is over. Must not know how it came about (scenario_run.py), or what is a bug
-(judging/).
+(judges.py).
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,8 @@ from fencepost.torture.producing import Transaction
 from fencepost.torture.scenario import Scenario
 from fencepost.torture.truth import COMMITTED, Entry
 
+AFTER_ROUNDS = 3
+"""Most bursts to the healed cluster, half a second apart, while one of their appends fails."""
 NEVER = 1 << 62
 """Later than any time of a run."""
 
