@@ -512,7 +512,7 @@ def _volleys(plan: Plan, draw: Draws, bounds: Profile, *, stops: bool) -> list[F
     )
     moments = tuple(
         draw.between((0, plan.safety_ms * 4 // 5), f"{label}.at", number)
-        for number in range(draw.between((1, 3), f"{label}.volleys"))
+        for number in range(draw.between((2, 4) if stops else (1, 3), f"{label}.volleys"))
     )
     first_id = VOLLEYS if stops else VOLLEYS + LOSSY // 2
     return faults_of_chain(plan, draw, Chain(label=label, links=links, moments=moments, first_id=first_id))
