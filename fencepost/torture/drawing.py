@@ -191,7 +191,6 @@ def draw(
     members = chance.choice((0, 0, 1, 2, 3), "members") if groups else 0
     mode = chance.choice(("auto", *ready.commit_modes), "commit mode")
     shapes = tuple(shape for shape in SHAPES if chance.below(4, f"shape {shape}") == 0)
-    topics = 1 if ready.driver in BY_ID else chance.choice((1, 1, 1, 2, 3), "topics")
     polled = min(most_records(shapes), chance.choice((500, 40, 10), "polled"))
     producer = _producer(chance, ready, idempotence)
     transactional = ready.transactions and producer["idempotence"] and chance.below(5, "transactional") < 2
@@ -203,73 +202,77 @@ def draw(
     consumer["max_poll_records"] = polled
     producer["extra"] = _own(chance, "producer", own)
     consumer["extra"] = _own(chance, "consumer", own)
-    chaos = faults and chance.below(5, "chaos") == 0
     bursts, burst = 3 + chance.below(10, "bursts"), 5 + chance.below(30, "burst")
     if chance.below(FLOOD, "flood") == 0 and "large value" not in shapes:
         bursts, burst = FLOOD_BURSTS, burst * FLOOD
         producer["batch_records"] = None
     copier = _copier(chance, ready, producer) if burst < FLOOD * MOST_COPIED_BURST else {}
-    apis = _apis(chance, members, transactional, bool(copier)) if faults else frozenset[str]()
-    caused = _caused(chance, apis)
     waits = ready.driver in AWAITS or chance.below(2, "waits") == 0
-    apart = bool(transactional) and chance.below(APART_ONE_IN, "apart") == 0
-    aimed = tuple(_aimed(chance, apis, apart)) if faults else ()
+    refuses = waits and ready.driver in REFUSES
     long = _long(chance, ready, producer) if faults and not transactional and not copier else ()
     if chance.below(DEFAULTS_ONE_IN, "defaults") == 0:
         kept = KEPT | LINGER if long else KEPT
         producer, consumer, copier = (
             {k: v for k, v in one.items() if k in kept} for one in (producer, consumer, copier)
         )
-    return Scenario(
+    scenario = Scenario(
         seed=seed,
         producer=_known(producer, settings),
         consumer=_known(consumer, settings),
         producers=1 + chance.below(3, "producers"),
         members=members,
         copier=_known(copier, settings),
-        topics=topics,
+        topics=1 if ready.driver in BY_ID else chance.choice((1, 1, 1, 2, 3), "topics"),
         partitions=PARTITIONS,
         bursts=bursts,
         burst=burst,
         transactional=transactional,
         waits=waits,
-        trusts=transactional
-        and waits
-        and ready.driver in REFUSES
-        and chance.below(TRUSTS_ONE_IN, "trusts") == 0,
-        apart=apart,
-        duration_ms=max([DURATION_MS, *(one.at_ms + one.for_ms for one in long)]),
+        trusts=transactional and refuses and chance.below(TRUSTS_ONE_IN, "trusts") == 0,
+        apart=bool(transactional) and chance.below(APART_ONE_IN, "apart") == 0,
+        duration_ms=DURATION_MS,
         reader=_reader(chance, ready) if groups else "",
         shuffled=chance.below(SHUFFLED_ONE_IN, "shuffled") == 0,
         shapes=shapes,
         polled=polled,
         commit_mode=mode,
         rewinds=bool(members) and chance.below(6, "rewinds") == 0,
+        steps=_in_time(*_steps(chance, members, transactional)),
+    )
+    return _disturbed(scenario, chance, ready, long) if faults else scenario
+
+
+def _disturbed(
+    scenario: Scenario, chance: Randomness, ready: Ready, long: tuple[BrokerFault, ...]
+) -> Scenario:
+    """The scenario with faults. long: one that its time-outs were drawn for."""
+    members, transactional, copies = scenario.members, scenario.transactional, bool(scenario.copier)
+    apis = _apis(chance, members, transactional, copies)
+    caused = _caused(chance, apis)
+    aimed = tuple(_aimed(chance, apis, scenario.apart))
+    late = [fault for fault in aimed if members and fault.api == "OffsetFetch"]
+    chaos = chance.below(5, "chaos") == 0
+    groups = _groups(members, scenario.copier)
+    return evolve(
+        scenario,
+        duration_ms=max([DURATION_MS, *(one.at_ms + one.for_ms for one in long)]),
         steps=_in_time(
-            *_steps(chance, members, transactional),
+            *scenario.steps,
             *(Step(verb=verb, at_ms=at) for verb, at in caused if verb in STEPS),
-            *(
-                Step(verb="restart", at_ms=DURATION_MS * 2 // 3)
-                for fault in aimed
-                if members and fault.api == "OffsetFetch"
-            ),
+            *(Step(verb="restart", at_ms=DURATION_MS * 2 // 3) for _ in late),
         ),
-        request_faults=(*_scripts(chance, ready, topics, _groups(members, copier), apis), *aimed),
+        request_faults=(*_scripts(chance, ready, scenario.topics, groups, apis), *aimed),
         broker_faults=_in_order(
             *_broker_faults(chance, members, transactional, caused),
             *long,
-            *_growth(chance, ready, consumer),
-            *_moves(chance, transactional or bool(copier)),
-            *_renewal(chance, able=not (transactional or copier or chaos or long)),
-        )
-        if faults
-        else (),
-        idle_ms=chance.choice(IDLE_MS, "idle time")
-        if faults and chance.below(IDLE_ONE_IN, "idle") == 0
-        else 0,
-        narrow=faults and chance.below(5, "narrow") == 0,
-        logs=_logs(chance, shapes) if faults and not transactional else "",
-        chaos=1 + seed if chaos else 0,
+            *_growth(chance, ready, scenario.consumer),
+            *_moves(chance, transactional or copies),
+            *_renewal(chance, able=not (transactional or copies or chaos or long)),
+        ),
+        idle_ms=chance.choice(IDLE_MS, "idle time") if chance.below(IDLE_ONE_IN, "idle") == 0 else 0,
+        narrow=chance.below(5, "narrow") == 0,
+        logs="" if transactional else _logs(chance, scenario.shapes),
+        chaos=1 + scenario.seed if chaos else 0,
     )
 
 
