@@ -133,15 +133,17 @@ class GroupFacts:
         return not any(begin <= since and until < end for begin, end in stretches)
 
     def learn_commit(self, row: Operation) -> None:
-        """Take in one row: the offsets of a group without members count from their commits (KIP-211)."""
-        if self.to_read and row.function is Function.COMMIT and row.group:
-            for each in row.positions:
-                key = (row.group, each.topic, each.partition)
+        """Take in one row: the offsets of a group without members count from their commits (KIP-211), from
+        those that were made."""
+        if row.function is not Function.COMMIT or row.outcome is not Outcome.OK:
+            return
+        alone = row.generation == NO_GENERATION and row.completion_time
+        for each in row.positions:
+            key = (row.group or "", each.topic, each.partition)
+            if self.to_read and row.group:
                 self.committed.setdefault(key, []).append(row.invoke_time)
-        if row.function is Function.COMMIT and row.generation == NO_GENERATION and row.completion_time:
-            for each in row.positions:
-                key = (row.group or "", each.topic, each.partition)
-                self.commits.setdefault(key, []).append((row.invoke_time, row.completion_time))
+            if alone:
+                self.commits.setdefault(key, []).append((row.invoke_time, row.completion_time or 0))
 
     def learn_join(self, row: Operation) -> None:
         """Take in one row: of a static member's join the coordinator recorded the generation before it

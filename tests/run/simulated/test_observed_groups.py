@@ -59,6 +59,21 @@ def test_only_an_expiry_that_may_be_is_a_row() -> None:
     assert with_group_facts(PLAN, (), [*life, expiry(9, "PreparingRebalance")]) == ()
 
 
+def test_only_a_commit_that_was_made_puts_an_expiry_off() -> None:
+    """Rule (KIP-211): of a group without members each offset expires by its own commit; one that was refused
+    changes nothing."""
+    alone = evolve(
+        row(1, 2, "a", Function.COMMIT),
+        member=None,
+        generation=-1,
+        positions=(Position(topic="t", partition=0, offset=4),),
+    )
+    refused = evolve(alone, op_id=2, invoke_time=4 * SECOND, completion_time=4 * SECOND + 1)
+    for outcome, expired in ((Outcome.FAIL, 1), (Outcome.OK, 0)):
+        later = evolve(refused, outcome=outcome)
+        assert len(with_group_facts(PLAN, (alone, later), [expiry(5, "Empty")])) == 2 + expired
+
+
 def test_a_group_that_ended_and_came_back_is_another_one() -> None:
     """Rule: rows belong to the group in which their member was first heard of; an unknown commit may be read
     back in the next one."""
