@@ -105,7 +105,7 @@ BUGS: dict[str, PlantedBug] = {
             "replica_manager",
             kafka_7415.EntersItsEpochWithItsFirstRecord,
             COMMIT_SAFE | LOG_MATCH | {"wrong_epoch_end"},  # who asks for the end of an epoch sees it at once
-            "COMMIT-SAFE",
+            *("COMMIT-SAFE", "LIVENESS"),
         ),
         _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO),
         _bug("KAFKA-1555", "leader", kafka_1555.AcknowledgesWithTooFew, "acked_by_too_few"),
