@@ -1,6 +1,7 @@
-"""Where the leader epochs of a log end, as its leader says (OffsetForLeaderEpoch, KIP-101 and KIP-320).
+"""Where the leader epochs of a log end, as its leader says (OffsetForLeaderEpoch, KIP-101 and KIP-320); and
+whether it refuses whoever takes it for the leader of another epoch.
 
-Owns the question. Only leaders answer it, so that it compares no replicas.
+Owns the questions. Only leaders answer it, so that it compares no replicas.
 """
 
 from typing import Any
@@ -35,6 +36,7 @@ def _of_partition(scope: Scope, survey: Survey, key: TopicPartition) -> Part:
     ends: list[list[int]] = []
     whole: Reply | None = None
     wanted, error = current, ""
+    refused = yield from _of_another_epoch(scope, key, leader, current + 1)
     while wanted >= 0 and len(ends) < MOST_EPOCHS:
         step = Step(
             broker=leader,
@@ -55,9 +57,29 @@ def _of_partition(scope: Scope, survey: Survey, key: TopicPartition) -> Part:
             break
         ends.append([wanted, end.epoch, end.end_offset])
         wanted = min(wanted, end.epoch) - 1
+    if ends and current:
+        refused += yield from _of_another_epoch(scope, key, leader, current - 1)
     if whole is not None:
-        said = {"detail": {"ends": ends}, "leader_epoch": current} if ends else {"error": error}
+        detail = {"ends": ends, **({"refused": refused} if refused else {})}
+        said = {"detail": detail, "leader_epoch": current} if ends else {"error": error}
         yield seen(scope, step, whole, **said)
+
+
+def _of_another_epoch(scope: Scope, key: TopicPartition, leader: int, epoch: int) -> Part:
+    """Ask as who takes it for the leader of that epoch, in a last round. An epoch only grows, so that who
+    serves the next one before its own, or the one before after its own, does not look at it.
+
+    Returns:
+        [epoch, error] if there was an answer.
+    """
+    if not scope.last:
+        return []
+    request = _request(key, epoch, epoch)
+    reply = yield Step(broker=leader, question=Question.EPOCHS, request=request, key=key, leader=leader)
+    if reply is None or reply.message is None:
+        return []
+    (end,) = reply.message.ends
+    return [[epoch, error_of(evolve(reply, message=end))]]
 
 
 def _request(key: TopicPartition, current: int, wanted: int) -> OffsetsForLeaderEpochRequest:

@@ -98,7 +98,13 @@ BUGS: dict[str, PlantedBug] = {
     for planted in (
         _bug("KIP-101", "truncation", kip_101.TruncateToHighWatermark, COMMIT_SAFE),
         _bug("KIP-279", "truncation", kip_279.TrustsTheEndOffset, LOG_MATCH),
-        _bug("KIP-320", "leader", kip_320.ServesAnyEpoch, COMMIT_SAFE),
+        _bug(
+            "KIP-320",
+            "leader",
+            kip_320.ServesAnyEpoch,
+            COMMIT_SAFE | {"other_epoch_served"},  # who asks in another epoch is answered
+            "LIVENESS",
+        ),
         _bug("KAFKA-7128", "in_sync_replicas", kafka_7128.JoinsAtTheHighWatermark, COMMIT_SAFE),
         _bug(
             "KAFKA-7415",

@@ -272,6 +272,18 @@ def test_compaction_leaves_gaps_where_the_claims_say_so() -> None:
     convict(*wrote, ends, copies(3, 0, 3, 13))
 
 
+def test_a_compacted_log_that_was_cut_may_have_no_batch_that_says_where_it_ended() -> None:
+    """Rule: opened again it ends lower, where its last batch does. Not if it appended since, nor where
+    nothing was compacted."""
+    compacted = Claims(compacted=("t",))
+    cut = [*FORKED, cuts(1, 2, 1, end=3, to=2, hw=2)]
+    opened = [starts(1), recovers(1, end=0)]
+    assert conformance.judge(trace(*cut, *opened, claims=compacted)).decision is Decision.OK
+    convict(*cut, *opened)
+    grown = trace(*cut, appends(2, 1, 2, 20), copies(1, 1, 2, 20), *opened, claims=compacted)
+    assert conformance.judge(grown).decision is Decision.ILLEGAL
+
+
 def test_epochs_never_decrease_along_a_log() -> None:
     """Rule: a record of an epoch below the one before it goes nowhere."""
     story = [*NEW_LEADER, appends(2, 1, 2, 20), follows(3, 2, 1, end=2, hw=2), copies(3, 1, 2, 20)]

@@ -38,7 +38,7 @@ def appended(partition: PartitionState, position: int, event: Event) -> Mismatch
     if wrong is None:
         take = _as_leader if leads else _as_follower
         wrong = take(partition, view, position, event)
-    log = view.log
+    log, view.cut = view.log, False
     log.append(event.offset, event.leader_epoch, event.values)
     if event.end_offset > log.end_offset:
         log.resize(event.end_offset)  # compaction left a gap
@@ -133,6 +133,7 @@ def truncated(partition: PartitionState, position: int, event: Event) -> Mismatc
         view.log.start_over(event.offset)
     else:
         view.log.resize(event.offset)
+    view.cut = True
     view.high_watermark = min(view.high_watermark, event.offset)
     if view.leader_epoch is not None:
         partition.reach(view.leader_epoch, event.node).now = event.offset
@@ -243,11 +244,13 @@ def log_recovered(partition: PartitionState, position: int, event: Event) -> Mis
 
 
 def _may_recover(partition: PartitionState, event: Event) -> bool:
-    """A power loss removes what was not synced. A step that a fault interrupts after its file calls leaves no
-    event: an append then makes the log longer, a truncation (which must have been a legal one) shorter."""
+    """A power loss removes what was not synced. Where a compacted log was cut, no batch may be left that says
+    where it ended. A step that a fault interrupts after its file calls leaves no event: an append then makes
+    the log longer, a truncation (which must have been a legal one) shorter."""
     view = partition.replica(event.node)
     end = view.log.end_offset
-    if event.offset == end or view.interrupted == POWER_LOSS:
+    emptied = partition.compacted and view.cut and event.offset < end
+    if event.offset == end or emptied or view.interrupted == POWER_LOSS:
         return True
     if not view.interrupted or event.offset > end:
         return bool(view.interrupted)

@@ -81,6 +81,8 @@ class ReplicaView:
     log_start_offset: int = 0
     # The highest one that was reported.
     highest_start: int = 0
+    # Whether its log ends where it was cut.
+    cut: bool = False
     # The fault of its host since it last recovered, perhaps during a step; "" for none.
     interrupted: str = ""
     # (leader epoch, leader) of the previous incarnation.

@@ -9,6 +9,7 @@ from fencepost.traces.events import APPENDS_UNKNOWN, REPLICA_DELETED, Event, Nam
 from fencepost.traces.operations import Function, Operation, Record
 from tests.checkers.liveness.test_rows import (
     appended,
+    assigned,
     became_leader,
     deletion,
     epoch_ends,
@@ -16,6 +17,7 @@ from tests.checkers.liveness.test_rows import (
     fault,
     found,
     op,
+    state,
 )
 
 PLACE = {"node": 1, "topic": "t", "partition": 0}
@@ -87,6 +89,18 @@ def test_a_broker_that_does_not_say_what_it_appends_has_no_known_log_end() -> No
     silent = event(0, Name.MARK, cause=APPENDS_UNKNOWN)
     for story in ([became_leader(42, 3, 7)], [silent, *LOG]):
         assert not is_wrong([*story, epoch_ends(50, (3, 3, 20))])
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(4, "UNKNOWN_LEADER_EPOCH"), (2, "FENCED_LEADER_EPOCH")])
+def test_a_leader_refuses_who_takes_it_for_that_of_another_epoch(epoch: int, error: str) -> None:
+    """Rule (KIP-320): of the next and of the last one, between which it serves its own; not if the topic was
+    made again meanwhile."""
+    for said, wrong in ((error, False), ("", True)):
+        answer = epoch_ends(50, (3, 3, 8), refused=[[epoch, said]])
+        assert ("other_epoch_served" in found([*LOG, answer])) == wrong
+    gone = [deletion(49.991, "requested"), assigned(49.992, ()), deletion(49.993, "done")]
+    again = [assigned(49.995, (1, 2, 3)), state(49.996, 1, 0, (1, 2, 3))]
+    assert "other_epoch_served" not in found([assigned(30, (1, 2, 3)), *LOG, *gone, *again, answer])
 
 
 def polled(begin: float, *records: tuple[int, int], node: int = 1, epoch: int = 3) -> Operation:

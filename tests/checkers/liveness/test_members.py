@@ -38,6 +38,17 @@ def test_what_was_deleted_or_cleaned_is_not_handed_out() -> None:
     assert "given_up_uncommitted" in found([*MEMBER, evolve(start, log_start_offset=5), *joins])
 
 
+def test_what_a_group_committed_it_has_passed() -> None:
+    """Rule: a member that commits first may end at work, so that the poll that brought a record is not there.
+    A commit that was refused, or of the record's own offset, passes nothing."""
+    append = op(Function.APPEND, 50, 50.1, process=9, acks=-1, offset=5)
+    passed = of_group(Function.COMMIT, 50.8, 50.9, positions=(place(6),))
+    refused = evolve(passed, outcome=Outcome.FAIL, error="REBALANCE_IN_PROGRESS")
+    assert "late_delivery" not in found([*MEMBER, append, passed])
+    for other in (refused, evolve(passed, positions=(place(5),))):
+        assert "late_delivery" in found([*MEMBER, append, other])
+
+
 def test_who_is_told_to_work_while_it_stands_still_works_after_that() -> None:
     """Rule: nobody polls until it is done."""
     of = {"process": 0, "key": "g", "function": "pause"}

@@ -145,9 +145,10 @@ def content(at: float, node: int, digest: str, begin: int = 0, **more) -> Event:
     )
 
 
-def epoch_ends(at: float, *ends: tuple[int, int, int]) -> Event:
+def epoch_ends(at: float, *ends: tuple[int, int, int], **more) -> Event:
     """What broker 1, leader of t-0 since the first of these epochs, says of their ends."""
-    return asked(at, Question.EPOCHS, 1, **lab.T0, leader=1, leader_epoch=ends[0][0], detail={"ends": ends})
+    said = {"ends": ends, **more}
+    return asked(at, Question.EPOCHS, 1, **lab.T0, leader=1, leader_epoch=ends[0][0], detail=said)
 
 
 def became_leader(at: float, epoch: int, end: int) -> Event:
@@ -407,6 +408,10 @@ CASES: dict[str, tuple[Sequence[Event | Operation], Sequence[Event | Operation]]
     "wrong_epoch_end": (
         [became_leader(41, 2, 6), *SAYS_APPENDS, epoch_ends(50, (2, 2, 6), (1, 0, 7))],
         [*SAYS_APPENDS, became_leader(41, 2, 6), epoch_ends(50, (2, 2, 6), (1, 0, 6))],
+    ),
+    "other_epoch_served": (
+        [epoch_ends(50, (2, 2, 6), refused=[[3, ""]])],
+        [epoch_ends(50, (2, 2, 6), refused=[[3, "UNKNOWN_LEADER_EPOCH"]])],
     ),
     "late_topic_deletion": ((deletion(40, "requested"),), (deletion(40, "requested"), deletion(42, "done"))),
     "late_topic_creation": lab.pair(

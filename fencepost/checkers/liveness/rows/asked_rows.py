@@ -44,6 +44,7 @@ class Detail(msgspec.Struct, frozen=True):
     records: tuple[tuple[Any, ...], ...] = ()
     cut: bool = False
     ends: tuple[tuple[int, int, int], ...] = ()
+    refused: tuple[tuple[int, str], ...] = ()
     transactional_id: str = ""
     producer_id: int = -1
     producer_epoch: int = -1

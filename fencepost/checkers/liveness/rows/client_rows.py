@@ -105,7 +105,7 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     pipelined = facts.settings.client.producer.pipelined
     forgot = {event.topic for _, event in facts.of(Name.LOG_START) if event.log_start_offset > 0}
     for before, one, _ in _served(facts, timeline):
-        if one.function is Function.POLL and one.topic in forgot:
+        if one.function is Function.POLL and facts.life(one.topic or "", one.invoke_time) in forgot:
             continue  # its position may be out of range
         if pipelined and one.function is Function.APPEND:
             continue  # batches in flight together may overtake each other in the simulated network

@@ -1,6 +1,7 @@
-"""The row about epoch ends: a leader that is asked where an epoch of its log ends names the right place.
+"""The rows about leader epochs: a leader that is asked where an epoch of its log ends names the right place,
+and it refuses whoever takes it for the leader of another epoch (KIP-320).
 
-Owns this row. For a leader that has led since the epoch L, an answer to the question about an epoch a <= L
+Owns these rows. For a leader that has led since the epoch L, an answer to the question about an epoch a <= L
 divides the log: records of epochs up to a are below the end that it names, those of later epochs are not
 (KIP-101, KIP-279). Above its start such a log only grows, so that every record of it that is known is a
 witness: what the brokers say that they appended, and what clients read in the same reign.
@@ -255,7 +256,33 @@ def _wrong(asked: int, epoch: int, end: int, leader_epoch: int, known: Witnesses
     return ""
 
 
+def _other_epochs(facts: Facts, timeline: Timeline) -> Iterator[Case]:
+    """It served its own epoch between the two others, and an epoch only grows while the topic lives."""
+    for position, event, detail in answers(facts, Question.EPOCHS):
+        topic = facts.life(event.topic or "", detail.asked)
+        if topic != facts.life(event.topic or "", event.time):
+            continue
+        for epoch, error in detail.refused if detail.ends else ():
+            yield Case(
+                subject=(Subject.PARTITION, (topic, event.partition)),
+                since=event.time,
+                fine=bool(error),
+                expected=f"broker {event.node}, which serves epoch {event.leader_epoch}, to refuse {epoch}",
+                seen="it answered without an error",
+                topic=topic,
+                partition=event.partition,
+                events=(position,),
+            )
+
+
 ROWS = (
+    Row(
+        name="other_epoch_served",
+        form=Form.DONE,
+        subject=Subject.PARTITION,
+        cases=_other_epochs,
+        where="OffsetForLeaderEpoch",
+    ),
     Row(
         name="wrong_epoch_end",
         form=Form.DONE,

@@ -198,17 +198,21 @@ def _repeated(place: Place, earlier: Operation, later: Operation, offset: int) -
 
 def _undelivered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """A record that was acknowledged is handed out by a group that reads its partition, while a member owns
-    it: its polls bring records, or go on and bring none. Who seeks passes what lies below."""
+    it: its polls bring records, or go on and bring none. Who seeks passes what lies below, and so does who
+    commits: a member that commits first may end at work, and its poll is not recorded."""
     plain = facts.once(_plain)
     owners: dict[Place, list[Operation]] = {}
     reached: dict[Place, list[tuple[int, int]]] = {}
     seekers = {one.process for one in facts.operations if _seeks(one)}
     for one in sorted(facts.operations, key=lambda one: (_end(one), one.op_id)):
-        if one.function is not Function.POLL or not one.group or one.process not in plain:
+        polls, commits = one.function is Function.POLL, one.function is Function.COMMIT
+        if not (polls or (commits and one.outcome is Outcome.OK)) or not one.group:
             continue
-        for position in one.positions:
+        if one.process not in plain:
+            continue
+        for position in one.positions if polls else ():
             owners.setdefault((one.group, position.topic, position.partition), []).append(one)
-        passed = one.positions if one.process in seekers else ()
+        passed = one.positions if commits or one.process in seekers else ()
         places = [(each.topic, each.partition, each.offset - 1) for each in passed]
         places += [(each.topic, each.partition, each.offset) for each in one.records]
         for topic, partition, offset in places:
