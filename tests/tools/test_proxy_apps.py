@@ -144,7 +144,7 @@ def test_another_release_is_run_and_not_written(tmp_path, monkeypatch, capsys):
     page.write_text(before := f"{shown.MARK}\n\n{row}\n<!-- end -->")
     monkeypatch.setattr(shown.jars, "missing", lambda: "")
     monkeypatch.setattr(shown, "shown", lambda name, library, known, folder: ("seen", library))
-    monkeypatch.setattr(shown, "KNOWN", {left: shown.Known(since="1.8.0", reported="in #1")})
+    monkeypatch.setattr(shown, "KNOWN", {left: shown.Known(since="1.8.0", reported="#1")})
     for words in ([f"{late}@0.9.0"], [late]):
         shown.command.main([*words, "--docs", str(page)], standalone_mode=False)
         assert (page.read_text() == before) == ("@" in words[0])
@@ -152,4 +152,4 @@ def test_another_release_is_run_and_not_written(tmp_path, monkeypatch, capsys):
     assert f"{late}@0.9.0: ok: seen: aiokafka@0.9.0" in said
     assert f"{late}: ok: seen: {shown.RELEASES['aiokafka']}" in said
     assert f"../findings/{late}.md) | 4.4.0 |  |" in page.read_text()
-    assert row.replace("once known", "since 1.8.0; in #1") in page.read_text()
+    assert row.replace("once known", "1.8.0; #1") in page.read_text()

@@ -93,7 +93,7 @@ BREAKS: Mapping[str, str] = {
 class Known:
     """What else there is to say of a finding."""
 
-    # The first release that is known to have it; empty: not measured.
+    # The first release that was seen to have it, and " or before" if none before it was seen without.
     since: str = ""
     # Where it was reported before; empty: not found.
     reported: str = ""
@@ -104,22 +104,33 @@ class Known:
 
 KNOWN: Mapping[str, Known] = {
     "librdkafka-implicit-ack": Known(since="1.5.2 or before"),
-    "librdkafka-timed-out-elsewhere": Known(reported="reported in #4953"),
-    "kafka-clients-rewritten-sequences": Known(reported="reported: KAFKA-14034 and KAFKA-14397, closed"),
-    "kafkajs-silent-connection": Known(reported="reported: #919, #1783, open"),
-    "kafkajs-shared-broker": Known(size=3),
-    "kafkajs-two-fetchers": Known(size=3),
+    "librdkafka-timed-out-elsewhere": Known(since="1.9.2 or before", reported="#4953"),
+    "kafka-clients-rewritten-sequences": Known(since="2.5.0", reported="KAFKA-14034, KAFKA-14397, closed"),
+    "kafkajs-lost-answer": Known(since="2.0.0 or before"),
+    "kafkajs-aborted-order": Known(since="1.8.0 or before"),
+    "kafkajs-silent-connection": Known(since="1.16.0 or before", reported="#919, #1783, open"),
+    "kafkajs-unknown-partition": Known(since="1.13.0 or before"),
+    "kafkajs-shared-broker": Known(since="1.16.0 or before", size=3),
+    "kafkajs-unsent-commit": Known(since="1.16.0 or before"),
+    "kafkajs-two-fetchers": Known(since="2.0.0", size=3),
     "franz-go-transaction-sequences": Known(
-        since="1.21.3 or before",
-        reported="reported: #1484, without transactions",
+        since="1.7.0 or before",
+        reported="#1484, without transactions",
         broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
     ),
-    "kafka-go-cached-error": Known(reported="reported: #1288, open"),
-    "kafka-go-false-end": Known(reported="reported: #1222, open"),
-    "kafka-go-closed-connection": Known(reported="close: #345, #1352"),
-    "kafka-go-late-commit": Known(reported="reported: #1308, open"),
-    "librdkafka-close-commits": Known(reported="reported: #3400, closed"),
-    "librdkafka-offset-fetch": Known(reported="reported: #5586, open"),
+    "kafka-go-cached-error": Known(since="0.4.10 or before", reported="#1288, open"),
+    "kafka-go-false-end": Known(since="0.4.48 or before", reported="#1222, open"),
+    "kafka-go-closed-connection": Known(since="0.4.10 or before", reported="close: #345, #1352"),
+    "kafka-go-late-commit": Known(since="0.4.48 or before", reported="#1308, open"),
+    "kafka-python-request-time-out": Known(since="3.0.0"),
+    "kafka-python-dropped-request": Known(since="2.2.0 or before"),
+    "aiokafka-close-coordinator": Known(since="0.9.0 or before"),
+    "aiokafka-stale-leader": Known(since="0.9.0 or before"),
+    "librdkafka-close-commits": Known(since="1.9.2 or before", reported="#3400, closed"),
+    "librdkafka-offset-fetch": Known(since="1.9.2 or before", reported="#5586, open"),
+    "librdkafka-late-list-offsets": Known(since="1.9.2 or before"),
+    "platformatic-kafka-transactional-id": Known(since="1.31.0 or before"),
+    "platformatic-kafka-other-partition": Known(since="1.31.0 or before"),
     "platformatic-kafka-silent-member": Known(reported="close: #374"),
 }
 """Of findings of which there is more to say."""
@@ -208,8 +219,7 @@ def line_of(name: str, *cells: str) -> str:
         cells: all but the last: what was run and seen.
     """
     known = KNOWN.get(name, Known())
-    since = f"since {known.since}" if known.since else ""
-    return f"| {' | '.join((*cells, '; '.join(one for one in (since, known.reported) if one)))} |"
+    return f"| {' | '.join((*cells, '; '.join(filter(None, (known.since, known.reported)))))} |"
 
 
 def seeds_of(folder: Path) -> str:
@@ -264,7 +274,7 @@ def tried(word: str, rows: dict[str, str], folder: Path) -> Done:
     return Done(case=word, outcome=OK, why=f"{outcome}: {said.splitlines()[-1]}")
 
 
-HEAD = ("| library | finding | seen with Apache Kafka | known |", "|---|---|---|---|")
+HEAD = ("| library | finding | seen with Apache Kafka | since; reported |", "|---|---|---|---|")
 HEAD_OF_SEEDS = ("| library | seeds that ran | seeds with |", "|---|---:|---|")
 
 
