@@ -122,6 +122,7 @@ KNOWN: Mapping[str, Known] = {
     "kafka-go-false-end": Known(since="0.4.48 or before", reported="#1222, open"),
     "kafka-go-closed-connection": Known(since="0.4.10 or before", reported="close: #345, #1352"),
     "kafka-go-late-commit": Known(since="0.4.48 or before", reported="#1308, open"),
+    "kafka-python-expired-batch": Known(since="3.0.12"),
     "kafka-python-request-time-out": Known(since="3.0.0"),
     "kafka-python-dropped-request": Known(since="2.2.0 or before"),
     "aiokafka-close-coordinator": Known(since="0.9.0 or before"),
