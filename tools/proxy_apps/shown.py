@@ -120,7 +120,7 @@ KNOWN: Mapping[str, Known] = {
     ),
     "kafka-go-cached-error": Known(since="0.4.10 or before", reported="#1288, open"),
     "kafka-go-false-end": Known(since="0.4.48 or before", reported="#1222, open"),
-    "kafka-go-closed-connection": Known(since="0.4.10 or before", reported="close: #345, #1352"),
+    "kafka-go-closed-connection": Known(since="0.4.38 or before", reported="close: #345, #1352"),
     "kafka-go-late-commit": Known(since="0.4.48 or before", reported="#1308, open"),
     "kafka-python-expired-batch": Known(since="3.0.12"),
     "kafka-python-request-time-out": Known(since="3.0.0"),
