@@ -9,6 +9,7 @@ from fencepost.impl.log.batch.record_batch import encode_batch, read_header
 from fencepost.proxy.record.values import Values
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Trace
+from tools.proxy_apps import shown
 from tools.proxy_apps.__main__ import Result, table
 from tools.proxy_apps.compare import compared
 from tools.proxy_apps.shown import seeds_of
@@ -133,3 +134,22 @@ def test_the_last_run_of_each_seed_counts(tmp_path):
         known = f'{{"first": {first}, "rate": [9, 10]}}'
         (tmp_path / "findings" / "lost_write.json").write_text(known)
         assert seeds_of(tmp_path) == f"| x@1 | 2/3 | `lost_write` 1{shows} |"
+
+
+def test_another_release_is_run_and_not_written(tmp_path, monkeypatch, capsys):
+    """Rule: NAME@VERSION runs that release and writes no row; a run without it writes what is known anew into
+    every row, and leaves of the others what was seen."""
+    page, late, left = tmp_path / "page.md", "aiokafka-stale-leader", "kafkajs-left-member"
+    row = f"| kafkajs@2.0.0 | [words](../findings/{left}.md) | 4.4.0 | once known |"
+    page.write_text(before := f"{shown.MARK}\n\n{row}\n<!-- end -->")
+    monkeypatch.setattr(shown.jars, "missing", lambda: "")
+    monkeypatch.setattr(shown, "shown", lambda name, library, known, folder: ("seen", library))
+    monkeypatch.setattr(shown, "KNOWN", {left: shown.Known(since="1.8.0", reported="#1")})
+    for words in ([f"{late}@0.9.0"], [late]):
+        shown.command.main([*words, "--docs", str(page)], standalone_mode=False)
+        assert (page.read_text() == before) == ("@" in words[0])
+    said = capsys.readouterr().out
+    assert f"{late}@0.9.0: ok: seen: aiokafka@0.9.0" in said
+    assert f"{late}: ok: seen: {shown.RELEASES['aiokafka']}" in said
+    assert f"../findings/{late}.md) | 4.4.0 |  |" in page.read_text()
+    assert row.replace("once known", "1.8.0; #1") in page.read_text()

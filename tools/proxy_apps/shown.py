@@ -1,9 +1,10 @@
 """Findings in current releases of client libraries, shown against Apache Kafka through the proxy, without our
 brokers: docs/results/clients.md (`make measure NAME=clients`).
 
-    python -m tools.proxy_apps.shown [NAME ...] [--docs docs/results/clients.md] [--runs FOLDER]
+    python -m tools.proxy_apps.shown [NAME[@VERSION] ...] [--docs docs/results/clients.md] [--runs FOLDER]
 
-Each is a script in docs/findings/shown that only uses the library; its lines `fault:` are for the proxy.
+Each is a script in docs/findings/shown that only uses the library; its lines `fault:` are for the proxy. With
+a VERSION another release of the library is run, and no row is written: `Known.since` says what that gave.
 One that this machine cannot run is skipped by name. Exit code 1 if a script could not be run.
 """
 
@@ -92,7 +93,7 @@ BREAKS: Mapping[str, str] = {
 class Known:
     """What else there is to say of a finding."""
 
-    # The first release that is known to have it; empty: not measured.
+    # The first release that was seen to have it, and " or before" if none before it was seen without.
     since: str = ""
     # Where it was reported before; empty: not found.
     reported: str = ""
@@ -103,34 +104,48 @@ class Known:
 
 KNOWN: Mapping[str, Known] = {
     "librdkafka-implicit-ack": Known(since="1.5.2 or before"),
-    "librdkafka-timed-out-elsewhere": Known(reported="reported in #4953"),
-    "kafka-clients-rewritten-sequences": Known(reported="reported: KAFKA-14034 and KAFKA-14397, closed"),
-    "kafkajs-silent-connection": Known(reported="reported: #919, #1783, open"),
-    "kafkajs-shared-broker": Known(size=3),
-    "kafkajs-two-fetchers": Known(size=3),
+    "librdkafka-timed-out-elsewhere": Known(since="1.9.2 or before", reported="#4953"),
+    "kafka-clients-rewritten-sequences": Known(since="2.5.0", reported="KAFKA-14034, KAFKA-14397, closed"),
+    "kafkajs-lost-answer": Known(since="2.0.0 or before"),
+    "kafkajs-aborted-order": Known(since="1.8.0 or before"),
+    "kafkajs-silent-connection": Known(since="1.16.0 or before", reported="#919, #1783, open"),
+    "kafkajs-unknown-partition": Known(since="1.13.0 or before"),
+    "kafkajs-shared-broker": Known(since="1.16.0 or before", size=3),
+    "kafkajs-unsent-commit": Known(since="1.16.0 or before"),
+    "kafkajs-two-fetchers": Known(since="2.0.0", size=3),
     "franz-go-transaction-sequences": Known(
-        since="1.21.3 or before",
-        reported="reported: #1484, without transactions",
+        since="1.7.0 or before",
+        reported="#1484, without transactions",
         broker="3.9.2",  # transactions of version 1: those of version 2 have an epoch each
     ),
-    "kafka-go-cached-error": Known(reported="reported: #1288, open"),
-    "kafka-go-false-end": Known(reported="reported: #1222, open"),
-    "kafka-go-closed-connection": Known(reported="close: #345, #1352"),
-    "kafka-go-late-commit": Known(reported="reported: #1308, open"),
-    "librdkafka-close-commits": Known(reported="reported: #3400, closed"),
-    "librdkafka-offset-fetch": Known(reported="reported: #5586, open"),
+    "kafka-go-cached-error": Known(since="0.4.10 or before", reported="#1288, open"),
+    "kafka-go-false-end": Known(since="0.4.48 or before", reported="#1222, open"),
+    "kafka-go-closed-connection": Known(since="0.4.38 or before", reported="close: #345, #1352"),
+    "kafka-go-late-commit": Known(since="0.4.48 or before", reported="#1308, open"),
+    "kafka-python-expired-batch": Known(since="3.0.12"),
+    "kafka-python-request-time-out": Known(since="3.0.0"),
+    "kafka-python-dropped-request": Known(since="2.2.0 or before"),
+    "aiokafka-close-coordinator": Known(since="0.9.0 or before"),
+    "aiokafka-stale-leader": Known(since="0.9.0 or before"),
+    "librdkafka-close-commits": Known(since="1.9.2 or before", reported="#3400, closed"),
+    "librdkafka-offset-fetch": Known(since="1.9.2 or before", reported="#5586, open"),
+    "librdkafka-late-list-offsets": Known(since="1.9.2 or before"),
+    "platformatic-kafka-transactional-id": Known(since="1.31.0 or before"),
+    "platformatic-kafka-other-partition": Known(since="1.31.0 or before"),
     "platformatic-kafka-silent-member": Known(reported="close: #374"),
 }
 """Of findings of which there is more to say."""
 
 
-def library_of(name: str) -> str:
+def library_of(name: str, version: str = "") -> str:
     """NAME@VERSION of the driver whose build has a finding's library.
 
     Args:
         name: of the finding; it begins with one of RELEASES.
+        version: another release than that one.
     """
-    return next(driver for library, driver in RELEASES.items() if name.startswith(library))
+    driver = next(driver for library, driver in RELEASES.items() if name.startswith(library))
+    return f"{driver.partition('@')[0]}@{version}" if version else driver
 
 
 def faults_of(script: Path) -> list[str]:
@@ -166,16 +181,17 @@ def command_of(built: Built, script: Path, folder: Path) -> tuple[tuple[str, ...
     return (str(folder / "program"),), {}
 
 
-def shown(name: str, known: Known, folder: Path) -> tuple[str, str]:
+def shown(name: str, library: str, known: Known, folder: Path) -> tuple[str, str]:
     """The outcome of a finding's script, and its last lines; `seen` if the library shows it.
 
     Args:
         name: of the finding.
+        library: NAME@VERSION of its driver.
         known: of the finding.
         folder: for the brokers' files.
     """
     (script,) = SCRIPTS.resolve().glob(f"{name}.*")
-    built = build(wanted(library_of(name)))
+    built = build(wanted(library))
     own = folder / name
     shutil.rmtree(own, ignore_errors=True)
     (own / "program").mkdir(parents=True)
@@ -196,18 +212,15 @@ def shown(name: str, known: Known, folder: Path) -> tuple[str, str]:
     return {0: "not seen", SEEN: "seen"}.get(ended.returncode, "failed"), said
 
 
-def line_of(name: str, known: Known, outcome: str) -> str:
+def line_of(name: str, *cells: str) -> str:
     """The finding's row.
 
     Args:
         name: of the finding.
-        known: of the finding.
-        outcome: of its script.
+        cells: all but the last: what was run and seen.
     """
-    since = f"since {known.since}" if known.since else ""
-    finding = f"[{BREAKS[name]}](../findings/{name}.md)"
-    cells = (library_of(name), finding, known.broker if outcome == "seen" else f"{known.broker}: {outcome}")
-    return f"| {' | '.join((*cells, '; '.join(one for one in (since, known.reported) if one)))} |"
+    known = KNOWN.get(name, Known())
+    return f"| {' | '.join((*cells, '; '.join(filter(None, (known.since, known.reported)))))} |"
 
 
 def seeds_of(folder: Path) -> str:
@@ -243,32 +256,36 @@ def again(folder: Path, anomaly: str, first: int) -> str:
     return " ({}/{})".format(*known["rate"]) if known.get("first") == first and known["rate"][1] else ""
 
 
-def tried(name: str, rows: dict[str, str], folder: Path) -> Done:
-    """What became of a finding. rows: gets its line."""
-    known = KNOWN.get(name, Known())
-    if why := missing(wanted(library_of(name))) or jars.missing():
-        return Done(case=name, outcome=SKIPPED, why=why)
+def tried(word: str, rows: dict[str, str], folder: Path) -> Done:
+    """What became of a finding, `NAME` or `NAME@VERSION`. rows: gets the line of one without a version."""
+    name, _, version = word.partition("@")
+    known, library = KNOWN.get(name, Known()), library_of(name, version)
+    if why := missing(wanted(library)) or jars.missing():
+        return Done(case=word, outcome=SKIPPED, why=why)
     try:
-        outcome, said = shown(name, known, folder)
+        outcome, said = shown(name, library, known, folder)
     except (FencepostError, subprocess.SubprocessError) as error:
-        return Done(case=name, outcome=FAILED, why=str(error)[:500])
+        return Done(case=word, outcome=FAILED, why=str(error)[:500])
     if outcome == "failed":
-        return Done(case=name, outcome=FAILED, why=said[-500:])
-    rows[name] = line_of(name, known, outcome)
-    return Done(case=name, outcome=OK, why=f"{outcome}: {said.splitlines()[-1]}")
+        return Done(case=word, outcome=FAILED, why=said[-500:])
+    if not version:
+        finding = f"[{BREAKS[name]}](../findings/{name}.md)"
+        at = known.broker if outcome == "seen" else f"{known.broker}: {outcome}"
+        rows[name] = line_of(name, library, finding, at)
+    return Done(case=word, outcome=OK, why=f"{outcome}: {said.splitlines()[-1]}")
 
 
-HEAD = ("| library | finding | seen with Apache Kafka | known |", "|---|---|---|---|")
+HEAD = ("| library | finding | seen with Apache Kafka | since; reported |", "|---|---|---|---|")
 HEAD_OF_SEEDS = ("| library | seeds that ran | seeds with |", "|---|---:|---|")
 
 
 @click.command("shown", help=__doc__)
-@click.argument("words", nargs=-1, metavar="[NAME]...")
+@click.argument("words", nargs=-1, metavar="[NAME[@VERSION]]...")
 @click.option("--docs", type=click.Path(path_type=Path), help="put the table between this page's marks")
 @click.option("--runs", type=click.Path(path_type=Path), help="folder of `fencepost torture --out` folders")
 def command(words: tuple[str, ...], docs: Path | None, runs: Path | None) -> ExitCode:
-    """Run the scripts of all findings, or of some; of the others a page keeps the rows. With --runs put what
-    torture found, by seed, into the page, and run nothing."""
+    """Run the scripts of all findings, or of some; of the others a page keeps what was seen. With --runs put
+    what torture found, by seed, into the page, and run nothing."""
     if runs is not None and docs is not None:
         place = Place(page=docs, mark=SEEDS)
         lines = [*place.read().splitlines(), *(seeds_of(one.parent) for one in runs.glob(f"*/{RUNS}"))]
@@ -277,11 +294,14 @@ def command(words: tuple[str, ...], docs: Path | None, runs: Path | None) -> Exi
         return ExitCode.NOTHING_FOUND
     rows: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="fencepost-shown-") as folder:
-        cases = {name: partial(tried, name, rows, Path(folder)) for name in BREAKS}
-        code = run_cases(cases, words, Output())
-    if docs is not None:
+        names = (*BREAKS, *(word for word in words if word.partition("@")[0] in BREAKS))
+        code = run_cases({name: partial(tried, name, rows, Path(folder)) for name in names}, words, Output())
+    if docs is not None and rows:
         place = Place(page=docs, mark=MARK)
-        before = {name: line for name in BREAKS for line in place.read().splitlines() if f"{name}.md" in line}
+        lines = place.read().splitlines()
+        before = {
+            n: line_of(n, *one[2:].split(" | ")[:3]) for n in BREAKS for one in lines if f"{n}.md" in one
+        }
         place.write_table([*HEAD, *((before | rows)[name] for name in BREAKS if name in before | rows)])
     return code
 

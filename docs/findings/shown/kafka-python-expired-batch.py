@@ -14,7 +14,7 @@ import kafka
 
 topic = f"shown-{uuid.uuid4().hex[:8]}"
 admin = kafka.KafkaAdminClient(bootstrap_servers=sys.argv[1])
-admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
+admin.create_topics([kafka.admin.NewTopic(topic, 1, 1)])
 producer = kafka.KafkaProducer(
     bootstrap_servers=sys.argv[1],
     enable_idempotence=True,

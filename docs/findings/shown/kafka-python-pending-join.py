@@ -13,7 +13,7 @@ import kafka
 
 topic = f"shown-{uuid.uuid4().hex[:8]}"
 admin = kafka.KafkaAdminClient(bootstrap_servers=sys.argv[1])
-admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
+admin.create_topics([kafka.admin.NewTopic(topic, 1, 1)])
 producer = kafka.KafkaProducer(bootstrap_servers=sys.argv[1], metadata_max_age_ms=1000)
 consumer = kafka.KafkaConsumer(topic, bootstrap_servers=sys.argv[1], group_id=topic, metadata_max_age_ms=1000)
 
@@ -29,7 +29,7 @@ def read(seconds, partitions):
 
 
 before = read(10, [0])
-admin.create_partitions({topic: 2})
+admin.create_partitions({topic: kafka.admin.NewPartitions(2)})
 read(5, [0])
 after = read(30, sorted(producer.partitions_for(topic)))
 print(f"kafka-python {kafka.__version__}: read by partition: {before}, with two partitions in 30 s: {after}")

@@ -20,12 +20,13 @@ async function main() {
   await first.send({ topic, messages: [{ value: 'first, aborted' }] })
   await second.send({ topic, messages: [{ value: 'second, aborted' }] })
   await second.abort()
+  await new Promise((done) => setTimeout(done, 1000)) // its marker is written
   await first.abort()
   await third.send({ topic, messages: [{ value: 'third, committed' }] })
   await third.commit()
   const consumer = kafka.consumer({ groupId: topic, readUncommitted: false })
   await consumer.connect()
-  await consumer.subscribe({ topics: [topic], fromBeginning: true })
+  await consumer.subscribe({ topic, fromBeginning: true })
   const got = []
   await consumer.run({ eachMessage: async ({ message }) => void got.push(String(message.value)) })
   while (!got.includes('third, committed')) await new Promise((done) => setTimeout(done, 100))

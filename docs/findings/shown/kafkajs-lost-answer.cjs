@@ -17,7 +17,7 @@ async function main() {
   const end = Number((await admin.fetchTopicOffsets(topic))[0].high)
   const consumer = kafka.consumer({ groupId: topic })
   await consumer.connect()
-  await consumer.subscribe({ topics: [topic], fromBeginning: true })
+  await consumer.subscribe({ topic, fromBeginning: true })
   const log = []
   await new Promise((done) =>
     consumer.run({

@@ -15,7 +15,7 @@ async function main() {
   const { brokers } = await admin.describeCluster()
   const nodes = brokers.map(({ nodeId }) => nodeId)
   const replicaAssignment = nodes.map((node, partition) => ({ partition, replicas: [node] }))
-  await admin.createTopics({ topics: [{ topic: 't', replicaAssignment }], waitForLeaders: true })
+  await admin.createTopics({ topics: [{ topic: 't', numPartitions: -1, replicationFactor: -1, replicaAssignment }], waitForLeaders: true })
   const seed = kafka([`${brokers[0].host}:${brokers[0].port}`]) // the leader of 0
   const producer = seed.producer({ metadataMaxAge: 10000, maxInFlightRequests: 1 })
   const send = partition => producer.send({ topic: 't', messages: [{ partition, value: 'x' }] })

@@ -6,7 +6,7 @@ const { Kafka, logLevel } = require('kafkajs')
 
 async function main() {
   const topic = `shown-${Date.now().toString(36)}`
-  const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING, requestTimeout: 10000 })
+  const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING, requestTimeout: 10000, enforceRequestTimeout: true })
   const admin = kafka.admin()
   await admin.connect()
   await admin.createTopics({ topics: [{ topic, numPartitions: 1, replicationFactor: 1 }], waitForLeaders: true })

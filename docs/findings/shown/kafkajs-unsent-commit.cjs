@@ -15,7 +15,7 @@ async function main() {
   await producer.send({ topic, messages: [{ value: '0' }] })
   const consumer = kafka.consumer({ groupId: topic, maxWaitTimeInMs: 100 })
   await consumer.connect()
-  await consumer.subscribe({ topics: [topic], fromBeginning: true })
+  await consumer.subscribe({ topic, fromBeginning: true })
   await new Promise((read) => consumer.run({ autoCommit: false, eachMessage: async () => read() }))
   const said = consumer.commitOffsets([{ topic, partition: 0, offset: '1' }]).then(() => 'resolved', String)
   await new Promise((done) => setTimeout(done, 50)) // its first attempt is answered
