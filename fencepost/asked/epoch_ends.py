@@ -38,13 +38,7 @@ def _of_partition(scope: Scope, survey: Survey, key: TopicPartition) -> Part:
     wanted, error = current, ""
     refused = yield from _of_another_epoch(scope, key, leader, current + 1)
     while wanted >= 0 and len(ends) < MOST_EPOCHS:
-        step = Step(
-            broker=leader,
-            question=Question.EPOCHS,
-            request=_request(key, current, wanted),
-            key=key,
-            leader=leader,
-        )
+        step = _step(key, leader, current, wanted)
         reply = yield step
         assert reply is not None, "a step is answered by a reply"
         if reply.skipped:
@@ -74,14 +68,14 @@ def _of_another_epoch(scope: Scope, key: TopicPartition, leader: int, epoch: int
     """
     if not scope.last:
         return []
-    request = _request(key, epoch, epoch)
-    reply = yield Step(broker=leader, question=Question.EPOCHS, request=request, key=key, leader=leader)
+    reply = yield _step(key, leader, epoch, epoch)
     if reply is None or reply.message is None:
         return []
     (end,) = reply.message.ends
     return [[epoch, error_of(evolve(reply, message=end))]]
 
 
-def _request(key: TopicPartition, current: int, wanted: int) -> OffsetsForLeaderEpochRequest:
+def _step(key: TopicPartition, leader: int, current: int, wanted: int) -> Step:
     query = EpochQuery(partition=key, current_leader_epoch=current, asked_epoch=wanted)
-    return OffsetsForLeaderEpochRequest(correlation_id=0, replica_id=-1, queries=(query,))
+    request = OffsetsForLeaderEpochRequest(correlation_id=0, replica_id=-1, queries=(query,))
+    return Step(broker=leader, question=Question.EPOCHS, request=request, key=key, leader=leader)

@@ -76,6 +76,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 COMMIT_SAFE = frozenset(
     {"committed_record_lost", "committed_record_truncated", "lost_write", "inconsistent_offsets"}
 )
+SERVED = frozenset({"other_epoch_served"})
 LOG_MATCH = frozenset({"log_divergence", "inconsistent_offsets"})
 HW_BOUNDS = frozenset({"high_watermark_outside_log"})
 HW_MONO = frozenset({"high_watermark_regressed", "stale_read"})
@@ -98,13 +99,7 @@ BUGS: dict[str, PlantedBug] = {
     for planted in (
         _bug("KIP-101", "truncation", kip_101.TruncateToHighWatermark, COMMIT_SAFE),
         _bug("KIP-279", "truncation", kip_279.TrustsTheEndOffset, LOG_MATCH),
-        _bug(
-            "KIP-320",
-            "leader",
-            kip_320.ServesAnyEpoch,
-            COMMIT_SAFE | {"other_epoch_served"},  # who asks in another epoch is answered
-            "LIVENESS",
-        ),
+        _bug("KIP-320", "leader", kip_320.ServesAnyEpoch, COMMIT_SAFE | SERVED, "LIVENESS"),
         _bug("KAFKA-7128", "in_sync_replicas", kafka_7128.JoinsAtTheHighWatermark, COMMIT_SAFE),
         _bug(
             "KAFKA-7415",

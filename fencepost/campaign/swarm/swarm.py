@@ -23,12 +23,7 @@ from fencepost.campaign.swarm.producer_draws import with_different_clients, with
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.rests import with_rests
 from fencepost.campaign.swarm.subset import subset_of
-from fencepost.campaign.swarm.transaction_draws import (
-    LATE_MESSAGE_US,
-    LATE_PPM,
-    with_transactions,
-    with_transactions_left_open,
-)
+from fencepost.campaign.swarm.transaction_draws import with_transactions, with_transactions_left_open
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
     DAY_MS,
@@ -225,8 +220,8 @@ def _network(draw: Draws, bounds: Profile) -> NetworkOptions:
         loss_ppm=draw.between((100, 20_000), "loss") if draw.chance(30, "loss_on") else 0,
         duplicate_ppm=draw.between((100, 20_000), "duplicate") if draw.chance(30, "duplicate_on") else 0,
         reorder_ppm=draw.between((100, 50_000), "reorder") if draw.chance(30, "reorder_on") else 0,
-        late_ppm=draw.between(LATE_PPM, "late") if late else 0,
-        late_max_us=draw.between(LATE_MESSAGE_US, "late_by") if late else 0,
+        late_ppm=draw.between((3_000, 40_000), "late") if late else 0,
+        late_max_us=draw.between((2_000_000, 6_000_000), "late_by") if late else 0,
     )
 
 

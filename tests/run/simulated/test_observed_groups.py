@@ -62,12 +62,8 @@ def test_only_an_expiry_that_may_be_is_a_row() -> None:
 def test_only_a_commit_that_was_made_puts_an_expiry_off() -> None:
     """Rule (KIP-211): of a group without members each offset expires by its own commit; one that was refused
     changes nothing."""
-    alone = evolve(
-        row(1, 2, "a", Function.COMMIT),
-        member=None,
-        generation=-1,
-        positions=(Position(topic="t", partition=0, offset=4),),
-    )
+    place = (Position(topic="t", partition=0, offset=4),)
+    alone = evolve(row(1, 2, "a", Function.COMMIT), member=None, generation=-1, positions=place)
     refused = evolve(alone, op_id=2, invoke_time=4 * SECOND, completion_time=4 * SECOND + 1)
     for outcome, expired in ((Outcome.FAIL, 1), (Outcome.OK, 0)):
         later = evolve(refused, outcome=outcome)

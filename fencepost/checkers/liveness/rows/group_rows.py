@@ -205,12 +205,12 @@ def _undelivered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     reached: dict[Place, list[tuple[int, int]]] = {}
     seekers = {one.process for one in facts.operations if _seeks(one)}
     for one in sorted(facts.operations, key=lambda one: (_end(one), one.op_id)):
-        polls, commits = one.function is Function.POLL, one.function is Function.COMMIT
-        if not (polls or (commits and one.outcome is Outcome.OK)) or not one.group:
+        polled, commits = one.function is Function.POLL, one.function is Function.COMMIT
+        if not (polled or (commits and one.outcome is Outcome.OK)) or not one.group:
             continue
         if one.process not in plain:
             continue
-        for position in one.positions if polls else ():
+        for position in one.positions if polled else ():
             owners.setdefault((one.group, position.topic, position.partition), []).append(one)
         passed = one.positions if commits or one.process in seekers else ()
         places = [(each.topic, each.partition, each.offset - 1) for each in passed]
