@@ -1,5 +1,5 @@
 """Where the leader epochs of a log end, as its leader says (OffsetForLeaderEpoch, KIP-101 and KIP-320); and
-whether it refuses whoever takes it for the leader of another epoch.
+whether it refuses a request that names another leader epoch.
 
 Owns the questions. Only leaders answer it, so that it compares no replicas.
 """
@@ -60,8 +60,8 @@ def _of_partition(scope: Scope, survey: Survey, key: TopicPartition) -> Part:
 
 
 def _of_another_epoch(scope: Scope, key: TopicPartition, leader: int, epoch: int) -> Part:
-    """Ask as who takes it for the leader of that epoch, in a last round. An epoch only grows, so that who
-    serves the next one before its own, or the one before after its own, does not look at it.
+    """Ask with another leader epoch, in a last round. Epochs only grow, so that a leader that serves the next
+    one and then its own, or its own and then the last one, does not compare them.
 
     Returns:
         [epoch, error] if there was an answer.

@@ -59,7 +59,7 @@ class SimulatedAsker:
 
     def come_near(self) -> None:
         """From now on its messages take no time, and none is lost."""
-        self.network.beside(ASKER_NODE)
+        self.network.make_local(ASKER_NODE)
 
     def begin(self, scope: Scope) -> None:
         """Begin a round once those before it are over. scope: what it asks about."""

@@ -65,9 +65,7 @@ class Names(Generic[F]):
     def find(self, path: str) -> object | None:
         """The file or directory with this name."""
         place: object | None = self._root
-        if not path:
-            return place
-        for part in path.split("/"):
+        for part in path.split("/") if path else ():
             if type(place) is not Directory:
                 return None
             place = place.names.get(part)

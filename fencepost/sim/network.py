@@ -138,7 +138,7 @@ class Network:
         self._endpoints: dict[int, Endpoint] = {}
         self._links: dict[Pair, Link] = {}
         self._faults: dict[str, LinkFault] = {}
-        self._beside: set[int] = set()
+        self._local: set[int] = set()
         self.sent = self.delivered = self.lost = self.duplicated = self.held_back = self.late = 0
 
     # ---- nodes and faults
@@ -176,9 +176,9 @@ class Network:
         for link in self._links.values():
             self._apply_faults(link)
 
-    def beside(self, node: int) -> None:
+    def make_local(self, node: int) -> None:
         """From now on `node` is as if it were on every other node's host: no fault reaches its messages."""
-        self._beside.add(node)
+        self._local.add(node)
         for pair in [pair for pair in self._links if node in pair]:
             del self._links[pair]
 
@@ -207,7 +207,7 @@ class Network:
         link = self._links.get((source, target))
         if link is None:
             key, endpoint = mix(mix(self._key, source), target), self._endpoints.get(target)
-            near = source == target or not self._beside.isdisjoint((source, target))
+            near = source == target or not self._local.isdisjoint((source, target))
             link = Link(source, target, key, endpoint, loopback=near)
             self._links[source, target] = link
             if not link.loopback:

@@ -81,11 +81,11 @@ def test_a_message_to_oneself_takes_the_loopback():
     assert [time for time, _, _ in net.boxes[1].arrived] == [LOOPBACK] * 10
 
 
-def test_nothing_delays_or_loses_what_a_node_beside_the_others_sends_or_gets():
+def test_nothing_delays_or_loses_what_a_local_node_sends_or_gets():
     """Neither chance nor a fault, whether the link was used before or not; other links stay as they are."""
     net = Net(latency_min_us=100, latency_tail_us=200, latency_max_us=500, loss_ppm=1_000_000)
     net.send_many(1)
-    net.network.beside(1)
+    net.network.make_local(1)
     net.network.partition("cut", [(1, 3), (1, 2)])
     net.send_many(5)
     net.send_many(5, source=3, target=1)

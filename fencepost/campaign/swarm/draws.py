@@ -11,10 +11,15 @@ from fencepost.run.faults.table import FAULTS
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.kafka_names.inherited_settings import EVERY_BROKER
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
-from fencepost.traces.plan import Fault, Plan, TopicOptions
+from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
 
 FIRST_REQUEST, FIRST_CHANGE, FIRST_MOVE = 1_000, 7_000, 7_100
 """Fault ids of requests, and of those that change settings, begin here."""
+LATE_MESSAGE_US = (2_000_000, 6_000_000)
+"""A late message comes at most so much later: up to several request time-outs."""
+LATE_PPM = (3_000, 40_000)
+"""How many messages are late. Reason: a run has some hundred Produce requests of transactions, and still
+most of its transactions shall commit."""
 
 
 class Draws:
@@ -41,6 +46,14 @@ class Draws:
     def choice(self, items: list[str], purpose: str, *cause: int) -> str:
         """One of the items."""
         return self._randomness.choice(items, f"swarm.{purpose}", *cause)
+
+
+def with_late_messages(network: NetworkOptions, draw: Draws, share: str, by: str) -> NetworkOptions:
+    """Some messages come after their sender gave them up, and after what was sent later. share, by: what is
+    drawn: how many of a million, and by how much at most."""
+    return evolve(
+        network, late_ppm=draw.between(LATE_PPM, share), late_max_us=draw.between(LATE_MESSAGE_US, by)
+    )
 
 
 def faults_of(

@@ -9,7 +9,14 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.chain_rows import with_chains, with_haste
-from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on, with_changes
+from fencepost.campaign.swarm.draws import (
+    Draws,
+    faults_of,
+    requests_of,
+    requests_on,
+    with_changes,
+    with_late_messages,
+)
 from fencepost.campaign.swarm.file_steps import with_file_steps
 from fencepost.campaign.swarm.group_draws import (
     with_cooperation,
@@ -210,19 +217,17 @@ def _network(draw: Draws, bounds: Profile) -> NetworkOptions:
             if draw.chance(50, "duplicate_on")
             else 0,
         )
-    late = draw.chance(20, "late_on")
     far = draw.chance(35, "far")  # brokers far apart: every window between two messages is wide open
     latency_min_us = draw.between((10_000, 150_000) if far else (50, 2_000), "latency_min")
-    return NetworkOptions(
+    network = NetworkOptions(
         latency_min_us=latency_min_us,
         latency_tail_us=draw.between((0, 50_000 if far else 5_000), "latency_tail"),
         latency_max_us=latency_min_us + draw.between((10_000, 400_000), "latency_max"),
         loss_ppm=draw.between((100, 20_000), "loss") if draw.chance(30, "loss_on") else 0,
         duplicate_ppm=draw.between((100, 20_000), "duplicate") if draw.chance(30, "duplicate_on") else 0,
         reorder_ppm=draw.between((100, 50_000), "reorder") if draw.chance(30, "reorder_on") else 0,
-        late_ppm=draw.between((3_000, 40_000), "late") if late else 0,
-        late_max_us=draw.between((2_000_000, 6_000_000), "late_by") if late else 0,
     )
+    return with_late_messages(network, draw, "late", "late_by") if draw.chance(20, "late_on") else network
 
 
 def _operations(

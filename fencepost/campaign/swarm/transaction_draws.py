@@ -12,7 +12,7 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.chains import LATE, LOSSY
-from fencepost.campaign.swarm.draws import Draws
+from fencepost.campaign.swarm.draws import Draws, with_late_messages
 from fencepost.campaign.swarm.group_draws import (
     consumer_options,
     coordinator_options,
@@ -53,11 +53,6 @@ LATE_EPOCHS = (32_761, 32_766)
 LATE_US = (20_000, 200_000)
 """How much longer messages of a late broker travel: many round trips of the others, and far below the time in
 which a follower leaves the ISR."""
-LATE_MESSAGE_US = (2_000_000, 6_000_000)
-"""A late message comes at most so much later: up to several request time-outs."""
-LATE_PPM = (3_000, 40_000)
-"""How many messages are late. Reason: a run has some hundred Produce requests of transactions, and still
-most of its transactions shall commit."""
 IMPATIENT_MS = (250, 900)
 """Request time-outs of processes that soon give up. A leader waits two seconds for the coordinator."""
 LEFT_OPEN, LEFT_MS, LONG_MS = 35, 20_000, (600, 1_500)
@@ -74,7 +69,10 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     if not bounds.transactions or not draw.chance(bounds.transactions, "transactions"):
         return plan
     impatient = draw.chance(25, "transactions.impatient")
-    plan = _with_a_late_broker(_with_late_messages(plan, draw) if impatient else plan, draw, bounds)
+    if impatient:  # the batch of a transaction that was aborted since, or the answer to a question about it
+        network = with_late_messages(plan.network, draw, "transactions.late_ppm", "transactions.late_by")
+        plan = evolve(plan, network=network)
+    plan = _with_a_late_broker(plan, draw, bounds)
     slow_ms, transform = slow_ms_of(plan), _transform(plan, draw, impatient=impatient)
     known = {topic.name: topic for topic in plan.cluster.topics}
     output, offsets = _output_topic(draw), known.get(OFFSETS_TOPIC) or offsets_topic(draw)
@@ -149,19 +147,6 @@ def _with_a_late_broker(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         parameter=draw.between(LATE_US, "transactions.late_us"),
     )
     return evolve(plan, faults=(late, *plan.faults))
-
-
-def _with_late_messages(plan: Plan, draw: Draws) -> Plan:
-    """Some messages come after their sender gave them up, and after what was sent later: the batch of a
-    transaction that was aborted since, or the answer to a question about it."""
-    return evolve(
-        plan,
-        network=evolve(
-            plan.network,
-            late_max_us=draw.between(LATE_MESSAGE_US, "transactions.late_by"),
-            late_ppm=draw.between(LATE_PPM, "transactions.late_ppm"),
-        ),
-    )
 
 
 def _output_topic(draw: Draws) -> TopicOptions:

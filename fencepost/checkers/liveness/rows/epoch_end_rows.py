@@ -1,5 +1,5 @@
 """The rows about leader epochs: a leader that is asked where an epoch of its log ends names the right place,
-and it refuses whoever takes it for the leader of another epoch (KIP-320).
+and it refuses a request that names another leader epoch (KIP-320).
 
 Owns these rows. For a leader that has led since the epoch L, an answer to the question about an epoch a <= L
 divides the log: records of epochs up to a are below the end that it names, those of later epochs are not

@@ -205,10 +205,9 @@ def _undelivered(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     reached: dict[Place, list[tuple[int, int]]] = {}
     seekers = {one.process for one in facts.operations if _seeks(one)}
     for one in sorted(facts.operations, key=lambda one: (_end(one), one.op_id)):
-        polled, commits = one.function is Function.POLL, one.function is Function.COMMIT
-        if not (polled or (commits and one.outcome is Outcome.OK)) or not one.group:
-            continue
-        if one.process not in plain:
+        polled = one.function is Function.POLL
+        commits = one.function is Function.COMMIT and one.outcome is Outcome.OK
+        if not (polled or commits) or not one.group or one.process not in plain:
             continue
         for position in one.positions if polled else ():
             owners.setdefault((one.group, position.topic, position.partition), []).append(one)
