@@ -172,5 +172,5 @@ def test_the_bugs_of_the_bounds_keep_their_verdict(bug):
 def test_a_step_that_no_state_allows_is_a_finding(monkeypatch):
     """Rule: a controller whose new replicas never come to their first state says that it refused the next."""
     monkeypatch.setattr(ControllerState, "adopt_replicas", lambda controller, key: None)
-    verdict = combine(judge(run(swarm(3, "default"))))
+    verdict = combine(judge(run(swarm(2, "default"))))
     assert {finding.anomaly for finding in verdict.findings} == {"illegal_transition"}
