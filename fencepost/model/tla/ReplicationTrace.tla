@@ -41,7 +41,8 @@ VARIABLES
     epoch,      \* The current leader epoch; -1 before the first.
     version,    \* Of ZooKeeper's node.
     terms,      \* Leader epoch -> what its leader did: [leader, start, watermark, logStart, logs, reaches].
-    replicas,   \* Broker -> [log, epoch, leader, watermark, logStart, highest, interrupted, before].
+    replicas,   \* Broker -> [log, epoch, leader, watermark, logStart, highest, isCut,
+                \*           interrupted, before]. isCut: the log ends where it was cut.
     reaches     \* << leader epoch, broker >> -> [settled, now]: log ends that its leader may know of.
 
 memory == << quorum, epoch, version, terms, replicas, reaches >>
@@ -97,7 +98,7 @@ Learned(log, offset, records) ==
 (* What is remembered *)
 
 NewReplica == [log |-> << >>, epoch |-> NoRole, leader |-> NoLeader, watermark |-> 0, logStart |-> 0,
-               highest |-> 0, interrupted |-> "", before |-> << >>]
+               highest |-> 0, isCut |-> FALSE, interrupted |-> "", before |-> << >>]
 
 Reach(e, r)    == IF Has(reaches, << e, r >>) THEN reaches[<< e, r >>] ELSE [settled |-> Nowhere, now |-> Nowhere]
 ReachEnd(e, r) == Max(Reach(e, r).settled, Reach(e, r).now)
@@ -240,7 +241,8 @@ HighWatermark(event) ==
     ELSE IF event.watermark > End(event.node) THEN "a high watermark within the log"
     ELSE IF event.leads THEN LeaderAdvances(event) ELSE FollowerAdvances(event)
 
-\* A power loss takes what was not synced.  A step that a fault interrupted after its file
+\* A power loss takes what was not synced.  Where a compacted log was cut, no batch may be
+\* left that says where it ended.  A step that a fault interrupted after its file
 \* calls left no event: an append makes the log longer, a legal truncation shorter.
 LogRecovered(event) ==
     LET view == replicas[event.node]
@@ -249,6 +251,7 @@ LogRecovered(event) ==
         asItWas ==
              \/ event.offset \in {end, -1}
              \/ view.interrupted = "power_loss"
+             \/ Traces[t].compacted /\ view.isCut /\ event.offset < end
              \/ view.interrupted # "" /\ event.offset > end
              \/ /\ view.interrupted # "" /\ cut
                 /\ MayTruncate(HeldBy(terms[view.before[1]], view.log), end, event.offset)
@@ -333,7 +336,7 @@ TakeAppended(event) ==
         log == Resized(grown, Max(event.end, Len(grown)))
         reach == Reach(view.epoch, event.node)
         source == Least(Sources(event))
-    IN  /\ Sees(event.node, [view EXCEPT !.log = log])
+    IN  /\ Sees(event.node, [view EXCEPT !.log = log, !.isCut = FALSE])
         /\ terms' =
               IF event.leads
               THEN IF Leads(event.node, event.epoch)
@@ -349,7 +352,7 @@ TakeAppended(event) ==
 TakeTruncated(event) ==
     LET view == replicas[event.node]
         log == Resized(IF event.cause = "full" THEN << >> ELSE view.log, event.offset)
-    IN  /\ Sees(event.node, [view EXCEPT !.log = log, !.watermark = Min(@, event.offset)])
+    IN  /\ Sees(event.node, [view EXCEPT !.log = log, !.isCut = TRUE, !.watermark = Min(@, event.offset)])
         /\ reaches' = Put(reaches, << view.epoch, event.node >>,
                           [Reach(view.epoch, event.node) EXCEPT !.now = event.offset])
         /\ UNCHANGED << quorum, epoch, version, terms >>
