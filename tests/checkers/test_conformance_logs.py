@@ -275,9 +275,8 @@ def test_compaction_leaves_gaps_where_the_claims_say_so() -> None:
 def test_a_compacted_log_that_was_cut_may_have_no_batch_that_says_where_it_ended() -> None:
     """Rule: opened again it ends lower, where its last batch does. Not if it appended since, nor where
     nothing was compacted."""
-    compacted = Claims(compacted=("t",))
+    compacted, opened = Claims(compacted=("t",)), [starts(1), recovers(1, end=0)]
     cut = [*FORKED, cuts(1, 2, 1, end=3, to=2, hw=2)]
-    opened = [starts(1), recovers(1, end=0)]
     assert conformance.judge(trace(*cut, *opened, claims=compacted)).decision is Decision.OK
     convict(*cut, *opened)
     grown = trace(*cut, appends(2, 1, 2, 20), copies(1, 1, 2, 20), *opened, claims=compacted)

@@ -51,9 +51,8 @@ class Draws:
 def with_late_messages(network: NetworkOptions, draw: Draws, share: str, by: str) -> NetworkOptions:
     """Some messages come after their sender gave them up, and after what was sent later. share, by: what is
     drawn: how many of a million, and by how much at most."""
-    return evolve(
-        network, late_ppm=draw.between(LATE_PPM, share), late_max_us=draw.between(LATE_MESSAGE_US, by)
-    )
+    late_us = draw.between(LATE_MESSAGE_US, by)
+    return evolve(network, late_ppm=draw.between(LATE_PPM, share), late_max_us=late_us)
 
 
 def faults_of(

@@ -41,8 +41,7 @@ VARIABLES
     epoch,      \* The current leader epoch; -1 before the first.
     version,    \* Of ZooKeeper's node.
     terms,      \* Leader epoch -> what its leader did: [leader, start, watermark, logStart, logs, reaches].
-    replicas,   \* Broker -> [log, epoch, leader, watermark, logStart, highest, isCut,
-                \*           interrupted, before]. isCut: the log ends where it was cut.
+    replicas,   \* Broker -> [log, epoch, leader, watermark, logStart, highest, isCut, interrupted, before].
     reaches     \* << leader epoch, broker >> -> [settled, now]: log ends that its leader may know of.
 
 memory == << quorum, epoch, version, terms, replicas, reaches >>
@@ -241,9 +240,8 @@ HighWatermark(event) ==
     ELSE IF event.watermark > End(event.node) THEN "a high watermark within the log"
     ELSE IF event.leads THEN LeaderAdvances(event) ELSE FollowerAdvances(event)
 
-\* A power loss takes what was not synced.  Where a compacted log was cut, no batch may be
-\* left that says where it ended.  A step that a fault interrupted after its file
-\* calls left no event: an append makes the log longer, a legal truncation shorter.
+\* A power loss takes what was not synced; a compacted log that was cut may end lower.  A step that
+\* a fault interrupted after its file calls left no event: an append lengthens, a truncation shortens.
 LogRecovered(event) ==
     LET view == replicas[event.node]
         end  == Len(view.log)
