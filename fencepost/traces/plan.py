@@ -358,6 +358,8 @@ class ConsumerOptions:
     )
     # How old a consumer's metadata gets: so long a group may not see a new partition.
     metadata_max_age_ms: int = _bounded(1, MILLION, 300_000, LATER)
+    # A member sends the last commit of the generation before once more, which its coordinator must refuse.
+    late_commits: bool = field(default=False, metadata=LATER)
 
 
 @frozen(kw_only=True)

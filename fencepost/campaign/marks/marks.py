@@ -18,7 +18,7 @@ from fencepost.campaign.marks.predicates import EventPredicate, OperationPredica
 from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.model.lives import events_with_lives
 from fencepost.traces.events import OFFSET_DELETED, Name
-from fencepost.traces.operations import CHANGED, COOPERATIVE, SEEK, Function, Outcome
+from fencepost.traces.operations import CHANGED, COOPERATIVE, LATE, SEEK, Function, Outcome
 from fencepost.traces.plan import STEP_START, STEP_STOP
 from fencepost.traces.trace import Trace
 
@@ -299,6 +299,13 @@ MARKS: tuple[Mark, ...] = (
         says="a commit of an earlier generation, or of somebody who is no member, was refused",
         row_predicate=sign.error(Function.COMMIT, "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"),
         leads=("groups", "pause"),
+        needs=("groups",),
+    ),
+    Mark(
+        name="late_commit_refused",
+        says="a commit of an earlier generation was sent on purpose, and refused",
+        row_predicate=sign.error(Function.COMMIT, "ILLEGAL_GENERATION", argument=LATE),
+        leads=("groups",),
         needs=("groups",),
     ),
     Mark(

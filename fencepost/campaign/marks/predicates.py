@@ -86,9 +86,11 @@ def commit_crossed(past: EventHistory, row: Operation) -> bool:
     return row.function is Function.COMMIT and ended is not None and begun < bisect_left(times, ended)
 
 
-def error(function: Function, *errors: str) -> OperationPredicate:
-    """An operation of this function ended with one of these errors."""
-    return lambda past, row: row.function is function and row.error in errors
+def error(function: Function, *errors: str, argument: str | None = None) -> OperationPredicate:
+    """An operation of this function ended with one of these errors. argument: None for any."""
+    return lambda past, row: (
+        row.function is function and row.error in errors and argument in (None, row.argument)
+    )
 
 
 def answered_by_another(past: EventHistory, row: Operation) -> bool:

@@ -148,7 +148,9 @@ def coordinator_options(draw: Draws, slow_ms: int) -> GroupOptions:
     return GroupOptions(
         initial_rebalance_delay_ms=draw.between((0, 1_500), "groups.initial_delay"),
         offsets_retention_ms=draw.between((1_000, 8_000), "groups.retention") if expires else 604_800_000,
-        offsets_retention_check_ms=draw.between((100, 1_500), "groups.retention_check"),
+        offsets_retention_check_ms=draw.between(
+            (100, 1_500) if expires else (500, 5_000), "groups.retention_check"
+        ),
         offsets_commit_timeout_ms=draw.between((500, 5_000), "groups.commit_timeout") + 4 * slow_ms,
         offsets_load_buffer_bytes=draw.between((200, 3_000), "groups.load_buffer")
         if draw.chance(60, "groups.load_buffer_on")
@@ -185,6 +187,7 @@ def consumer_options(plan: Plan, draw: Draws, slow_ms: int) -> ConsumerOptions:
         request_timeout_ms=draw.between((500, 2_000), "consumer.request_timeout") + 4 * slow_ms,
         retry_backoff_ms=draw.between((20, 300), "consumer.backoff"),
         metadata_max_age_ms=draw.between(FRESH_MS, "consumer.metadata_age") if fresh else 300_000,
+        late_commits=draw.chance(40, "consumer.late_commits"),
     )
 
 

@@ -13,7 +13,7 @@ from fencepost.run.faults.table import FAULTS
 from fencepost.run.simulated.run import run
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import REPLICA_DELETED, Name
-from fencepost.traces.operations import COOPERATIVE, Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import COOPERATIVE, LATE, Function, Operation, Outcome, Position, Record
 from fencepost.traces.plan import INSIDE
 from tests.checkers.traces_by_hand import (
     ON,
@@ -172,6 +172,7 @@ def test_marks_of_operations_are_told_from_others():
         assert "duplicate_known" not in reached(*WROTE, operations=[other])
     refused = row(Function.COMMIT, outcome=Outcome.FAIL, error="ILLEGAL_GENERATION")
     assert reached(operations=[refused]) == {"commit_refused"}
+    assert reached(operations=[evolve(refused, argument=LATE)]) == {"commit_refused", "late_commit_refused"}
     assert reached(operations=[evolve(refused, function=Function.JOIN)]) == set()
     strange = row(Function.JOIN, outcome=Outcome.FAIL, error="INCONSISTENT_GROUP_PROTOCOL")
     assert reached(operations=[strange]) == {"assignor_refused"}

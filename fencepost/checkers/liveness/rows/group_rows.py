@@ -18,7 +18,7 @@ from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.operations import ACKS_ALL, CHANGED, SEEK, Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, CHANGED, LATE, SEEK, Function, Operation, Outcome
 from fencepost.traces.trace import plain
 
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
@@ -62,7 +62,7 @@ def _refused(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     alike = bool(facts.settings.assignors) and len({one.assignor for one in facts.settings.consumers}) < 2
     loaded = {} if alike else facts.once(_loaded)
     for one in facts.operations:
-        if one.function in OF_MEMBERS and one.group and one.process in plain:
+        if one.function in OF_MEMBERS and one.group and one.process in plain and one.argument != LATE:
             asked = one.invoke_time
             if not one.member and one.function is not Function.JOIN:
                 asked, heard[one.process] = heard.get(one.process, asked), asked

@@ -14,13 +14,15 @@ from fencepost.impl.client.consumer.requests import positions_of
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
-from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.operations import LATE, Function, Outcome
 
 COMMIT_TIMER = "commit_again"
 RETRIED = GONE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 """Errors after which commitSync retries."""
 Offsets = dict[TopicPartition, int]
 CommitCallback = Callable[[ErrorCode], None]
+Commit = tuple[str, str, int, Offsets]
+"""Who commits (the name in the trace, the member id), the generation, and the offsets."""
 
 
 @define
@@ -32,6 +34,8 @@ class ConsumerCoordinator(GroupMember):
     epochs: Callable[[], dict[TopicPartition, int]] = dict
     # Commits that will be retried, by the number of their timer.
     again: dict[int, Callable[[], None]] = field(factory=dict)
+    # Its last commit.
+    made: Commit | None = None
     _last_again: int = 0
 
     def commit(self, offsets: Offsets, kind: str, on_end: CommitCallback, attempt: int = 1) -> None:
@@ -49,13 +53,25 @@ class ConsumerCoordinator(GroupMember):
             self.find()
             self._after_commit(offsets, kind, on_end, attempt, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
-        identity, member, generation = self.desk.identity, self.member_id, self.generation
+        self.made = self.known_as, self.member_id, self.generation, offsets
+        self._send(self.made, kind, attempt, partial(self._after_commit, offsets, kind, on_end, attempt))
+
+    def heartbeat(self) -> None:
+        """Send a heartbeat, and again later."""
+        super().heartbeat()
+        made = self.made
+        if self.desk.options.late_commits and self.node >= 0 and made and made[2] != self.generation:
+            self.made = None
+            self._send(made, LATE, 1, lambda _: None)
+
+    def _send(self, made: Commit, kind: str, attempt: int, on_error: CommitCallback) -> None:
+        identity, (known_as, member, generation, offsets) = self.desk.identity, made
         epochs = dict(self.epochs())
         begun = self.desk.begin(
             Function.COMMIT,
             argument=kind,
             attempts=attempt,
-            member=self.known_as,
+            member=known_as,
             generation=generation,
             positions=positions_of(offsets),
         )
@@ -80,7 +96,7 @@ class ConsumerCoordinator(GroupMember):
             self.desk.end(begun, outcome, error, node=node, leader_epoch=epoch)
             if (member, generation) == (self.member_id, self.generation):
                 self.refused(error)
-            self._after_commit(offsets, kind, on_end, attempt, error)
+            on_error(error)
 
         node = self.node
         self.desk.ask(node, request, answered)
