@@ -29,6 +29,9 @@ class RealRounds(Rounds):
     _links: Links = field(init=False)
     _asker: WireAsker = field(init=False)
     _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
+    # Whether the last round is under way: nothing else happens in it, and a trace of a real system has few
+    # rows of its own, so that it is asked to its end.
+    _ending: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._links = Links(dict(self.addresses))
@@ -46,10 +49,15 @@ class RealRounds(Rounds):
         """One round, after those that have begun, unless the plan leaves asking out. last: it is the last one
         of the run."""
         if self.wanted:
+            self._ending = last
             scope = evolve(self.scope(self.record.names, last=last), names=self.record.names)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LONGEST_S):
                     await self._asker.ask(scope)
+
+    def has_room(self) -> bool:
+        """Whether another row may be added to the trace."""
+        return self._ending or super().has_room()
 
     async def close(self) -> None:
         """End what is under way, and every connection."""
