@@ -8,14 +8,21 @@ passes a callback for the response or its absence (None).
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import Begin, CancelTimer, Complete, Effect, Send, SetTimer, TimerKey
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
-from fencepost.traces.operations import Function, Operation, Outcome, Position
+from fencepost.traces.operations import (
+    Function,
+    Operation,
+    Outcome,
+    Position,
+    make_operation,
+    remake_operation,
+)
 from fencepost.traces.plan import ConsumerOptions
 
 REQUEST = "request"
@@ -176,7 +183,7 @@ class ConsumerDesk:
         """
         identity, number = self.identity, self.next_operation()
         self._last_operation += 1
-        begun = Operation(
+        begun = make_operation(
             op_id=number,
             process=identity.process,
             function=function,
@@ -200,7 +207,7 @@ class ConsumerDesk:
             error: its error.
             columns: further columns.
         """
-        ended = evolve(
+        ended = remake_operation(
             begun,
             outcome=outcome,
             completion_time=None if outcome is Outcome.UNKNOWN else 0,
