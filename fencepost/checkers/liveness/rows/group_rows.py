@@ -389,7 +389,7 @@ def _fenced(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     refused: set[str] = set()  # whose last JoinGroup failed: the id that it was given may be in no log
     for one in facts.operations:
         instance = None if one.member is None else INSTANCE.match(one.member)
-        if instance is None:
+        if instance is None or one.argument == LATE:
             continue
         mine = joined.setdefault(instance[0], [])
         if one.outcome is Outcome.OK:
