@@ -846,6 +846,16 @@ def test_a_member_with_an_assignor_of_all_others_is_not_refused(second: str, wro
     assert ("needless_refusal" in found_with(plan, [*MEMBER, refused])) is wrong
 
 
+@pytest.mark.parametrize(("sent", "wrong"), [("sync", True), ("late", False)])
+def test_what_is_sent_to_be_refused_may_be(sent: str, wrong: bool) -> None:
+    """Rule: not a commit that its member sends late on purpose."""
+    story, fenced = CASES["fenced_by_itself"][0], "FENCED_INSTANCE_ID"
+    commit = evolve(story[-1], function=Function.COMMIT, argument=sent)
+    assert ("fenced_by_itself" in found([*story[:-1], commit])) is wrong
+    refused = of_group(Function.COMMIT, 60, 60.1, outcome=Outcome.FAIL, error=fenced, argument=sent)
+    assert ("needless_refusal" in found([*MEMBER, refused])) is wrong
+
+
 def test_what_an_idempotent_producer_sends_is_appended_once() -> None:
     """Rule: by one leader in one epoch, whatever was deleted since; not by one that started again or cut its
     log, nor by the next leader, nor where producers number nothing, nor of an output of transactions."""
