@@ -14,7 +14,7 @@ def test_the_demo_finds_the_planted_bug_and_nothing_else(fencepost, tmp_path) ->
     command works."""
     arguments = [
         "--seeds",
-        "0:10",
+        "0:7",
         "--bug",
         "KAFKA-6082",
         "--jobs",

@@ -3,6 +3,7 @@ silence. SEEDS=n in the environment draws more."""
 
 import os
 import random
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,11 +19,24 @@ from fencepost.traces.schema import SCHEMAS, TABLES
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from tests.checkers import lab
+from tests.selfcheck.amounts import amount
 
 SEEDS = range(int(os.environ.get("SEEDS", "1")))
-FLIPS = 12
+FLIPS = amount(4, 12)
 """Bits flipped in each file."""
 BOTH = pytest.mark.parametrize("judged", [checked, mined], ids=["check", "mine"])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, make) -> Path:
+    """Healthy traces, as they were stored."""
+    return healthy(tmp_path_factory.mktemp("whole") / "in", make).path
+
+
+@pytest.fixture
+def store(tmp_path: Path, whole: Path) -> TraceStore:
+    """A folder of them to be damaged."""
+    return TraceStore.open(shutil.copytree(whole, tmp_path / "in"))
 
 
 def wrong(answer: tuple[dict[int, list[Decision]], list[str]]) -> list[str]:
@@ -39,11 +53,10 @@ def wrong(answer: tuple[dict[int, list[Decision]], list[str]]) -> list[str]:
 @pytest.mark.parametrize("table", TABLES)
 @BOTH
 def test_no_flipped_bit_gives_another_verdict(
-    make, tmp_path: Path, judged, table, seed: int, before: bool
+    store: TraceStore, tmp_path: Path, judged, table, seed: int, before: bool
 ) -> None:
     """Rule: one bit at any place of a file never convicts a healthy trace, or hides one in silence. Footers
     of before have no checksum, and some end the process that decodes them: only pages are tried there."""
-    store = healthy(tmp_path / "in", make)
     if before:
         as_before(store)
     path = store.parts()[0].of(table)
@@ -76,11 +89,12 @@ def _values_in(path: Path, table) -> list[range]:
 
 @pytest.mark.parametrize("before", [False, True], ids=["with row counts", "as before"])
 @pytest.mark.parametrize("table", ["operations", "events"])
-def test_a_folder_with_half_of_its_rows_gone_is_not_ok(make, tmp_path: Path, table, before: bool) -> None:
+def test_a_folder_with_half_of_its_rows_gone_is_not_ok(
+    store: TraceStore, tmp_path: Path, table, before: bool
+) -> None:
     """`check` finds it by the digests, `mine` by the numbers of rows that the part was written with, or in a
     part of before, which says none, by the digests; each names the traces that lack rows and judges the
     others."""
-    store = healthy(tmp_path / "in", make)
     rewrite(
         store.parts()[0].of(table), lambda rows: rows.slice(rows.num_rows // 2), group=1, as_before=before
     )
@@ -100,9 +114,8 @@ def _ids(store: TraceStore, group: int) -> list[int]:
     return list(range(found.first_trace, found.last_trace + 1))
 
 
-def test_a_row_group_that_is_gone_from_all_three_files_is_noticed(make, tmp_path: Path) -> None:
+def test_a_row_group_that_is_gone_from_all_three_files_is_noticed(store: TraceStore, tmp_path: Path) -> None:
     """The part says how many row groups it was written with."""
-    store = healthy(tmp_path / "in", make)
     for table in TABLES:
         rewrite(store.parts()[0].of(table), lambda rows: rows)
         path = store.parts()[0].of(table)
@@ -122,9 +135,8 @@ def _drop_last_group(path: Path) -> None:
             writer.write_table(rows.replace_schema_metadata(metadata), row_group_size=max(1, rows.num_rows))
 
 
-def test_a_stored_run_that_was_damaged_is_not_read(make, tmp_path: Path) -> None:
+def test_a_stored_run_that_was_damaged_is_not_read(store: TraceStore) -> None:
     """`show` and `replay` read one run: it is refused where its rows are not those that were stored."""
-    store = healthy(tmp_path / "in", make)
     rewrite(store.parts()[0].operations, lambda rows: rows.slice(1), group=0)
     store.refresh()
     with pytest.raises(TraceError, match="expected rows with the digest"):
@@ -170,13 +182,12 @@ CHANGES = [
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("table", "name"), [(table, name) for table, _, name in CHANGES])
 def test_what_is_null_missing_or_double_is_quarantined_by_name(
-    make, tmp_path: Path, table, name: str, seed: int
+    store: TraceStore, tmp_path: Path, table, name: str, seed: int
 ) -> None:
     """Rule: `check` and `mine` leave out the same, each trace has a verdict or a reason, and the others keep
     theirs; whether the part says how many rows it was written with or not."""
     draw = random.Random(f"{seed} {table} {name}")
     before = draw.random() < 0.5
-    store = healthy(tmp_path / "in", make)
     row, group = draw.randrange(1000), draw.randrange(2)
     change = {"dropped": dropped, "doubled": doubled}.get(name, lambda at: nulled(name, at))(row)
     required = name in ("dropped", "doubled") or not SCHEMAS[table].field(name).nullable
@@ -194,9 +205,8 @@ def test_what_is_null_missing_or_double_is_quarantined_by_name(
         assert len(verdicts) >= 3, (verdicts, reasons)  # the other row groups, and most of this one
 
 
-def test_a_trace_that_nothing_was_said_of_is_named(make, tmp_path: Path) -> None:
+def test_a_trace_that_nothing_was_said_of_is_named(store: TraceStore) -> None:
     """Rule: traces in are verdicts and quarantined ones; a trace that a mistake of ours loses is named."""
-    store = healthy(tmp_path / "in", make)
     split = next(split for split in work_of([store.path]).splits)
     ids = _ids(store, split.group.index)
     told = list(all_accounted(split, []))

@@ -19,8 +19,8 @@ from tests.selfcheck.amounts import amount
 
 pytestmark = pytest.mark.spark
 
-HEALTHY = range(amount(4, 12))
-BUGS_OF = dict(islice(FOUND.items(), 0, None, amount(4, 1)))
+HEALTHY = range(amount(2, 12))
+BUGS_OF = dict(islice(FOUND.items(), 0, None, amount(8, 1)))
 """One planted bug of so many; each is found by the plain checker in tests/bugs."""
 
 
