@@ -25,7 +25,7 @@ class _JavaOptions:
 
     def __iter__(self) -> Iterator[str]:
         archive = _folder() / "classes.jsa"
-        yield from ("-XX:TieredStopAtLevel=1", "-Xlog:disable")
+        yield from ("-XX:TieredStopAtLevel=1", "-XX:-UseParallelGC", "-XX:+UseSerialGC", "-Xlog:disable")
         if archive.exists():
             yield from ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
             yield f"-XX:SharedArchiveFile={archive}"

@@ -270,7 +270,7 @@ def test_a_profile_that_is_steered_leans_toward_the_mark_and_has_nothing_new():
     assert plan.profile == "default+torn_tail_cut" and plan == swarm(5, plan.profile)
     share = {
         name: sum(
-            f.kind == "power_loss" and f.fault_id < FIRST for s in range(160) for f in swarm(s, name).faults
+            f.kind == "power_loss" and f.fault_id < FIRST for s in range(60) for f in swarm(s, name).faults
         )
         for name in ("default", plan.profile)
     }

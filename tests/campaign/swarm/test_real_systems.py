@@ -44,21 +44,23 @@ def test_a_seed_is_a_plan_that_a_real_system_can_run():
     """Each plan is valid, has kinds and roles that exist, and survives its way through JSON."""
     for plan in plans():
         assert checked(plan) is plan
-        assert plan_from_json(plan_to_json(plan)) == plan
-        assert swarm_for_real(plan.seed, tuple(REAL_FAULTS)) == plan
         for fault in plan.faults:
             if fault.kind == BROKEN_REQUEST:
                 assert str(parse(fault.target)) == fault.target
                 continue
             on = FAULTS[fault.kind].on
             assert parse_role(fault.target) if on == "broker" else named(fault.target, on)
+    for plan in plans()[:20]:
+        assert plan_from_json(plan_to_json(plan)) == plan
+        assert swarm_for_real(plan.seed, tuple(REAL_FAULTS)) == plan
 
 
 def test_kinds_that_a_system_cannot_carry_out_are_not_drawn():
     """Only the kinds that are given are drawn; without any there is no fault."""
-    drawn = {fault.kind for seed in SEEDS for fault in swarm_for_real(seed, ("pause",)).faults}
-    assert drawn == {"pause"}
-    assert all(not swarm_for_real(seed, ()).faults for seed in SEEDS)
+    paused = [swarm_for_real(seed, ("pause",)) for seed in range(30)]
+    assert {fault.kind for plan in paused for fault in plan.faults} == {"pause"}
+    assert not any(order_of(plan, ("pause",)) for plan in paused)
+    assert all(not swarm_for_real(seed, ()).faults for seed in range(30))
     every = {fault.kind for plan in plans() for fault in plan.faults}
     assert every == set(REAL_FAULTS) - {LATE_REQUESTS}
 
@@ -82,7 +84,7 @@ def test_plans_vary_in_everything_that_matters():
 def test_schedules_have_every_order_and_kind_that_the_system_has():
     """Every order of the steps is drawn, the eclipse most often. Leaders lose power in some schedules, where
     hosts can; elsewhere in none. A strike that waits for an acknowledgement comes after the write."""
-    every = [swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in range(250)]
+    every = [*plans(), *(swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in range(len(SEEDS), 250))]
     orders = Counter(order_of(plan) for plan in every)
     assert set(ORDERS) == set(orders) - {None} and orders[ECLIPSE] == max(orders[name] for name in ORDERS)
     struck = [one for plan in every for one in plan.faults if one.fault_id == FIRST_SCHEDULED]
@@ -90,10 +92,9 @@ def test_schedules_have_every_order_and_kind_that_the_system_has():
         "",
         "appended",
     }
-    safe = [swarm_for_real(seed, PROCESS_FAULTS) for seed in SEEDS]
+    safe = [swarm_for_real(seed, PROCESS_FAULTS) for seed in range(40)]
     died = {one.kind for plan in safe for one in plan.faults if one.fault_id == FIRST_SCHEDULED}
     assert "crash" in died <= set(PROCESS_FAULTS)
-    assert not any(order_of(swarm_for_real(seed, ("pause",)), ("pause",)) for seed in SEEDS)
 
 
 def test_broken_requests_come_in_addition_to_other_faults():
@@ -103,7 +104,7 @@ def test_broken_requests_come_in_addition_to_other_faults():
     kinds = tuple(REAL_FAULTS)
     without = tuple(kind for kind in kinds if kind != BROKEN_REQUEST)
     for profile in ("real", STRONG_PROFILE, TRANSACTIONS_PROFILE):
-        every = [swarm_for_real(seed, kinds, profile=profile) for seed in range(60)]
+        every = [swarm_for_real(seed, kinds, profile=profile) for seed in range(30)]
         broken = {
             plan.seed: [parse(one.target) for one in plan.faults if one.kind == BROKEN_REQUEST]
             for plan in every
@@ -115,7 +116,7 @@ def test_broken_requests_come_in_addition_to_other_faults():
         assert ("EndTxn" in {one.api for one in faults}) is (profile == TRANSACTIONS_PROFILE)
         scheduled = [plan for plan in every if any(one.fault_id == FIRST_SCHEDULED for one in plan.faults)]
         assert any(broken[plan.seed] for plan in scheduled)
-    for plan in plans():
+    for plan in plans()[:30]:
         others = tuple(one for one in plan.faults if one.kind != BROKEN_REQUEST)
         assert swarm_for_real(plan.seed, without).faults == others
         controlled = swarm_for_real(plan.seed, kinds, "acks-1")
@@ -124,6 +125,8 @@ def test_broken_requests_come_in_addition_to_other_faults():
 
 def order_of(plan, kinds=tuple(REAL_FAULTS)):
     """The order of the schedule of a plan; None without one."""
+    if not any(one.fault_id == FIRST_SCHEDULED for one in plan.faults):
+        return None
     return next(iter(features_of(plan.seed, kinds, profile=plan.profile) & set(ORDERS)), None)
 
 
@@ -133,7 +136,7 @@ def test_a_profile_is_steered_to_orders_kinds_and_marks():
     wanted = "strike.hold.write.return"
     named = f"real+partition_without_leader+{wanted}+pause+power_loss"
     plain, steered = (
-        [swarm_for_real(seed, PROCESS_FAULTS, profile=name) for seed in range(60)] for name in ("real", named)
+        [swarm_for_real(seed, PROCESS_FAULTS, profile=name) for seed in range(30)] for name in ("real", named)
     )
     assert plan_from_json(plan_to_json(steered[3])) == steered[3] and steered[3].profile == named
     counts = [sum(order_of(plan, PROCESS_FAULTS) == wanted for plan in plans) for plans in (plain, steered)]
@@ -141,7 +144,7 @@ def test_a_profile_is_steered_to_orders_kinds_and_marks():
     pauses = [sum(one.kind == "pause" for plan in plans for one in plan.faults) for plans in (plain, steered)]
     assert pauses[1] > pauses[0]
     assert {one.kind for plan in steered for one in plan.faults} <= {*PROCESS_FAULTS}
-    assert steered == [swarm_for_real(seed, PROCESS_FAULTS, profile=named) for seed in range(60)]
+    assert steered[:5] == [swarm_for_real(seed, PROCESS_FAULTS, profile=named) for seed in range(5)]
 
 
 def test_a_fault_ends_in_seconds():
@@ -178,7 +181,7 @@ def test_controls_draw_what_has_to_be_found():
 
 def test_strong_plans_ask_for_all_that_kafka_promises():
     """Every append is idempotent and waits for all replicas in the ISR, and no election may be unclean."""
-    for seed in range(20):
+    for seed in range(10):
         plan = swarm_for_real(seed, PROCESS_FAULTS, profile=STRONG_PROFILE)
         producer = plan.client.producer
         assert producer.pipelined and producer.idempotent and not plan.client.retry_unknown

@@ -28,7 +28,7 @@ def plans():
         return [
             swarm(seed, f"default+{feature}")
             for feature in ("producers", "groups", "transactions")
-            for seed in range(100)
+            for seed in range(40)
         ]
 
 
@@ -43,7 +43,7 @@ def test_no_bound_is_longer_than_ten_seconds(plans):
 def test_in_a_rest_no_fault_begins_but_that_of_a_broker_that_stays_away(plans):
     """Faults end with their burst; what is asked for and stops in order goes on where nothing breaks."""
     bursts = [plan for plan in plans if any(fault.fault_id >= AWAY_IDS for fault in plan.faults)]
-    assert len(bursts) >= 30
+    assert len(bursts) >= 12
     for plan in bursts:
         begins = sorted((fault.at_ms, fault.duration_ms) for fault in plan.faults if fault.duration_ms)
         away = [fault for fault in plan.faults if AWAY_IDS <= fault.fault_id < AWAY_IDS + 3]

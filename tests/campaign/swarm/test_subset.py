@@ -11,7 +11,6 @@ from fencepost.campaign.swarm.profiles import FORMER, PROFILES, profile_named
 from fencepost.campaign.swarm.subset import CROWDS, NEEDS, SCHEDULES, needs_of, subset_of
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.sim.randomness import Randomness
-from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
 
 EVERYTHING = PROFILES["default"]
 FEATURES = sorted({*SCHEDULES, *CROWDS, *NEEDS, "unclean", "producers"})
@@ -67,18 +66,3 @@ def test_kinds_can_be_chosen() -> None:
         bounds = subset_of(profile_named("default", ("crash",)), Draws(Randomness(seed)))
         assert bounds.kinds == ("crash",)
         assert {fault.kind for fault in swarm(seed, "default", faults=("crash",)).faults} <= {"crash"}
-
-
-def test_groups_have_names_of_any_script() -> None:
-    """Rule: in a part of the plans, and then the offsets topic has one to five partitions, so that the hash
-    of a name matters; all lives of one group keep its name."""
-    drawn = [swarm(seed, "default") for seed in range(300)]
-    plans = [plan for plan in drawn if any(one.function == "subscribe" for one in plan.operations)]
-    names = [{one.key for one in plan.operations if one.function == "subscribe"} for plan in plans]
-    named = [one for one in names if not one & {"g1", "g2"}]
-    assert 0 < len(named) < len(plans)
-    assert all(len(one) <= 2 for one in names)
-    assert any(not name.isascii() for one in named for name in one)
-    assert {1, 2, 3, 4, 5} == {
-        topic.partitions for plan in plans for topic in plan.cluster.topics if topic.name == OFFSETS_TOPIC
-    }

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -348,4 +349,4 @@ def test_an_evident_witness_that_skips_a_comparison_is_noticed(comparison: str) 
     module = ModuleType(f"evident without {comparison}")
     exec(compile(text.replace(old, new), evident.__file__, "exec"), module.__dict__)
     many = (one for seed in range(MANY_SEEDS) for one in (*histories(seed), *without_plan(seed)))
-    assert any(module.evidently_legal(one) and not is_ok(one) for one in (*WRONG, *small(), *many))
+    assert any(module.evidently_legal(one) and not is_ok(one) for one in chain(WRONG, small(), many))

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -274,6 +275,12 @@ def answers_of(kind):
     return Answers(before=before, after=after)
 
 
+@cache
+def struck(seed):
+    """By a seed, in a run of the service that shows every moment."""
+    return strikes(seed, SERVICE)
+
+
 def strikes(seed, moments, **facts):
     """Of a seed, in a run that shows these moments."""
     found, since, shown = [], Counter(), Counter()
@@ -291,17 +298,17 @@ def strikes(seed, moments, **facts):
 
 def test_the_same_seed_and_the_same_moments_give_the_same_strikes():
     """Rule: a seed repeats what it did, and seeds differ."""
-    assert [strikes(seed, SERVICE) for seed in SEEDS] == [strikes(seed, SERVICE) for seed in SEEDS]
-    assert len({tuple(strikes(seed, SERVICE)) for seed in SEEDS}) > len(SEEDS) * 0.9
+    assert [struck(seed) for seed in SEEDS[:40]] == [strikes(seed, SERVICE) for seed in SEEDS[:40]]
+    assert len({tuple(struck(seed)) for seed in SEEDS}) > len(SEEDS) * 0.9
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_run_has_a_few_strikes_and_never_none(seed):
+def test_a_run_has_a_few_strikes_and_never_none():
     """Rule: a service is struck, also one that comes to an end at once, and no pair is played twice."""
-    found = strikes(seed, SERVICE)
-    assert 0 < len(found) <= HAND
-    assert len({(one.kind, one.act) for one in found}) == len(found)
-    assert strikes(seed, [START, HANDED_OUT, RESULT, IDLE, END])
+    for seed in SEEDS:
+        found = struck(seed)
+        assert 0 < len(found) <= HAND, seed
+        assert len({(one.kind, one.act) for one in found}) == len(found), seed
+        assert strikes(seed, [START, HANDED_OUT, RESULT, IDLE, END]), seed
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
@@ -317,7 +324,7 @@ def test_ten_seeds_have_every_pair(block):
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_ten_seeds_strike_with_nearly_every_pair(block):
     """Rule: what is in hand is played, by a service that shows every moment, often enough."""
-    found = {(one.kind, one.act) for seed in block for one in strikes(seed, SERVICE)}
+    found = {(one.kind, one.act) for seed in block for one in struck(seed)}
     assert len({(pair.kind, pair.act) for pair in EVERY_PAIR} - found) <= 3
 
 
@@ -336,14 +343,13 @@ def test_a_block_of_a_service_that_shows_less_has_every_pair_that_is_left(block,
 def test_what_the_service_never_does_is_not_struck():
     """Rule: a service without results is struck at its commits and at what it is handed out."""
     without = [kind for kind in SERVICE if kind != RESULT]
-    found = [one for seed in SEEDS for one in strikes(seed, without)]
-    assert {one.kind for one in found} == set(KINDS) - {RESULT}
-    assert all(strikes(seed, without) for seed in SEEDS)
+    found = [strikes(seed, without) for seed in SEEDS[:40]]
+    assert {one.kind for each in found for one in each} == set(KINDS) - {RESULT} and all(found)
 
 
 def test_without_a_process_only_requests_are_struck():
     """Rule: a test that runs its clients itself is not killed."""
-    found = [one for seed in SEEDS for one in strikes(seed, SERVICE, process=False)]
+    found = [one for seed in SEEDS[:40] for one in strikes(seed, SERVICE, process=False)]
     assert found and not {one.act for one in found} & PROCESS
 
 
@@ -360,12 +366,12 @@ def test_errors_are_those_of_a_correct_broker():
     """Rule: a failure is for good, a refusal asks for another attempt, and a broker may give both. What fails
     again and again has no effect."""
     for seed in SEEDS:
-        for one in strikes(seed, SERVICE):
+        for one in struck(seed):
             if one.act in (FAIL, REFUSE, FAIL_ALL, REFUSE_ALL):
                 assert one.error in may_answer(api_of(one.kind), after_effect=one.after_effect)
                 assert asks_for_retry(one.error) is (one.act in (REFUSE, REFUSE_ALL))
                 assert not (one.after_effect and one.act in FOR_GOOD)
-    assert any(one.act == KILL and one.milliseconds for seed in SEEDS for one in strikes(seed, SERVICE))
+    assert any(one.act == KILL and one.milliseconds for seed in SEEDS for one in struck(seed))
 
 
 def test_a_request_that_knows_no_such_error_is_not_struck_with_one():
@@ -380,6 +386,6 @@ def test_a_process_that_nothing_fences_is_not_replaced():
     """Rule: two at a time without a group or a transactional id are a mistake of whoever starts them, and
     only a member feels what happens to its group."""
     alone = {"member": False, "transactional": False}
-    acts = {one.act for seed in SEEDS for one in strikes(seed, SERVICE, **alone)}
+    acts = {one.act for seed in SEEDS[:40] for one in strikes(seed, SERVICE, **alone)}
     assert KILL in acts and not acts & {REPLACE, TAKE_OVER, *OF_MEMBERS}
-    assert REPLACE in {one.act for seed in SEEDS for one in strikes(seed, SERVICE)}
+    assert REPLACE in {one.act for seed in SEEDS for one in struck(seed)}

@@ -13,10 +13,8 @@ from fencepost.cli import run as fencepost
 from fencepost.model.comparison import sameness
 from fencepost.model.comparison.sameness import compare
 from fencepost.model.controller.controller_state import Constants as Control
-from fencepost.model.explore import explore
 from fencepost.model.group.group_state import Constants as Group
 from fencepost.model.replication.replication_state import Constants as Data
-from fencepost.model.replication.replication_system import Replication
 from fencepost.model.tla import FOLDER, controller, files_of, replication
 from fencepost.model.tla.group import constants_to_tla
 from fencepost.model.tla.variants import RETENTION
@@ -96,11 +94,6 @@ STATES = {
     "late requests, version 2": (SECOND, 2_791),
     "a successor": (SUCCESSOR, 2_355),
 }  # fmt: skip
-
-
-def test_fingerprints_lose_no_state():
-    """Rule: exploration by fingerprints finds as many states as keeping them whole."""
-    assert explore(Replication(DEEPER, ())).distinct == len(states_of_explorer(DEEPER))
 
 
 @pytest.mark.java
