@@ -26,6 +26,7 @@ class _JavaOptions:
     def __iter__(self) -> Iterator[str]:
         archive = _folder() / "classes.jsa"
         yield from ("-XX:TieredStopAtLevel=1", "-XX:-UseParallelGC", "-XX:+UseSerialGC", "-Xlog:disable")
+        yield "-XX:-StackTraceInThrowable"  # SANY and TLC throw very often, and nobody reads those traces
         if archive.exists():
             yield from ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
             yield f"-XX:SharedArchiveFile={archive}"

@@ -9,6 +9,7 @@ from fencepost.sim.disk import Disk, FileLoss, PowerLoss
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MICROSECOND
 from fencepost.traces.plan import DiskOptions
+from tests.selfcheck.amounts import amount
 
 
 def disk(seed: int = 1, **options: object) -> Disk:
@@ -208,7 +209,7 @@ WRITES = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=300)
+@settings(derandomize=True, deadline=None, database=None, max_examples=amount(120, 300))
 @given(steps=st.lists(WRITES, max_size=12), seed=st.integers(0, 1000), torn=st.booleans())
 def test_synced_data_survives_and_the_rest_is_a_prefix_of_the_writes(steps, seed, torn):
     """After any history, a power loss leaves the content at the last sync with some prefix of the later
@@ -256,7 +257,7 @@ def look(where: Disk) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(where.list("a")), tuple(where.list("b"))
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=300)
+@settings(derandomize=True, deadline=None, database=None, max_examples=amount(120, 300))
 @given(steps=st.lists(NAME_STEPS, max_size=12), seed=st.integers(0, 1000))
 def test_each_directory_keeps_its_synced_names_and_a_prefix_of_its_steps(steps, seed):
     """Whatever was done to two directories, each is as it was at some moment since its last sync."""

@@ -92,7 +92,7 @@ def test_deciders_and_general_search_agree(name: str) -> None:
     """On histories too long to try every order, deciders and the general search give the same verdict, and
     the same longest prefix."""
     model, decided = model_of(name), set()
-    for seed in range(amount(12, 25)):
+    for seed in range(25):
         trace = unambiguous(
             name, Random(f"long {name} {seed}"), most=12 if "queue" in name or "list" in name else 30
         )

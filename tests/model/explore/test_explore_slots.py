@@ -134,18 +134,11 @@ def test_both_explorers_answer_alike(name: str) -> None:
     """Rule: outcome, counts, depth, actions taken, `sometimes` and the counterexample are those of the plain
     explorer."""
     plain, compiled = breadth_first.explore(SYSTEMS[name]), explore(SYSTEMS[name])
-    assert (compiled.outcome, compiled.invariant, compiled.path) == (
-        plain.outcome,
-        plain.invariant,
-        plain.path,
-    )
-    assert (compiled.distinct, compiled.depth) == (plain.distinct, plain.depth)
+    one, other = ((of.outcome, of.invariant, of.path, of.distinct, of.depth) for of in (plain, compiled))
+    assert one == other
     if plain.outcome is ExplorationOutcome.HOLDS:
-        assert (compiled.taken, compiled.never_taken, compiled.never_reached) == (
-            plain.taken,
-            plain.never_taken,
-            plain.never_reached,
-        )
+        one, other = ((of.taken, of.never_taken, of.never_reached) for of in (plain, compiled))
+        assert one == other
 
 
 def test_a_step_invariant_yields_to_a_state_found_before() -> None:

@@ -17,7 +17,7 @@ from fencepost.traces.plan import BudgetOptions, Fault, Plan, PlannedOperation, 
 from tests.run.faults.chaos_plans import chaos_plan
 from tests.selfcheck.amounts import amount
 
-SEEDS = range(amount(20, 100))
+SEEDS = range(amount(32, 100))
 
 
 def losses(trace) -> list[str]:

@@ -14,6 +14,7 @@ from fencepost.traces.canonical_rows import rows_of
 from fencepost.traces.events import Name
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.tables import tables_of
+from tests.selfcheck.amounts import amount
 
 TOPICS = (
     TopicOptions(name="t", replication_factor=2),
@@ -64,7 +65,7 @@ def plan_of(seed: int) -> Plan:
     return Plan(seed=seed, safety_ms=24_000, cluster=cluster, operations=operations, faults=tuple(faults))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(amount(20, 60)))
 def test_a_correct_cluster_may_use_a_name_again(seed: int) -> None:
     """Epochs, offsets and records of the topics before convict nobody, whichever check looks at them."""
     trace = run(plan_of(seed))

@@ -22,8 +22,9 @@ from fencepost.impl.log.batch.record_batch import (
 )
 from fencepost.impl.log.batch.varint import decode_varint, encode_varint
 from tests.impl.log.batch_strategies import CODEC_NAMES, PRODUCERS, records
+from tests.selfcheck.amounts import amount
 
-SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=150)
+SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=amount(60, 150))
 RECORDS = (Record(7, 1_000, b"k", b"v", (Header("h", None),)), Record(9, 990, None, None))
 
 

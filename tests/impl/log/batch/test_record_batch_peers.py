@@ -30,8 +30,9 @@ from fencepost.impl.log.batch.record_batch import (
     read_records,
 )
 from tests.impl.log.batch_strategies import PRODUCERS, records
+from tests.selfcheck.amounts import amount
 
-SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=60)
+SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=amount(25, 60))
 READERS = pytest.mark.parametrize("reader", [PyBatch, AioBatch], ids=["kafka-python", "aiokafka"])
 WRITERS = pytest.mark.parametrize("writer", [PyBuilder, AioBuilder], ids=["kafka-python", "aiokafka"])
 EACH_CODEC = pytest.mark.parametrize("codec", CODECS)
