@@ -88,19 +88,19 @@ def kinds(quick: bool) -> Iterator[Histories]:
                 several = partial(log, count=many, operations=200, batch=True)
                 yield several(name=f"{name}, {many} x 200 ops, batch")
                 yield several(name=f"{name}, {many} x 200 ops, columns", ready=True)
-    many = 20 if quick else 100
+    many = 2 if quick else 100
     cas = partial(Histories, model="cas-register", clients=15, operations=80, unknown=0.1)
     yield cas(name=f"cas-register, {many} histories", count=many)
     for clients in (10,) if quick else (10, 50):
         for unknown in (0.01,) if quick else (0.0, 0.01, 0.05):
-            many = 4 if quick else 20 if clients == 10 else 8
+            many = 2 if quick else 20 if clients == 10 else 8
             name = f"key-value, {clients} clients, {unknown:.0%} unknown, {many} histories"
             keys = partial(Histories, model="key-value", operations=1_000)
             yield keys(name=name, count=many, clients=clients, unknown=unknown)
     for unknown in (0.0,) if quick else (0.0, 0.01):
         name = f"register, unique values, 10 clients, {unknown:.0%} unknown"
         register = partial(Histories, model="register", clients=10, operations=2_000)
-        yield register(name=name, count=4, unknown=unknown)
+        yield register(name=name, count=2 if quick else 4, unknown=unknown)
 
 
 # ---- ours

@@ -15,6 +15,7 @@ from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Plan
 from tests.bugs.found import FOUND
+from tests.selfcheck.amounts import amount
 
 
 def anomalies(plan: Plan) -> set[str]:
@@ -23,11 +24,15 @@ def anomalies(plan: Plan) -> set[str]:
 
 
 @pytest.mark.parametrize("bug", sorted(BUGS))
-def test_a_plan_of_the_swarm_shows_the_bug_and_only_with_it_planted(bug):
-    """The verdict names an anomaly of the invariant that the bug breaks; the unmodified implementation shows
-    none under the same plan."""
+def test_a_plan_of_the_swarm_shows_the_bug(bug):
+    """The verdict names an anomaly of the invariant that the bug breaks."""
+    assert anomalies(FOUND[bug]) & BUGS[bug].anomalies
+
+
+@pytest.mark.parametrize("bug", sorted(BUGS)[:: amount(4, 1)])
+def test_the_plan_without_the_bug_shows_nothing(bug):
+    """The unmodified implementation is clean under the plan that shows the bug."""
     plan = FOUND[bug]
-    assert anomalies(plan) & BUGS[bug].anomalies
     assert anomalies(evolve(plan, cluster=evolve(plan.cluster, bugs=()))) == set()
 
 

@@ -312,17 +312,8 @@ def the_tool_is_a_member(directory: Path, fencepost):
     """`consume --group` prints what nobody of the group has printed, commits it, and leaves; the whole
     history is judged Ok."""
     where, history = ("--directory", directory), directory.parent / "history.jsonl"
-    told = fencepost(
-        "cluster consume lines",
-        *where,
-        "--group",
-        "tool",
-        "--from-beginning",
-        "--max",
-        600,
-        "--record",
-        history,
-    )
+    line = "cluster consume lines --group tool --from-beginning"
+    told = fencepost(line, *where, "--max", 600, "--record", history)
     first = told.out.splitlines()
     assert (told.code, len(first)) == (0, 600), told.err
     told = fencepost(

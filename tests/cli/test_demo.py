@@ -12,19 +12,8 @@ from fencepost.mining.results.summary import Summary
 def test_the_demo_finds_the_planted_bug_and_nothing_else(fencepost, tmp_path) -> None:
     """A healthy and a planted campaign, mined together by Spark: the finding is explained and its replay
     command works."""
-    arguments = [
-        "--seeds",
-        "0:7",
-        "--bug",
-        "KAFKA-6082",
-        "--jobs",
-        1,
-        "--master",
-        "local[1]",
-        "--out",
-        tmp_path / "demo",
-    ]
-    told = fencepost("demo", *arguments, "--json")
+    line = "demo --seeds 0:7 --bug KAFKA-6082 --jobs 1 --master local[1] --json --out"
+    told = fencepost(line, tmp_path / "demo")
     assert (told.code, told.json["failures"]) == (0, []), told.err
     assert "fenced_controller_wrote" in told.json["mined"]["anomalies"]
     assert told.json["mined"]["illegal"][str(tmp_path / "demo" / HEALTHY)] == 0

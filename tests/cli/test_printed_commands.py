@@ -291,20 +291,8 @@ def test_the_demo_explains_what_names_the_run(
 def test_commands_of_a_campaign(fencepost, tmp_path: Path) -> None:
     """Rule: what a campaign prints (replay_stored, shrink_stored) shows and shrinks its first finding, by the
     judges that were asked; what shrinking prints shows the same."""
-    seeds = f"{SEED}:{SEED + 1}"
-    asked = [
-        "campaign",
-        "--seeds",
-        seeds,
-        "--bug",
-        BUG,
-        "--jobs",
-        1,
-        "--out",
-        tmp_path / "c",
-        "--checks",
-        "log",
-    ]
+    line = f"campaign --seeds {SEED}:{SEED + 1} --bug {BUG} --jobs 1 --checks log --out"
+    asked = [line, tmp_path / "c"]
     told = fencepost(*asked).out
     (failing,) = fencepost(*asked, "--resume", "--json").json["failing"]
     replay = re.search(r"See the worst one: (.*)", told)[1]

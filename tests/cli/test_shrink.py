@@ -96,18 +96,8 @@ def test_a_campaign_shrinks_what_it_found(fencepost, tmp_path):
     code stays that of the findings."""
     write_plan(tmp_path / "plan.json", failing_plan())
     out = tmp_path / "out"
-    told = fencepost(
-        "campaign --plan",
-        tmp_path / "plan.json",
-        "--seeds",
-        "3:5",
-        "--jobs",
-        1,
-        "--out",
-        out,
-        "--shrink",
-        "--json",
-    )
+    line = "campaign --seeds 3:5 --jobs 1 --shrink --json --plan"
+    told = fencepost(line, tmp_path / "plan.json", "--out", out)
     assert told.code == 1
     (shrunk,) = told.json["shrunk"]
     assert (shrunk["anomaly"], shrunk["seed"], shrunk["out"]) == (

@@ -140,23 +140,9 @@ def test_faults_and_the_control_port_of_a_running_proxy(tmp_path):
     Ctrl-C ends with a summary."""
     live = tmp_path / "live"
     with wire_lab(TopicOptions(name="orders", partitions=1), brokers=1) as lab:
-        command = [
-            "proxy",
-            "--upstream",
-            f"127.0.0.1:{lab.ports[1]}",
-            "--listen",
-            "127.0.0.1:0",
-            "--record",
-            str(live),
-        ]
-        command += [
-            "--control",
-            "0",
-            "--fault",
-            "lose answer to Produce on orders-0, 1 in 3",
-            "--json",
-            "--no-view",
-        ]
+        command = f"proxy --upstream 127.0.0.1:{lab.ports[1]} --listen 127.0.0.1:0 --control 0 --json".split()
+        command += ["--no-view", "--record", str(live)]
+        command += ["--fault", "lose answer to Produce on orders-0, 1 in 3"]
         process = subprocess.Popen(
             [sys.executable, "-c", PROXY, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -243,17 +243,8 @@ def test_the_command_line_chooses_the_engine(
         return CampaignResult(seeds=3, finished=3, anomalies={"lost_write": 1}, failing=((1, "lost_write"),))
 
     monkeypatch.setattr(spark_campaign, "drive_on_spark", drive_there)
-    command = [
-        "campaign",
-        "--seeds",
-        "0:3",
-        "--out",
-        str(tmp_path / "out"),
-        "--bug",
-        "KIP-101",
-        "--master",
-        "spark://host:7077",
-    ]
+    line = "campaign --seeds 0:3 --bug KIP-101 --master spark://host:7077 --out"
+    command = [*line.split(), str(tmp_path / "out")]
     assert run([*command, "--engine", "spark"]) == ExitCode.FINDINGS
     assert asked == [(range(3), tmp_path / "out", ("KIP-101",), "spark://host:7077")]
     assert run(command) == ExitCode.USAGE

@@ -282,20 +282,9 @@ def test_a_campaign_runs_on_the_executors_of_a_cluster(
     the local engine, the repeats in another process included."""
     seeds, local, out = range(22, 28), tmp_path / "local", tmp_path / "out"
     drive(Campaign(seeds=seeds, job=Job(), out=local))
-    line = [
-        "campaign",
-        "--seeds",
-        "22:28",
-        "--out",
-        out,
-        "--engine",
-        "spark",
-        "--master",
-        cluster.url,
-        "--json",
-    ]
+    line = f"campaign --seeds 22:28 --engine spark --json --master {cluster.url} --out {out}".split()
     done = subprocess.run(
-        list(map(str, [*FENCEPOST, *line])),
+        [*FENCEPOST, *line],
         env=driver_environment(
             **PYTHON, PYSPARK_SUBMIT_ARGS=shlex.join([*settings(stranger, packaged), "pyspark-shell"])
         ),
