@@ -4,7 +4,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -82,7 +84,11 @@ final class Produces extends Library implements Lines.Client {
                 partition.isJsonNull() ? null : partition.getAsInt(), time == null ||
                     time.isJsonNull() ? null : time.getAsLong(),
                 Lines.decoded(command.get("key")), Lines.decoded(command.get("value")), headers);
-        client.send(made, (metadata, error) -> {
+        AtomicBoolean answered = new AtomicBoolean();  // outside of a transaction it throws, and calls back later
+        Callback answer = (metadata, error) -> {
+            if (answered.getAndSet(true)) {
+                return;
+            }
             if (error != null) {
                 done.failed(error);
                 return;
@@ -91,6 +97,13 @@ final class Produces extends Library implements Lines.Client {
             row.addProperty("offset", metadata.hasOffset() ? metadata.offset() : -1);
             row.addProperty("timestamp_ms", metadata.timestamp());
             done.ok(row);
-        });
+        };
+        try {
+            client.send(made, answer);
+        } catch (RuntimeException error) {
+            if (!answered.getAndSet(true)) {
+                throw error;
+            }
+        }
     }
 }
