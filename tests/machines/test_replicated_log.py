@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from fencepost.checkers.judges import judge
@@ -15,19 +15,10 @@ from fencepost.machines.cluster.found import FoundError
 from fencepost.machines.replicated_log import ReplicatedLogMachine
 from fencepost.machines.system_under_test import ReadResult, RefusedError, SystemUnderTest, UnclearError
 from fencepost.traces.jsonlines import read_traces
+from tests.selfcheck.amounts import machine_settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "machines.md"
-QUICK = settings(
-    max_examples=40,
-    stateful_step_count=20,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    print_blob=False,
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
-)
+QUICK = machine_settings(40, 20)
 SHRINKING = settings(
     QUICK, max_examples=200, stateful_step_count=50, derandomize=False, phases=[Phase.generate, Phase.shrink]
 )

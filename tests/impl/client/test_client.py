@@ -8,15 +8,7 @@ from msgspec.structs import replace
 
 from fencepost.impl.client.client import FETCH_BYTES_PER_RECORD, MAX_ATTEMPTS, Client
 from fencepost.impl.client.leader_metadata import ClientMetadata
-from fencepost.impl.core.core_interface import (
-    CancelTimer,
-    Complete,
-    Invoke,
-    MessageArrived,
-    Send,
-    SetTimer,
-    TimerFired,
-)
+from fencepost.impl.core.core_interface import Invoke, MessageArrived, TimerFired
 from fencepost.impl.log.batch.record_batch import with_leader_fields
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as kafka
@@ -24,34 +16,20 @@ from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.kafka_names.outcomes import NOTHING_HAPPENED, ErrorCode
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.plan import ClientOptions, PlannedOperation
+from tests.impl.client.by_hand import ByHand
 
 T0 = TopicPartition("t", 0)
 MILLISECOND = 1_000_000
 ERRORS = [error for error in ErrorCode if error is not ErrorCode.NONE]
 
 
-class Desk:
+class Desk(ByHand):
     """A client by hand: what it sent last, its timers, what it completed."""
 
     def __init__(self, bootstrap: tuple[int, ...] = (1, 2, 3), **options: Any) -> None:
         self.client = Client(0, ClientOptions(**options), ClientMetadata(bootstrap))
-        self.now = 0
-        self.sent: list[tuple[int, Any]] = []
-        self.timers: dict[Any, int] = {}
-        self.done: list[Operation] = []
+        super().__init__(self.client)
         self._ids = 0
-
-    def step(self, input: Any) -> None:
-        for effect in self.client.step(input, self.now):
-            if isinstance(effect, Send):
-                self.sent.append((effect.target, effect.message))
-            elif isinstance(effect, SetTimer):
-                self.timers[effect.key] = effect.at
-            elif isinstance(effect, CancelTimer):
-                self.timers.pop(effect.key, None)
-            else:
-                assert isinstance(effect, Complete), effect
-                self.done.append(effect.operation)
 
     def invoke(
         self, function: str = "append", *, acks: int = -1, records: int = 1, argument: str = ""
@@ -107,11 +85,11 @@ class Desk:
     def to_the_end(self, meet: Any) -> Operation:
         """Let time pass until the operation ends; `meet` answers each request (or not)."""
         for _ in range(10 * MAX_ATTEMPTS):
-            if self.done:
-                return self.done[-1]
+            if self.rows:
+                return self.rows[-1]
             before = len(self.sent)
             meet(self)
-            if len(self.sent) == before and not self.done:
+            if len(self.sent) == before and not self.rows:
                 self.fire()
         raise AssertionError("the operation never ends")
 
@@ -148,7 +126,7 @@ def test_an_acknowledged_append_names_its_offsets() -> None:
     desk.invoke(records=2)
     desk.tell()
     desk.produced(base_offset=7)
-    (operation,) = desk.done
+    (operation,) = desk.rows
     assert (operation.outcome, operation.offset, operation.error) == (Outcome.OK, 7, None)
     assert [(record.offset, record.value, record.leader_epoch) for record in operation.records] == [
         (7, 1000, 4),
@@ -161,7 +139,7 @@ def test_acks_0_is_ok_at_once_and_knows_no_offset() -> None:
     desk = Desk()
     desk.invoke(acks=0)
     desk.tell()
-    (operation,) = desk.done
+    (operation,) = desk.rows
     assert (operation.outcome, operation.offset) == (Outcome.OK, None)
     assert [(record.offset, record.leader_epoch) for record in operation.records] == [(-1, -1)]
 
@@ -196,7 +174,7 @@ def test_silence_is_unknown() -> None:
     desk.invoke()
     desk.tell()
     assert desk.fire() == ("request",)
-    assert desk.done[0].outcome is Outcome.UNKNOWN and desk.done[0].error == "NETWORK_EXCEPTION"
+    assert desk.rows[0].outcome is Outcome.UNKNOWN and desk.rows[0].error == "NETWORK_EXCEPTION"
 
 
 def test_an_append_that_never_reached_a_leader_is_fail() -> None:
@@ -213,7 +191,7 @@ def test_the_deadline_leaves_an_append_in_flight_unknown() -> None:
     desk.invoke()
     desk.tell()
     assert desk.fire() == ("delivery",)
-    assert (desk.done[0].outcome, desk.done[0].error) == (Outcome.UNKNOWN, "REQUEST_TIMED_OUT")
+    assert (desk.rows[0].outcome, desk.rows[0].error) == (Outcome.UNKNOWN, "REQUEST_TIMED_OUT")
 
 
 def test_a_failed_retry_after_an_unknown_attempt_is_unknown() -> None:
@@ -233,10 +211,10 @@ def test_retry_unknown_tries_again() -> None:
     desk.invoke()
     desk.tell()
     desk.produced(ErrorCode.REQUEST_TIMED_OUT, base_offset=2)
-    assert desk.done == [] and desk.fire() == ("backoff",)
+    assert desk.rows == [] and desk.fire() == ("backoff",)
     desk.tell()
     desk.produced(base_offset=9)
-    assert (desk.done[0].outcome, desk.done[0].offset, desk.done[0].attempts) == (Outcome.OK, 9, 2)
+    assert (desk.rows[0].outcome, desk.rows[0].offset, desk.rows[0].attempts) == (Outcome.OK, 9, 2)
 
 
 # ---- reads
@@ -266,12 +244,12 @@ def test_a_poll_goes_on_where_the_last_one_ended() -> None:
     desk.invoke("poll")
     desk.tell()
     fetched(desk, (0, (5, 6)), (2, (7,)), end=3)
-    assert [(record.offset, record.value) for record in desk.done[0].records] == [(0, 5), (1, 6), (2, 7)]
-    assert (desk.done[0].offset, desk.done[0].end_offset, desk.done[0].leader_epoch) == (0, 3, 2)
+    assert [(record.offset, record.value) for record in desk.rows[0].records] == [(0, 5), (1, 6), (2, 7)]
+    assert (desk.rows[0].offset, desk.rows[0].end_offset, desk.rows[0].leader_epoch) == (0, 3, 2)
     desk.invoke("poll")
     assert desk.request.partitions[0].offset == 3
     fetched(desk, (2, (7, 8)), end=4)
-    assert [(record.offset, record.value) for record in desk.done[1].records] == [(3, 8)]
+    assert [(record.offset, record.value) for record in desk.rows[1].records] == [(3, 8)]
 
 
 def test_an_empty_poll_moves_nothing() -> None:
@@ -280,7 +258,7 @@ def test_an_empty_poll_moves_nothing() -> None:
     desk.invoke("poll")
     desk.tell()
     fetched(desk, end=0)
-    assert (desk.done[0].outcome, desk.done[0].offset, desk.done[0].records) == (Outcome.OK, 0, ())
+    assert (desk.rows[0].outcome, desk.rows[0].offset, desk.rows[0].records) == (Outcome.OK, 0, ())
     desk.invoke("poll")
     assert desk.request.partitions[0].offset == 0
 
@@ -393,15 +371,15 @@ def test_late_and_repeated_answers_are_ignored() -> None:
         correlation_id=first.correlation_id, error=ErrorCode.NONE, base_offset=3, leader_epoch=0
     )
     desk.answer(late)
-    assert desk.done == []
+    assert desk.rows == []
     desk.fire()
     desk.tell()
     desk.produced(base_offset=5)
     desk.produced(base_offset=5)
-    assert [operation.offset for operation in desk.done] == [5]
+    assert [operation.offset for operation in desk.rows] == [5]
     desk.invoke()
     desk.answer(late)
-    assert len(desk.done) == 1
+    assert len(desk.rows) == 1
 
 
 def test_attempts_are_bounded_whatever_the_options() -> None:
@@ -426,7 +404,7 @@ def test_nothing_is_left_behind_by_a_finished_operation() -> None:
     assert desk.timers == {} and desk.client.current is None
     for key in (("request",), ("backoff",), ("delivery",)):
         desk.step(TimerFired(key))
-    assert len(desk.sent) == 2 and len(desk.done) == 1
+    assert len(desk.sent) == 2 and len(desk.rows) == 1
 
 
 def test_the_clients_epoch_goes_with_its_reads() -> None:
@@ -441,11 +419,11 @@ def test_the_clients_epoch_goes_with_its_reads() -> None:
         correlation_id=desk.request.correlation_id, error=ErrorCode.NONE, offset=12, leader_epoch=6
     )
     desk.answer(replace(answer, error=ErrorCode.OFFSET_NOT_AVAILABLE, offset=-1))
-    assert desk.done == []
+    assert desk.rows == []
     desk.fire()
     desk.tell(2, 6)
     desk.answer(replace(answer, correlation_id=desk.request.correlation_id))
-    assert (desk.done[0].outcome, desk.done[0].offset, desk.done[0].end_offset) == (Outcome.OK, 12, 12)
+    assert (desk.rows[0].outcome, desk.rows[0].offset, desk.rows[0].end_offset) == (Outcome.OK, 12, 12)
 
 
 def test_an_answer_by_time_is_recorded_with_the_question() -> None:
@@ -463,6 +441,6 @@ def test_an_answer_by_time_is_recorded_with_the_question() -> None:
         timestamp=2_500,
     )
     desk.answer(answer)
-    (done,) = desk.done
+    (done,) = desk.rows
     assert done.result == '{"from_ms":2000,"offset":12,"timestamp_ms":2500,"leader_epoch":4,"within_ms":0}'
     assert (done.outcome, done.offset, done.end_offset, done.leader_epoch) == (Outcome.OK, None, None, None)

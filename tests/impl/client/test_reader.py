@@ -6,28 +6,21 @@ import pytest
 
 from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.reader import make_reader
-from fencepost.impl.core.core_interface import (
-    CancelTimer,
-    Complete,
-    MessageArrived,
-    Send,
-    SetTimer,
-    Started,
-    TimerFired,
-)
+from fencepost.impl.core.core_interface import MessageArrived, Started, TimerFired
 from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, with_leader_fields
 from fencepost.impl.log.values import VALUE_ID, batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.kafka_names.outcomes import ErrorCode
-from fencepost.traces.operations import Function, Operation
+from fencepost.traces.operations import Function
 from fencepost.traces.plan import ClientOptions
+from tests.impl.client.by_hand import ByHand
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 MILLISECOND = 1_000_000
 
 
-class ReaderDesk:
+class ReaderDesk(ByHand):
     """A reader by hand."""
 
     def __init__(
@@ -36,10 +29,7 @@ class ReaderDesk:
         self.metadata = ClientMetadata((1, 2, 3))
         options = ClientOptions(auto_offset_reset=reset)
         self.reader = make_reader(options, self.metadata, partitions or (T0,), from_beginning=from_beginning)
-        self.now = 0
-        self.sent: list[tuple[int, Any]] = []
-        self.timers: dict[Any, int] = {}
-        self.rows: list[Operation] = []
+        super().__init__(self.reader)
         self.lead()
         self.step(Started())
 
@@ -56,18 +46,6 @@ class ReaderDesk:
         return kafka.MetadataResponse(
             correlation_id=correlation_id, partitions=entries, live_brokers=(1, 2, 3)
         )
-
-    def step(self, input: Any) -> None:
-        for effect in self.reader.step(input, self.now):
-            if isinstance(effect, Send):
-                self.sent.append((effect.target, effect.message))
-            elif isinstance(effect, SetTimer):
-                self.timers[effect.key] = effect.at
-            elif isinstance(effect, CancelTimer):
-                self.timers.pop(effect.key, None)
-            else:
-                assert isinstance(effect, Complete), effect
-                self.rows.append(effect.operation)
 
     @property
     def request(self) -> Any:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
@@ -25,20 +25,10 @@ from fencepost.run.simulated.run import run
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
-from tests.selfcheck.amounts import amount
+from tests.selfcheck.amounts import amount, machine_settings
 from tools import machine_hunt as hunt
 
-QUICK = settings(
-    max_examples=amount(3, 8),
-    stateful_step_count=25,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    print_blob=False,
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
-)
+QUICK = machine_settings(amount(3, 8), 25)
 FOUND_IN_ROUND = {"KAFKA-1647": 7}
 """The round of the hunt that finds a bug, where it is not the first. A change of the machine moves it; then
 the hunt goes on to later ones."""
@@ -163,18 +153,25 @@ def races(machine):
     return state
 
 
-def test_a_leader_that_falls_silent_lets_nobody_in_who_has_less(tmp_path):
-    """Rule: rows of falls reach what single faults do not: with the bug planted a follower joins the ISR too
-    early and leads; without it the same is Ok."""
-    state = races(planted(RaceMachine, "KAFKA-7128", tmp_path))
+def found_and_costs_nothing(story, machine, bug, folder):
+    """A story shows the bug that is planted, and its plan does; the machine without the bug, after the same,
+    is Ok."""
+    state = story(planted(machine, bug, folder))
     with pytest.raises(FoundError) as failed:
         state.teardown()
-    assert failed.value.anomaly in BUGS["KAFKA-7128"].anomalies
-    assert run(plan_from_json((tmp_path / "Planted.json").read_bytes())).digest == state.live.trace.digest
-    healthy = races(type("Healthy", (RaceMachine,), {"folder": tmp_path}))
+    assert failed.value.anomaly in BUGS[bug].anomalies
+    assert run(plan_from_json((folder / "Planted.json").read_bytes())).digest == state.live.trace.digest
+    healthy = story(type("Healthy", (machine,), {"folder": folder}))
     healthy.teardown()
     assert healthy.verdict.decision is Decision.OK
     assert not healthy.objected
+    return healthy
+
+
+def test_a_leader_that_falls_silent_lets_nobody_in_who_has_less(tmp_path):
+    """Rule: rows of falls reach what single faults do not: with the bug planted a follower joins the ISR too
+    early and leads; without it the same is Ok."""
+    found_and_costs_nothing(races, RaceMachine, "KAFKA-7128", tmp_path)
 
 
 def relays(machine):
@@ -192,17 +189,9 @@ def relays(machine):
 def test_leaders_that_hand_on_behind_a_step_cost_nothing(tmp_path):
     """Rule: rows of leaders reach what quick elections do not: with the bug planted a follower cuts what is
     committed and leads; without it the same is Ok."""
-    state = relays(planted(RelayMachine, "KAFKA-7415", tmp_path))
-    with pytest.raises(FoundError) as failed:
-        state.teardown()
-    assert failed.value.anomaly in BUGS["KAFKA-7415"].anomalies
-    assert run(plan_from_json((tmp_path / "Planted.json").read_bytes())).digest == state.live.trace.digest
-    healthy = relays(type("Healthy", (RelayMachine,), {"folder": tmp_path}))
+    healthy = found_and_costs_nothing(relays, RelayMachine, "KAFKA-7415", tmp_path)
     leaders = {event.node for event in healthy.live.run.cluster.events if event.name is Name.BECAME_LEADER}
     assert leaders == {1, 2, 3, 4}
-    healthy.teardown()
-    assert healthy.verdict.decision is Decision.OK
-    assert not healthy.objected
 
 
 def test_a_program_does_what_its_plan_says(tmp_path):

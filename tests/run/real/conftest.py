@@ -1,9 +1,11 @@
 """What the tests of real runs share: the embedded cluster."""
 
 import asyncio
+import re
 
 import pytest
 
+from fencepost.campaign.workers.real_worker import checked
 from fencepost.run.real.real_run import RealRun
 from fencepost.systems.embedded import Embedded
 
@@ -23,8 +25,8 @@ def made(embedded, request):
     def make(plan, **given):
         nonlocal count
         count += 1
-        topic = f"{request.node.name}-{count}".replace("[", "-").replace("]", "")
-        run = RealRun(plan=plan, system=embedded, topic=topic, target="embedded", **given)
+        topic = re.sub(r"\W+", "-", f"{request.node.name}-{count}")
+        run = RealRun(plan=checked(plan), system=embedded, topic=topic, target="embedded", **given)
         return run, asyncio.run(run.go())
 
     return make

@@ -94,8 +94,12 @@ def test_transactions_end_and_every_input_counts_once(version):
     plan = checked(
         evolve(plan, faults=tuple(evolve(one, follows=Name.TRANSACTION_PHASE) for one in plan.faults))
     )
-    run, trace = run_in(plan, version, "t-5-1-1")
-    assert not run.stuck and run.members.version == version
+    for patience in (1, 2, 4, 8, 16):  # a crowded machine may begin no transaction in time
+        longer = evolve(plan, safety_ms=patience * plan.safety_ms)
+        run, trace = run_in(longer, version, f"t-5-1-{patience}")
+        assert not run.stuck and run.members.version == version
+        if any(event.name is Name.FAULT_BEGAN for event in trace.events):
+            break
     (struck,) = [event.time for event in trace.events if event.name is Name.FAULT_BEGAN]
     assert any(
         one.topic == "out" and one.invoke_time < struck
@@ -172,24 +176,9 @@ IMPATIENT = evolve(KEEPS, request_timeout_ms=150, retry_unknown=True)
 
 
 @pytest.fixture(scope="module")
-def behind():
+def embedded():
     with BehindProxies() as system:
         yield system
-
-
-@pytest.fixture
-def made(behind, request):
-    """A maker of runs in the module's cluster; the name of the topic tells them apart."""
-    count = 0
-
-    def make(plan, **given):
-        nonlocal count
-        count += 1
-        topic = f"{request.node.originalname}-{count}"
-        run = RealRun(plan=checked(plan), system=behind, topic=topic, target="embedded", **given)
-        return run, asyncio.run(run.go())
-
-    return make
 
 
 def broken(*texts, **more):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from attrs import evolve
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from fencepost.impl.broker.parts import Parts
@@ -13,20 +13,11 @@ from fencepost.impl.coordinator.group_records import OffsetKey, decode_key
 from fencepost.impl.replication.partition import Partition
 from fencepost.model.group.group_state import JOINING, OUT, PREPARING, STABLE, SYNCING, of
 from fencepost.traces.kafka_names.outcomes import ErrorCode
+from tests.selfcheck.amounts import machine_settings
 from tests.selfcheck.group.brokers import BROKERS
 from tests.selfcheck.group.group_machine import COPIED, DURABLE, GroupMachine, planted
 
-QUICK = settings(
-    max_examples=100,
-    stateful_step_count=40,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    print_blob=False,
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],
-)
+QUICK = machine_settings(100, 40)
 QUICKLY = {"KAFKA-13636": 15}
 """A seed that finds a bug among the first examples, where the derived one takes hundreds."""
 
