@@ -27,8 +27,10 @@ QUICK: Mapping[str, str] = {
     "background.threads": "2",
     "num.partitions": "1",
     "controlled.shutdown.retry.backoff.ms": "500",
+    "controller.socket.timeout.ms": "2000",
 }
-"""A dead or slow replica is noticed after two seconds; few threads, small buffers."""
+"""A dead or slow replica is noticed after two seconds; few threads, small buffers. For an answer of a controller
+that has resigned a leader waits as long as the last one says; until then none of its ISRs changes."""
 SESSION_MS = 2_000
 """A dead broker is noticed after this time."""
 STEP_MS, START_MS = 1_000, 30_000
@@ -131,7 +133,7 @@ def bounds_of(kraft: bool, more: Mapping[str, str]) -> dict[str, dict[str, int]]
             "replica_lag_time_max_ms": number("replica.lag.time.max.ms", 30_000),
             "replica_fetch_wait_max_ms": number("replica.fetch.wait.max.ms", 500),
             "replica_fetch_backoff_ms": number("replica.fetch.backoff.ms", 1_000),
-            "controller_request_timeout_ms": STEP_MS,
+            "controller_request_timeout_ms": number("controller.socket.timeout.ms", 30_000),
             "leader_imbalance_check_ms": interval_ms * balances,
             "leader_imbalance_interval_ms": interval_ms,
             "controlled_shutdown_retry_backoff_ms": number("controlled.shutdown.retry.backoff.ms", 5_000),
