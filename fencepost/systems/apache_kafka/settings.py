@@ -29,8 +29,8 @@ QUICK: Mapping[str, str] = {
     "controlled.shutdown.retry.backoff.ms": "500",
     "controller.socket.timeout.ms": "2000",
 }
-"""A dead or slow replica is noticed after two seconds; few threads, small buffers. For an answer of a controller
-that has resigned a leader waits as long as the last one says; until then none of its ISRs changes."""
+"""A dead or slow replica is noticed after two seconds; few threads, small buffers. For the answer of a
+controller that resigned a leader waits as long as the last one says; until then none of its ISRs changes."""
 SESSION_MS = 2_000
 """A dead broker is noticed after this time."""
 STEP_MS, START_MS = 1_000, 30_000
