@@ -50,7 +50,7 @@ def _take_up_deletions(controller: ControllerState) -> ZooKeeperSteps:
 
 def _take_out_of_service(controller: ControllerState, topics: tuple[str, ...]) -> ZooKeeperSteps:
     context = controller.context
-    yield from topic_deletion.take_up(controller, topics)
+    yield from topic_deletion.take_up(controller, topics, begun=True)
     context.out_of_service.update(context.deleting)
     for topic in context.deleting:
         controller.channels.add_metadata(context.partitions_of(topic))

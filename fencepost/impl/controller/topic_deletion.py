@@ -35,8 +35,9 @@ def deletions_requested(controller: ControllerState) -> ZooKeeperSteps:
     controller.channels.flush(context)
 
 
-def take_up(controller: ControllerState, topics: tuple[str, ...]) -> ZooKeeperSteps:
-    """Mark these topics as to be deleted."""
+def take_up(controller: ControllerState, topics: tuple[str, ...], *, begun: bool = False) -> ZooKeeperSteps:
+    """Mark these topics as to be deleted. begun: by another controller, which may have taken the topic's node
+    away and left its configuration."""
     context = controller.context
     unknown = {topic for topic in topics if not context.partitions_of(topic)}
     if unknown:
@@ -47,6 +48,8 @@ def take_up(controller: ControllerState, topics: tuple[str, ...]) -> ZooKeeperSt
         if exists:
             context.deleting[topic] = None
         else:
+            if begun:
+                yield from controller.writer.delete(context, znodes.config_path(topic))
             yield from controller.writer.delete(context, znodes.delete_topic_path(topic))
 
 

@@ -28,7 +28,7 @@ from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import EPOCH_DURING_DELETE, StopReplicaRequest, TopicPartition
 from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Delete, SetData
+from fencepost.impl.zookeeper.interface import Create, Delete, SetData
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
@@ -218,6 +218,7 @@ def test_a_new_controller_resumes_the_deletion(step: int) -> None:
     deletion."""
     lab = cluster({0: (2, 3), 1: (3, 2)})
     lab.produce(2, 11)
+    lab.admin(Create(znodes.config_path("t"), znodes.encode_configuration({"retention.bytes": "300"})))
     settle_all(lab)
     fail_over_at(lab, lambda: delete_topic(lab), step)
     settle_all(lab)
