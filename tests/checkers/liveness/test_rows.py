@@ -846,6 +846,15 @@ def test_a_member_with_an_assignor_of_all_others_is_not_refused(second: str, wro
     assert ("needless_refusal" in found_with(plan, [*MEMBER, refused])) is wrong
 
 
+def test_a_member_that_polls_while_it_joins_commits_then() -> None:
+    """Rule: a cooperative one; and however long that takes, it is another row's matter."""
+    poll = of_group(Function.POLL, 50, 50.1, records=(record(5),))
+    story = [*MEMBER, poll, of_group(Function.COMMIT, 70.1, 70.2, positions=(place(6),))]
+    join = of_group(Function.JOIN, 49.9, 70, argument="cooperative")
+    assert "missing_commit" in found(story)
+    assert "missing_commit" not in found([*story, join])
+
+
 @pytest.mark.parametrize(("sent", "wrong"), [("sync", True), ("late", False)])
 def test_what_is_sent_to_be_refused_may_be(sent: str, wrong: bool) -> None:
     """Rule: not a commit that its member sends late on purpose."""

@@ -81,7 +81,7 @@ class ConsumerLab:
         self.asked: list[Any] = []
         self.rows: list[Operation] = []
         self.late: dict[int, Any] = {}
-        self.generation, self.skip_assignment = 0, False
+        self.generation, self.skip_assignment, self.others = 0, False, 0
         self.epoch, self.committed_epoch = 0, -1
         self.now = 0
         self.timers: dict[Any, int] = {}
@@ -199,7 +199,7 @@ class ConsumerLab:
             protocol_name=request.protocols[0][0],
             leader="m",
             member_id="m",
-            members=(("m", request.protocols[0][1]),),
+            members=tuple((f"m{other or ''}", request.protocols[0][1]) for other in range(self.others + 1)),
             skip_assignment=self.skip_assignment,
         )
 

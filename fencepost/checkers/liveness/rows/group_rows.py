@@ -18,7 +18,16 @@ from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC
-from fencepost.traces.operations import ACKS_ALL, CHANGED, LATE, SEEK, Function, Operation, Outcome
+from fencepost.traces.operations import (
+    ACKS_ALL,
+    CHANGED,
+    COOPERATIVE,
+    LATE,
+    SEEK,
+    Function,
+    Operation,
+    Outcome,
+)
 from fencepost.traces.trace import plain
 
 EXPECTED = frozenset({"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT", None})
@@ -281,22 +290,31 @@ def _deleted(facts: Facts, place: Key, offset: int, since: int, key: str | None 
 
 def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
     """What a poll returned is committed, as the mode says: with each poll, or with the first one after the
-    interval. Who seeks commits where it went."""
+    interval. Who seeks commits where it went. A cooperative member that polls while it joins commits then."""
     mode, plain = facts.settings.consumer.commit, facts.once(_plain)
     if mode not in KEPT:
         return  # an asynchronous commit is not repeated, nor made while the coordinator is not known
+    joins: dict[int, list[Operation]] = {}
     commits: dict[tuple[int, str, str | None, int | None], list[Operation]] = {}
     polls: dict[tuple[int, str, str | None, int | None], list[Operation]] = {}
     for one in facts.operations:
         kept = {Function.COMMIT: commits, Function.POLL: polls, Function.ASSIGN: commits}.get(one.function)
         if kept is not None and one.group and one.process in plain:
             kept.setdefault((one.process, one.group, one.member, one.generation), []).append(one)
+        elif one.function is Function.JOIN and one.argument == COOPERATIVE:
+            joins.setdefault(one.process, []).append(one)
     for owner, mine in polls.items():
         last = max(_end(poll) for poll in mine)
         for poll in mine:
             if not poll.records or poll.completion_time is None:
                 continue
-            record = poll.records[-1]
+            record, done = poll.records[-1], poll.completion_time
+            ends = (
+                one.completion_time or facts.end
+                for one in joins.get(owner[0], ())
+                if one.invoke_time <= done <= (one.completion_time or facts.end)
+            )
+            joined = max(ends, default=done)
             covering = (
                 one.invoke_time
                 for one in commits.get(owner, ())
@@ -310,8 +328,8 @@ def _uncommitted(facts: Facts, timeline: Timeline) -> Iterator[Case]:
                     until = FOR_EVER
             yield Case(
                 subject=(Subject.GROUP, poll.group or ""),
-                since=poll.completion_time,
-                until=until,
+                since=joined,
+                until=max(until, joined),
                 expected=f"member {poll.member} to commit ({mode}) what its poll {poll.op_id} returned",
                 seen=f"no commit of {record.topic}-{record.partition} beyond offset {record.offset}",
                 topic=record.topic,

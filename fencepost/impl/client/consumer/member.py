@@ -4,6 +4,7 @@ Owns member id, generation and assignment as the coordinator sent them. Must not
 Membership ends as soon as the coordinator says so; the consumer decides to join again when it polls.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
@@ -33,6 +34,7 @@ from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import COOPERATIVE, LOST, Function, Operation, Outcome
 
 FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER = ("find",), ("heartbeat",), ("rejoin",)
+UNKNOWN = -1
 JOIN_SLACK_MS = 5_000
 """JoinGroup is answered at the end of the rebalance, so the wait is the rebalance timeout plus this time, as
 in Kafka's consumer."""
@@ -100,8 +102,8 @@ class GroupMember:
     claimed: tuple[TopicPartition, ...] = ()
     # The generation in which its consumer has its partitions; NO_GENERATION while it has none.
     held: int = kafka.NO_GENERATION
-    # How many partitions each topic had when this member divided them as the group's leader; empty if it is
-    # not the leader.
+    # How many partitions each topic had when this member divided them as the group's leader, or UNKNOWN;
+    # empty if it is not the leader.
     divided: dict[str, int] = field(factory=dict)
     # The operation of its last JoinGroup.
     last_join: int = -1
@@ -234,8 +236,8 @@ class GroupMember:
             )
 
         timeout_ms = self.desk.options.max_poll_interval_ms + JOIN_SLACK_MS
-        alone = answer.skip_assignment and len(answer.members) == 1
-        self.desk.ask(node, request, partial(self._synced, begun, node, generation, alone), timeout_ms)
+        kept = len(answer.members) if answer.skip_assignment else 0
+        self.desk.ask(node, request, partial(self._synced, begun, node, generation, kept), timeout_ms)
 
     def _assign(self, name: str, members: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
         """The leader computes the assignments."""
@@ -261,7 +263,9 @@ class GroupMember:
         """
         return given_up(members, shares)
 
-    def _synced(self, begun: Operation, node: int, generation: int, alone: bool, answer: Any) -> None:
+    def _synced(self, begun: Operation, node: int, generation: int, kept: int, answer: Any) -> None:
+        """kept: members of a group that keeps what it has, to its leader that is back. Topics may have grown
+        while it was away, and what others have it does not know, so that it asks with the next metadata."""
         error = error_of(answer)
         if self._of_the_past(begun, error):
             return
@@ -272,8 +276,9 @@ class GroupMember:
             self._not_joined(begun, error)
             return
         self.stage, self.rejoin = Stage.STABLE, False
-        if alone:  # what was divided while it was away is what it has: topics may have grown since
-            self.divided = {topic: sum(key.topic == topic for key in partitions) for topic in self.divided}
+        if kept:
+            its = Counter(key.topic for key in partitions)
+            self.divided = {topic: its[topic] if kept == 1 else UNKNOWN for topic in self.divided}
         if not self.cooperative:
             self.hold(partitions)
         self.desk.end(

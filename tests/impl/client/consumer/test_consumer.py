@@ -68,15 +68,17 @@ def test_revoked_comes_before_assigned_and_the_automatic_commit_before_both() ->
     assert [entry[0] for entry in lab.diary.entries][-2:] == ["revoked", "assigned"]
 
 
-@pytest.mark.parametrize(("back", "away"), [(False, False), (True, False), (True, True)])
-def test_a_leader_whose_topic_grows_asks_for_a_rebalance(back: bool, away: bool) -> None:
+@pytest.mark.parametrize(
+    ("back", "away", "others"), [(False, False, 0), (True, False, 0), (True, True, 0), (True, True, 1)]
+)
+def test_a_leader_whose_topic_grows_asks_for_a_rebalance(back: bool, away: bool, others: int) -> None:
     """Rule: the group's leader looks at its topics with each metadata and joins again when one has grown, a
     static leader that is back (KIP-814), too, though it assigns nothing until then; also when it has grown
-    while such a leader, the only member, was away."""
+    while such a leader was away, of which it cannot know if there are other members."""
     lab = ConsumerLab(metadata_max_age_ms=1_000)
-    lab.skip_assignment = back
+    lab.skip_assignment, lab.others = back, others
     lab.errors[HeartbeatRequest] = [ErrorCode.UNKNOWN_MEMBER_ID]
-    if away:
+    if away and not others:
         lab.share = (T0,)
     lab.asked.clear()
     lab.advance(3_500)
