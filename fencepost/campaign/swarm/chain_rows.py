@@ -79,6 +79,12 @@ def with_haste(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     topics = (*plan.cluster.topics, *_more_topics(draw, plan.cluster.brokers))
     plan = evolve(plan, cluster=evolve(plan.cluster, topics=topics))
     found = [*_volleys(plan, draw, bounds, stops=True), *_volleys(plan, draw, bounds, stops=False)]
+    plan = _added(plan, found)
+    return _without_a_controller(plan, draw, bounds) if draw.chance(70, "headless") else plan
+
+
+def _added(plan: Plan, found: list[Fault]) -> Plan:
+    """The plan with further faults, in the order of their times."""
     faults = sorted((*plan.faults, *found), key=lambda fault: (fault.at_ms, fault.fault_id))
     return evolve(plan, faults=tuple(faults))
 
@@ -341,7 +347,8 @@ ROLES = (
     *("leader of {key}", "leader of {key}", "follower 1 of {key}", "follower 2 of {key}"),
     *("controller", "{victim}", "{victim}"),
 )
-OF_OTHER_TOPICS = ("create_topic", DELETE)
+CREATE = "create_topic"
+OF_OTHER_TOPICS = (CREATE, DELETE)
 """Requests that need topics which were made for them."""
 OF_GROUPS = ("group_phase", "groups_loaded")
 OF_TRANSACTIONS = ("marker_written", "transaction_phase", "transactions_loaded")
@@ -450,12 +457,44 @@ def _lone(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     return _with(plan, faults_of_chain(plan, draw, Chain(label="lone", links=(link,), moments=tuple(begun))))
 
 
+def _without_a_controller(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """A topic is made, and operators change their minds about it, before a controller has seen any of it."""
+    breaks = tuple(kind for kind in BREAKS if kind in bounds.kinds)
+    if not breaks or not {CREATE, DELETE} <= {*bounds.request_kinds}:
+        return plan
+    made = [
+        TopicOptions(
+            name=name, replication_factor=draw.between((1, 3), "headless.replicas", n), created_later=True
+        )
+        for n, name in enumerate(UNSEEN)
+    ]
+    plan = evolve(plan, cluster=evolve(plan.cluster, topics=(*plan.cluster.topics, *made)))
+    session_ms = plan.cluster.zookeeper_session_timeout_ms
+    asked = tuple(kind for kind in bounds.request_kinds if FAULTS[kind].on != "broker" and kind != CREATE)
+    ends = Link(kinds=breaks, roles=("controller",), lasts_ms=(session_ms, 3 * session_ms))
+    request = Link(kinds=(CREATE,), gap_ms=(0, session_ms // 2))
+    follows = evolve(request, kinds=(*asked, *(DELETE,) * len(asked)), times=(1, 2))
+    found = []
+    for number, topic in enumerate(made):
+        alone = evolve(plan, cluster=evolve(plan.cluster, topics=(topic,)))
+        chain = Chain(
+            label=f"headless.{number}",
+            links=(ends, request, follows),
+            moments=(draw.between((0, plan.safety_ms * 4 // 5), "headless.at", number),),
+            first_id=VOLLEYS + LOSSY // 2 + LOSSY // 4 + LOSSY // 10 * number,
+        )
+        found += faults_of_chain(alone, draw, chain)
+    return _added(plan, found)
+
+
 # ---- volleys of requests
 
 VOLLEYS = 200_000
 """Fault ids of those that begin with a stop begin here; those of the others are higher."""
 STOP = "clean_restart"
 BREAKS = ("crash", "bounce", "power_loss", "pause", "expire_session")
+UNSEEN = ("m", "n")
+"""Topics that are made while there is no controller."""
 MORE = ("v", "w", "x", "y")
 """Topics besides those that clients use: to be deleted, for a name is used once."""
 ASKED = ("partition_state", "isr_updated", "became_follower")
