@@ -32,8 +32,6 @@ MOST_FINAL_READS = 10_000
 """Of one partition: each returns at least one record or ends the reading."""
 STABLE_STEP_MS = 500
 """How often the run looks whether transactions are decided."""
-UNSETTLED_MS = 10_000
-"""How long groups may go on choosing to abort, when all that is demanded of them is to catch up."""
 PROBE = "probe"
 """The key of the run's own appends to a compacted topic."""
 Answer = TypeVar("Answer")
@@ -252,16 +250,14 @@ class Story:
     # ---- progress
 
     async def live(self, reached: Callable[[], bool], progress: Callable[[], object] = lambda: None) -> bool:
-        """Wait until it holds: at first with whatever clients choose, then with everything settled within the
-        bound of the liveness phase, and again while `progress` changes."""
-        if await self.until(reached, UNSETTLED_MS):
-            return True
-        self.settle()
-        before = None
-        while before != (before := progress()):
+        """Wait within the bound of the liveness phase; again while `progress` changes; and once more if
+        anything had to settle."""
+        while True:
+            before = progress()
             if await self.until(reached, self.plan.liveness_ms):
                 return True
-        return False
+            if progress() == before and not self.settle():
+                return False
 
     async def makes_progress(self) -> bool:
         """Whether each partition takes a record, each group gets it, and each transaction is decided."""
