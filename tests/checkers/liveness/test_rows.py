@@ -721,6 +721,7 @@ def test_retention_is_asked_of_brokers_that_run_and_whose_records_have_a_known_a
     assert "early_deletion" in found([of_ever]), "nothing of t is ever too old"
     changed = event(30, Name.TOPIC_CONFIGURED, node=1, topic="t", detail={"retention.ms": "1"})
     assert "early_deletion" not in found([of_ever, changed])
+    assert "early_deletion" not in found([of_ever, evolve(changed, topic=None)]), "t may be made after that"
 
 
 def test_a_topic_has_what_its_broker_hands_on() -> None:

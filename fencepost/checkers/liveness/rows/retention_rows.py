@@ -88,8 +88,14 @@ class Logs:
             self._topics[name] = topic if name not in self.changed and _ages(topic) else None
         return self._topics[name]
 
-    def change(self, name: str) -> None:
-        """From now on a topic's settings are not the plan's."""
+    def change(self, name: str | None) -> None:
+        """From now on a topic's settings are not the plan's. None: those of all brokers, which a topic has
+        that is made later."""
+        if name is None:
+            self.changed.update(topic.name for topic in self.facts.settings.cluster.topics)
+            self.changed.update(self.facts.began)
+            self._topics.clear()
+            return
         self.changed.add(name)
         self._topics[name] = None
 
@@ -200,7 +206,7 @@ def _walk(facts: Facts, timeline: Timeline) -> Iterator[tuple[Logs, int, Event]]
         if event.name is Name.FAULT_BEGAN:
             return
         if event.name in (Name.TOPIC_CONFIGURED, Name.TOPIC_DELETION):
-            logs.change(event.topic or "")
+            logs.change(event.topic)
         elif event.name is Name.MARK:
             if event.cause == REPLICA_DELETED:
                 logs.logs.pop((event.node, (event.topic or "", event.partition)), None)
