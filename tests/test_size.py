@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 231_900
+LIMIT = 231_850
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500
@@ -49,11 +49,11 @@ EXCEPTIONS = {
     "tests/mining": 22,
     "tests/proxy": 20,
     "tests/scenarios": 25,
-    "tests/tools": 25,
+    "tests/tools": 24,
     "tests/torture": 19,
     "tests/traces": 17,
     "tests/wire": 25,
-    "tools": 31,
+    "tools": 30,
 }
 """Folders that have more, and how many: no more than that."""
 
