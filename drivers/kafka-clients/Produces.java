@@ -84,7 +84,7 @@ final class Produces extends Library implements Lines.Client {
                 partition.isJsonNull() ? null : partition.getAsInt(), time == null ||
                     time.isJsonNull() ? null : time.getAsLong(),
                 Lines.decoded(command.get("key")), Lines.decoded(command.get("value")), headers);
-        AtomicBoolean answered = new AtomicBoolean();  // outside of a transaction it throws, and calls back later
+        AtomicBoolean answered = new AtomicBoolean();  // outside of a transaction it throws, then calls back
         Callback answer = (metadata, error) -> {
             if (answered.getAndSet(true)) {
                 return;

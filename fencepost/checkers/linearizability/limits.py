@@ -140,7 +140,8 @@ class Guard:
 
         An exception from another thread may arrive after any call, so that a lock that Python code has taken
         may never be given back. Therefore `at_work` is one that the interpreter itself gives back (`with` on
-        a lock), and the watchdog waits for no lock without a bound.
+        a lock), the watchdog waits for no lock without a bound, and raises nothing before `start`, which
+        waits by a lock of Python code, has returned.
 
         Args:
             work: is called once, in this thread.
@@ -152,7 +153,7 @@ class Guard:
             LimitReached: if a limit was reached; and what the function raises.
         """
         assert self.base >= 0, "what is in use at the beginning does not count"
-        at_work, ended = threading.Lock(), SimpleQueue[None]()
+        at_work, ended, started = threading.Lock(), SimpleQueue[None](), SimpleQueue[None]()
         thread = ctypes.c_ulong(threading.get_ident())
 
         def guard() -> None:
@@ -161,7 +162,7 @@ class Guard:
                     continue
                 try:
                     self.reached = self.reached or self.over()
-                    if self.reached and at_work.locked():
+                    if self.reached and at_work.locked() and not started.empty():
                         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LimitReached))
                 finally:
                     self._raising.release()
@@ -171,6 +172,7 @@ class Guard:
         try:
             with at_work:
                 watchdog.start()
+                started.put(None)
                 return work()
         finally:
             _await_end(watchdog, ended)
