@@ -457,36 +457,6 @@ def _lone(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     return _with(plan, faults_of_chain(plan, draw, Chain(label="lone", links=(link,), moments=tuple(begun))))
 
 
-def _without_a_controller(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """A topic is made, and operators change their minds about it, before a controller has seen any of it."""
-    breaks = tuple(kind for kind in BREAKS if kind in bounds.kinds)
-    if not breaks or not {CREATE, DELETE} <= {*bounds.request_kinds}:
-        return plan
-    made = [
-        TopicOptions(
-            name=name, replication_factor=draw.between((1, 3), "headless.replicas", n), created_later=True
-        )
-        for n, name in enumerate(UNSEEN)
-    ]
-    plan = evolve(plan, cluster=evolve(plan.cluster, topics=(*plan.cluster.topics, *made)))
-    session_ms = plan.cluster.zookeeper_session_timeout_ms
-    asked = tuple(kind for kind in bounds.request_kinds if FAULTS[kind].on != "broker" and kind != CREATE)
-    ends = Link(kinds=breaks, roles=("controller",), lasts_ms=(session_ms, 3 * session_ms))
-    request = Link(kinds=(CREATE,), gap_ms=(0, session_ms // 2))
-    follows = evolve(request, kinds=(*asked, *(DELETE,) * len(asked)), times=(1, 2))
-    found = []
-    for number, topic in enumerate(made):
-        alone = evolve(plan, cluster=evolve(plan.cluster, topics=(topic,)))
-        chain = Chain(
-            label=f"headless.{number}",
-            links=(ends, request, follows),
-            moments=(draw.between((0, plan.safety_ms * 4 // 5), "headless.at", number),),
-            first_id=VOLLEYS + LOSSY // 2 + LOSSY // 4 + LOSSY // 10 * number,
-        )
-        found += faults_of_chain(alone, draw, chain)
-    return _added(plan, found)
-
-
 # ---- volleys of requests
 
 VOLLEYS = 200_000
@@ -555,3 +525,33 @@ def _volleys(plan: Plan, draw: Draws, bounds: Profile, *, stops: bool) -> list[F
     )
     first_id = VOLLEYS if stops else VOLLEYS + LOSSY // 2
     return faults_of_chain(plan, draw, Chain(label=label, links=links, moments=moments, first_id=first_id))
+
+
+def _without_a_controller(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """A topic is made, and operators change their minds about it, before a controller has seen any of it."""
+    breaks = tuple(kind for kind in BREAKS if kind in bounds.kinds)
+    if not breaks or not {CREATE, DELETE} <= {*bounds.request_kinds}:
+        return plan
+    made = [
+        TopicOptions(
+            name=name, replication_factor=draw.between((1, 3), "headless.replicas", n), created_later=True
+        )
+        for n, name in enumerate(UNSEEN)
+    ]
+    plan = evolve(plan, cluster=evolve(plan.cluster, topics=(*plan.cluster.topics, *made)))
+    session_ms = plan.cluster.zookeeper_session_timeout_ms
+    asked = tuple(kind for kind in bounds.request_kinds if FAULTS[kind].on != "broker" and kind != CREATE)
+    ends = Link(kinds=breaks, roles=("controller",), lasts_ms=(session_ms, 3 * session_ms))
+    request = Link(kinds=(CREATE,), gap_ms=(0, session_ms // 2))
+    follows = evolve(request, kinds=(*asked, *(DELETE,) * len(asked)), times=(1, 2))
+    found = []
+    for number, topic in enumerate(made):
+        alone = evolve(plan, cluster=evolve(plan.cluster, topics=(topic,)))
+        chain = Chain(
+            label=f"headless.{number}",
+            links=(ends, request, follows),
+            moments=(draw.between((0, plan.safety_ms * 4 // 5), "headless.at", number),),
+            first_id=VOLLEYS + LOSSY // 2 + LOSSY // 4 + LOSSY // 10 * number,
+        )
+        found += faults_of_chain(alone, draw, chain)
+    return _added(plan, found)
