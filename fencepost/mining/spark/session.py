@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 from fencepost.mining.spark.interrupts import patient_interrupts
 from fencepost.mining.spark.jvm import jvm_needed, stop
 from fencepost.mining.spark.scratch import scratch_folder
+from fencepost.model.tlc.toolbox import cache_folder
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 JAVA_MINIMUM = 17
@@ -45,6 +47,8 @@ KEPT_MEMORY = {
 from there (DEFAULT_MMAP_THRESHOLD_MAX, mallopt(3)). Otherwise each column of a row group is new memory that
 the kernel must clear: up to a third of a task's processor time (docs/decisions/log-check.md). Other systems
 ignore the names."""
+DEFAULT_JAVA = "-Xlog:disable"
+"""For every JVM of ours: what it says of its archive is of no use to anybody."""
 _HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
 
@@ -119,6 +123,17 @@ def _standard_error_to(path: Path) -> Iterator[None]:
         os.close(saved)
 
 
+def archive_of() -> Path:
+    """Where the classes of this Spark are (class_archive.py)."""
+    return cache_folder() / f"spark-{version('pyspark')}.jsa"
+
+
+def java_options() -> str:
+    """For Spark's JVM, which passes over an archive that does not fit."""
+    archive = archive_of()
+    return f'{DEFAULT_JAVA} "-XX:SharedArchiveFile={archive}"' if archive.exists() else ""
+
+
 def submitted() -> bool:
     """Whether spark-submit began this process: its JVM is there already, and its word on master and settings
     holds."""
@@ -133,6 +148,7 @@ def _settings(master: str | None, extra: Mapping[str, str], folder: Path) -> dic
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.python.worker.reuse": "true",
+        "spark.driver.defaultJavaOptions": java_options(),
         **KEPT_MEMORY,
         **(here if master is not None and _ON_THIS_MACHINE.match(master) else {}),
         **({"spark.local.dir": str(folder)} if master is not None and not _CLUSTER.match(master) else {}),

@@ -13,13 +13,13 @@ from typing import Any, Self
 from attrs import define, field, frozen
 
 from fencepost.mining.spark.jobs import run_tasks
-from fencepost.mining.spark.session import session
+from fencepost.mining.spark.session import java_options, session
 from fencepost.traces.errors import TraceError
 
 MOST_TASKS = 10_000
 """More tasks than these only keep the scheduler busy; a task then takes several items."""
 
-QUICK_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """The JVM only distributes tasks and reads nothing itself, so its second compiler costs more than it saves
 (docs/explanation/mining.md). The caller's `spark.driver.extraJavaOptions` come after it."""
 
@@ -82,7 +82,12 @@ class Engine:
         """The session, begun on first use. Raises EnvironmentError_."""
         if self.spark is None:
             self.spark = self.stack.enter_context(
-                session(self.master, settings=QUICK_JAVA, source=False, goes_on=lambda: self.goes_on)
+                session(
+                    self.master,
+                    settings={"spark.driver.defaultJavaOptions": f"{QUICK_JAVA} {java_options()}"},
+                    source=False,
+                    goes_on=lambda: self.goes_on,
+                )
             )
         return self.spark
 

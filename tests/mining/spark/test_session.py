@@ -11,6 +11,11 @@ import pytest
 from fencepost.mining.spark import session, spark_engine
 from fencepost.traces.errors import EnvironmentError_
 
+STARTS = (
+    "from fencepost.mining.spark.session import session\nwith session('local[1]', source=False) as spark:\n"
+)
+STARTS += " print(spark.sparkContext.parallelize([1, 2], 1).sum())"
+
 
 @pytest.mark.parametrize(
     ("banner", "version"),
@@ -171,7 +176,25 @@ def test_minings_own_session_spares_the_second_compiler(master: str | None, monk
     monkeypatch.setattr(spark_engine, "run_tasks", lambda *_, **__: [])
     with spark_engine.Engine(master) as running:
         running.run([1], list, None)
-    assert asked == [(master, {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}, False)]
+    ((seen, settings, source),) = asked
+    assert (seen, source) == (master, False)
+    assert settings["spark.driver.defaultJavaOptions"].split()[0] == "-XX:TieredStopAtLevel=1"
+
+
+@pytest.mark.java
+def test_a_jvm_passes_over_an_archive_of_classes_that_is_none(monkeypatch, tmp_path):
+    """Rule: the archive only saves time. Without one its option is absent; one of another Java, or half of
+    one, is as if there were none, and nobody hears of it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert session.java_options() == ""
+    archive = session.archive_of()
+    archive.parent.mkdir()
+    archive.write_bytes(b"half of one")
+    done = subprocess.run(
+        [sys.executable, "-c", STARTS], capture_output=True, text=True, timeout=600, check=True
+    )
+    assert (f"-XX:SharedArchiveFile={archive}" in session.java_options(), done.stdout) == (True, "3\n")
+    assert "cds" not in done.stderr
 
 
 @pytest.mark.spark
