@@ -305,6 +305,8 @@ class ProducerOptions:
     # How the partition is chosen; empty: by the plan.
     partitioner: str = field(default="", validator=in_(("", "key_hash", "sticky", "round_robin", "random")))
     compression: str = field(default="none", validator=in_(("none", "gzip", "snappy", "lz4", "zstd")))
+    # An acknowledged batch is sent once more, some batches or a leader later: no log may take it.
+    late_sends: bool = field(default=False, metadata=LATER)
 
 
 @frozen(kw_only=True)
@@ -390,6 +392,8 @@ class TransformOptions:
     attempts: int = _bounded(1, 1_000, 20, LATER)
     # How long the application works on a transaction before it ends it.
     pause_ms: int = _bounded(0, MILLION, 0)
+    # The last batch of a transaction is sent once more when that has ended: no log may take it.
+    late_sends: bool = field(default=False, metadata=LATER)
 
 
 ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time", "latest", "in_order", "changed", "working")

@@ -14,6 +14,7 @@ from fencepost.impl.core.core_interface import (
     Complete,
     MessageArrived,
     Produce,
+    RecordEvent,
     Send,
     SetTimer,
     TimerFired,
@@ -53,6 +54,7 @@ class ProducerDesk:
         self.open: list[kafka.ProduceRequest] = []
         self.timers: dict[Any, int] = {}
         self.done: list[Operation] = []
+        self.events: list[RecordEvent] = []
         self.ids = 0
         if known:
             self.lead()
@@ -81,6 +83,8 @@ class ProducerDesk:
                 self.timers[effect.key] = effect.at
             elif isinstance(effect, CancelTimer):
                 self.timers.pop(effect.key, None)
+            elif isinstance(effect, RecordEvent):
+                self.events.append(effect)
             else:
                 assert isinstance(effect, Complete), effect
                 self.done.append(effect.operation)

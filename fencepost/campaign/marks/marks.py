@@ -15,6 +15,7 @@ from attrs import frozen
 from fencepost.campaign.marks import predicates as sign
 from fencepost.campaign.marks.event_history import EventHistory, replica_of
 from fencepost.campaign.marks.predicates import EventPredicate, OperationPredicate
+from fencepost.impl.client.producer.producer import LATE_SEND_REFUSED
 from fencepost.impl.messages.group_api import NO_GENERATION
 from fencepost.model.lives import events_with_lives
 from fencepost.traces.events import OFFSET_DELETED, Name
@@ -307,6 +308,14 @@ MARKS: tuple[Mark, ...] = (
         row_predicate=sign.error(Function.COMMIT, "ILLEGAL_GENERATION", argument=LATE),
         leads=("groups",),
         needs=("groups",),
+    ),
+    Mark(
+        name=LATE_SEND_REFUSED,
+        says="a batch of a sequence long past, or of a transaction that had ended, was refused",
+        on=Name.MARK,
+        seen=sign.cause(LATE_SEND_REFUSED),
+        leads=("producers", "transactions"),
+        needs=("producers or transactions",),
     ),
     Mark(
         name="coordinator_failed_over",

@@ -39,6 +39,7 @@ def with_producers(plan: Plan, draw: Draws, percent: int) -> Plan:
         max_in_flight=5 if draw.chance(60, "in_flight_most") else draw.between((1, 4), "in_flight"),
         partitioner=draw.choice(list(NAMES), "partitioner") if draw.chance(30, "partitioner_on") else "",
         compression=draw.choice(CODECS, "compression") if draw.chance(20, "compression_on") else "none",
+        late_sends=idempotent and draw.chance(40, "producer.late_sends"),
     )
     bursts = draw.between((400, 4_000), "burst") if draw.chance(65, "bursts") else 0
     keyed = percent != ALL and producer.partitioner == KEY_HASH  # plans of older profiles stay as they are

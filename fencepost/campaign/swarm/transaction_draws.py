@@ -202,6 +202,7 @@ def _transform(plan: Plan, draw: Draws, *, impatient: bool) -> TransformOptions:
         pause_ms=draw.between((1, 500), "transactions.pause")
         if draw.chance(40, "transactions.pause_on")
         else 0,
+        late_sends=draw.chance(40, "transactions.late_sends"),
     )
 
 

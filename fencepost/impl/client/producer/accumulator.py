@@ -142,6 +142,8 @@ class Line:
     introduced: bool = False
     # Whether its leader must be asked for.
     stale: bool = False
+    # The last acknowledged batches, where one of them is to be sent again on purpose.
+    acknowledged: list[ProducerBatch] = field(factory=list)
 
     def sequenced(self) -> list[ProducerBatch]:
         """Every batch with a sequence and without an outcome."""

@@ -30,6 +30,7 @@ from fencepost.impl.core.core_interface import (
     Input,
     MessageArrived,
     Produce,
+    RecordEvent,
     Send,
     SetTimer,
     StopRequested,
@@ -38,6 +39,7 @@ from fencepost.impl.core.core_interface import (
 )
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import ACKS_NONE, Outcome
 from fencepost.traces.plan import ClientOptions
@@ -45,6 +47,9 @@ from fencepost.traces.plan import ClientOptions
 MAX_ATTEMPTS = 256
 """A correlation id has space for this many attempts of a batch. The delivery timeout allows far fewer at the
 default back-off."""
+REMEMBERED = 7
+"""So many batches later one is sent again on purpose: a log remembers five."""
+LATE_SEND_REFUSED = "late_send_refused"
 LINGER, RETRY, REQUEST, DELIVERY, PLACING = (
     "produce_linger",
     "produce_retry",
@@ -192,22 +197,26 @@ class Producer:
         self.sequences.number(line, batch)
         batch.attempts += 1
         batch.node = target
-        correlation_id = batch.number * MAX_ATTEMPTS + batch.attempts
+        request = self._request(batch, target, batch.attempts)
+        self.outbox.append(request)
+        if batch.acks == ACKS_NONE:
+            self._end(line, batch, Outcome.OK)
+            return
+        (batch.correlation_id,) = request.cause
+        self.requests[batch.correlation_id] = batch
+        line.in_flight.append(batch)
+        self._set((REQUEST, batch.number), self.now + self.options.request_timeout_ms * MILLISECOND)
+
+    def _request(self, batch: ProducerBatch, target: int, attempt: int) -> Send:
+        correlation_id = batch.number * MAX_ATTEMPTS + attempt
         request = kafka.ProduceRequest(
             correlation_id=correlation_id,
-            partition=line.key,
+            partition=batch.partition,
             acks=batch.acks,
             records=batch.encode(self.now // MILLISECOND, self.options.producer.compression),
             timeout=self.options.request_timeout_ms * MILLISECOND,
         )
-        self.outbox.append(Send(target, request, (correlation_id,)))
-        if batch.acks == ACKS_NONE:
-            self._end(line, batch, Outcome.OK)
-            return
-        batch.correlation_id = correlation_id
-        self.requests[correlation_id] = batch
-        line.in_flight.append(batch)
-        self._set((REQUEST, batch.number), self.now + self.options.request_timeout_ms * MILLISECOND)
+        return Send(target, request, (correlation_id,))
 
     # ---- responses
 
@@ -216,6 +225,8 @@ class Producer:
             batch = self.requests.get(message.correlation_id)
             if batch is not None:
                 self._on_produced(batch, message)
+            elif self.options.producer.late_sends and message.error in SEQUENCE_ERRORS:
+                self.outbox.append(RecordEvent(Name.MARK, {"cause": LATE_SEND_REFUSED}))
         elif not self.asking.is_answered_by(message.correlation_id):
             return
         elif isinstance(message, kafka.MetadataResponse):
@@ -299,8 +310,20 @@ class Producer:
         self.outbox += completions(self.process, batch, outcome, response)
         if outcome is Outcome.OK:
             self.sequences.acknowledged(line, batch)
+            if self.options.producer.late_sends and batch.sequence != NONE:
+                self._send_late(line, batch)
         else:
             self.sequences.lost(line, batch)
+
+    def _send_late(self, line: Line, batch: ProducerBatch) -> None:
+        """On purpose, an earlier batch once more, to a log that has a later one: it knows this one, too, or
+        must refuse it."""
+        line.acknowledged.append(batch)
+        first = line.acknowledged[0]
+        if len(line.acknowledged) < REMEMBERED and first.node == batch.node:
+            return
+        line.acknowledged.clear()
+        self.outbox.append(self._request(first, batch.node, first.attempts + 1))
 
     # ---- timers
 

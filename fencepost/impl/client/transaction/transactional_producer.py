@@ -17,6 +17,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from fencepost.impl.client.consumer.requests import ConsumerDesk
+from fencepost.impl.client.producer.producer import LATE_SEND_REFUSED
 from fencepost.impl.client.transaction.errors import (
     FIND_AGAIN,
     AbortableError,
@@ -25,17 +26,20 @@ from fencepost.impl.client.transaction.errors import (
     gravity_of,
 )
 from fencepost.impl.core.broker_context import MILLISECOND
+from fencepost.impl.core.core_interface import RecordEvent
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.messages import group_api
 from fencepost.impl.messages import transaction_api as kafka
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.operations import ACKS_ALL
 
 NONE = -1
 SEQUENCES = 1 << 31
 REST_TIMER = "transaction_rest"
+KEPT_BACK = 6
 MOST_ATTEMPTS = 10_000
 """Of any other request: far more than a run takes. A coordinator that is away for good is not waited for."""
 
@@ -106,6 +110,13 @@ class TransactionalProducer:
     unresolved: bool = False
     # Whether anything was added.
     open: bool = False
+    # Whether the last batch is sent once more, on purpose, when its transaction has ended; each KEPT_BACK-th
+    # only then, as one that a network kept for so long.
+    late_sends: bool = False
+    # How many were made.
+    batches: int = 0
+    # The last of them: where to, and the request without its number.
+    last: tuple[int, Callable[[int], Any]] | None = None
     running: Procedure | None = None
     _outcome: Outcome | None = None
 
@@ -159,16 +170,8 @@ class TransactionalProducer:
 
     def init(self) -> Procedure:
         """Get an epoch of one's own; the process that had the transactional id before is fenced."""
-        answer = yield from self._ask_coordinator(
-            lambda number: kafka.InitProducerIdRequest(
-                correlation_id=number,
-                transactional_id=self.transactional_id,
-                transaction_timeout_ms=self.timeout_ms,
-                producer_id=self.producer_id,
-                producer_epoch=self.producer_epoch,
-            ),
-            "InitProducerId",
-        )
+        asked = self._request(kafka.InitProducerIdRequest, transaction_timeout_ms=self.timeout_ms)
+        answer = yield from self._ask_coordinator(asked, "InitProducerId")
         self._begin_epoch(answer.producer_id, answer.producer_epoch)
 
     def _begin_epoch(self, producer_id: int, producer_epoch: int) -> None:
@@ -188,16 +191,8 @@ class TransactionalProducer:
         """
         if self.version < 2 and key not in self.added:
             self.open = True
-            yield from self._ask_coordinator(
-                lambda number: kafka.AddPartitionsToTxnRequest(
-                    correlation_id=number,
-                    transactional_id=self.transactional_id,
-                    producer_id=self.producer_id,
-                    producer_epoch=self.producer_epoch,
-                    partitions=(key,),
-                ),
-                "AddPartitionsToTxn",
-            )
+            asked = self._request(kafka.AddPartitionsToTxnRequest, partitions=(key,))
+            yield from self._ask_coordinator(asked, "AddPartitionsToTxn")
             self.added[key] = None
         sequence = self.sequences.get(key, 0)
         self.sequences[key] = (sequence + len(records)) % SEQUENCES
@@ -214,6 +209,17 @@ class TransactionalProducer:
         return (yield from self._produce(key, data))
 
     def _produce(self, key: TopicPartition, data: bytes) -> Procedure:
+        def make(number: int) -> ProduceRequest:
+            return ProduceRequest(
+                correlation_id=number,
+                partition=key,
+                acks=ACKS_ALL,
+                records=data,
+                timeout=self.desk.options.request_timeout_ms * MILLISECOND,
+                transactional_id=self.transactional_id,
+                adds_partition=self.version >= 2,
+            )
+
         error = ErrorCode.REQUEST_TIMED_OUT
         for attempt in range(self.attempts):
             leader = self.desk.metadata.leader(key)
@@ -224,18 +230,11 @@ class TransactionalProducer:
                 leader = self.desk.metadata.leader(key)
             if leader is None:
                 continue
-            answer: ProduceResponse | None = yield Ask(
-                leader[0],
-                lambda number: ProduceRequest(
-                    correlation_id=number,
-                    partition=key,
-                    acks=ACKS_ALL,
-                    records=data,
-                    timeout=self.desk.options.request_timeout_ms * MILLISECOND,
-                    transactional_id=self.transactional_id,
-                    adds_partition=self.version >= 2,
-                ),
-            )
+            self.last = leader[0], make
+            self.batches += 1
+            if self.late_sends and self.batches % KEPT_BACK == 0:
+                break
+            answer: ProduceResponse | None = yield Ask(leader[0], make)
             error = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error
             if answer is not None and error is NO_ERROR:
                 return answer
@@ -252,43 +251,30 @@ class TransactionalProducer:
         """The offsets count when the transaction commits. Returns the group coordinator's answer."""
         self.open = True
         if self.version < 2:
-            yield from self._ask_coordinator(
-                lambda number: kafka.AddOffsetsToTxnRequest(
-                    correlation_id=number,
-                    transactional_id=self.transactional_id,
-                    producer_id=self.producer_id,
-                    producer_epoch=self.producer_epoch,
-                    group_id=group.group_id,
-                ),
-                "AddOffsetsToTxn",
-            )
+            asked = self._request(kafka.AddOffsetsToTxnRequest, group_id=group.group_id)
+            yield from self._ask_coordinator(asked, "AddOffsetsToTxn")
         return (yield from self._commit_offsets(group, offsets))
 
     def _commit_offsets(self, group: GroupMetadata, offsets: dict[TopicPartition, int]) -> Procedure:
+        committed = (
+            group_api.CommittedOffset(partition=key, offset=offset) for key, offset in sorted(offsets.items())
+        )
+        make = self._request(
+            kafka.TxnOffsetCommitRequest,
+            group_id=group.group_id,
+            offsets=tuple(committed),
+            generation_id=group.generation_id,
+            member_id=group.member_id,
+            group_instance_id=group.group_instance_id,
+            adds_partition=self.version >= 2,
+        )
         error = ErrorCode.REQUEST_TIMED_OUT
         for _ in range(self.attempts):
             node = self.group_coordinators.get(group.group_id, NONE)
             if node == NONE:
                 node = yield from self._find(group.group_id, transactional=False)
                 self.group_coordinators[group.group_id] = node
-            answer = yield Ask(
-                node,
-                lambda number: kafka.TxnOffsetCommitRequest(
-                    correlation_id=number,
-                    transactional_id=self.transactional_id,
-                    producer_id=self.producer_id,
-                    producer_epoch=self.producer_epoch,
-                    group_id=group.group_id,
-                    offsets=tuple(
-                        group_api.CommittedOffset(partition=key, offset=offset)
-                        for key, offset in sorted(offsets.items())
-                    ),
-                    generation_id=group.generation_id,
-                    member_id=group.member_id,
-                    group_instance_id=group.group_instance_id,
-                    adds_partition=self.version >= 2,
-                ),
-            )
+            answer = yield Ask(node, make)
             error = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error
             if error is NO_ERROR:
                 return answer
@@ -312,14 +298,7 @@ class TransactionalProducer:
         answer = None
         if self.open:
             answer = yield from self._ask_coordinator(
-                lambda number: kafka.EndTxnRequest(
-                    correlation_id=number,
-                    transactional_id=self.transactional_id,
-                    producer_id=self.producer_id,
-                    producer_epoch=self.producer_epoch,
-                    commit=commit,
-                    version=self.version,
-                ),
+                self._request(kafka.EndTxnRequest, commit=commit, version=self.version),
                 "EndTxn",
                 nothing_to_abort=self.version < 2 and not commit and not self.added,
             )
@@ -328,13 +307,30 @@ class TransactionalProducer:
         if answer is not None and self.version >= 2 and answer.error is NO_ERROR:
             self._begin_epoch(answer.producer_id, answer.producer_epoch)
 
+    def _late_answered(self, answer: ProduceResponse | None) -> None:
+        if answer is not None and answer.error is not NO_ERROR:
+            self.desk.outbox.append(RecordEvent(Name.MARK, {"cause": LATE_SEND_REFUSED}))
+
     def settle(self) -> Procedure:
         """Protection KIP-360: after a batch that may still be on its way the next transaction has another
         epoch, so that the log refuses it."""
         if self.unresolved:
             yield from self.init()
+        if self.late_sends and self.last is not None:
+            self.desk.ask(*self.last, self._late_answered)
+        self.last = None
 
     # ---- coordinators
+
+    def _request(self, kind: type[Any], **columns: Any) -> Callable[[int], Any]:
+        """A request of this kind, of the producer as it is when it is sent."""
+        return lambda number: kind(
+            correlation_id=number,
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            **columns,
+        )
 
     def _ask_coordinator(
         self, make: Callable[[int], Any], what: str, *, nothing_to_abort: bool = False

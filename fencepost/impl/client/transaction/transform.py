@@ -96,6 +96,7 @@ class TransformLoop:
             version=self.version,
             timeout_ms=self.options.transaction_timeout_ms,
             attempts=self.options.attempts,
+            late_sends=self.options.late_sends,
         )
 
         def initialised(_: Any, error: AbortableError | FatalError | None) -> None:

@@ -5,6 +5,7 @@ import pytest
 from impl_producer_desk import MILLISECOND, T0, ProducerDesk
 
 from fencepost.impl.client.producer.accumulator import Line, ProducerBatch
+from fencepost.impl.client.producer.producer import LATE_SEND_REFUSED, REMEMBERED
 from fencepost.impl.client.producer.sequences import LARGEST_EPOCH, Sequences
 from fencepost.impl.client.producer_requests import METADATA
 from fencepost.impl.core.core_interface import Produce
@@ -227,6 +228,24 @@ def test_new_numbers_follow_the_order_of_sending(order):
     for number in range(3):
         assert (desk.numbers(0)[2], desk.values(0)) == (number, [1000 * (number + 1)])
         desk.answer(base_offset=number)
+
+
+@pytest.mark.parametrize(("leaders", "acknowledged"), [((1,), REMEMBERED), ((1, 1, 2), 3)])
+def test_an_earlier_batch_is_sent_again_on_purpose(leaders, acknowledged):
+    """Rule (KIP-98): a log remembers five batches. An older one is sent to it, or a younger one to the next
+    leader, with the numbers and the records that it had; a refusal is taken down, and nothing follows."""
+    desk = desk_with(1, late_sends=True)
+    for nth in range(1, acknowledged):
+        desk.answer(base_offset=nth)
+        assert not desk.open
+        desk.lead(leaders[min(nth, len(leaders) - 1)])
+        desk.append()
+    desk.answer(base_offset=acknowledged)
+    assert (desk.sent[-1][0], desk.numbers(), desk.values()) == (leaders[-1], (7, 0, 0), [1000])
+    rows = list(desk.done)
+    desk.answer(OUT_OF_ORDER)
+    assert [event.columns for event in desk.events] == [{"cause": LATE_SEND_REFUSED}]
+    assert (desk.done, desk.producer.idle, desk.timers) == (rows, True, {})
 
 
 def test_a_batch_that_is_too_large_goes_in_two_with_its_own_numbers():

@@ -5,13 +5,26 @@ from types import SimpleNamespace
 import pytest
 
 from fencepost.impl.client.consumer.fetch import ConsumedRecord
-from fencepost.impl.client.transaction.errors import FatalError
+from fencepost.impl.client.consumer.requests import ConsumerDesk, ConsumerIdentity
+from fencepost.impl.client.leader_metadata import ClientMetadata
+from fencepost.impl.client.producer.producer import LATE_SEND_REFUSED
+from fencepost.impl.client.transaction.errors import AbortableError, FatalError
+from fencepost.impl.client.transaction.transactional_producer import KEPT_BACK, TransactionalProducer
 from fencepost.impl.client.transaction.transform import TransformLoop
-from fencepost.impl.log.batch.record_batch import Record
+from fencepost.impl.core.core_interface import RecordEvent, Send
+from fencepost.impl.log.batch.record_batch import Record, read_header
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages import transaction_api
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.plan import MILLION, TransformOptions
+from fencepost.traces.plan import MILLION, ConsumerOptions, TransformOptions
+
+ANSWERS = {
+    kafka.ProduceRequest: kafka.ProduceResponse,
+    transaction_api.EndTxnRequest: transaction_api.EndTxnResponse,
+}
 
 
 class Desk:
@@ -106,3 +119,37 @@ def test_what_nobody_asked_to_commit_has_failed(after, aborts_ppm, outcome):
     source = ConsumedRecord(TopicPartition("t", 0), Record(0, 0, None, b"1"), 0)
     loop.polled(consumer, [source])
     assert desk.rows[Function.TXN] is desk.rows[Function.APPEND] is outcome
+
+
+@pytest.mark.parametrize("kept_back", [False, True])
+@pytest.mark.parametrize(("error", "marks"), [(ErrorCode.NONE, 0), (ErrorCode.INVALID_PRODUCER_EPOCH, 1)])
+def test_a_batch_is_sent_on_purpose_when_its_transaction_has_ended(error, marks, kept_back):
+    """Rule (KIP-890): the last batch goes to its leader once more; one that was kept back goes now, for the
+    first time, and the producer has another epoch. A refusal is taken down, and nothing waits for it."""
+    key, metadata, ended = TopicPartition("t", 0), ClientMetadata((1,)), []
+    led = kafka.PartitionMetadata(partition=key, leader=3, leader_epoch=0)
+    metadata.update(kafka.MetadataResponse(correlation_id=0, partitions=(led,), live_brokers=(3,)))
+    desk = ConsumerDesk(ConsumerIdentity(process=0, group="g", topics=()), ConsumerOptions(), metadata)
+    producer = TransactionalProducer(
+        desk=desk, transactional_id="id", version=2, coordinator=1, producer_id=7, producer_epoch=0
+    )
+    producer.late_sends, producer.batches = True, KEPT_BACK - 1 if kept_back else 0
+
+    def answered(**answer):
+        """The request that was sent last, which is answered."""
+        send = next(one for one in reversed(desk.outbox) if isinstance(one, Send))
+        desk.answered(ANSWERS[type(send.message)](correlation_id=send.message.correlation_id, **answer))
+        return send
+
+    producer.run(producer.send(key, [Record(0, 0, None, b"1")]), lambda *end: ended.append(end))
+    if not kept_back:
+        answered(error=ErrorCode.NONE, base_offset=0)
+    assert [type(why) for _, why in ended] == [AbortableError if kept_back else type(None)]
+    producer.run(producer.end(commit=not kept_back), lambda *end: ended.append(end))
+    answered(error=ErrorCode.NONE, producer_id=7, producer_epoch=1)
+    assert ended[1:] == [(None, None)]
+    late = answered(error=error)
+    header = read_header(late.message.records)
+    assert (late.target, header.producer_epoch, header.base_sequence) == (3, 0, 0)
+    events = [one for one in desk.outbox if isinstance(one, RecordEvent)]
+    assert events == [RecordEvent(Name.MARK, {"cause": LATE_SEND_REFUSED})] * marks
