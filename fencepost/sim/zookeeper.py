@@ -21,15 +21,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from fencepost.impl.zookeeper.interface import (
-    REQUESTS,
-    Multi,
-    MultiRead,
-    Reply,
-    SetWatches,
-    WatchEvent,
-    ZooKeeperRequest,
-)
+from fencepost.impl.zookeeper import interface as zk
 from fencepost.sim.network import Channel, Network
 from fencepost.sim.scheduler import Scheduler
 from fencepost.sim.zookeeper_tree import Change, Tree, TreeOutcome
@@ -63,7 +55,7 @@ class Ask(Struct, frozen=True, kw_only=True, gc=False):
     """One request."""
 
     request_id: int
-    request: ZooKeeperRequest
+    request: zk.ZooKeeperRequest
     # Keys the network's randomness for it and for its answer; None: both take the shortest time.
     cause: tuple[int, ...] | None
 
@@ -85,14 +77,14 @@ class Answer(Struct, frozen=True, kw_only=True, gc=False):
     """zxid: the server's at the time of the answer."""
 
     request_id: int
-    reply: Reply
+    reply: zk.Reply
     zxid: int
 
 
 class Notify(Struct, frozen=True, gc=False):
     """A watch of this session fired."""
 
-    event: WatchEvent
+    event: zk.WatchEvent
 
 
 class Pong(Struct, frozen=True, gc=False):
@@ -175,7 +167,7 @@ class ZooKeeper:
 
     # ---- the harness
 
-    def admin(self, request: ZooKeeperRequest) -> Reply:
+    def admin(self, request: zk.ZooKeeperRequest) -> zk.Reply:
         """Apply a request at once, without a session (no ephemerals, no watches)."""
         outcome = self.tree.apply(NO_SESSION, request)
         self._commit(outcome, ADMIN_NODE)
@@ -312,7 +304,7 @@ class ZooKeeper:
             if session is not None:
                 self._notify(session, event)
 
-    def _notify(self, session: Session, event: WatchEvent) -> None:
+    def _notify(self, session: Session, event: zk.WatchEvent) -> None:
         if session.connection is not None:
             session.connection.down.send(Notify(event), (crc32(event.path.encode()),))
 
@@ -323,18 +315,20 @@ KNOWN_CAUSES = 4096
 """The most cached causes. Reason: the same few paths occur in every run."""
 
 
-def cause_of(request: ZooKeeperRequest) -> tuple[int, ...] | None:
+def cause_of(request: zk.ZooKeeperRequest) -> tuple[int, ...] | None:
     """The cause that keys the network's randomness for a request: its kind and paths, never its running
     number or its data.
 
     None if all paths are in BESIDE. Such a request draws nothing and delays no later request of its
     connection, so that plans run as they did before these requests existed.
     """
-    if isinstance(request, (MultiRead, SetWatches)):
-        return _cause_of(REQUESTS[type(request)], *request.paths)
-    if isinstance(request, Multi):
-        return _cause_of(*[word for each in request.operations for word in (REQUESTS[type(each)], each.path)])
-    return _cause_of(REQUESTS[type(request)], request.path)
+    if isinstance(request, (zk.MultiRead, zk.SetWatches)):
+        return _cause_of(zk.REQUESTS[type(request)], *request.paths)
+    if isinstance(request, zk.Multi):
+        return _cause_of(
+            *[word for each in request.operations for word in (zk.REQUESTS[type(each)], each.path)]
+        )
+    return _cause_of(zk.REQUESTS[type(request)], request.path)
 
 
 @lru_cache(maxsize=KNOWN_CAUSES)

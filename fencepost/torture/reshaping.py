@@ -11,13 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fencepost.impl.messages.broker_api import (
-    EARLIEST,
-    LATEST,
-    ListOffsetsRequest,
-    MetadataResponse,
-    TopicPartition,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.torture.truth import NotYetError, addresses_of, ask
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.kafka_names.outcomes import ErrorCode
@@ -49,9 +43,9 @@ def delete_half(bootstrap_servers: str, topic: str, partition: int) -> int:
     Raises:
         EnvironmentError_: if no attempt succeeded within PATIENCE_S.
     """
-    key = TopicPartition(topic, partition)
+    key = kafka.TopicPartition(topic, partition)
 
-    async def attempt(addresses: Mapping[int, Address], metadata: MetadataResponse) -> int:
+    async def attempt(addresses: Mapping[int, Address], metadata: kafka.MetadataResponse) -> int:
         return await _delete(addresses[_found(metadata, key).leader], key)
 
     return asyncio.run(_in_time(bootstrap_servers, attempt, f"half of {key} to be deleted"))
@@ -72,7 +66,7 @@ def grow(bootstrap_servers: str, topic: str, partitions: int) -> int:
         EnvironmentError_: if no attempt succeeded within PATIENCE_S.
     """
 
-    async def attempt(addresses: Mapping[int, Address], metadata: MetadataResponse) -> int:
+    async def attempt(addresses: Mapping[int, Address], metadata: kafka.MetadataResponse) -> int:
         if sum(each.partition.topic == topic for each in metadata.partitions) < partitions:
             rows = [{"name": topic, "count": partitions, "assignments": None}]
             body: dict[str, Any] = {"topics": rows, "timeout": TIMEOUT_MS, "validate_only": False}
@@ -99,7 +93,7 @@ def delete(bootstrap_servers: str, topic: str) -> int:
         EnvironmentError_: if no attempt succeeded within GONE_S.
     """
 
-    async def attempt(addresses: Mapping[int, Address], metadata: MetadataResponse) -> int:
+    async def attempt(addresses: Mapping[int, Address], metadata: kafka.MetadataResponse) -> int:
         body: dict[str, Any] = {"topic_names": [topic], "timeout": TIMEOUT_MS}
         async with _linked(addresses[metadata.controller_id]) as link:
             (row,) = (await link.ask(request(DELETE_TOPICS, VERSION, body))).responses
@@ -124,9 +118,9 @@ def wait_until_alone(bootstrap_servers: str, topic: str, partition: int) -> int:
     Raises:
         EnvironmentError_: if others are in sync after PATIENCE_S.
     """
-    key = TopicPartition(topic, partition)
+    key = kafka.TopicPartition(topic, partition)
 
-    async def attempt(_: Mapping[int, Address], metadata: MetadataResponse) -> int:
+    async def attempt(_: Mapping[int, Address], metadata: kafka.MetadataResponse) -> int:
         found = _found(metadata, key)
         if len(found.isr) != 1:
             raise NotYetError(found.isr)
@@ -135,7 +129,7 @@ def wait_until_alone(bootstrap_servers: str, topic: str, partition: int) -> int:
     return asyncio.run(_in_time(bootstrap_servers, attempt, f"{key} with one replica in sync"))
 
 
-def _found(metadata: MetadataResponse, key: TopicPartition) -> Any:
+def _found(metadata: kafka.MetadataResponse, key: kafka.TopicPartition) -> Any:
     """A partition's row; a broker leaves one without a leader out. Raises NotYetError."""
     for row in metadata.partitions:
         if row.partition == key:
@@ -143,7 +137,7 @@ def _found(metadata: MetadataResponse, key: TopicPartition) -> Any:
     raise NotYetError(key)
 
 
-Attempt = Callable[[Mapping[int, Address], MetadataResponse], Awaitable[int]]
+Attempt = Callable[[Mapping[int, Address], kafka.MetadataResponse], Awaitable[int]]
 
 
 async def _in_time(
@@ -175,11 +169,11 @@ async def _linked(address: Address) -> AsyncIterator[Link]:
         await link.close()
 
 
-async def _delete(leader: Address, key: TopicPartition) -> int:
+async def _delete(leader: Address, key: kafka.TopicPartition) -> int:
     async with _linked(leader) as link:
         ends = [
-            (await ask(link, ListOffsetsRequest(correlation_id=0, partition=key, timestamp=end))).offset
-            for end in (EARLIEST, LATEST)
+            (await ask(link, kafka.ListOffsetsRequest(correlation_id=0, partition=key, timestamp=end))).offset
+            for end in (kafka.EARLIEST, kafka.LATEST)
         ]
         middle = sum(ends) // 2
         rows = [{"partition_index": key.partition, "offset": middle}]

@@ -12,14 +12,7 @@ from attrs import evolve, frozen
 
 from fencepost.impl.log.batch.control_records import ControlType, control_type
 from fencepost.impl.log.batch.record_batch import read_headers, read_records
-from fencepost.impl.messages.broker_api import (
-    EARLIEST,
-    LATEST,
-    FetchPartition,
-    FetchRequest,
-    ListOffsetsRequest,
-    TopicPartition,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.torture.protocol import DriverError
 from fencepost.traces.kafka_names.outcomes import ErrorCode
@@ -96,7 +89,7 @@ async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
                     }
                     numbers = sorted(leaders)
                     read = [
-                        _read_partition(addresses[leaders[number]], TopicPartition(topic, number))
+                        _read_partition(addresses[leaders[number]], kafka.TopicPartition(topic, number))
                         for number in numbers
                     ]
                     if numbers:
@@ -115,24 +108,29 @@ class NotYetError(Exception):
     """The broker cannot answer now."""
 
 
-async def _read_partition(address: Address, partition: TopicPartition) -> tuple[Entry, ...]:
+async def _read_partition(address: Address, partition: kafka.TopicPartition) -> tuple[Entry, ...]:
     link = Link(address)
     await link.open()
     try:
         offset = (
-            await ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=EARLIEST))
+            await ask(
+                link,
+                kafka.ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=kafka.EARLIEST),
+            )
         ).offset
         end = (
-            await ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=LATEST))
+            await ask(
+                link, kafka.ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=kafka.LATEST)
+            )
         ).offset
         entries: list[Entry] = []
         while offset < end:
-            wanted = FetchRequest(
+            wanted = kafka.FetchRequest(
                 correlation_id=0,
                 replica_id=-1,
                 max_wait=100 * MILLISECOND,
                 max_bytes=FETCH_BYTES,
-                partitions=(FetchPartition(partition=partition, offset=offset),),
+                partitions=(kafka.FetchPartition(partition=partition, offset=offset),),
             )
             (fetched,) = (await ask(link, wanted)).partitions
             if fetched.error is not ErrorCode.NONE:

@@ -12,16 +12,8 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperWatchFired,
 )
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import interface as zk
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import (
-    Create,
-    Data,
-    Failed,
-    GetData,
-    Reply,
-    ZooKeeperError,
-    ZooKeeperRequest,
-)
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.sim.zookeeper_tree import TreeOutcome
 
@@ -29,7 +21,7 @@ from fencepost.sim.zookeeper_tree import TreeOutcome
 class ZooKeeperByHand:
     """Carries requests out on the simulated tree, at once or when a test says so."""
 
-    def admin(self, request: ZooKeeperRequest) -> Reply:
+    def admin(self, request: zk.ZooKeeperRequest) -> zk.Reply:
         """A request of the harness."""
         outcome = self.tree.apply(0, request)
         self._fire(outcome)
@@ -67,7 +59,9 @@ class ZooKeeperByHand:
         driver.holds_zookeeper = False
         held, driver.held = driver.held, []
         for ask in held:
-            driver.inbox.append(ZooKeeperReplied(ask.request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
+            driver.inbox.append(
+                ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
+            )
         driver.inbox += [ZooKeeperDisconnected(), ZooKeeperSessionExpired()]
         self._work()
         self.connect(node)
@@ -79,7 +73,9 @@ class ZooKeeperByHand:
         driver.holds_zookeeper = False
         held, driver.held = driver.held, []
         for ask in held:
-            driver.inbox.append(ZooKeeperReplied(ask.request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
+            driver.inbox.append(
+                ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
+            )
         driver.inbox += [ZooKeeperDisconnected(), ZooKeeperConnected(driver.session, False)]
         self._work()
 
@@ -100,13 +96,13 @@ class ZooKeeperByHand:
 
     def state(self, key: TopicPartition = T0) -> LeaderAndIsr:
         """The partition's state znode."""
-        reply = self.tree.apply(0, GetData(znodes.state_path(key))).reply
-        assert isinstance(reply, Data), reply
+        reply = self.tree.apply(0, zk.GetData(znodes.state_path(key))).reply
+        assert isinstance(reply, zk.Data), reply
         return znodes.decode_state(reply.data, reply.stat.version)
 
     def create_topic(self, assignment: dict[int, tuple[int, ...]], topic: str = "t") -> None:
         """As the admin tool does; the controller that the brokers elected hears of it."""
-        self.admin(Create(znodes.topic_path(topic), znodes.encode_topic(assignment)))
+        self.admin(zk.Create(znodes.topic_path(topic), znodes.encode_topic(assignment)))
 
     def controllers(self) -> list[int]:
         """Brokers that believe they are the controller."""
@@ -129,7 +125,7 @@ class ZooKeeperByHand:
 
     def _carry_out(self, driver: Driver, ask: AskZooKeeper) -> None:
         if not driver.session:
-            reply: Reply = Failed(ZooKeeperError.SESSION_EXPIRED)
+            reply: zk.Reply = zk.Failed(zk.ZooKeeperError.SESSION_EXPIRED)
         else:
             outcome = self.tree.apply(driver.session, ask.request)
             self._fire(outcome)
@@ -137,7 +133,7 @@ class ZooKeeperByHand:
             if outcome.changes and driver.replies_to_lose:
                 driver.replies_to_lose -= 1
                 driver.inbox += [
-                    ZooKeeperReplied(ask.request_id, Failed(ZooKeeperError.CONNECTION_LOSS)),
+                    ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)),
                     ZooKeeperDisconnected(),
                     ZooKeeperConnected(driver.session, False),
                 ]

@@ -12,15 +12,8 @@ from typing import Any
 from attrs import define, field, frozen
 
 from fencepost.asked.broker_connections import Links
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.admin_api import DescribeConfigsRequest, DescribedResource, ResourceKind
-from fencepost.impl.messages.broker_api import (
-    EARLIEST,
-    FetchedPartition,
-    FetchPartition,
-    FetchRequest,
-    ListOffsetsRequest,
-    MetadataResponse,
-)
 from fencepost.impl.messages.group_api import FindCoordinatorRequest, OffsetFetchRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.errors import EnvironmentError_, FencepostError, did_you_mean
@@ -109,7 +102,7 @@ class TopicCluster:
         if hasattr(self, "links"):
             await self.links.close()
 
-    def _take(self, metadata: MetadataResponse) -> None:
+    def _take(self, metadata: kafka.MetadataResponse) -> None:
         self.leaders = {
             one.partition.partition: one.leader
             for one in metadata.partitions
@@ -124,27 +117,29 @@ class TopicCluster:
 
     async def start(self, partition: int) -> int:
         """The log start."""
-        asked = ListOffsetsRequest(correlation_id=0, partition=self.key(partition), timestamp=EARLIEST)
+        asked = kafka.ListOffsetsRequest(
+            correlation_id=0, partition=self.key(partition), timestamp=kafka.EARLIEST
+        )
         return int((await self._of_leader(partition, asked)).offset)
 
     async def end(self, partition: int, *, committed: bool = True) -> int:
         """The last stable offset or, if not committed, the high watermark. partition: which; committed:
         whether open transactions count."""
         key = self.key(partition)
-        asked = ListOffsetsRequest(correlation_id=0, partition=key, read_committed=committed)
+        asked = kafka.ListOffsetsRequest(correlation_id=0, partition=key, read_committed=committed)
         return int((await self._of_leader(partition, asked)).offset)
 
-    async def fetch(self, partition: int, offset: int) -> FetchedPartition | None:
+    async def fetch(self, partition: int, offset: int) -> kafka.FetchedPartition | None:
         """Records from an offset on; None: it is below the log start. partition, offset: where."""
-        asked = FetchRequest(
+        asked = kafka.FetchRequest(
             correlation_id=0,
             replica_id=-1,
             max_wait=500_000_000,
             max_bytes=FETCH_BYTES,
-            partitions=(FetchPartition(partition=self.key(partition), offset=offset, leader_epoch=-1),),
+            partitions=(kafka.FetchPartition(partition=self.key(partition), offset=offset, leader_epoch=-1),),
             read_committed=True,
         )
-        answer: FetchedPartition = await self._of_leader(
+        answer: kafka.FetchedPartition = await self._of_leader(
             partition, asked, part=lambda whole: whole.partitions[0], known={ErrorCode.OFFSET_OUT_OF_RANGE}
         )
         return None if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE else answer

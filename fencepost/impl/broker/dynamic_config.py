@@ -25,16 +25,8 @@ from fencepost.impl.core.core_interface import Halt
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
 from fencepost.impl.core.topic_config import as_text, configured, in_force
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import interface as zk
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import (
-    Children,
-    Create,
-    Data,
-    Delete,
-    GetChildren,
-    GetData,
-    WatchEvent,
-)
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.inherited_settings import EVERY_BROKER, INHERITED
 
@@ -85,7 +77,7 @@ class DynamicConfig:
         self.everything = True
         self._look()
 
-    def on_watch(self, watch: WatchEvent) -> bool:
+    def on_watch(self, watch: zk.WatchEvent) -> bool:
         """Handle a watch. Returns whether it was a watch of this module."""
         topic = znodes.name_of_config_path(watch.path)
         if topic is not None:
@@ -121,17 +113,17 @@ class DynamicConfig:
         """Watch the notifications, then read all configurations. Later changes have a notification."""
         for _ in range(ATTEMPTS):
             notifications, topics, brokers, cluster = yield (
-                GetChildren(znodes.CONFIG_CHANGES, watch=True),
-                GetChildren(znodes.TOPIC_CONFIGS),
-                GetChildren(znodes.BROKER_CONFIGS),
-                GetData(znodes.CLUSTER_ID),
+                zk.GetChildren(znodes.CONFIG_CHANGES, watch=True),
+                zk.GetChildren(znodes.TOPIC_CONFIGS),
+                zk.GetChildren(znodes.BROKER_CONFIGS),
+                zk.GetData(znodes.CLUSTER_ID),
             )
-            if isinstance(cluster, Data) and not self._is_known(cluster):
+            if isinstance(cluster, zk.Data) and not self._is_known(cluster):
                 return
-            if isinstance(notifications, Children) and isinstance(topics, Children) and self.cluster_id:
+            if isinstance(notifications, zk.Children) and isinstance(topics, zk.Children) and self.cluster_id:
                 break
             cluster_id = znodes.encode_cluster_id(self.new_cluster_id())
-            yield (*(Create(path) for path in PARENTS), Create(znodes.CLUSTER_ID, cluster_id))
+            yield (*(zk.Create(path) for path in PARENTS), zk.Create(znodes.CLUSTER_ID, cluster_id))
         else:
             return
         yield from self._remember(notifications.names)
@@ -140,14 +132,14 @@ class DynamicConfig:
         said = {
             topic: None
             for topic, reply in zip(topics.names, replies, strict=True)
-            if isinstance(reply, Data) and reply.data != znodes.encode_configuration()
+            if isinstance(reply, zk.Data) and reply.data != znodes.encode_configuration()
         }
-        listed = brokers.names if isinstance(brokers, Children) else ()
+        listed = brokers.names if isinstance(brokers, zk.Children) else ()
         known = {*map(znodes.broker_name, listed)} & {*self._of_brokers()}
         yield from self._read(sorted({*said, *known, *self.configs}))
         self.on_all_read()
 
-    def _is_known(self, cluster: Data) -> bool:
+    def _is_known(self, cluster: zk.Data) -> bool:
         """Take the cluster's id. A broker that never knew one stops where it cannot be read, as Kafka's; one
         that does goes on."""
         try:
@@ -165,8 +157,8 @@ class DynamicConfig:
         return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
 
     def _read_notifications(self) -> ZooKeeperSteps:
-        listed = yield GetChildren(znodes.CONFIG_CHANGES, watch=True)
-        if not isinstance(listed, Children):
+        listed = yield zk.GetChildren(znodes.CONFIG_CHANGES, watch=True)
+        if not isinstance(listed, zk.Children):
             return
         new = [name for name in listed.names if name not in self.seen]
         replies = yield from read_nodes(
@@ -175,12 +167,12 @@ class DynamicConfig:
         topics = {
             topic
             for name, reply in zip(new, replies, strict=True)
-            if isinstance(reply, Data) and (topic := self._changed(name, reply))
+            if isinstance(reply, zk.Data) and (topic := self._changed(name, reply))
         }
         yield from self._read(sorted(topics))
         yield from self._remember(listed.names)
 
-    def _changed(self, name: str, reply: Data) -> str | None:
+    def _changed(self, name: str, reply: zk.Data) -> str | None:
         try:
             found = znodes.decode_config_change(reply.data, f"{znodes.CONFIG_CHANGES}/{name}")
         except znodes.BadZnodeError as error:
@@ -196,7 +188,7 @@ class DynamicConfig:
         self.seen = {name: self.seen.get(name, now) for name in names}
         old = [name for name, since in self.seen.items() if now - since > EXPIRATION_MS * MILLISECOND]
         if old:
-            yield tuple(Delete(f"{znodes.CONFIG_CHANGES}/{name}", 0) for name in old)
+            yield tuple(zk.Delete(f"{znodes.CONFIG_CHANGES}/{name}", 0) for name in old)
 
     def _read(self, topics: Collection[str]) -> ZooKeeperSteps:
         """Read and apply configurations. Each node is watched, because the configuration of a deleted topic
@@ -206,7 +198,7 @@ class DynamicConfig:
         for topic, reply in zip(topics, replies, strict=True):
             path = znodes.config_path(topic)
             try:
-                config = znodes.decode_configuration(reply.data, path) if isinstance(reply, Data) else {}
+                config = znodes.decode_configuration(reply.data, path) if isinstance(reply, zk.Data) else {}
             except znodes.BadZnodeError as error:
                 self._refused(topic, {path: str(error)})
                 continue

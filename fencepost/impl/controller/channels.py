@@ -13,16 +13,7 @@ from msgspec.structs import replace
 
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.core.broker_context import BrokerContext
-from fencepost.impl.messages.broker_api import (
-    LEADER_DURING_DELETE,
-    ControlRequest,
-    ControlResponse,
-    LeaderAndIsrRequest,
-    PartitionState,
-    StopReplicaRequest,
-    TopicPartition,
-    UpdateMetadataRequest,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.names import name_of
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
@@ -37,7 +28,7 @@ class Channel:
     broker: int
     broker_epoch: int
     # The first request is in flight if `in_flight` is not 0.
-    queue: deque[ControlRequest] = field(factory=deque)
+    queue: deque[kafka.ControlRequest] = field(factory=deque)
     in_flight: int = 0
 
 
@@ -49,11 +40,11 @@ class Channels:
     # By broker id.
     channels: dict[int, Channel] = field(factory=dict)
     # Partitions by broker.
-    leader_and_isr: dict[int, dict[TopicPartition, None]] = field(factory=dict)
+    leader_and_isr: dict[int, dict[kafka.TopicPartition, None]] = field(factory=dict)
     # For all brokers.
-    metadata: dict[TopicPartition, None] = field(factory=dict)
+    metadata: dict[kafka.TopicPartition, None] = field(factory=dict)
     # Per broker, the leader epoch and whether to delete.
-    stop_replicas: dict[int, dict[TopicPartition, tuple[int, bool]]] = field(factory=dict)
+    stop_replicas: dict[int, dict[kafka.TopicPartition, tuple[int, bool]]] = field(factory=dict)
 
     # ---- brokers come and go
 
@@ -77,7 +68,7 @@ class Channels:
     # ---- the batch
 
     def add_leader_and_isr(
-        self, brokers: Iterable[int], keys: Collection[TopicPartition], *, metadata: bool = True
+        self, brokers: Iterable[int], keys: Collection[kafka.TopicPartition], *, metadata: bool = True
     ) -> None:
         """Send these partitions' states to these brokers. All brokers also get the metadata, unless they just
         got it."""
@@ -86,11 +77,13 @@ class Channels:
         if metadata:
             self.add_metadata(keys)
 
-    def add_metadata(self, keys: Iterable[TopicPartition]) -> None:
+    def add_metadata(self, keys: Iterable[kafka.TopicPartition]) -> None:
         """Send the metadata of these partitions to every broker."""
         self.metadata.update(dict.fromkeys(keys))
 
-    def add_stop_replica(self, broker: int, key: TopicPartition, leader_epoch: int, *, delete: bool) -> None:
+    def add_stop_replica(
+        self, broker: int, key: kafka.TopicPartition, leader_epoch: int, *, delete: bool
+    ) -> None:
         """This broker stops its replica, and deletes it if requested. The request is sent after all brokers
         got the leaders of the batch."""
         self.stop_replicas.setdefault(broker, {})[key] = (leader_epoch, delete)
@@ -111,13 +104,13 @@ class Channels:
         """
         live = tuple(sorted(context.electable()))
         stopping = tuple(sorted(context.shutting_down))
-        states: dict[TopicPartition, PartitionState] = {}
+        states: dict[kafka.TopicPartition, kafka.PartitionState] = {}
         for broker, keys in sorted(self.leader_and_isr.items()):
             if broker in self.channels:
                 states_sent = _states(context, keys, states, forget=False)
                 self._queue(
                     broker,
-                    LeaderAndIsrRequest(
+                    kafka.LeaderAndIsrRequest(
                         **self._addressed(context, broker), partitions=states_sent, live_brokers=live
                     ),
                 )
@@ -126,7 +119,7 @@ class Channels:
             for broker in sorted(self.channels):
                 self._queue(
                     broker,
-                    UpdateMetadataRequest(
+                    kafka.UpdateMetadataRequest(
                         **self._addressed(context, broker),
                         partitions=states_sent,
                         live_brokers=live,
@@ -137,7 +130,7 @@ class Channels:
             if broker in self.channels:
                 self._queue(
                     broker,
-                    StopReplicaRequest(
+                    kafka.StopReplicaRequest(
                         **self._addressed(context, broker),
                         partitions=tuple((key, *stopped[key]) for key in sorted(stopped)),
                     ),
@@ -154,7 +147,7 @@ class Channels:
 
     # ---- sending
 
-    def _queue(self, broker: int, request: ControlRequest) -> None:
+    def _queue(self, broker: int, request: kafka.ControlRequest) -> None:
         channel = self.channels[broker]
         channel.queue.append(request)
         if not channel.in_flight:
@@ -179,7 +172,7 @@ class Channels:
         hears of its new epoch keeps a stale version of its state, and can change its ISR no more."""
         self._send(channel)
 
-    def on_response(self, broker: int, response: ControlResponse) -> ControlRequest | None:
+    def on_response(self, broker: int, response: kafka.ControlResponse) -> kafka.ControlRequest | None:
         """Send the next request.
 
         Args:
@@ -204,11 +197,11 @@ class Channels:
 
 def _states(
     context: ControllerContext,
-    keys: Iterable[TopicPartition],
-    known: dict[TopicPartition, PartitionState],
+    keys: Iterable[kafka.TopicPartition],
+    known: dict[kafka.TopicPartition, kafka.PartitionState],
     *,
     forget: bool = True,
-) -> tuple[PartitionState, ...]:
+) -> tuple[kafka.PartitionState, ...]:
     """The states of these partitions for a request.
 
     known: states already made in this batch; all brokers get the same. A partition of a topic under deletion
@@ -227,8 +220,8 @@ def _states(
                 if not leaving or key not in assignments:
                     continue
                 state = _NO_STATE
-            leader = LEADER_DURING_DELETE if leaving else state.leader
-            known[key] = said = PartitionState(
+            leader = kafka.LEADER_DURING_DELETE if leaving else state.leader
+            known[key] = said = kafka.PartitionState(
                 key,
                 state.controller_epoch,
                 leader,

@@ -27,19 +27,9 @@ from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.controller.strategies import Choice
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import interface as zk
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import JUTE_MAXBUFFER, REQUEST_BYTES, write_size
-from fencepost.impl.zookeeper.interface import (
-    Create,
-    Data,
-    Delete,
-    Exists,
-    Failed,
-    GetData,
-    MultiDone,
-    SetData,
-    ZooKeeperError,
-)
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.outcomes import ErrorCode
@@ -55,9 +45,9 @@ FENCE_BYTES = 256
 def reassignments_requested(controller: ControllerState, *, resuming: bool = False) -> ZooKeeperSteps:
     """Start the new entries. KAFKA-6193: all are known before any is removed, so a removal keeps the others.
     resuming: at failover."""
-    yield Exists(znodes.REASSIGN, watch=True)
-    reply = yield GetData(znodes.REASSIGN)
-    if not isinstance(reply, Data):
+    yield zk.Exists(znodes.REASSIGN, watch=True)
+    reply = yield zk.GetData(znodes.REASSIGN)
+    if not isinstance(reply, zk.Data):
         return
     context = controller.context
     refused: Targets = {}
@@ -148,8 +138,8 @@ def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps
     """
     context = controller.context
     for _ in range(ATTEMPTS):
-        reply = yield GetData(znodes.REASSIGN)
-        if not isinstance(reply, Data):
+        reply = yield zk.GetData(znodes.REASSIGN)
+        if not isinstance(reply, zk.Data):
             return
         entries = _decode(controller, reply.data)
         removed = [key for key, target in done.items() if entries.get(key) == target]
@@ -160,12 +150,12 @@ def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps
         remove = not pending and version > 0
         origins = znodes.decode_origins(reply.data) if pending else {}
         data = znodes.encode_reassignments(pending, origins)
-        change: SetData | Delete = SetData(znodes.REASSIGN, data, version)
+        change: zk.SetData | zk.Delete = zk.SetData(znodes.REASSIGN, data, version)
         if remove:
-            change = Delete(znodes.REASSIGN, version)
+            change = zk.Delete(znodes.REASSIGN, version)
         written = yield from controller.writer.write(context, change)
-        gone = isinstance(written, Failed) and written.error is ZooKeeperError.NO_NODE
-        if gone or (isinstance(written, MultiDone) and (pending or remove)):
+        gone = isinstance(written, zk.Failed) and written.error is zk.ZooKeeperError.NO_NODE
+        if gone or (isinstance(written, zk.MultiDone) and (pending or remove)):
             return
 
 
@@ -176,10 +166,10 @@ def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
     context = controller.context
     moved = [key for key in targets if key in context.reassigning]
     for _ in range(ATTEMPTS):
-        reply = yield GetData(znodes.REASSIGN)
+        reply = yield zk.GetData(znodes.REASSIGN)
         entries: Targets = {}
         origins: Targets = {}
-        if isinstance(reply, Data):
+        if isinstance(reply, zk.Data):
             entries = _decode(controller, reply.data)
             origins = znodes.decode_origins(reply.data) if entries else {}
         origins |= {
@@ -188,16 +178,16 @@ def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
             if key in context.origins or key not in context.reassigning
         }
         data = znodes.encode_reassignments(entries | targets, origins)
-        write: Create | SetData = Create(znodes.REASSIGN, data)
-        if isinstance(reply, Data):
-            write = SetData(znodes.REASSIGN, data, reply.stat.version)
+        write: zk.Create | zk.SetData = zk.Create(znodes.REASSIGN, data)
+        if isinstance(reply, zk.Data):
+            write = zk.SetData(znodes.REASSIGN, data, reply.stat.version)
         if write_size(write)[0] + REQUEST_BYTES > JUTE_MAXBUFFER - FENCE_BYTES:
             return (
                 f"{len(entries | targets)} partitions are too many for one ZooKeeper node; ask for fewer "
                 f"at a time"
             )
         written = yield from controller.writer.write(context, write)
-        if isinstance(written, MultiDone):
+        if isinstance(written, zk.MultiDone):
             break
     else:
         return "another client keeps changing the reassignments; try again"

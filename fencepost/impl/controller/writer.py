@@ -25,23 +25,9 @@ from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.procedures import Pipelined, ZooKeeperSteps
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import interface as zk
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import Size, groups, write_size
-from fencepost.impl.zookeeper.interface import (
-    Check,
-    Create,
-    Data,
-    Delete,
-    Done,
-    Failed,
-    GetChildren,
-    Multi,
-    MultiDone,
-    SetData,
-    WriteOperation,
-    ZooKeeperError,
-    names_of,
-)
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 
@@ -49,7 +35,7 @@ ASSIGNMENT_ATTEMPTS = 16
 """Rounds of one change of a topic's node: each is lost to an admin tool that adds partitions."""
 MOST_BELOW = 10_000
 """Requests for what lies below one node that is removed; our own nodes have two below them."""
-Member = tuple[WriteOperation, ...]
+Member = tuple[zk.WriteOperation, ...]
 """Writes that are applied together or not at all."""
 
 
@@ -64,11 +50,11 @@ class ControllerWriter:
 
     broker_context: BrokerContext
 
-    def fenced_zookeeper_write(self, context: ControllerContext) -> tuple[WriteOperation, ...]:
+    def fenced_zookeeper_write(self, context: ControllerContext) -> tuple[zk.WriteOperation, ...]:
         """Protection KAFKA-6082: the check that every controller write has in the same transaction."""
-        return (Check(znodes.CONTROLLER_EPOCH, context.epoch_version),)
+        return (zk.Check(znodes.CONTROLLER_EPOCH, context.epoch_version),)
 
-    def write(self, context: ControllerContext, *operations: WriteOperation) -> ZooKeeperSteps:
+    def write(self, context: ControllerContext, *operations: zk.WriteOperation) -> ZooKeeperSteps:
         """Apply all operations or none. Returns MultiDone, or Failed with `index` counted among `operations`.
         Raises ControllerMovedError."""
         (reply,) = yield from self.write_all(context, (operations,))
@@ -96,10 +82,10 @@ class ControllerWriter:
         replies: list[Any] = [None] * len(members)
         alone: list[list[int]] = []
         for group, reply in zip(made, (yield from self._write(context, fence, members, made)), strict=True):
-            if isinstance(reply, MultiDone):
+            if isinstance(reply, zk.MultiDone):
                 done = iter(reply.replies)
                 for place in group:
-                    replies[place] = MultiDone(tuple(islice(done, len(members[place]))))
+                    replies[place] = zk.MultiDone(tuple(islice(done, len(members[place]))))
             else:
                 replies[group[0] : group[-1] + 1] = [reply] * len(group)
                 alone += self.written_alone(group)
@@ -115,29 +101,29 @@ class ControllerWriter:
     def _write(
         self,
         context: ControllerContext,
-        fence: tuple[WriteOperation, ...],
+        fence: tuple[zk.WriteOperation, ...],
         members: Sequence[Member],
         made: list[list[int]],
     ) -> ZooKeeperSteps:
         """One multi for each group of members. Returns their replies, without the part of the fence."""
         requests = tuple(
-            Multi((*fence, *chain.from_iterable(members[place] for place in group))) for group in made
+            zk.Multi((*fence, *chain.from_iterable(members[place] for place in group))) for group in made
         )
         replies = (yield Pipelined(requests, self.broker_context.grouping.window)) if requests else []
         return [self._without_fence(context, reply, len(fence)) for reply in replies]
 
     def _without_fence(
-        self, context: ControllerContext, reply: MultiDone | Failed, fence: int
-    ) -> MultiDone | Failed:
-        if isinstance(reply, MultiDone):
-            return MultiDone(reply.replies[fence:])
-        assert isinstance(reply, Failed), reply
+        self, context: ControllerContext, reply: zk.MultiDone | zk.Failed, fence: int
+    ) -> zk.MultiDone | zk.Failed:
+        if isinstance(reply, zk.MultiDone):
+            return zk.MultiDone(reply.replies[fence:])
+        assert isinstance(reply, zk.Failed), reply
         if reply.index < fence:
             self.broker_context.record(
                 Name.CONTROLLER_WRITE_REFUSED, controller_epoch=context.epoch, detail=reply.error.value
             )
             raise ControllerMovedError(f"/controller_epoch is no longer at version {context.epoch_version}")
-        return Failed(reply.error, reply.index - fence, reply.results[fence:])
+        return zk.Failed(reply.error, reply.index - fence, reply.results[fence:])
 
     # ---- partition states
 
@@ -173,7 +159,7 @@ class ControllerWriter:
     def _refuse_states(self, paths: Collection[str], found: Sequence[Any]) -> None:
         """A state that cannot be read is none: Kafka's TopicPartitionStateZNode.decode does likewise."""
         for path, node in zip(paths, found, strict=True):
-            if isinstance(node, Data):
+            if isinstance(node, zk.Data):
                 try:
                     znodes.decode_state(node.data, 0, path=path)
                 except znodes.BadZnodeError as error:
@@ -185,11 +171,11 @@ class ControllerWriter:
         """Write the first states of new partitions, in groups. Returns the partitions with a state of this
         controller in the context afterwards."""
         parents = dict.fromkeys(znodes.partition_paths(key)[0] for key in states)
-        yield from self.write_all(context, [(Create(path),) for path in parents])
+        yield from self.write_all(context, [(zk.Create(path),) for path in parents])
         members: list[Member] = []
         for key, state in states.items():
             _, partition, path = znodes.partition_paths(key)
-            members.append((Create(partition), Create(path, znodes.encode_state(state))))
+            members.append((zk.Create(partition), zk.Create(path, znodes.encode_state(state))))
         replies = yield from self.write_all(context, members)
         return (yield from self._settle(context, states, replies))
 
@@ -201,7 +187,7 @@ class ControllerWriter:
         replies = yield from self.write_all(
             context,
             [
-                (SetData(path, znodes.encode_state(state), context.states[key].zk_version),)
+                (zk.SetData(path, znodes.encode_state(state), context.states[key].zk_version),)
                 for path, (key, state) in zip(znodes.state_paths(states), states.items(), strict=True)
             ],
         )
@@ -211,16 +197,16 @@ class ControllerWriter:
         self,
         context: ControllerContext,
         states: Mapping[TopicPartition, LeaderAndIsr],
-        replies: Sequence[MultiDone | Failed],
+        replies: Sequence[zk.MultiDone | zk.Failed],
     ) -> ZooKeeperSteps:
         """Note the versions of written states. For the others read the current state: it may be ours, from an
         attempt with a lost reply."""
         written: dict[TopicPartition, None] = {}
         conflicts = []
         for (key, state), reply in zip(states.items(), replies, strict=True):
-            if isinstance(reply, MultiDone):
+            if isinstance(reply, zk.MultiDone):
                 last = reply.replies[-1]
-                version = last.stat.version if isinstance(last, Done) and last.stat is not None else 0
+                version = last.stat.version if isinstance(last, zk.Done) and last.stat is not None else 0
                 context.states[key] = _written(state, version)
                 written[key] = None
             else:
@@ -255,17 +241,17 @@ class ControllerWriter:
             replies = yield from read_nodes(self.broker_context.grouping, nodes)
             changes = {}
             for topic, reply in zip(list(topics), replies, strict=True):
-                current = self._assigned(topic, reply) if isinstance(reply, Data) else {}
+                current = self._assigned(topic, reply) if isinstance(reply, zk.Data) else {}
                 wanted = current | topics[topic]
                 if wanted != current and current:
                     data = znodes.encode_topic(wanted)
-                    changes[topic] = (SetData(znodes.topic_path(topic), data, reply.stat.version),)
+                    changes[topic] = (zk.SetData(znodes.topic_path(topic), data, reply.stat.version),)
                 elif current:
                     written |= {TopicPartition(topic, number): None for number in topics[topic]}
             replies = yield from self.write_all(context, list(changes.values()))
             lost = {}
             for topic, reply in zip(changes, replies, strict=True):
-                if isinstance(reply, MultiDone):
+                if isinstance(reply, zk.MultiDone):
                     written |= {TopicPartition(topic, number): None for number in topics[topic]}
                 else:
                     lost[topic] = topics[topic]
@@ -274,7 +260,7 @@ class ControllerWriter:
                 break
         return [key for key in assignments if key in written]
 
-    def _assigned(self, topic: str, node: Data) -> dict[int, tuple[int, ...]]:
+    def _assigned(self, topic: str, node: zk.Data) -> dict[int, tuple[int, ...]]:
         try:
             return znodes.decode_topic(node.data, znodes.topic_path(topic))
         except znodes.BadZnodeError as error:
@@ -293,14 +279,14 @@ class ControllerWriter:
             paths: of the nodes.
         """
         for group in groups(
-            paths, lambda path: write_size(Delete(path)), self.broker_context.grouping, FENCE_SIZE
+            paths, lambda path: write_size(zk.Delete(path)), self.broker_context.grouping, FENCE_SIZE
         ):
-            replies = yield from self.write_all(context, [(Delete(path),) for path in group])
+            replies = yield from self.write_all(context, [(zk.Delete(path),) for path in group])
             for path, reply in zip(group, replies, strict=True):
-                if not isinstance(reply, MultiDone) and reply.error is ZooKeeperError.NOT_EMPTY:
+                if not isinstance(reply, zk.MultiDone) and reply.error is zk.ZooKeeperError.NOT_EMPTY:
                     yield from self._delete_with_children(context, path)
                 else:
-                    assert isinstance(reply, MultiDone) or reply.error is ZooKeeperError.NO_NODE, reply
+                    assert isinstance(reply, zk.MultiDone) or reply.error is zk.ZooKeeperError.NO_NODE, reply
 
     def _delete_with_children(self, context: ControllerContext, path: str) -> ZooKeeperSteps:
         """Depth first. A node that gets new children all the time stays."""
@@ -308,10 +294,10 @@ class ControllerWriter:
         for _ in range(MOST_BELOW):
             if not doomed:
                 return
-            reply = yield from self.write(context, Delete(doomed[-1]))
-            if isinstance(reply, Failed) and reply.error is ZooKeeperError.NOT_EMPTY:
-                listed = yield GetChildren(doomed[-1])
-                doomed += [f"{doomed[-1]}/{name}" for name in names_of(listed)]
+            reply = yield from self.write(context, zk.Delete(doomed[-1]))
+            if isinstance(reply, zk.Failed) and reply.error is zk.ZooKeeperError.NOT_EMPTY:
+                listed = yield zk.GetChildren(doomed[-1])
+                doomed += [f"{doomed[-1]}/{name}" for name in zk.names_of(listed)]
             else:
                 doomed.pop()
 
@@ -328,7 +314,7 @@ class ControllerWriter:
         yield from self.delete_all(context, (path,))
 
 
-def _decoded(node: Data) -> LeaderAndIsr | Data:
+def _decoded(node: zk.Data) -> LeaderAndIsr | zk.Data:
     """The state, or the node as it is where it holds none."""
     try:
         return znodes.decode_state(node.data, node.stat.version, node.stat.mzxid)
@@ -354,4 +340,4 @@ def _size(operations: Member) -> Size:
     return sum(request for request, _ in sizes), sum(answer for _, answer in sizes)
 
 
-FENCE_SIZE = _size((Check(znodes.CONTROLLER_EPOCH, 0),))
+FENCE_SIZE = _size((zk.Check(znodes.CONTROLLER_EPOCH, 0),))

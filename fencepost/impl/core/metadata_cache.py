@@ -5,16 +5,7 @@ from collections.abc import Iterable
 
 from attrs import define, field
 
-from fencepost.impl.messages.broker_api import (
-    LEADER_DURING_DELETE,
-    NO_LEADER,
-    MetadataRequest,
-    MetadataResponse,
-    PartitionMetadata,
-    PartitionState,
-    TopicPartition,
-    UpdateMetadataRequest,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
@@ -23,9 +14,9 @@ class MetadataCache:
     """The metadata cache of one broker."""
 
     # (leader, leader epoch) per partition.
-    leaders: dict[TopicPartition, tuple[int, int]] = field(factory=dict)
+    leaders: dict[kafka.TopicPartition, tuple[int, int]] = field(factory=dict)
     # The same partitions by topic and number, in the controller's last description.
-    topics: dict[str, dict[int, PartitionState]] = field(factory=dict)
+    topics: dict[str, dict[int, kafka.PartitionState]] = field(factory=dict)
     # The controller that sent the last applied request; -1 before the first.
     controller_id: int = -1
     # Ids of the brokers that may lead or join an ISR, sorted.
@@ -35,7 +26,7 @@ class MetadataCache:
     # (controller epoch, correlation id) of the last applied request; it never decreases.
     latest: tuple[int, int] = (-1, -1)
 
-    def update(self, request: UpdateMetadataRequest) -> None:
+    def update(self, request: kafka.UpdateMetadataRequest) -> None:
         """Apply a controller's request, unless a later one was already applied. A retried request may arrive
         after the next one, and nothing would repair the effect of the stale copy before another request."""
         epoch, number = self.latest
@@ -45,7 +36,7 @@ class MetadataCache:
         self.controller_id = request.controller_id
         self.live_brokers, self.shutting_down = request.live_brokers, request.shutting_down
         for state in request.partitions:
-            if state.leader == LEADER_DURING_DELETE:
+            if state.leader == kafka.LEADER_DURING_DELETE:
                 self.leaders.pop(state.partition, None)
                 self._forget(state.partition)
             else:
@@ -55,7 +46,7 @@ class MetadataCache:
                     known = self.topics[state.partition.topic] = {}
                 known[state.partition.partition] = state
 
-    def _forget(self, key: TopicPartition) -> None:
+    def _forget(self, key: kafka.TopicPartition) -> None:
         known = self.topics.get(key.topic)
         if known is not None:
             known.pop(key.partition, None)
@@ -68,19 +59,19 @@ class MetadataCache:
 
     def knows(self, topic: str) -> bool:
         """Whether the topic exists by the metadata; every topic has a partition 0."""
-        return TopicPartition(topic, 0) in self.leaders
+        return kafka.TopicPartition(topic, 0) in self.leaders
 
-    def leader_of(self, key: TopicPartition) -> int:
+    def leader_of(self, key: kafka.TopicPartition) -> int:
         """The leader; negative if there is none."""
-        return self.leaders.get(key, (NO_LEADER, -1))[0]
+        return self.leaders.get(key, (kafka.NO_LEADER, -1))[0]
 
-    def answer(self, request: MetadataRequest) -> MetadataResponse:
+    def answer(self, request: kafka.MetadataRequest) -> kafka.MetadataResponse:
         """The metadata of the requested topics, or of all."""
         names: Iterable[str] = self.topics if request.topics is None else request.topics
-        return MetadataResponse(
+        return kafka.MetadataResponse(
             correlation_id=request.correlation_id,
             partitions=tuple(
-                PartitionMetadata(
+                kafka.PartitionMetadata(
                     partition=state.partition,
                     leader=state.leader,
                     leader_epoch=state.leader_epoch,

@@ -14,19 +14,7 @@ from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError, read
 from fencepost.impl.log.producer.producer_state import OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import UnexpectedOffsetError
 from fencepost.impl.log.values import runs_in_batch
-from fencepost.impl.messages.broker_api import (
-    EARLIEST,
-    EpochQuery,
-    FetchedPartition,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetsForLeaderEpochRequest,
-    OffsetsForLeaderEpochResponse,
-    TopicPartition,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.truncation import FollowerTruncation
 from fencepost.traces.events import Name
@@ -34,11 +22,11 @@ from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 
 TIMEOUT_TIMER, BACKOFF_TIMER = "fetch_timeout", "fetch_backoff"
 ANSWERS: dict[type, type] = {
-    FetchRequest: FetchResponse,
-    ListOffsetsRequest: ListOffsetsResponse,
-    OffsetsForLeaderEpochRequest: OffsetsForLeaderEpochResponse,
+    kafka.FetchRequest: kafka.FetchResponse,
+    kafka.ListOffsetsRequest: kafka.ListOffsetsResponse,
+    kafka.OffsetsForLeaderEpochRequest: kafka.OffsetsForLeaderEpochResponse,
 }
-Answer = FetchResponse | ListOffsetsResponse | OffsetsForLeaderEpochResponse
+Answer = kafka.FetchResponse | kafka.ListOffsetsResponse | kafka.OffsetsForLeaderEpochResponse
 MAX_BYTES = 1_048_576
 """Bytes of one partition in one fetch: replica.fetch.max.bytes."""
 
@@ -70,7 +58,7 @@ class Conversation:
     # The broker id of the leader.
     leader: int
     # The partitions that are fetched from it.
-    followings: dict[TopicPartition, Following] = field(factory=dict)
+    followings: dict[kafka.TopicPartition, Following] = field(factory=dict)
     # Correlation id of the unanswered request; 0 for none.
     in_flight: int = 0
     # The class of the expected response.
@@ -80,7 +68,7 @@ class Conversation:
     # Whether the timer for the deadline is set.
     watched: bool = False
     # The leader epoch of each partition in the request in flight.
-    asked: dict[TopicPartition, int] = field(factory=dict)
+    asked: dict[kafka.TopicPartition, int] = field(factory=dict)
 
 
 @define
@@ -113,7 +101,7 @@ class ReplicaFetcher:
         conversation.followings[partition.key] = Following(partition, partition.leader_epoch)
         self._go_on(conversation)
 
-    def stop(self, key: TopicPartition) -> None:
+    def stop(self, key: kafka.TopicPartition) -> None:
         """Stop fetching this partition; responses in flight for it are dropped."""
         for conversation in self.conversations.values():
             conversation.followings.pop(key, None)
@@ -145,8 +133,8 @@ class ReplicaFetcher:
         else:
             self._fetch(conversation, ready)
 
-    def _questions(self, truncating: list[Following]) -> list[EpochQuery]:
-        queries: list[EpochQuery] = []
+    def _questions(self, truncating: list[Following]) -> list[kafka.EpochQuery]:
+        queries: list[kafka.EpochQuery] = []
         for following in truncating:
             following.asked_epoch = self.truncation.question(following.partition)
             if following.beyond and following.partition.log.epochs.latest_epoch() < 0:
@@ -158,7 +146,7 @@ class ReplicaFetcher:
                 following.truncating = False
                 continue
             queries.append(
-                EpochQuery(
+                kafka.EpochQuery(
                     partition=following.partition.key,
                     current_leader_epoch=following.leader_epoch,
                     asked_epoch=following.asked_epoch,
@@ -166,8 +154,8 @@ class ReplicaFetcher:
             )
         return queries
 
-    def _ask(self, conversation: Conversation, queries: list[EpochQuery]) -> None:
-        request = OffsetsForLeaderEpochRequest(
+    def _ask(self, conversation: Conversation, queries: list[kafka.EpochQuery]) -> None:
+        request = kafka.OffsetsForLeaderEpochRequest(
             correlation_id=self.broker_context.next_correlation_id(),
             replica_id=self.broker_context.node,
             queries=tuple(queries),
@@ -176,11 +164,11 @@ class ReplicaFetcher:
         self._send(conversation, request, asked)
 
     def _ask_start(self, conversation: Conversation, following: Following) -> None:
-        request = ListOffsetsRequest(
+        request = kafka.ListOffsetsRequest(
             correlation_id=self.broker_context.next_correlation_id(),
             partition=following.partition.key,
             leader_epoch=following.leader_epoch,
-            timestamp=EARLIEST,
+            timestamp=kafka.EARLIEST,
             replica_id=self.broker_context.node,
         )
         self._send(conversation, request, {following.partition.key: following.leader_epoch})
@@ -192,14 +180,14 @@ class ReplicaFetcher:
             key, log = partition.key, partition.log
             asked[key] = leader_epoch
             wanted.append(
-                FetchPartition(
+                kafka.FetchPartition(
                     partition=key,
                     offset=log.log_end_offset,
                     leader_epoch=leader_epoch,
                     log_start_offset=log.log_start_offset,
                 )
             )
-        request = FetchRequest(
+        request = kafka.FetchRequest(
             correlation_id=self.broker_context.next_correlation_id(),
             replica_id=self.broker_context.node,
             max_wait=self.max_wait,
@@ -211,8 +199,8 @@ class ReplicaFetcher:
     def _send(
         self,
         conversation: Conversation,
-        request: FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest,
-        asked: dict[TopicPartition, int],
+        request: kafka.FetchRequest | kafka.OffsetsForLeaderEpochRequest | kafka.ListOffsetsRequest,
+        asked: dict[kafka.TopicPartition, int],
     ) -> None:
         conversation.in_flight, conversation.asked = request.correlation_id, asked
         conversation.awaited = ANSWERS[type(request)]
@@ -261,7 +249,7 @@ class ReplicaFetcher:
         conversation.in_flight = 0
         return conversation
 
-    def still_same_epoch(self, conversation: Conversation, key: TopicPartition) -> Following | None:
+    def still_same_epoch(self, conversation: Conversation, key: kafka.TopicPartition) -> Following | None:
         """Protection KAFKA-7786: a response counts only in the epoch of its request.
 
         Args:
@@ -276,7 +264,7 @@ class ReplicaFetcher:
             return None
         return following
 
-    def on_epoch_ends(self, source: int, response: OffsetsForLeaderEpochResponse) -> None:
+    def on_epoch_ends(self, source: int, response: kafka.OffsetsForLeaderEpochResponse) -> None:
         """Truncate the logs. Partitions that agree begin to fetch; the others ask again.
 
         Args:
@@ -296,7 +284,7 @@ class ReplicaFetcher:
                 following.truncating = False
         self._go_on(conversation)
 
-    def on_start_listed(self, source: int, response: ListOffsetsResponse) -> None:
+    def on_start_listed(self, source: int, response: kafka.ListOffsetsResponse) -> None:
         """Now it is known on which side of the leader's log this one is.
 
         Args:
@@ -321,7 +309,7 @@ class ReplicaFetcher:
                     self._delay(following)
         self._go_on(conversation)
 
-    def on_fetched(self, source: int, response: FetchResponse) -> None:
+    def on_fetched(self, source: int, response: kafka.FetchResponse) -> None:
         """Append the records, move the high watermark, and fetch again.
 
         Args:
@@ -343,7 +331,9 @@ class ReplicaFetcher:
                 self._delay(following)
         self._go_on(conversation)
 
-    def _append(self, conversation: Conversation, following: Following, answer: FetchedPartition) -> None:
+    def _append(
+        self, conversation: Conversation, following: Following, answer: kafka.FetchedPartition
+    ) -> None:
         partition = following.partition
         if answer.records:
             try:
@@ -369,7 +359,7 @@ class ReplicaFetcher:
         if answer.log_start_offset > log.log_start_offset:
             partition.advance_log_start_offset(answer.log_start_offset, cause="leader")
 
-    def _copy(self, partition: Partition, answer: FetchedPartition) -> list[BatchHeader]:
+    def _copy(self, partition: Partition, answer: kafka.FetchedPartition) -> list[BatchHeader]:
         """Append fetched records.
 
         If the leader no longer has any offset of this log, the log starts again where the leader's does. Its

@@ -20,26 +20,7 @@ from fencepost.impl.log.producer.producer_state import (
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.log.validation import RefusedBatchError, validated
 from fencepost.impl.log.values import values_of
-from fencepost.impl.messages.broker_api import (
-    DEBUGGER,
-    EARLIEST,
-    NO_LEADER,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    EpochEnd,
-    EpochQuery,
-    FetchedPartition,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetsForLeaderEpochRequest,
-    OffsetsForLeaderEpochResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicPartition,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.replication.high_watermark import HighWatermark
 from fencepost.impl.replication.isr import InSyncReplicas
 from fencepost.impl.replication.partition import Partition
@@ -66,7 +47,7 @@ class LeaderRole:
     # The context that all parts share.
     broker_context: BrokerContext
     # All partitions with a replica here.
-    partitions: dict[TopicPartition, Partition]
+    partitions: dict[kafka.TopicPartition, Partition]
     # The ISRs of the partitions that this broker leads.
     isr: InSyncReplicas
     # Moves high watermarks.
@@ -95,7 +76,7 @@ class LeaderRole:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def _led(self, key: TopicPartition, leader_epoch: int = -1) -> tuple[Partition | None, ErrorCode]:
+    def _led(self, key: kafka.TopicPartition, leader_epoch: int = -1) -> tuple[Partition | None, ErrorCode]:
         partition = self.partitions.get(key)
         if partition is None:
             return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -106,7 +87,7 @@ class LeaderRole:
 
     # ---- produce
 
-    def produce(self, source: int, request: ProduceRequest) -> None:
+    def produce(self, source: int, request: kafka.ProduceRequest) -> None:
         """Append, then answer at once or when the high watermark has passed the batch.
 
         Args:
@@ -182,14 +163,14 @@ class LeaderRole:
     def _produced(
         self,
         source: int,
-        request: ProduceRequest,
+        request: kafka.ProduceRequest,
         error: ErrorCode,
         base_offset: int = -1,
         leader_epoch: int = -1,
     ) -> None:
         if request.acks == ACKS_NONE:
             return
-        response = ProduceResponse(
+        response = kafka.ProduceResponse(
             correlation_id=request.correlation_id,
             error=error,
             base_offset=base_offset,
@@ -198,13 +179,13 @@ class LeaderRole:
         )
         self.broker_context.reply(source, response, request.correlation_id)
 
-    def _log_start(self, key: TopicPartition) -> int:
+    def _log_start(self, key: kafka.TopicPartition) -> int:
         partition = self.partitions.get(key)
         return -1 if partition is None else partition.log.log_start_offset
 
     # ---- fetch
 
-    def fetch(self, source: int, request: FetchRequest) -> None:
+    def fetch(self, source: int, request: kafka.FetchRequest) -> None:
         """Note the follower's position, then answer with the available records, or wait for more.
 
         Args:
@@ -233,20 +214,27 @@ class LeaderRole:
         if self.high_watermark.advance(partition):
             self.complete(partition)
 
-    def _find(self, request: FetchRequest) -> list[tuple[FetchPartition, Partition | None, ErrorCode]]:
+    def _find(
+        self, request: kafka.FetchRequest
+    ) -> list[tuple[kafka.FetchPartition, Partition | None, ErrorCode]]:
         """Each requested partition, or the error for it. A client may be served by a follower (KIP-392)."""
         found = []
         for wanted in request.partitions:
             partition, error = self._led(wanted.partition, wanted.leader_epoch)
-            follows = partition is not None and partition.leader not in (NO_LEADER, self.broker_context.node)
+            follows = partition is not None and partition.leader not in (
+                kafka.NO_LEADER,
+                self.broker_context.node,
+            )
             if request.from_follower and error is ErrorCode.NOT_LEADER_OR_FOLLOWER and follows:
                 error = NO_ERROR
             found.append((wanted, partition, error))
         return found
 
     def _read(
-        self, request: FetchRequest, found: list[tuple[FetchPartition, Partition | None, ErrorCode]]
-    ) -> tuple[list[FetchedPartition], bool]:
+        self,
+        request: kafka.FetchRequest,
+        found: list[tuple[kafka.FetchPartition, Partition | None, ErrorCode]],
+    ) -> tuple[list[kafka.FetchedPartition], bool]:
         """The available records of each partition, and whether to answer before the time is up: there are
         enough records, or there is an error."""
         answers, size, failed = [], 0, False
@@ -260,15 +248,15 @@ class LeaderRole:
             failed = failed or answer.error is not NO_ERROR
         return answers, failed or size >= request.min_bytes
 
-    def _refused(self, wanted: FetchPartition, error: ErrorCode) -> FetchedPartition:
+    def _refused(self, wanted: kafka.FetchPartition, error: ErrorCode) -> kafka.FetchedPartition:
         self.broker_context.record(
             Name.FETCH_REFUSED, wanted.partition, leader_epoch=wanted.leader_epoch, detail=error.value
         )
-        return FetchedPartition(partition=wanted.partition, error=error)
+        return kafka.FetchedPartition(partition=wanted.partition, error=error)
 
     def _read_one(
-        self, request: FetchRequest, wanted: FetchPartition, partition: Partition, before: int
-    ) -> FetchedPartition:
+        self, request: kafka.FetchRequest, wanted: kafka.FetchPartition, partition: Partition, before: int
+    ) -> kafka.FetchedPartition:
         """Read one partition. before: bytes of records in the response so far."""
         log, offset, follower = partition.log, wanted.offset, request.replica_id != CLIENT
         if follower and request.replica_id not in partition.followers:  # not assigned here (KAFKA-1097)
@@ -285,12 +273,12 @@ class LeaderRole:
                 if limit > 0 or not before or log.offline:
                     records = log.read(offset, max_bytes=limit, end_offset=end)
             except CorruptBatchError:
-                return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
+                return kafka.FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
             if request.total_max_bytes and before and len(records) > limit:
                 # Only the first batch of a response may exceed the bounds, so that a reader always makes
                 # progress (KIP-74).
                 records = b""
-        return FetchedPartition(
+        return kafka.FetchedPartition(
             partition=wanted.partition,
             error=NO_ERROR,
             leader_epoch=partition.leader_epoch,
@@ -301,7 +289,7 @@ class LeaderRole:
             aborted=self._aborted(partition, offset, records) if request.read_committed and records else (),
         )
 
-    def readable_end(self, partition: Partition, request: FetchRequest, stable: int) -> int:
+    def readable_end(self, partition: Partition, request: kafka.FetchRequest, stable: int) -> int:
         """Protection of what is not committed: a client reads below the high watermark, under read_committed
         below the last stable offset too.
 
@@ -322,13 +310,15 @@ class LeaderRole:
         found = partition.log.aborted_transactions(offset, last.next_offset)
         return tuple(sorted(((each.producer_id, each.first_offset) for each in found), key=itemgetter(1)))
 
-    def _fetched(self, source: int, request: FetchRequest, answers: list[FetchedPartition]) -> None:
-        response = FetchResponse(correlation_id=request.correlation_id, partitions=tuple(answers))
+    def _fetched(
+        self, source: int, request: kafka.FetchRequest, answers: list[kafka.FetchedPartition]
+    ) -> None:
+        response = kafka.FetchResponse(correlation_id=request.correlation_id, partitions=tuple(answers))
         self.broker_context.reply(source, response, request.correlation_id)
 
     # ---- list offsets and epochs
 
-    def list_offsets(self, source: int, request: ListOffsetsRequest) -> None:
+    def list_offsets(self, source: int, request: kafka.ListOffsetsRequest) -> None:
         """Answer with the log start offset, the end that a client may see, or the first record with the
         requested timestamp or a later one. A debugger is answered by any replica, about its own log.
 
@@ -337,11 +327,11 @@ class LeaderRole:
             request: the partition and the timestamp.
         """
         partition, error = self._led(request.partition, request.leader_epoch)
-        debugs = request.replica_id == DEBUGGER
+        debugs = request.replica_id == kafka.DEBUGGER
         if debugs and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             error = NO_ERROR
         offset, epoch, timestamp = -1, -1, -1
-        if error is NO_ERROR and partition is not None and request.timestamp == EARLIEST:
+        if error is NO_ERROR and partition is not None and request.timestamp == kafka.EARLIEST:
             offset, epoch = partition.log.log_start_offset, partition.leader_epoch
         elif error is NO_ERROR and partition is not None:
             end = partition.log.log_end_offset if debugs else partition.high_watermark
@@ -355,7 +345,7 @@ class LeaderRole:
                 offset, epoch = end, partition.leader_epoch
             elif error is not NO_ERROR:
                 epoch = partition.leader_epoch
-        response = ListOffsetsResponse(
+        response = kafka.ListOffsetsResponse(
             correlation_id=request.correlation_id,
             error=error,
             offset=offset,
@@ -385,7 +375,7 @@ class LeaderRole:
             return ErrorCode.OFFSET_NOT_AVAILABLE
         return NO_ERROR
 
-    def delete_records(self, source: int, request: DeleteRecordsRequest) -> None:
+    def delete_records(self, source: int, request: kafka.DeleteRecordsRequest) -> None:
         """Move the log start to the requested offset. Followers get it with their next fetch; Kafka answers
         when all of them have it.
 
@@ -403,12 +393,12 @@ class LeaderRole:
             else:
                 partition.advance_log_start_offset(request.offset, cause="delete_records")
                 low_watermark = partition.log.log_start_offset
-        response = DeleteRecordsResponse(
+        response = kafka.DeleteRecordsResponse(
             correlation_id=request.correlation_id, error=error, low_watermark=low_watermark
         )
         self.broker_context.reply(source, response, request.correlation_id)
 
-    def offsets_for_leader_epoch(self, source: int, request: OffsetsForLeaderEpochRequest) -> None:
+    def offsets_for_leader_epoch(self, source: int, request: kafka.OffsetsForLeaderEpochRequest) -> None:
         """Answer where the requested epochs end in this leader's log.
 
         Args:
@@ -416,15 +406,15 @@ class LeaderRole:
             request: one query per partition.
         """
         ends = tuple(self._epoch_end(query) for query in request.queries)
-        response = OffsetsForLeaderEpochResponse(correlation_id=request.correlation_id, ends=ends)
+        response = kafka.OffsetsForLeaderEpochResponse(correlation_id=request.correlation_id, ends=ends)
         self.broker_context.reply(source, response, request.correlation_id)
 
-    def _epoch_end(self, query: EpochQuery) -> EpochEnd:
+    def _epoch_end(self, query: kafka.EpochQuery) -> kafka.EpochEnd:
         partition, error = self._led(query.partition, query.current_leader_epoch)
         if error is not NO_ERROR or partition is None:
-            return EpochEnd(partition=query.partition, error=error)
+            return kafka.EpochEnd(partition=query.partition, error=error)
         epoch, end_offset = partition.log.epochs.end_offset(query.asked_epoch, partition.log.log_end_offset)
-        return EpochEnd(partition=query.partition, error=NO_ERROR, epoch=epoch, end_offset=end_offset)
+        return kafka.EpochEnd(partition=query.partition, error=NO_ERROR, epoch=epoch, end_offset=end_offset)
 
     # ---- waiting requests
 
@@ -456,7 +446,7 @@ class LeaderRole:
         return NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def _answer_produce(self, delayed: DelayedProduce, error: ErrorCode) -> None:
-        response = ProduceResponse(
+        response = kafka.ProduceResponse(
             correlation_id=delayed.correlation_id,
             error=error,
             base_offset=delayed.base_offset,

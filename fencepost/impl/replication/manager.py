@@ -14,14 +14,7 @@ from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets, write_of
 from fencepost.impl.log.layout import DOOMED, HIGH_WATERMARKS, doomed_directory
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.messages.broker_api import (
-    EPOCH_DURING_DELETE,
-    NO_LEADER,
-    LeaderAndIsrRequest,
-    PartitionState,
-    StopReplicaRequest,
-    TopicPartition,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.isr import SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
@@ -59,7 +52,7 @@ class ReplicaManager:
     # The context that all parts share.
     broker_context: BrokerContext
     # Every replica here, led or followed; shared with the leader role.
-    partitions: dict[TopicPartition, Partition]
+    partitions: dict[kafka.TopicPartition, Partition]
     # The leader role.
     leader: LeaderRole
     # The fetcher of followers.
@@ -74,9 +67,9 @@ class ReplicaManager:
     partition_type: type[Partition] = Partition
     # High watermarks read at start. Each is kept until a replica takes it over, so that a checkpoint never
     # forgets a partition (KAFKA-1647).
-    checkpointed: dict[TopicPartition, int] = field(factory=dict)
+    checkpointed: dict[kafka.TopicPartition, int] = field(factory=dict)
     # The high watermarks in the last checkpoint.
-    written: dict[TopicPartition, int] = field(factory=dict)
+    written: dict[kafka.TopicPartition, int] = field(factory=dict)
     # (controller epoch, correlation id) of the latest LeaderAndIsr or StopReplica; it never decreases.
     latest: tuple[int, int] = (-1, -1)
     # Whether the configurations of topics were read since the start.
@@ -91,7 +84,9 @@ class ReplicaManager:
         self._remove_doomed()
         names = [name.rpartition("-") for name in self.broker_context.files.list("")]
         keys = [
-            TopicPartition(topic, int(number)) for topic, dash, number in names if dash and number.isdigit()
+            kafka.TopicPartition(topic, int(number))
+            for topic, dash, number in names
+            if dash and number.isdigit()
         ]
         if keys and not self.logs.clean:
             enter(self.broker_context, BrokerState.RECOVERING)
@@ -112,7 +107,7 @@ class ReplicaManager:
     def _shrink_interval(self) -> int:
         return max(1, self.broker_context.options.replica_lag_time_max_ms // 2)
 
-    def _create(self, key: TopicPartition) -> Partition:
+    def _create(self, key: kafka.TopicPartition) -> Partition:
         log = self.logs.open(key, self._log_options(key))
         self._expect_gaps(key)
         partition = self.partition_type(self.broker_context, key, log, self.logs)
@@ -131,7 +126,7 @@ class ReplicaManager:
 
     # ---- options
 
-    def _log_options(self, key: TopicPartition) -> LogOptions:
+    def _log_options(self, key: kafka.TopicPartition) -> LogOptions:
         """The options of a log. Gaps are allowed if the plan, an operator's change or the disk says that
         there may be some. An operator's compaction is kept until it is known whether it is still
         configured."""
@@ -145,7 +140,7 @@ class ReplicaManager:
             return evolve(options, contiguous=False, delete=options.delete and self.options_known)
         return options
 
-    def _expect_gaps(self, key: TopicPartition) -> None:
+    def _expect_gaps(self, key: kafka.TopicPartition) -> None:
         compact = log_options(self.broker_context.topic_options(key.topic)).compact
         if compact and log_options(self.broker_context.planned_options(key.topic)).contiguous:
             self.logs.expect_gaps(key)
@@ -177,12 +172,12 @@ class ReplicaManager:
             CHECKPOINT_TIMER, self.broker_context.options.high_watermark_checkpoint_interval_ms
         )
 
-    def replace_checkpoint(self, current: dict[TopicPartition, int]) -> None:
+    def replace_checkpoint(self, current: dict[kafka.TopicPartition, int]) -> None:
         """Protection R9: a checkpoint is replaced as a whole, so that a crash leaves the old one or the new
         one."""
         write_offsets(self.broker_context.files, HIGH_WATERMARKS, current)
 
-    def keep_checkpointed(self) -> dict[TopicPartition, int]:
+    def keep_checkpointed(self) -> dict[kafka.TopicPartition, int]:
         """Protection KAFKA-1647: a checkpoint holds the high watermark of every replica, also if its leader
         is down or unknown. It also holds values that were read at start and that no replica has taken over
         yet."""
@@ -205,7 +200,7 @@ class ReplicaManager:
 
     # ---- roles
 
-    def apply(self, request: LeaderAndIsrRequest) -> None:
+    def apply(self, request: kafka.LeaderAndIsrRequest) -> None:
         """Take the roles that the controller assigns, partition by partition."""
         in_order = self.late_copy_fencing(request)
         for state in request.partitions:
@@ -216,7 +211,7 @@ class ReplicaManager:
             if self.leader_epoch_fencing(partition, state) and self._may_follow(state):
                 self._take(partition, state)
 
-    def _may_be_created(self, key: TopicPartition) -> bool:
+    def _may_be_created(self, key: kafka.TopicPartition) -> bool:
         """A name from ZooKeeper or a request may be impossible for a directory: the disk's error would halt
         the broker."""
         if not key.is_legal:
@@ -225,7 +220,7 @@ class ReplicaManager:
             )
         return key.is_legal
 
-    def _may_follow(self, state: PartitionState) -> bool:
+    def _may_follow(self, state: kafka.PartitionState) -> bool:
         """Kafka's makeFollowers: a replica does not follow a leader that is not known to be alive. The
         replica exists, with its high watermark checkpointed (KAFKA-1647). Role and epoch stay as they were,
         so that the same request can be obeyed later. (docs/decisions/unknown-leader.md)"""
@@ -240,7 +235,7 @@ class ReplicaManager:
         )
         return False
 
-    def leader_epoch_fencing(self, partition: Partition, state: PartitionState) -> bool:
+    def leader_epoch_fencing(self, partition: Partition, state: kafka.PartitionState) -> bool:
         """Protection KAFKA-1188: only a higher leader epoch changes a role.
 
         Args:
@@ -252,7 +247,7 @@ class ReplicaManager:
         """
         return state.leader_epoch > partition.leader_epoch
 
-    def _take(self, partition: Partition, state: PartitionState) -> None:
+    def _take(self, partition: Partition, state: kafka.PartitionState) -> None:
         partition.leader, partition.leader_epoch = state.leader, state.leader_epoch
         partition.controller_epoch, partition.replicas = state.controller_epoch, state.replicas
         partition.isr, partition.zk_version, partition.pending_isr = state.isr, state.zk_version, None
@@ -303,14 +298,16 @@ class ReplicaManager:
 
     # ---- stopping replicas
 
-    def stop_replicas(self, request: StopReplicaRequest) -> tuple[tuple[TopicPartition, ErrorCode], ...]:
+    def stop_replicas(
+        self, request: kafka.StopReplicaRequest
+    ) -> tuple[tuple[kafka.TopicPartition, ErrorCode], ...]:
         """Stop fetching and leading these partitions, and delete those that are marked. Returns the error of
         each; a partition without a replica here counts as stopped."""
         if not self.late_copy_fencing(request):
             return tuple((key, ErrorCode.FENCED_LEADER_EPOCH) for key, _, _ in request.partitions)
         return tuple((key, self._stop(key, epoch, delete)) for key, epoch, delete in request.partitions)
 
-    def late_copy_fencing(self, request: LeaderAndIsrRequest | StopReplicaRequest) -> bool:
+    def late_copy_fencing(self, request: kafka.LeaderAndIsrRequest | kafka.StopReplicaRequest) -> bool:
         """A retried request may arrive after later ones. A late copy of a StopReplica must not delete what
         they created; a late copy of a LeaderAndIsr must not create again what they deleted."""
         number = (request.controller_epoch, request.correlation_id)
@@ -318,14 +315,14 @@ class ReplicaManager:
         self.latest = max(self.latest, number)
         return not late
 
-    def _stop(self, key: TopicPartition, leader_epoch: int, delete: bool) -> ErrorCode:
+    def _stop(self, key: kafka.TopicPartition, leader_epoch: int, delete: bool) -> ErrorCode:
         partition = self.partitions.get(key)
         if partition is None:
             return NO_ERROR
         if not self.stop_replica_fencing(partition, leader_epoch):
             return ErrorCode.FENCED_LEADER_EPOCH
         self.fetcher.stop(key)
-        partition.leader = NO_LEADER
+        partition.leader = kafka.NO_LEADER
         if delete:
             self._delete(partition)
         self.leader.complete(partition)
@@ -342,7 +339,7 @@ class ReplicaManager:
         Returns:
             whether to obey.
         """
-        return leader_epoch == EPOCH_DURING_DELETE or leader_epoch >= partition.leader_epoch
+        return leader_epoch == kafka.EPOCH_DURING_DELETE or leader_epoch >= partition.leader_epoch
 
     def _delete(self, partition: Partition) -> None:
         """Rename the directory, which is the decisive step, then remove its content. A crash in between

@@ -33,17 +33,7 @@ from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, read_headers
 from fencepost.impl.log.validation import RefusedBatchError, checked_header, checked_records
 from fencepost.impl.log.values import FOREIGN, contents_of, runs_in_batch
-from fencepost.impl.messages.broker_api import (
-    LATEST,
-    FetchedPartition,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.group_api import OffsetCommitRequest, OffsetCommitResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.kafka.recording.sent_records import Sent, Taken, rows_of
@@ -59,7 +49,7 @@ from fencepost.traces.kafka_names.contents import (
 from fencepost.traces.kafka_names.outcomes import BATCH_REFUSED, NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, make_operation, make_record
 
-RECORDED = (ProduceRequest, FetchRequest, ListOffsetsRequest, OffsetCommitRequest)
+RECORDED = (kafka.ProduceRequest, kafka.FetchRequest, kafka.ListOffsetsRequest, OffsetCommitRequest)
 FIRST_PROCESS = 1_000
 """Processes from here on are connections; the run's own are below."""
 FIRST_OPERATION = 2_000_000
@@ -151,9 +141,9 @@ class ClientRecord(Tap):
         if self._closed or kind not in RECORDED:
             return
         asked = _Asked(broker, self.now(), request)
-        if kind is ProduceRequest:
+        if kind is kafka.ProduceRequest:
             yield from self._producing(broker, source, request, asked.taken)
-        if kind is not ProduceRequest or request.acks != ACKS_NONE:
+        if kind is not kafka.ProduceRequest or request.acks != ACKS_NONE:
             self._asked[source, request.correlation_id] = asked
 
     def answered(self, source: int, answer: Any, *, delivered: bool) -> None:
@@ -165,14 +155,14 @@ class ClientRecord(Tap):
         if not delivered:
             for sent in asked.taken.sent:
                 sent.in_doubt = True
-        elif isinstance(answer, ProduceResponse):
+        elif isinstance(answer, kafka.ProduceResponse):
             self._acknowledged(source, asked, answer)
         elif self._closed:
             return
-        elif isinstance(answer, FetchResponse):
+        elif isinstance(answer, kafka.FetchResponse):
             for wanted, fetched in zip(asked.request.partitions, answer.partitions, strict=True):
                 self._fetched(source, asked, wanted, fetched)
-        elif isinstance(answer, ListOffsetsResponse) and asked.request.timestamp == LATEST:
+        elif isinstance(answer, kafka.ListOffsetsResponse) and asked.request.timestamp == kafka.LATEST:
             self._listed(source, asked, answer)
         elif isinstance(answer, OffsetCommitResponse):
             self.commits += self._committed(source, asked, answer)
@@ -198,7 +188,7 @@ class ClientRecord(Tap):
             self._names[source] = (self.now(), client[:LONGEST_TEXT])
         self._latest.pop(source, None)
 
-    def kept_back(self, broker: int, source: int, request: ProduceRequest) -> None:
+    def kept_back(self, broker: int, source: int, request: kafka.ProduceRequest) -> None:
         """The client sent this, and a fault keeps it from the broker: it has no effect."""
         if self._closed:
             return
@@ -241,7 +231,9 @@ class ClientRecord(Tap):
 
     # ---- appends
 
-    def _producing(self, broker: int, source: int, request: ProduceRequest, taken: Taken) -> Iterator[None]:
+    def _producing(
+        self, broker: int, source: int, request: kafka.ProduceRequest, taken: Taken
+    ) -> Iterator[None]:
         """Add the records of a request to the record, and to `taken`; pauses after every SLICE of them. The
         bound counts them from the end on, when the broker is about to answer: a refused batch never fills
         the record."""
@@ -374,7 +366,7 @@ class ClientRecord(Tap):
             before.completion_time = None
         return before
 
-    def _acknowledged(self, source: int, asked: _Asked, answer: ProduceResponse) -> None:
+    def _acknowledged(self, source: int, asked: _Asked, answer: kafka.ProduceResponse) -> None:
         outcome = outcome_of_attempt(answer.error, appended=answer.base_offset >= 0)
         if outcome is Outcome.FAIL and answer.error in BATCH_REFUSED and asked.taken.alone():
             self._refused(source, asked, answer.error)
@@ -396,7 +388,9 @@ class ClientRecord(Tap):
 
     # ---- reads
 
-    def _fetched(self, source: int, asked: _Asked, wanted: FetchPartition, fetched: FetchedPartition) -> None:
+    def _fetched(
+        self, source: int, asked: _Asked, wanted: kafka.FetchPartition, fetched: kafka.FetchedPartition
+    ) -> None:
         if fetched.error is not NO_ERROR or not fetched.records:
             return
         key = wanted.partition
@@ -446,7 +440,7 @@ class ClientRecord(Tap):
         self.others.append(read)
         self._hears(source, key, read)
 
-    def _listed(self, source: int, asked: _Asked, answer: ListOffsetsResponse) -> None:
+    def _listed(self, source: int, asked: _Asked, answer: kafka.ListOffsetsResponse) -> None:
         if answer.error is not NO_ERROR:
             return
         self._read(

@@ -5,36 +5,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fencepost.impl.core.topic_config import Kind
-from fencepost.impl.messages.admin_api import (
-    Alteration,
-    AlterConfigsRequest,
-    AlteredResource,
-    AlteredSetting,
-    ConfigEntry,
-    ConfigSource,
-    ConfigSynonym,
-    DescribeConfigsRequest,
-    DescribedResource,
-    ResourceKind,
-)
+from fencepost.impl.messages import admin_api as kafka
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.wire.admin.sentences import sentence
 from fencepost.wire.handling import Call, Handling
 
-RESOURCES: Mapping[int, ResourceKind] = {2: ResourceKind.TOPIC, 4: ResourceKind.BROKER}
+RESOURCES: Mapping[int, kafka.ResourceKind] = {2: kafka.ResourceKind.TOPIC, 4: kafka.ResourceKind.BROKER}
 """Kafka's ConfigResource.Type. Loggers (8) and what came with KRaft are not there."""
-ALTERATIONS: Mapping[int, Alteration] = {
-    0: Alteration.SET,
-    1: Alteration.DELETE,
-    2: Alteration.APPEND,
-    3: Alteration.SUBTRACT,
+ALTERATIONS: Mapping[int, kafka.Alteration] = {
+    0: kafka.Alteration.SET,
+    1: kafka.Alteration.DELETE,
+    2: kafka.Alteration.APPEND,
+    3: kafka.Alteration.SUBTRACT,
 }
-SOURCES: Mapping[ConfigSource, int] = {
-    ConfigSource.DYNAMIC_TOPIC_CONFIG: 1,
-    ConfigSource.DYNAMIC_BROKER_CONFIG: 2,
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: 3,
-    ConfigSource.STATIC_BROKER_CONFIG: 4,
-    ConfigSource.DEFAULT_CONFIG: 5,
+SOURCES: Mapping[kafka.ConfigSource, int] = {
+    kafka.ConfigSource.DYNAMIC_TOPIC_CONFIG: 1,
+    kafka.ConfigSource.DYNAMIC_BROKER_CONFIG: 2,
+    kafka.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: 3,
+    kafka.ConfigSource.STATIC_BROKER_CONFIG: 4,
+    kafka.ConfigSource.DEFAULT_CONFIG: 5,
 }
 KINDS: Mapping[str, int] = {
     Kind.BOOLEAN: 1,
@@ -46,7 +35,7 @@ KINDS: Mapping[str, int] = {
 }
 Place = tuple[int, str]
 """Type and name of a resource, as on the wire."""
-Outcome = tuple[ErrorCode, str, tuple[ConfigEntry, ...]]
+Outcome = tuple[ErrorCode, str, tuple[kafka.ConfigEntry, ...]]
 
 
 def _unsupported(type_number: int) -> Outcome:
@@ -62,10 +51,10 @@ def describe_configs(call: Call, request: Any) -> Handling:
     class."""
     spoken = [each for each in request.resources if each.resource_type in RESOURCES]
     (answer,) = yield [
-        DescribeConfigsRequest(
+        kafka.DescribeConfigsRequest(
             correlation_id=call.next_id(),
             resources=tuple(
-                DescribedResource(
+                kafka.DescribedResource(
                     kind=RESOURCES[each.resource_type],
                     name=each.resource_name,
                     keys=tuple(each.configuration_keys) if each.configuration_keys else None,
@@ -92,7 +81,7 @@ def _resource(
     place: Place,
     error: ErrorCode,
     message: str,
-    entries: Sequence[ConfigEntry] = (),
+    entries: Sequence[kafka.ConfigEntry] = (),
     *,
     synonyms: bool = False,
 ) -> dict[str, Any]:
@@ -105,7 +94,7 @@ def _resource(
     }
 
 
-def _entry(entry: ConfigEntry, synonyms: Sequence[ConfigSynonym]) -> dict[str, Any]:
+def _entry(entry: kafka.ConfigEntry, synonyms: Sequence[kafka.ConfigSynonym]) -> dict[str, Any]:
     return {
         "name": entry.name,
         "value": entry.value,
@@ -124,7 +113,7 @@ def _entry(entry: ConfigEntry, synonyms: Sequence[ConfigSynonym]) -> dict[str, A
 def alter_configs(call: Call, request: Any) -> Handling:
     """Replace all of a resource's settings: overrides that the request does not name are removed. call: the
     request's context; request: kio's class."""
-    return (yield from _altered(call, request, lambda _: Alteration.SET, incremental=False))
+    return (yield from _altered(call, request, lambda _: kafka.Alteration.SET, incremental=False))
 
 
 def incremental_alter_configs(call: Call, request: Any) -> Handling:
@@ -137,10 +126,10 @@ def incremental_alter_configs(call: Call, request: Any) -> Handling:
 
 
 def _altered(
-    call: Call, request: Any, alteration: Callable[[Any], Alteration | None], *, incremental: bool
+    call: Call, request: Any, alteration: Callable[[Any], kafka.Alteration | None], *, incremental: bool
 ) -> Handling:
     outcomes: dict[Place, tuple[ErrorCode, str]] = {}
-    spoken: list[tuple[Place, AlteredResource]] = []
+    spoken: list[tuple[Place, kafka.AlteredResource]] = []
     often = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
         place = (each.resource_type, each.resource_name)
@@ -154,13 +143,15 @@ def _altered(
             outcomes[place] = ErrorCode.INVALID_REQUEST, "an operation on a setting is none of 0 to 3"
         else:
             settings = tuple(
-                AlteredSetting(name=one.name, alteration=how, value=one.value)
+                kafka.AlteredSetting(name=one.name, alteration=how, value=one.value)
                 for one, how in zip(each.configs, alterations, strict=True)
                 if how is not None
             )
-            spoken.append((place, AlteredResource(kind=kind, name=each.resource_name, settings=settings)))
+            spoken.append(
+                (place, kafka.AlteredResource(kind=kind, name=each.resource_name, settings=settings))
+            )
     (answer,) = yield [
-        AlterConfigsRequest(
+        kafka.AlterConfigsRequest(
             correlation_id=call.next_id(),
             resources=tuple(resource for _, resource in spoken),
             incremental=incremental,

@@ -5,14 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fencepost.impl.messages.broker_api import (
-    DEBUGGER,
-    EARLIEST,
-    EpochQuery,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetsForLeaderEpochRequest,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.replication.leader import CLIENT
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.apis.fetch import READ_COMMITTED
@@ -28,22 +21,22 @@ def list_offsets(call: Call, request: Any) -> Handling:
     committed = call.version >= FIRST_WITH_ISOLATION and request.isolation_level == READ_COMMITTED
     asked = keyed(request.topics)
     answers = yield [
-        ListOffsetsRequest(
+        kafka.ListOffsetsRequest(
             correlation_id=call.next_id(),
             partition=key,
             leader_epoch=each.current_leader_epoch if call.version >= FIRST_WITH_EPOCH else -1,
             timestamp=each.timestamp,
-            replica_id=DEBUGGER if request.replica_id == DEBUGGER else CLIENT,
+            replica_id=kafka.DEBUGGER if request.replica_id == kafka.DEBUGGER else CLIENT,
             read_committed=committed,
         )
         for key, each in asked
-        if each.timestamp >= EARLIEST
+        if each.timestamp >= kafka.EARLIEST
     ]
     heard = iter(answers)
-    unsupported = ListOffsetsResponse(correlation_id=0, error=ErrorCode.UNSUPPORTED_VERSION)
-    moved = ListOffsetsResponse(correlation_id=0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    twice = ListOffsetsResponse(correlation_id=0, error=ErrorCode.INVALID_REQUEST)
-    found = [(key, next(heard) if each.timestamp >= EARLIEST else unsupported) for key, each in asked]
+    unsupported = kafka.ListOffsetsResponse(correlation_id=0, error=ErrorCode.UNSUPPORTED_VERSION)
+    moved = kafka.ListOffsetsResponse(correlation_id=0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    twice = kafka.ListOffsetsResponse(correlation_id=0, error=ErrorCode.INVALID_REQUEST)
+    found = [(key, next(heard) if each.timestamp >= kafka.EARLIEST else unsupported) for key, each in asked]
     elsewhere = yield from held_elsewhere(call, ((key, answer.error) for key, answer in found))
     often = Counter(key for key, _ in asked)
     found = [
@@ -69,13 +62,13 @@ def list_offsets(call: Call, request: Any) -> Handling:
 def offset_for_leader_epoch(call: Call, request: Any) -> Handling:
     """All partitions in one request of the core (KIP-101, KIP-320)."""
     queries = tuple(
-        EpochQuery(
+        kafka.EpochQuery(
             partition=key, current_leader_epoch=each.current_leader_epoch, asked_epoch=each.leader_epoch
         )
         for key, each in keyed(request.topics, topic="topic", number="partition")
     )
     (answer,) = yield [
-        OffsetsForLeaderEpochRequest(correlation_id=call.next_id(), replica_id=CLIENT, queries=queries)
+        kafka.OffsetsForLeaderEpochRequest(correlation_id=call.next_id(), replica_id=CLIENT, queries=queries)
     ]
     elsewhere = yield from held_elsewhere(call, ((end.partition, end.error) for end in answer.ends))
     moved = ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -6,14 +6,7 @@ from impl_lab import T0, Lab
 from fencepost.bugs.controller.kafka_532 import ObeysAnyController
 from fencepost.impl.broker.control_gate import ControlGate
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.messages.broker_api import (
-    ControlRequest,
-    ControlResponse,
-    LeaderAndIsrRequest,
-    StopReplicaRequest,
-    TopicPartition,
-    UpdateMetadataRequest,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
@@ -21,13 +14,13 @@ from fencepost.traces.kafka_names.outcomes import ErrorCode
 class ObeysAnyIncarnation(ControlGate):
     """KIP-380 planted."""
 
-    def broker_epoch_fencing(self, request: ControlRequest) -> ErrorCode:
+    def broker_epoch_fencing(self, request: kafka.ControlRequest) -> ErrorCode:
         return ErrorCode.NONE
 
 
-def last_answer(lab: Lab) -> ControlResponse:
+def last_answer(lab: Lab) -> kafka.ControlResponse:
     answer = lab.answers[-1].message
-    assert isinstance(answer, ControlResponse)
+    assert isinstance(answer, kafka.ControlResponse)
     return answer
 
 
@@ -63,7 +56,7 @@ def test_a_higher_controller_epoch_is_adopted() -> None:
     """Rule (C2): a broker learns of a new controller by its first request."""
     lab = Lab(brokers=1)
     for epoch in (3, 7):
-        lab.control(UpdateMetadataRequest, 1, (), controller_epoch=epoch)
+        lab.control(kafka.UpdateMetadataRequest, 1, (), controller_epoch=epoch)
         assert last_answer(lab).error is ErrorCode.NONE and lab.core(1).gate.controller_epoch == epoch
 
 
@@ -72,7 +65,7 @@ def _late_for_an_earlier_process(parts: Parts) -> Lab:
     old = lab.core(1).broker_context.broker_epoch
     late = lab.lead(1, 1, to=(1,))
     lab.restart(1)
-    lab.control(LeaderAndIsrRequest, 1, late.partitions, broker_epoch=old)
+    lab.control(kafka.LeaderAndIsrRequest, 1, late.partitions, broker_epoch=old)
     return lab
 
 
@@ -96,7 +89,7 @@ def test_only_an_older_broker_epoch_is_stale(ahead: int, error: ErrorCode) -> No
     reason to refuse."""
     lab = Lab(brokers=1)
     epoch = lab.core(1).broker_context.broker_epoch
-    lab.control(UpdateMetadataRequest, 1, (), broker_epoch=epoch + ahead)
+    lab.control(kafka.UpdateMetadataRequest, 1, (), broker_epoch=epoch + ahead)
     assert last_answer(lab).error is error
 
 
@@ -104,17 +97,19 @@ def test_a_refused_request_leaves_no_trace_of_its_epoch() -> None:
     """Rule: a request for another incarnation does not raise the controller epoch that this one obeys."""
     lab = Lab(brokers=1)
     epoch = lab.core(1).broker_context.broker_epoch
-    lab.control(UpdateMetadataRequest, 1, (), controller_epoch=9, broker_epoch=epoch - 1)
+    lab.control(kafka.UpdateMetadataRequest, 1, (), controller_epoch=9, broker_epoch=epoch - 1)
     assert lab.core(1).gate.controller_epoch == -1
-    lab.control(UpdateMetadataRequest, 1, (), controller_epoch=2)
+    lab.control(kafka.UpdateMetadataRequest, 1, (), controller_epoch=2)
     assert last_answer(lab).error is ErrorCode.NONE
 
 
-@pytest.mark.parametrize("kind", [LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest])
+@pytest.mark.parametrize(
+    "kind", [kafka.LeaderAndIsrRequest, kafka.UpdateMetadataRequest, kafka.StopReplicaRequest]
+)
 def test_every_control_request_passes_the_gate(kind: type) -> None:
     """Rule (C2): all three kinds carry both epochs, and both are checked."""
     lab = Lab(brokers=1)
-    lab.control(UpdateMetadataRequest, 1, (), controller_epoch=5)
+    lab.control(kafka.UpdateMetadataRequest, 1, (), controller_epoch=5)
     lab.control(kind, 1, (), controller_epoch=4)
     assert last_answer(lab).error is ErrorCode.STALE_CONTROLLER_EPOCH
     lab.control(kind, 1, (), controller_epoch=5, broker_epoch=0)
@@ -125,11 +120,11 @@ def test_of_several_partitions_only_those_with_a_higher_epoch_change() -> None:
     """Rule (KAFKA-1188): the leader epoch is checked per partition; one request may be stale for one and not
     for another."""
     lab = Lab()
-    other = TopicPartition("t", 1)
+    other = kafka.TopicPartition("t", 1)
     first = lab.lead(1, 4)
     second = lab.lead(1, 4, key=other)
     newer = lab.lead(2, 5, key=other, to=(2,))
-    lab.control(LeaderAndIsrRequest, 1, first.partitions + newer.partitions)
+    lab.control(kafka.LeaderAndIsrRequest, 1, first.partitions + newer.partitions)
     assert lab.partition(1, T0).is_leader and not lab.partition(1, other).is_leader
-    lab.control(LeaderAndIsrRequest, 1, second.partitions)
+    lab.control(kafka.LeaderAndIsrRequest, 1, second.partitions)
     assert not lab.partition(1, other).is_leader

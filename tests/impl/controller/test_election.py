@@ -11,20 +11,8 @@ from fencepost.impl.core.broker_states import BrokerState
 from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import ControlResponse
+from fencepost.impl.zookeeper import interface as zk
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import (
-    Create,
-    Created,
-    Data,
-    Delete,
-    Done,
-    Failed,
-    GetData,
-    Multi,
-    MultiDone,
-    Stat,
-    ZooKeeperError,
-)
 from fencepost.traces.events import Name
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
@@ -48,7 +36,7 @@ def controller_epoch(lab: Lab) -> int:
 def until_multi(lab: Lab, node: int) -> None:
     """Carry out what this broker asks, up to its next multi."""
     for _ in range(100):
-        if isinstance(lab.drivers[node].held[0].request, Multi):
+        if isinstance(lab.drivers[node].held[0].request, zk.Multi):
             return
         lab.release_zookeeper(node, 1)
     raise AssertionError("it never wrote")
@@ -75,7 +63,7 @@ def test_two_that_saw_no_controller_do_not_both_win() -> None:
     for node in (2, 1):
         for _ in range(100):
             request = lab.drivers[node].held[0].request
-            if isinstance(request, Multi):
+            if isinstance(request, zk.Multi):
                 break
             lab.release_zookeeper(node, 1)
     lab.release_zookeeper(1)
@@ -105,7 +93,7 @@ def test_an_epoch_is_given_out_once() -> None:
 class ReturnsEarly(ControllerElector):
     """KAFKA-13407 planted."""
 
-    def names_me(self, controller: Data) -> bool:
+    def names_me(self, controller: zk.Data) -> bool:
         return False
 
 
@@ -139,10 +127,10 @@ def test_a_node_of_another_session_is_not_mine() -> None:
     """Rule: /controller that names this broker's id but belongs to an earlier process's session makes no
     controller."""
     lab = Lab(scripted=False, brokers=1, start=False)
-    lab.admin(Create(znodes.CONTROLLER, znodes.encode_controller(1, 0)))
+    lab.admin(zk.Create(znodes.CONTROLLER, znodes.encode_controller(1, 0)))
     lab.start(1)
     assert lab.controllers() == []
-    lab.admin(Delete(znodes.CONTROLLER))
+    lab.admin(zk.Delete(znodes.CONTROLLER))
     assert lab.controllers() == [1]
 
 
@@ -319,7 +307,7 @@ def test_a_controller_that_reads_its_successors_writing_resigns() -> None:
     """Rule (C3): a state of a higher controller epoch is never taken into the context of an older controller,
     even before any write is refused."""
     lab = elected()
-    notification = Create(znodes.ISR_CHANGE_PREFIX, znodes.encode_isr_changes([T0]), sequential=True)
+    notification = zk.Create(znodes.ISR_CHANGE_PREFIX, znodes.encode_isr_changes([T0]), sequential=True)
     lab.hold_zookeeper(1)
     lab.admin(notification)  # broker 1 begins to read what changed
     lab.crash(3)
@@ -341,15 +329,15 @@ def test_a_successors_epoch_is_not_adopted() -> None:
     lab = Lab(scripted=False, brokers=1)
     lab.settle()
     elector = lab.core(1).controller.elector
-    mine = Stat(1, 1, 0, 0, elector.broker_context.session_id, 0)
-    others = Stat(9, 9, 0, 0, elector.broker_context.session_id + 1, 0)
+    mine = zk.Stat(1, 1, 0, 0, elector.broker_context.session_id, 0)
+    others = zk.Stat(9, 9, 0, 0, elector.broker_context.session_id + 1, 0)
     race = elector.run()
-    assert next(race) == GetData(znodes.CONTROLLER, watch=True)
-    race.send(Data(znodes.encode_controller(1, 0), mine))
-    assert race.send(Data(b"5", others)) == GetData(znodes.CONTROLLER, watch=True)
-    race.send(Data(znodes.encode_controller(2, 0), others))
+    assert next(race) == zk.GetData(znodes.CONTROLLER, watch=True)
+    race.send(zk.Data(znodes.encode_controller(1, 0), mine))
+    assert race.send(zk.Data(b"5", others)) == zk.GetData(znodes.CONTROLLER, watch=True)
+    race.send(zk.Data(znodes.encode_controller(2, 0), others))
     with pytest.raises(StopIteration) as ended:
-        race.send(Data(znodes.encode_controller(2, 0), others))
+        race.send(zk.Data(znodes.encode_controller(2, 0), others))
     assert ended.value.value is None
 
 
@@ -361,15 +349,17 @@ def test_a_broker_that_stops_is_not_elected(late: bool) -> None:
     lab = Lab(scripted=False, brokers=1)
     lab.settle()
     elector = lab.core(1).controller.elector
-    stat = Stat(1, 1, 0, 0, 0, 0)
+    stat = zk.Stat(1, 1, 0, 0, 0, 0)
     race = elector.run()
     next(race)
-    race.send(Failed(ZooKeeperError.NO_NODE))
+    race.send(zk.Failed(zk.ZooKeeperError.NO_NODE))
     if late:
-        assert isinstance(race.send(Data(b"5", stat)), Multi)
+        assert isinstance(race.send(zk.Data(b"5", stat)), zk.Multi)
     elector.broker_context.broker_state = BrokerState.SHUTTING_DOWN
     if late:
-        assert race.send(MultiDone((Created(znodes.CONTROLLER, 9), Done(stat)))) == Delete(znodes.CONTROLLER)
+        assert race.send(zk.MultiDone((zk.Created(znodes.CONTROLLER, 9), zk.Done(stat)))) == zk.Delete(
+            znodes.CONTROLLER
+        )
     with pytest.raises(StopIteration) as ended:
-        race.send(Done() if late else Data(b"5", stat))
+        race.send(zk.Done() if late else zk.Data(b"5", stat))
     assert ended.value.value is None

@@ -11,18 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.impl.messages import broker_api
-from fencepost.impl.messages.broker_api import (
-    EpochEnd,
-    EpochQuery,
-    FetchPartition,
-    FetchRequest,
-    PartitionState,
-    ProduceRequest,
-    TopicPartition,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.runtime.codec import INT32_FIELDS, KINDS, MalformedError, decode, encode
 
-INNER = (EpochEnd, EpochQuery, FetchPartition, PartitionState)
+INNER = (kafka.EpochEnd, kafka.EpochQuery, kafka.FetchPartition, kafka.PartitionState)
 QUICK = settings(derandomize=True, deadline=None, database=None, max_examples=200)
 PLAIN = {
     int: st.integers(-(2**63), 2**63 - 1),
@@ -60,8 +52,8 @@ def named(name, kind):
 
 
 MESSAGES = st.one_of([values(kind) for kind in get_args(broker_api.Message)])
-PRODUCE = ProduceRequest(
-    correlation_id=7, partition=TopicPartition("t", 0), acks=-1, records=b"batch", timeout=10**9
+PRODUCE = kafka.ProduceRequest(
+    correlation_id=7, partition=kafka.TopicPartition("t", 0), acks=-1, records=b"batch", timeout=10**9
 )
 
 
@@ -77,8 +69,10 @@ def test_every_message_survives_the_wire(message):
 def test_numbers_of_32_bits_are_refused_beyond_them(number):
     """Rule: a leader epoch that no batch can hold never reaches a broker; every name in the table is a field
     of some message."""
-    wanted = FetchPartition(partition=TopicPartition("t", 0), offset=number, leader_epoch=number)
-    request = FetchRequest(correlation_id=1, replica_id=-1, max_wait=0, max_bytes=1, partitions=(wanted,))
+    wanted = kafka.FetchPartition(partition=kafka.TopicPartition("t", 0), offset=number, leader_epoch=number)
+    request = kafka.FetchRequest(
+        correlation_id=1, replica_id=-1, max_wait=0, max_bytes=1, partitions=(wanted,)
+    )
     with pytest.raises(MalformedError, match="expected a 32-bit integer"):
         decode(encode(request))
     named = {name for kind in KINDS.values() for name in kind.__struct_fields__} | {"partition"}
@@ -135,9 +129,13 @@ def test_no_bytes_raise_anything_else(data):
 @given(place=st.integers(0, 200), byte=st.integers(0, 255))
 def test_a_flipped_byte_gives_a_message_or_malformed(place, byte):
     """Rule: a damaged message never raises anything but MalformedError."""
-    part = FetchPartition(partition=TopicPartition("topic", 3), offset=5)
+    part = kafka.FetchPartition(partition=kafka.TopicPartition("topic", 3), offset=5)
     data = bytearray(
-        encode(FetchRequest(correlation_id=1, replica_id=2, max_wait=5, max_bytes=9, partitions=(part,) * 3))
+        encode(
+            kafka.FetchRequest(
+                correlation_id=1, replica_id=2, max_wait=5, max_bytes=9, partitions=(part,) * 3
+            )
+        )
     )
     data[place % len(data)] = byte
     with suppress(MalformedError):

@@ -7,16 +7,7 @@ import tracemalloc
 
 import pytest
 
-from fencepost.impl.messages.broker_api import (
-    ControlResponse,
-    FetchedPartition,
-    FetchRequest,
-    FetchResponse,
-    LeaderAndIsrRequest,
-    MetadataRequest,
-    MetadataResponse,
-    TopicPartition,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.runtime import network as network_module
 from fencepost.impl.runtime.codec import encode
 from fencepost.impl.runtime.greeting import Credentials, broker_greeting
@@ -31,12 +22,12 @@ CREDENTIALS = Credentials(cluster_id="here", secret="s" * 64)
 
 def ask(number):
     """What a client asks."""
-    return MetadataRequest(correlation_id=number)
+    return kafka.MetadataRequest(correlation_id=number)
 
 
 def tell(number):
     """What a broker says to another."""
-    return ControlResponse(correlation_id=number, kind="LeaderAndIsrRequest", error=ErrorCode.NONE)
+    return kafka.ControlResponse(correlation_id=number, kind="LeaderAndIsrRequest", error=ErrorCode.NONE)
 
 
 async def eventually(condition):
@@ -94,10 +85,10 @@ def test_a_message_of_many_megabytes_arrives():
     """Rule: a frame may be far larger than any buffer on the way."""
 
     async def story(networks, heard, addresses):
-        part = FetchedPartition(
-            partition=TopicPartition("t", 0), error=ErrorCode.NONE, records=bytes(range(256)) * 20_000
+        part = kafka.FetchedPartition(
+            partition=kafka.TopicPartition("t", 0), error=ErrorCode.NONE, records=bytes(range(256)) * 20_000
         )
-        large = FetchResponse(correlation_id=1, partitions=(part,))
+        large = kafka.FetchResponse(correlation_id=1, partitions=(part,))
         networks[1].send(2, large)
         networks[1].send(2, tell(2))
         await eventually(lambda: len(heard[2]) == 2)
@@ -140,7 +131,7 @@ def test_a_client_is_answered_on_its_own_connection():
         reader, writer = await asyncio.open_connection(*addresses[1])
         writer.write(greeting(1000) + framed(encode(ask(1))))
         await eventually(lambda: heard[1] == [(1000, ask(1))])
-        answer = MetadataResponse(correlation_id=1, partitions=(), live_brokers=(1, 2))
+        answer = kafka.MetadataResponse(correlation_id=1, partitions=(), live_brokers=(1, 2))
         networks[1].send(1000, answer)
         assert await read_frame(reader) == encode(answer)
         writer.close()
@@ -149,10 +140,10 @@ def test_a_client_is_answered_on_its_own_connection():
     run(story)
 
 
-CONTROL = LeaderAndIsrRequest(
+CONTROL = kafka.LeaderAndIsrRequest(
     correlation_id=1, controller_id=1, controller_epoch=9, broker_epoch=9, partitions=(), live_brokers=()
 )
-REPLICA_FETCH = FetchRequest(correlation_id=1, replica_id=2, max_wait=0, max_bytes=1, partitions=())
+REPLICA_FETCH = kafka.FetchRequest(correlation_id=1, replica_id=2, max_wait=0, max_bytes=1, partitions=())
 BAD = {
     "another protocol": b"GET / HTTP/1.1\r\n\r\n",
     "a greeting that is too long": struct.pack("!I", 100_000),
@@ -160,12 +151,13 @@ BAD = {
     "a frame that is too long": greeting(1000) + struct.pack("!I", MAXIMUM_CLIENT_FRAME + 1),
     "no message": greeting(1000) + framed(b"\xc1"),
     "a message that is not for brokers": greeting(1000)
-    + framed(encode(MetadataResponse(correlation_id=1, partitions=(), live_brokers=()))),
+    + framed(encode(kafka.MetadataResponse(correlation_id=1, partitions=(), live_brokers=()))),
     "a broker's greeting": broker_greeting(2, CREDENTIALS),
     "a client with a broker's id": greeting(2),
     "a control request": greeting(1000) + framed(encode(CONTROL)),
     "a replica's fetch": greeting(1000) + framed(encode(REPLICA_FETCH)),
-    "a follower's answer": greeting(1000) + framed(encode(FetchResponse(correlation_id=1, partitions=()))),
+    "a follower's answer": greeting(1000)
+    + framed(encode(kafka.FetchResponse(correlation_id=1, partitions=()))),
 }
 
 
@@ -287,8 +279,8 @@ def test_the_largest_unfinished_frame_goes_when_all_are_too_much() -> None:
         await desk.until(lambda: desk.network.intake.total == 300_000)
         assert desk.network.refused == 1 and not first.at_eof()
         _, small = await asyncio.open_connection(HOST, desk.port)
-        small.write(greeting(2000) + framed(encode(MetadataRequest(correlation_id=7))))
-        await desk.until(lambda: desk.heard == [(2000, MetadataRequest(correlation_id=7))])
+        small.write(greeting(2000) + framed(encode(kafka.MetadataRequest(correlation_id=7))))
+        await desk.until(lambda: desk.heard == [(2000, kafka.MetadataRequest(correlation_id=7))])
         small.close()
         last.close()
         await desk.until(lambda: desk.network.intake.total == 200_000)
@@ -299,7 +291,7 @@ def test_the_largest_unfinished_frame_goes_when_all_are_too_much() -> None:
 def test_frames_arrive_in_pieces_of_any_size() -> None:
     """Byte by byte, two in one piece, and the largest that may be."""
     desk = Desk()
-    asked = framed(encode(MetadataRequest(correlation_id=1)))
+    asked = framed(encode(kafka.MetadataRequest(correlation_id=1)))
 
     async def story() -> None:
         _, writer = await asyncio.open_connection(HOST, desk.port)
@@ -321,10 +313,10 @@ def test_clients_that_do_not_read_are_bounded_together(monkeypatch: pytest.Monke
     them goes."""
     monkeypatch.setattr(network_module, "MOST_BUFFERED_BYTES", 24 * MEBIBYTE)
     desk = Desk()
-    part = FetchedPartition(
-        partition=TopicPartition("t", 0), error=ErrorCode.NONE, records=bytes(8 * MEBIBYTE)
+    part = kafka.FetchedPartition(
+        partition=kafka.TopicPartition("t", 0), error=ErrorCode.NONE, records=bytes(8 * MEBIBYTE)
     )
-    answer = FetchResponse(correlation_id=1, partitions=(part,))
+    answer = kafka.FetchResponse(correlation_id=1, partitions=(part,))
 
     async def story() -> None:
         for _ in range(2):

@@ -12,14 +12,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.impl.log.batch.record_batch import read_headers
 from fencepost.impl.log.values import batch_of, values_of
-from fencepost.impl.messages.broker_api import (
-    EARLIEST,
-    LATEST,
-    FetchPartition,
-    FetchRequest,
-    ListOffsetsRequest,
-    ProduceRequest,
-)
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.systems.apache_kafka.administration import Administration, TopicOptions
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
@@ -103,9 +96,9 @@ class Lab:
         finally:
             await link.close()
 
-    def end(self, broker, timestamp=LATEST):
+    def end(self, broker, timestamp=kafka.LATEST):
         """The high watermark of the partition at its leader, asked for directly; or (EARLIEST) its start."""
-        request = ListOffsetsRequest(
+        request = kafka.ListOffsetsRequest(
             correlation_id=1, partition=TopicPartition(self.topic, 0), timestamp=timestamp
         )
         return asyncio.run(self._ask(self.direct[broker - 1], request)).offset
@@ -115,7 +108,7 @@ class Lab:
         return asyncio.run(self.append_async(broker, value, acks=acks, address=address, timeout_s=timeout_s))
 
     async def append_async(self, broker, value, *, acks=-1, address=None, timeout_s=60):
-        request = ProduceRequest(
+        request = kafka.ProduceRequest(
             correlation_id=1,
             partition=TopicPartition(self.topic, 0),
             acks=acks,
@@ -145,13 +138,15 @@ class Lab:
         """Everything that is there, as the last reads of a run. Adds to the history."""
         key, found = TopicPartition(self.topic, 0), []
         end = self.until(lambda: self.end(self.state().leader) + 1, "an end") - 1
-        begin = position = self.until(lambda: self.end(self.state().leader, EARLIEST) + 1, "a start") - 1
+        begin = position = (
+            self.until(lambda: self.end(self.state().leader, kafka.EARLIEST) + 1, "a start") - 1
+        )
         deadline = time.monotonic() + PATIENCE_S
         while position < end:
             assert time.monotonic() < deadline, f"nothing comes at {position} of {end}"
             leader, invoked = self.until(self.state, "a leader").leader, time.monotonic_ns()
-            part = FetchPartition(partition=key, offset=position)
-            request = FetchRequest(
+            part = kafka.FetchPartition(partition=key, offset=position)
+            request = kafka.FetchRequest(
                 correlation_id=1, replica_id=-1, max_wait=0, max_bytes=1 << 20, partitions=(part,)
             )
             answer = asyncio.run(self._ask(self.direct[leader - 1], request)).partitions[0]

@@ -29,22 +29,7 @@ from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
 from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind, configured, in_force, planned_text
-from fencepost.impl.messages.admin_api import (
-    Alteration,
-    AlterConfigsRequest,
-    AlterConfigsResponse,
-    AlteredConfig,
-    AlteredResource,
-    AlteredSetting,
-    ConfigEntry,
-    ConfigSource,
-    ConfigSynonym,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribedConfig,
-    DescribedResource,
-    ResourceKind,
-)
+from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.zookeeper.znodes import broker_name
 from fencepost.traces.kafka_names.inherited_settings import DYNAMIC, EVERY_BROKER
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
@@ -65,7 +50,7 @@ class ConfigRequests:
 
     # ---- describe
 
-    def describe(self, source: int, request: DescribeConfigsRequest) -> None:
+    def describe(self, source: int, request: kafka.DescribeConfigsRequest) -> None:
         """Answer with the configuration of each resource.
 
         Args:
@@ -73,14 +58,14 @@ class ConfigRequests:
             request: the resources.
         """
 
-        self._handle(source, request, DescribeConfigsResponse, DescribedConfig, self._describe)
+        self._handle(source, request, kafka.DescribeConfigsResponse, kafka.DescribedConfig, self._describe)
 
     def _handle(
         self,
         source: int,
-        request: DescribeConfigsRequest | AlterConfigsRequest,
-        response: type[DescribeConfigsResponse] | type[AlterConfigsResponse],
-        result: type[DescribedConfig] | type[AlteredConfig],
+        request: kafka.DescribeConfigsRequest | kafka.AlterConfigsRequest,
+        response: type[kafka.DescribeConfigsResponse] | type[kafka.AlterConfigsResponse],
+        result: type[kafka.DescribedConfig] | type[kafka.AlteredConfig],
         steps: Callable[[Any], ZooKeeperSteps],
     ) -> None:
         """Carry out one resource after another; they are independent. The steps of one return further fields
@@ -108,8 +93,8 @@ class ConfigRequests:
         if ticket is not None:
             self.procedures.start(all_of_them(ticket))
 
-    def _describe(self, resource: DescribedResource) -> ZooKeeperSteps:
-        if resource.kind is ResourceKind.BROKER:
+    def _describe(self, resource: kafka.DescribedResource) -> ZooKeeperSteps:
+        if resource.kind is kafka.ResourceKind.BROKER:
             self._is_this_broker(resource.name, default=True)
             dynamic = yield from self._dynamic()
             entries = (
@@ -154,7 +139,7 @@ class ConfigRequests:
 
     # ---- alter
 
-    def alter(self, source: int, request: AlterConfigsRequest) -> None:
+    def alter(self, source: int, request: kafka.AlterConfigsRequest) -> None:
         """Change each resource that can be changed; brokers apply it when they are notified.
 
         Args:
@@ -163,11 +148,11 @@ class ConfigRequests:
         """
 
         steps = partial(self._alter, request)
-        self._handle(source, request, AlterConfigsResponse, AlteredConfig, steps)
+        self._handle(source, request, kafka.AlterConfigsResponse, kafka.AlteredConfig, steps)
 
-    def _alter(self, request: AlterConfigsRequest, resource: AlteredResource) -> ZooKeeperSteps:
+    def _alter(self, request: kafka.AlterConfigsRequest, resource: kafka.AlteredResource) -> ZooKeeperSteps:
         _check_form(resource)
-        if resource.kind is ResourceKind.BROKER:
+        if resource.kind is kafka.ResourceKind.BROKER:
             self._is_this_broker(resource.name, default=True)
             name = broker_name(resource.name or EVERY_BROKER)
         else:
@@ -184,14 +169,14 @@ class ConfigRequests:
         return {}
 
 
-def _check_form(resource: AlteredResource) -> None:
+def _check_form(resource: kafka.AlteredResource) -> None:
     """Check the form of an alteration. Raises AdminError."""
     where = f"configuration of {resource.kind} {resource.name}"
     for name, count in Counter(setting.name for setting in resource.settings).items():
         if count > 1:
             raise AdminError(expected="each setting once", seen=f"{name!r} twice", where=where)
     for setting in resource.settings:
-        if setting.value is None and setting.alteration is not Alteration.DELETE:
+        if setting.value is None and setting.alteration is not kafka.Alteration.DELETE:
             raise AdminError(
                 expected="a value for each setting", seen=f"none for {setting.name!r}", where=where
             )
@@ -199,7 +184,7 @@ def _check_form(resource: AlteredResource) -> None:
 
 def altered_config(
     topic: str,
-    settings: tuple[AlteredSetting, ...],
+    settings: tuple[kafka.AlteredSetting, ...],
     current: Mapping[str, str],
     *,
     planned: TopicOptions,
@@ -208,11 +193,11 @@ def altered_config(
     """The new overrides of a topic. Raises AdminError."""
     config = dict(current) if incremental else {}
     for each in settings:
-        if each.alteration is Alteration.DELETE:
+        if each.alteration is kafka.Alteration.DELETE:
             config.pop(each.name, None)
             continue
         assert each.value is not None, each
-        if each.alteration is Alteration.SET:
+        if each.alteration is kafka.Alteration.SET:
             config[each.name] = each.value
             continue
         setting = setting_of(topic, each.name)
@@ -227,7 +212,7 @@ def altered_config(
         said = _items(each.value)
         after = (
             [*before, *(item for item in said if item not in before)]
-            if each.alteration is Alteration.APPEND
+            if each.alteration is kafka.Alteration.APPEND
             else [item for item in before if item not in said]
         )
         config[each.name] = ",".join(after)
@@ -243,7 +228,7 @@ def _items(text: str) -> list[str]:
 
 def topic_entries(
     planned: TopicOptions, overrides: Mapping[str, str], dynamic: Dynamic = ()
-) -> list[ConfigEntry]:
+) -> list[kafka.ConfigEntry]:
     """All settings of a topic. Values from its plan count as overrides, because other topics do not have
     them.
 
@@ -263,18 +248,22 @@ def topic_entries(
         value = overrides.get(name, value) if not setting.field else value
         own = name in overrides or planned_text(setting, planned) != setting.default
         synonyms = (
-            [ConfigSynonym(name=name, value=value, source=ConfigSource.DYNAMIC_TOPIC_CONFIG)] if own else []
+            [kafka.ConfigSynonym(name=name, value=value, source=kafka.ConfigSource.DYNAMIC_TOPIC_CONFIG)]
+            if own
+            else []
         )
         synonyms += dynamic_synonyms(DYNAMIC.get(name, ""), dynamic)
         if setting.synonym:
             synonyms.append(
-                ConfigSynonym(name=setting.synonym, value=setting.default, source=ConfigSource.DEFAULT_CONFIG)
+                kafka.ConfigSynonym(
+                    name=setting.synonym, value=setting.default, source=kafka.ConfigSource.DEFAULT_CONFIG
+                )
             )
         entries.append(
-            ConfigEntry(
+            kafka.ConfigEntry(
                 name=name,
                 value=value,
-                source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
+                source=synonyms[0].source if synonyms else kafka.ConfigSource.DEFAULT_CONFIG,
                 kind=setting.kind.value,
                 synonyms=tuple(synonyms),
             )

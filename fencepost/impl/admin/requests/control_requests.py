@@ -20,18 +20,7 @@ from fencepost.impl.controller.shared_state import ControllerState
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import ZooKeeperSteps
-from fencepost.impl.messages.admin_api import (
-    AdminResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    OngoingReassignment,
-    PartitionResult,
-    Reassigned,
-)
+from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import UNCLEAN_REQUESTED, Name
 from fencepost.traces.kafka_names.outcomes import NO_ERROR, ErrorCode
@@ -55,7 +44,7 @@ class ControlRequests:
         source: int,
         correlation_id: int,
         timeout_ms: int,
-        whole: Callable[..., AdminResponse],
+        whole: Callable[..., kafka.AdminResponse],
         steps: Callable[[Ticket, ControllerState], ZooKeeperSteps],
     ) -> None:
         """Queue a request. whole: makes the response from its error if the request fails as a whole."""
@@ -67,7 +56,7 @@ class ControlRequests:
 
     # ---- reassignments
 
-    def alter_reassignments(self, source: int, request: AlterPartitionReassignmentsRequest) -> None:
+    def alter_reassignments(self, source: int, request: kafka.AlterPartitionReassignmentsRequest) -> None:
         """Begin, change or cancel reassignments. The response is sent when they are written and have begun,
         not when they are complete.
 
@@ -75,11 +64,11 @@ class ControlRequests:
             source: the client.
             request: the reassignments.
         """
-        whole = partial(AlterPartitionReassignmentsResponse, correlation_id=request.correlation_id)
+        whole = partial(kafka.AlterPartitionReassignmentsResponse, correlation_id=request.correlation_id)
         self._ask(source, request.correlation_id, request.timeout_ms, whole, partial(self._alter, request))
 
     def _alter(
-        self, request: AlterPartitionReassignmentsRequest, ticket: Ticket, controller: ControllerState
+        self, request: kafka.AlterPartitionReassignmentsRequest, ticket: Ticket, controller: ControllerState
     ) -> ZooKeeperSteps:
         refused: dict[TopicPartition, Refusal] = {}
         targets: Targets = {}
@@ -94,17 +83,17 @@ class ControlRequests:
             if problem:
                 refused |= dict.fromkeys(targets, (ErrorCode.INVALID_REQUEST, problem))
         results = (
-            PartitionResult(partition=key, error=error, message=message)
+            kafka.PartitionResult(partition=key, error=error, message=message)
             for key in dict.fromkeys(each.partition for each in request.partitions)
             for error, message in (refused.get(key, (NO_ERROR, "")),)
         )
-        response = AlterPartitionReassignmentsResponse(
+        response = kafka.AlterPartitionReassignmentsResponse(
             correlation_id=request.correlation_id, error=NO_ERROR, results=tuple(results)
         )
         self.desk.answer(ticket, response)
 
     def _target(
-        self, controller: ControllerState, each: Reassigned
+        self, controller: ControllerState, each: kafka.Reassigned
     ) -> tuple[Refusal | None, tuple[int, ...] | None]:
         """The error, or the target; neither if there is nothing to do."""
         context, key = controller.context, each.partition
@@ -131,22 +120,22 @@ class ControlRequests:
         reason = reassignment.why_not(controller, key, each.replicas, resuming=current is not None)
         return ((ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason), None) if reason else (None, each.replicas)
 
-    def list_reassignments(self, source: int, request: ListPartitionReassignmentsRequest) -> None:
+    def list_reassignments(self, source: int, request: kafka.ListPartitionReassignmentsRequest) -> None:
         """Answer with the current reassignments.
 
         Args:
             source: the client.
             request: the partitions.
         """
-        whole = partial(ListPartitionReassignmentsResponse, correlation_id=request.correlation_id)
+        whole = partial(kafka.ListPartitionReassignmentsResponse, correlation_id=request.correlation_id)
         self._ask(source, request.correlation_id, request.timeout_ms, whole, partial(self._list, request))
 
     def _list(
-        self, request: ListPartitionReassignmentsRequest, ticket: Ticket, controller: ControllerState
+        self, request: kafka.ListPartitionReassignmentsRequest, ticket: Ticket, controller: ControllerState
     ) -> ZooKeeperSteps:
         reassigning = controller.context.reassigning
         keys = sorted(reassigning if request.partitions is None else set(request.partitions))
-        response = ListPartitionReassignmentsResponse(
+        response = kafka.ListPartitionReassignmentsResponse(
             correlation_id=request.correlation_id,
             error=NO_ERROR,
             reassignments=tuple(_ongoing(controller, key) for key in keys if key in reassigning),
@@ -156,7 +145,7 @@ class ControlRequests:
 
     # ---- elections
 
-    def elect(self, source: int, request: ElectLeadersRequest) -> None:
+    def elect(self, source: int, request: kafka.ElectLeadersRequest) -> None:
         """Elect leaders. The response is sent when metadata shows them.
 
         Args:
@@ -164,14 +153,18 @@ class ControlRequests:
             request: the partitions and the kind of election.
         """
 
-        def whole(error: ErrorCode) -> ElectLeadersResponse:
-            results = tuple(PartitionResult(partition=key, error=error) for key in request.partitions or ())
-            return ElectLeadersResponse(correlation_id=request.correlation_id, error=error, results=results)
+        def whole(error: ErrorCode) -> kafka.ElectLeadersResponse:
+            results = tuple(
+                kafka.PartitionResult(partition=key, error=error) for key in request.partitions or ()
+            )
+            return kafka.ElectLeadersResponse(
+                correlation_id=request.correlation_id, error=error, results=results
+            )
 
         self._ask(source, request.correlation_id, request.timeout_ms, whole, partial(self._elect, request))
 
     def _elect(
-        self, request: ElectLeadersRequest, ticket: Ticket, controller: ControllerState
+        self, request: kafka.ElectLeadersRequest, ticket: Ticket, controller: ControllerState
     ) -> ZooKeeperSteps:
         context = controller.context
         asked = sorted(context.states if request.partitions is None else set(request.partitions))
@@ -199,7 +192,7 @@ class ControlRequests:
         refused |= {key: (absent, "no replica that may lead is alive") for key in keys if key not in written}
         leaders = {key: context.states[key].leader for key in written}
 
-        def answer(late: ErrorCode | None) -> ElectLeadersResponse | None:
+        def answer(late: ErrorCode | None) -> kafka.ElectLeadersResponse | None:
             """The response. late: the error for partitions with a leader that metadata does not show yet;
             None: it is too early to answer."""
             missing = {key for key, leader in leaders.items() if self.metadata.leader_of(key) != leader}
@@ -211,12 +204,12 @@ class ControlRequests:
                 if key in missing:
                     error = late or error
                 if request.partitions is not None or error is not ErrorCode.ELECTION_NOT_NEEDED:
-                    results.append(PartitionResult(partition=key, error=error, message=message))
-            return ElectLeadersResponse(
+                    results.append(kafka.PartitionResult(partition=key, error=error, message=message))
+            return kafka.ElectLeadersResponse(
                 correlation_id=request.correlation_id, error=NO_ERROR, results=tuple(results)
             )
 
-        def time_is_up() -> ElectLeadersResponse:
+        def time_is_up() -> kafka.ElectLeadersResponse:
             response = answer(ErrorCode.REQUEST_TIMED_OUT)
             assert response is not None
             return response
@@ -224,7 +217,7 @@ class ControlRequests:
         self.desk.wait(ticket, request.timeout_ms, partial(answer, None), time_is_up)
 
 
-def _ongoing(controller: ControllerState, key: TopicPartition) -> OngoingReassignment:
+def _ongoing(controller: ControllerState, key: TopicPartition) -> kafka.OngoingReassignment:
     """A reassignment in progress. If the original replicas are not known, replicas that are not caught up
     count as added."""
     context = controller.context
@@ -232,7 +225,7 @@ def _ongoing(controller: ControllerState, key: TopicPartition) -> OngoingReassig
     if origin is None:
         state = context.states.get(key)
         origin = state.isr if state is not None else ()
-    return OngoingReassignment(
+    return kafka.OngoingReassignment(
         partition=key,
         replicas=(*assigned, *(broker for broker in target if broker not in assigned)),
         adding=tuple(broker for broker in target if broker not in origin),

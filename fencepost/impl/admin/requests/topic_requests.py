@@ -32,18 +32,7 @@ from fencepost.impl.coordinator.internal_topic import InternalTopic
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
-from fencepost.impl.messages.admin_api import (
-    BROKERS_CHOICE,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    MorePartitions,
-    NewTopic,
-    Result,
-)
+from fencepost.impl.messages import admin_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
@@ -60,8 +49,8 @@ Waits = dict[int, Keys]
 """By index in the request: the partitions that its response waits for."""
 Task = tuple[str, Callable[[], ZooKeeperSteps]]
 """A topic's name and its steps, which return the partitions to wait for."""
-TopicRequest = CreateTopicsRequest | CreatePartitionsRequest | DeleteTopicsRequest
-TopicResponse = CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse
+TopicRequest = kafka.CreateTopicsRequest | kafka.CreatePartitionsRequest | kafka.DeleteTopicsRequest
+TopicResponse = kafka.CreateTopicsResponse | kafka.CreatePartitionsResponse | kafka.DeleteTopicsResponse
 
 
 def draw_of(name: str, now: int) -> Draw:
@@ -119,7 +108,7 @@ class TopicRequests:
 
     # ---- requests
 
-    def create(self, source: int, request: CreateTopicsRequest) -> None:
+    def create(self, source: int, request: kafka.CreateTopicsRequest) -> None:
         """Create topics. The response is sent when each of them has its leaders.
 
         Args:
@@ -130,9 +119,11 @@ class TopicRequests:
             (topic.name, partial(self._create, topic, request.validate_only)) for topic in request.topics
         ]
         total = sum(max(topic.partitions, len(topic.assignment)) for topic in request.topics)
-        self._handle(source, request, CreateTopicsResponse, tasks, self._led, request.validate_only, total)
+        self._handle(
+            source, request, kafka.CreateTopicsResponse, tasks, self._led, request.validate_only, total
+        )
 
-    def create_partitions(self, source: int, request: CreatePartitionsRequest) -> None:
+    def create_partitions(self, source: int, request: kafka.CreatePartitionsRequest) -> None:
         """Add partitions to topics. The response is sent when each has its leader.
 
         Args:
@@ -142,10 +133,10 @@ class TopicRequests:
         tasks = [(topic.name, partial(self._grow, topic, request.validate_only)) for topic in request.topics]
         total = sum(topic.count for topic in request.topics)
         self._handle(
-            source, request, CreatePartitionsResponse, tasks, self._led, request.validate_only, total
+            source, request, kafka.CreatePartitionsResponse, tasks, self._led, request.validate_only, total
         )
 
-    def delete(self, source: int, request: DeleteTopicsRequest) -> None:
+    def delete(self, source: int, request: kafka.DeleteTopicsRequest) -> None:
         """Delete topics. The response is sent when nothing of them is left.
 
         Args:
@@ -153,7 +144,7 @@ class TopicRequests:
             request: the topics.
         """
         tasks = [(name, partial(self._delete, name)) for name in request.names]
-        self._handle(source, request, DeleteTopicsResponse, tasks, self._gone, dry=False)
+        self._handle(source, request, kafka.DeleteTopicsResponse, tasks, self._gone, dry=False)
 
     def _handle(
         self,
@@ -169,7 +160,7 @@ class TopicRequests:
         is nothing to wait for. partitions: how many the request asks for, over all topics."""
 
         def all_of(error: ErrorCode, message: str = "") -> TopicResponse:
-            results = tuple(Result(name=name, error=error, message=message) for name, _ in tasks)
+            results = tuple(kafka.Result(name=name, error=error, message=message) for name, _ in tasks)
             return response(correlation_id=request.correlation_id, results=results)
 
         if not self.controller.state.active:
@@ -194,11 +185,11 @@ class TopicRequests:
         ticket: Ticket,
         tasks: Sequence[Task],
         respond: Callable[..., TopicResponse],
-        wait: Callable[[list[Result], Waits], None] | None,
+        wait: Callable[[list[kafka.Result], Waits], None] | None,
     ) -> Procedure:
         """Run one task after another; they are independent."""
         twice = {name for name, count in Counter(name for name, _ in tasks).items() if count > 1}
-        results: list[Result] = []
+        results: list[kafka.Result] = []
         waits: Waits = {}
         for place, (name, task) in enumerate(tasks):
             error, message = ErrorCode.NONE, ""
@@ -211,7 +202,7 @@ class TopicRequests:
                     error, message = refused.code, str(refused)
                 except ReplicationFactorError as refused:
                     error, message = ErrorCode.INVALID_REPLICATION_FACTOR, str(refused)
-            results.append(Result(name=name, error=error, message=message))
+            results.append(kafka.Result(name=name, error=error, message=message))
         if wait is None or not waits:
             self.desk.answer(ticket, respond(results=tuple(results)))
         else:
@@ -223,7 +214,7 @@ class TopicRequests:
         timeout_ms: int,
         settled: Callable[[Keys], bool],
         respond: Callable[..., TopicResponse],
-        results: list[Result],
+        results: list[kafka.Result],
         waits: Waits,
     ) -> None:
         def all_settled() -> TopicResponse | None:
@@ -232,12 +223,12 @@ class TopicRequests:
         def time_is_up() -> TopicResponse:
             for place, keys in waits.items():
                 if not settled(keys):
-                    results[place] = Result(name=results[place].name, error=ErrorCode.REQUEST_TIMED_OUT)
+                    results[place] = kafka.Result(name=results[place].name, error=ErrorCode.REQUEST_TIMED_OUT)
             return respond(results=tuple(results))
 
         self.desk.wait(ticket, timeout_ms, all_settled, time_is_up)
 
-    def _create(self, topic: NewTopic, validate_only: bool) -> ZooKeeperSteps:
+    def _create(self, topic: kafka.NewTopic, validate_only: bool) -> ZooKeeperSteps:
         where = f"topic {topic.name}"
         internal = self.internal_topics.get(topic.name)
         if internal is not None and not internal.count():
@@ -256,7 +247,7 @@ class TopicRequests:
                 where=where,
                 code=ErrorCode.INVALID_CONFIG,
             )
-        chosen = (topic.partitions, topic.replication_factor) == (BROKERS_CHOICE, BROKERS_CHOICE)
+        chosen = (topic.partitions, topic.replication_factor) == (kafka.BROKERS_CHOICE, kafka.BROKERS_CHOICE)
         if topic.assignment and not chosen:
             raise AdminError(
                 expected="either an assignment or the numbers of partitions and replicas",
@@ -283,18 +274,18 @@ class TopicRequests:
         return [TopicPartition(topic.name, number) for number in placed]
 
     def _partitions(self, asked: int) -> int:
-        return self.broker_context.options.num_partitions if asked == BROKERS_CHOICE else asked
+        return self.broker_context.options.num_partitions if asked == kafka.BROKERS_CHOICE else asked
 
     def _replication_factor(self, asked: int) -> int:
         """The replication factor. The default is limited to the number of brokers, so that one broker
         suffices for everything."""
-        if asked != BROKERS_CHOICE:
+        if asked != kafka.BROKERS_CHOICE:
             return asked
         return min(
             self.broker_context.options.default_replication_factor, max(1, len(self.metadata.live_brokers))
         )
 
-    def _grow(self, topic: MorePartitions, validate_only: bool) -> ZooKeeperSteps:
+    def _grow(self, topic: kafka.MorePartitions, validate_only: bool) -> ZooKeeperSteps:
         placed = yield from persistent(
             lambda: add_partitions(topic.name, topic.count, topic.assignment, validate_only=validate_only)
         )
@@ -371,7 +362,7 @@ class TopicRequests:
 
     def _auto_creation(self, name: str) -> Procedure:
         try:
-            yield from self._create(NewTopic(name=name), False)
+            yield from self._create(kafka.NewTopic(name=name), False)
         except AdminError as refused:
             if refused.code is not ErrorCode.TOPIC_ALREADY_EXISTS and len(self.refused) < MOST_CREATING:
                 self.refused[name] = refused.code

@@ -12,31 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.impl.zookeeper.interface import (
-    Children,
-    Create,
-    Created,
-    Data,
-    Delete,
-    Done,
-    Exists,
-    Failed,
-    GetChildren,
-    GetData,
-    Multi,
-    MultiDone,
-    MultiRead,
-    MultiReadDone,
-    Reply,
-    SetData,
-    SetWatches,
-    Stat,
-    WatchEvent,
-    WatchKind,
-    WriteOperation,
-    ZooKeeperError,
-    ZooKeeperRequest,
-)
+from fencepost.impl.zookeeper import interface as zk
 
 DELETE, EXISTS, GET_DATA, SET_DATA, GET_CHILDREN2, CHECK, MULTI, CREATE2, MULTI_READ, SET_WATCHES = (
     2, 3, 4, 5, 12, 13, 14, 15, 22, 101,
@@ -45,19 +21,24 @@ ERROR_RESULT = -1
 END_OF_MULTI = struct.pack("!iBi", -1, 1, -1)
 OPEN_ACL = struct.pack("!iii", 1, 31, 5) + b"world" + struct.pack("!i", 6) + b"anyone"
 EPHEMERAL, SEQUENTIAL = 1, 2
-WATCH_KINDS = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.CHANGED, 4: WatchKind.CHILD}
-ERRORS = {
-    0: ZooKeeperError.ROLLED_BACK,
-    -2: ZooKeeperError.RUNTIME_INCONSISTENCY,
-    -4: ZooKeeperError.CONNECTION_LOSS,
-    -101: ZooKeeperError.NO_NODE,
-    -103: ZooKeeperError.BAD_VERSION,
-    -108: ZooKeeperError.NO_CHILDREN_FOR_EPHEMERALS,
-    -110: ZooKeeperError.NODE_EXISTS,
-    -111: ZooKeeperError.NOT_EMPTY,
-    -112: ZooKeeperError.SESSION_EXPIRED,
+WATCH_KINDS = {
+    1: zk.WatchKind.CREATED,
+    2: zk.WatchKind.DELETED,
+    3: zk.WatchKind.CHANGED,
+    4: zk.WatchKind.CHILD,
 }
-NO_MEMBER_FAILED = frozenset({ZooKeeperError.ROLLED_BACK, ZooKeeperError.RUNTIME_INCONSISTENCY})
+ERRORS = {
+    0: zk.ZooKeeperError.ROLLED_BACK,
+    -2: zk.ZooKeeperError.RUNTIME_INCONSISTENCY,
+    -4: zk.ZooKeeperError.CONNECTION_LOSS,
+    -101: zk.ZooKeeperError.NO_NODE,
+    -103: zk.ZooKeeperError.BAD_VERSION,
+    -108: zk.ZooKeeperError.NO_CHILDREN_FOR_EPHEMERALS,
+    -110: zk.ZooKeeperError.NODE_EXISTS,
+    -111: zk.ZooKeeperError.NOT_EMPTY,
+    -112: zk.ZooKeeperError.SESSION_EXPIRED,
+}
+NO_MEMBER_FAILED = frozenset({zk.ZooKeeperError.ROLLED_BACK, zk.ZooKeeperError.RUNTIME_INCONSISTENCY})
 
 _INT, _HEADER = struct.Struct("!i"), struct.Struct("!iBi")
 _RESULT = struct.Struct("!iBii")
@@ -91,18 +72,18 @@ def _read_buffer(buffer: bytes, offset: int) -> tuple[bytes, int]:
     return bytes(buffer[offset:end]), end
 
 
-def _read_stat(buffer: bytes, offset: int) -> tuple[Stat, int]:
-    return Stat(*_STAT.unpack_from(buffer, offset)), offset + _STAT.size
+def _read_stat(buffer: bytes, offset: int) -> tuple[zk.Stat, int]:
+    return zk.Stat(*_STAT.unpack_from(buffer, offset)), offset + _STAT.size
 
 
-def error_of(code: int) -> ZooKeeperError:
+def error_of(code: int) -> zk.ZooKeeperError:
     """The interface's name of a result code."""
     if code not in ERRORS:
         raise UnknownCodeError(f"ZooKeeper's result code {code}")
     return ERRORS[code]
 
 
-def watch_event(buffer: bytes, offset: int) -> WatchEvent | None:
+def watch_event(buffer: bytes, offset: int) -> zk.WatchEvent | None:
     """Decode a notification.
 
     Args:
@@ -114,39 +95,39 @@ def watch_event(buffer: bytes, offset: int) -> WatchEvent | None:
     """
     kind, _ = struct.unpack_from("!ii", buffer, offset)
     path, _ = _read_buffer(buffer, offset + 8)
-    return WatchEvent(path.decode(), WATCH_KINDS[kind]) if kind in WATCH_KINDS else None
+    return zk.WatchEvent(path.decode(), WATCH_KINDS[kind]) if kind in WATCH_KINDS else None
 
 
 # ---- writes: opcode, body and result, alone or as members of a multi
 
 
-def _write_body(operation: WriteOperation) -> tuple[int, bytes]:
+def _write_body(operation: zk.WriteOperation) -> tuple[int, bytes]:
     path = _text(operation.path)
-    if isinstance(operation, Create):
+    if isinstance(operation, zk.Create):
         flags = EPHEMERAL * operation.ephemeral + SEQUENTIAL * operation.sequential
         return CREATE2, path + _buffer(operation.data) + OPEN_ACL + _INT.pack(flags)
-    if isinstance(operation, SetData):
+    if isinstance(operation, zk.SetData):
         return SET_DATA, path + _buffer(operation.data) + _INT.pack(operation.version)
-    opcode = DELETE if isinstance(operation, Delete) else CHECK
+    opcode = DELETE if isinstance(operation, zk.Delete) else CHECK
     return opcode, path + _INT.pack(operation.version)
 
 
-def _write_result(opcode: int, buffer: bytes, offset: int) -> tuple[Created | Done, int]:
+def _write_result(opcode: int, buffer: bytes, offset: int) -> tuple[zk.Created | zk.Done, int]:
     if opcode == CREATE2:
         path, offset = _read_buffer(buffer, offset)
         stat, offset = _read_stat(buffer, offset)
-        return Created(path.decode(), stat.czxid), offset
+        return zk.Created(path.decode(), stat.czxid), offset
     if opcode == SET_DATA:
         stat, offset = _read_stat(buffer, offset)
-        return Done(stat), offset
-    return Done(), offset
+        return zk.Done(stat), offset
+    return zk.Done(), offset
 
 
 @frozen
 class WireWrite:
     """One write."""
 
-    operation: WriteOperation
+    operation: zk.WriteOperation
 
     @property
     def type(self) -> int:
@@ -157,7 +138,7 @@ class WireWrite:
         """The body of the request."""
         return _write_body(self.operation)[1]
 
-    def deserialize(self, buffer: bytes, offset: int) -> Reply:
+    def deserialize(self, buffer: bytes, offset: int) -> zk.Reply:
         """Decode the reply.
 
         Args:
@@ -174,7 +155,7 @@ class WireWrite:
 class WireMulti:
     """Several writes in one transaction."""
 
-    request: Multi
+    request: zk.Multi
     type = MULTI
 
     def serialize(self) -> bytes:
@@ -182,7 +163,7 @@ class WireMulti:
         bodies = [_write_body(operation) for operation in self.request.operations]
         return b"".join(_HEADER.pack(opcode, 0, -1) + body for opcode, body in bodies) + END_OF_MULTI
 
-    def deserialize(self, buffer: bytes, offset: int) -> list[Reply]:
+    def deserialize(self, buffer: bytes, offset: int) -> list[zk.Reply]:
         """Decode the reply, as a list (kazoo iterates over the results of a multi).
 
         Args:
@@ -192,8 +173,8 @@ class WireMulti:
         Returns:
             one reply per member.
         """
-        replies: list[Created | Done] = []
-        errors: list[ZooKeeperError] = []
+        replies: list[zk.Created | zk.Done] = []
+        errors: list[zk.ZooKeeperError] = []
         while True:
             opcode, done, _ = _HEADER.unpack_from(buffer, offset)
             offset += _HEADER.size
@@ -206,9 +187,9 @@ class WireMulti:
                 reply, offset = _write_result(opcode, buffer, offset)
                 replies.append(reply)
         if not errors:
-            return [MultiDone(tuple(replies))]
+            return [zk.MultiDone(tuple(replies))]
         index = next((i for i, error in enumerate(errors) if error not in NO_MEMBER_FAILED), 0)
-        return [Failed(errors[index], index, tuple(errors))]
+        return [zk.Failed(errors[index], index, tuple(errors))]
 
 
 # ---- reads
@@ -218,18 +199,18 @@ class WireMulti:
 class WireRead:
     """A read, with or without a watch."""
 
-    request: GetData | Exists | GetChildren
+    request: zk.GetData | zk.Exists | zk.GetChildren
 
     @property
     def type(self) -> int:
         """The opcode."""
-        return {GetData: GET_DATA, Exists: EXISTS, GetChildren: GET_CHILDREN2}[type(self.request)]
+        return {zk.GetData: GET_DATA, zk.Exists: EXISTS, zk.GetChildren: GET_CHILDREN2}[type(self.request)]
 
     def serialize(self) -> bytes:
         """The body of the request."""
         return _text(self.request.path) + bytes([self.request.watch])
 
-    def deserialize(self, buffer: bytes, offset: int) -> Reply:
+    def deserialize(self, buffer: bytes, offset: int) -> zk.Reply:
         """Decode the reply.
 
         Args:
@@ -239,25 +220,25 @@ class WireRead:
         Returns:
             the reply.
         """
-        if isinstance(self.request, Exists):
-            return Done(_read_stat(buffer, offset)[0])
-        if isinstance(self.request, GetData):
+        if isinstance(self.request, zk.Exists):
+            return zk.Done(_read_stat(buffer, offset)[0])
+        if isinstance(self.request, zk.GetData):
             data, offset = _read_buffer(buffer, offset)
-            return Data(data, _read_stat(buffer, offset)[0])
+            return zk.Data(data, _read_stat(buffer, offset)[0])
         (count,) = _INT.unpack_from(buffer, offset)
         offset += _INT.size
         names = []
         for _ in range(count):
             name, offset = _read_buffer(buffer, offset)
             names.append(name.decode())
-        return Children(tuple(sorted(names)), _read_stat(buffer, offset)[0])
+        return zk.Children(tuple(sorted(names)), _read_stat(buffer, offset)[0])
 
 
 @frozen
 class WireMultiRead:
     """Several reads of data in one request, which kazoo does not support."""
 
-    request: MultiRead
+    request: zk.MultiRead
     type = MULTI_READ
 
     def serialize(self) -> bytes:
@@ -275,15 +256,15 @@ class WireMultiRead:
         Returns:
             the results.
         """
-        results: list[Data | Failed] = []
+        results: list[zk.Data | zk.Failed] = []
         for _ in self.request.paths:
             opcode, _, _, number = _RESULT.unpack_from(buffer, offset)
             offset += _RESULT.size
             if opcode == ERROR_RESULT:
-                results.append(Failed(error_of(number)))
+                results.append(zk.Failed(error_of(number)))
                 continue
             end = offset + max(number, 0)  # -1: there is no data
-            results.append(Data(buffer[offset:end], Stat(*_STAT.unpack_from(buffer, end))))
+            results.append(zk.Data(buffer[offset:end], zk.Stat(*_STAT.unpack_from(buffer, end))))
             offset = end + _STAT.size
         return ReadResults(tuple(results))
 
@@ -292,7 +273,7 @@ class WireMultiRead:
 class ReadResults:
     """The results of a multi-read."""
 
-    replies: tuple[Data | Failed, ...]
+    replies: tuple[zk.Data | zk.Failed, ...]
 
 
 @frozen
@@ -310,7 +291,7 @@ class WireSetWatches:
         """The body of the request."""
         return struct.pack("!q", self.seen) + _texts(self.data) + _texts(self.exists) + _texts(self.children)
 
-    def deserialize(self, buffer: bytes, offset: int) -> Done:
+    def deserialize(self, buffer: bytes, offset: int) -> zk.Done:
         """Decode the reply, which has no content.
 
         Args:
@@ -320,33 +301,33 @@ class WireSetWatches:
         Returns:
             Done.
         """
-        return Done()
+        return zk.Done()
 
 
 WireRequest = WireWrite | WireMulti | WireRead | WireMultiRead | WireSetWatches
 
 
-def wire_request(request: ZooKeeperRequest) -> WireRequest:
+def wire_request(request: zk.ZooKeeperRequest) -> WireRequest:
     """The wire form of a request of the interface."""
-    if isinstance(request, Multi):
+    if isinstance(request, zk.Multi):
         return WireMulti(request)
-    if isinstance(request, MultiRead):
+    if isinstance(request, zk.MultiRead):
         return WireMultiRead(request)
-    if isinstance(request, SetWatches):
+    if isinstance(request, zk.SetWatches):
         return WireSetWatches(request.seen, request.paths, (), ())
-    if isinstance(request, (GetData, Exists, GetChildren)):
+    if isinstance(request, (zk.GetData, zk.Exists, zk.GetChildren)):
         return WireRead(request)
     return WireWrite(request)
 
 
-def reply_of(value: Any, zxid: int) -> Reply:
+def reply_of(value: Any, zxid: int) -> zk.Reply:
     """The result of a request's `deserialize`; None is kazoo's result of an `exists` for a missing node.
     zxid: in the header of this reply."""
     if value is None:
-        return Failed(ZooKeeperError.NO_NODE)
+        return zk.Failed(zk.ZooKeeperError.NO_NODE)
     if isinstance(value, ReadResults):
-        return MultiReadDone(value.replies, zxid)
-    reply: Reply = value[0] if isinstance(value, list) else value
+        return zk.MultiReadDone(value.replies, zxid)
+    reply: zk.Reply = value[0] if isinstance(value, list) else value
     return reply
 
 

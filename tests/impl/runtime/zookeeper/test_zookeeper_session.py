@@ -18,16 +18,7 @@ from fencepost.impl.runtime.zookeeper.wire_format import (
     set_watches_requests,
     watch_event,
 )
-from fencepost.impl.zookeeper.interface import (
-    Create,
-    Exists,
-    Failed,
-    GetData,
-    SetData,
-    WatchEvent,
-    WatchKind,
-    ZooKeeperError,
-)
+from fencepost.impl.zookeeper import interface as zk
 
 
 @pytest.fixture(scope="module")
@@ -62,19 +53,19 @@ def test_replies_and_watches_keep_the_order_of_the_wire(server):
     try:
         until(lambda: heard)
         with BlockingZooKeeper(server.address) as other:
-            other.ask(Create("/order", b""))
+            other.ask(zk.Create("/order", b""))
             for value in (b"1", b"2", b"3", b"4", b"5"):
                 heard.clear()
-                session.ask(0, GetData("/order", watch=True))
+                session.ask(0, zk.GetData("/order", watch=True))
                 until(lambda: heard)
                 for number in range(1, many):
-                    session.ask(number, GetData("/order"))
+                    session.ask(number, zk.GetData("/order"))
                     if number == many // 2:
-                        other.session.ask(-1, SetData("/order", value))
+                        other.session.ask(-1, zk.SetData("/order", value))
                 until(lambda: len(heard) == many + 1)
                 replies = [input for input in heard if isinstance(input, ZooKeeperReplied)]
                 assert [input.request_id for input in replies] == list(range(many))
-                fired = heard.index(ZooKeeperWatchFired(WatchEvent("/order", WatchKind.CHANGED)))
+                fired = heard.index(ZooKeeperWatchFired(zk.WatchEvent("/order", zk.WatchKind.CHANGED)))
                 assert [input.reply.data == value for input in replies] == [
                     place > fired for place, input in enumerate(heard) if isinstance(input, ZooKeeperReplied)
                 ]
@@ -97,13 +88,13 @@ def test_a_server_that_stands_still_and_goes_on(tmp_path):
         ) as it,  # a crowded machine stands still for a second
     ):
         server.pause()
-        assert it.ask(Create("/late")) == Failed(ZooKeeperError.CONNECTION_LOSS)
+        assert it.ask(zk.Create("/late")) == zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)
         it.wait_for(ZooKeeperDisconnected)
-        assert it.ask(Create("/refused")) == Failed(ZooKeeperError.CONNECTION_LOSS)
+        assert it.ask(zk.Create("/refused")) == zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)
         server.resume()
         it.wait_for(ZooKeeperConnected)
-        until(lambda: it.ask(Exists("/refused")) != Failed(ZooKeeperError.CONNECTION_LOSS))
-        assert it.ask(Exists("/refused")) == Failed(ZooKeeperError.NO_NODE)
+        until(lambda: it.ask(zk.Exists("/refused")) != zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
+        assert it.ask(zk.Exists("/refused")) == zk.Failed(zk.ZooKeeperError.NO_NODE)
 
 
 @pytest.mark.java
@@ -116,9 +107,9 @@ def test_a_session_that_never_found_its_server_stops(tmp_path):
     heard: list[object] = []
     session = ZooKeeperSession(f"{HOST}:{free_ports(1)[0]}", 1_000, heard.append)
     session.start()
-    session.ask(1, Exists("/"))
+    session.ask(1, zk.Exists("/"))
     session.stop()
-    assert heard == [ZooKeeperReplied(1, Failed(ZooKeeperError.CONNECTION_LOSS))]
+    assert heard == [ZooKeeperReplied(1, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))]
 
 
 def test_watches_are_set_again_in_requests_below_the_bound():
@@ -138,8 +129,8 @@ def test_watches_are_set_again_in_requests_below_the_bound():
 def test_codes_of_the_server():
     """Rule: an unknown result code is never taken for another; an absent node is NO_NODE; events without a
     path are nobody's."""
-    assert error_of(-110) is ZooKeeperError.NODE_EXISTS
+    assert error_of(-110) is zk.ZooKeeperError.NODE_EXISTS
     with pytest.raises(UnknownCodeError, match="-9999"):
         error_of(-9999)
-    assert reply_of(None, 7) == Failed(ZooKeeperError.NO_NODE)
+    assert reply_of(None, 7) == zk.Failed(zk.ZooKeeperError.NO_NODE)
     assert watch_event(b"\xff\xff\xff\xff" + b"\x00\x00\x00\x03" + b"\x00\x00\x00\x00", 0) is None
