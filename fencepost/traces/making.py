@@ -48,14 +48,17 @@ def maker_of(cls: Callable[P, T], *, keywords: bool = True) -> Callable[P, T]:
     return make
 
 
-def remaker_of(cls: type[T], make: Callable[..., T]) -> Callable[..., T]:
-    """What makes a value of this class out of another one with some fields changed: `attrs.evolve` in half
-    the time. make: as `maker_of` gives it."""
+def remaker_of(cls: Callable[..., T]) -> Callable[..., T]:
+    """What makes a value of this class out of another one with some fields changed: `attrs.evolve` in a
+    quarter of the time. The class is as for `maker_of`."""
     kind: Any = cls
-    names = [each.name for each in attrs.fields(kind)]
-    fields_of = attrgetter(*names)
+    make, names = maker_of(cls, keywords=False), [each.name for each in attrs.fields(kind)]
+    fields_of, places = attrgetter(*names), {name: place for place, name in enumerate(names)}
 
     def remake(value: T, **changes: Any) -> T:
-        return make(**dict(zip(names, fields_of(value), strict=True)) | changes)
+        fields = list(fields_of(value))
+        for name, changed in changes.items():
+            fields[places[name]] = changed
+        return make(*fields)
 
     return remake

@@ -203,5 +203,5 @@ class Operation:
 
 
 make_record, make_operation = maker_of(Record), maker_of(Operation)
-remake_operation = remaker_of(Operation, make_operation)
+remake_operation = remaker_of(Operation)
 """For those who make thousands."""

@@ -8,6 +8,7 @@ not know logs. Written: keys 1 and 2, values 3; read: values 0 to 3, and offsets
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -92,6 +93,7 @@ class GroupValue:
     members: tuple[MemberValue, ...]
 
 
+@lru_cache(maxsize=1_024)
 def java_hash(text: str) -> int:
     """String.hashCode: over UTF-16 code units, 32 bits with sign."""
     units = struct.unpack(f">{len(encoded) // 2}H", encoded) if (encoded := text.encode("utf-16-be")) else ()

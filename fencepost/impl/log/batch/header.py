@@ -21,7 +21,7 @@ last offset delta (and its producer's sequence numbers), even if few records are
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 from typing import NoReturn
@@ -180,7 +180,7 @@ class BatchHeader:
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
 
-_make_header = maker_of(BatchHeader)
+_make_header: Callable[..., BatchHeader] = maker_of(BatchHeader, keywords=False)
 
 
 def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iterator[BatchHeader]:
@@ -296,26 +296,8 @@ def _checked_header(position: int, size: int, fields: tuple[int, ...]) -> BatchH
 
 
 def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader:
-    base_offset, _, leader_epoch, magic, crc, attributes, last_delta, base_ms, max_ms, *producer, count = (
-        fields
-    )
-    producer_id, producer_epoch, base_sequence = producer
-    return _make_header(
-        position=position,
-        size=size,
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
-        magic=magic,
-        crc=crc,
-        attributes=attributes,
-        last_offset_delta=last_delta,
-        base_timestamp_ms=base_ms,
-        max_timestamp_ms=max_ms,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        count=count,
-    )
+    """BatchHeader has its fields in their order on the wire, where the length is the second one."""
+    return _make_header(position, size, fields[0], *fields[2:])
 
 
 def header_before(body: bytes) -> bytes:

@@ -307,6 +307,8 @@ class ProducerState:
 
         high_watermark: it never decreases, except with a truncation, which rebuilds this state.
         """
+        if not (self.uncommitted or self.producers):
+            return None
         self.uncommitted = [ended for ended in self.uncommitted if ended.last_offset >= high_watermark]
         opened = self.first_open_offset()
         begun = [ended.first_offset for ended in self.uncommitted] + ([] if opened is None else [opened])
