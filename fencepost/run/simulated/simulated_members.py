@@ -97,10 +97,11 @@ class SimulatedMembers(Members):
         self.cluster.world.resume(FIRST_CLIENT_NODE + process)
 
     def settle(self) -> bool:
-        """From now on nobody aborts a transaction by choice, or gives a batch up before it may be answered;
-        returns whether anybody did. A group that does gets no further, however healthy the cluster is."""
+        """From now on nobody aborts a transaction by choice, or gives a batch up before it may be answered,
+        or keeps one back; returns whether anybody did. A group that does gets no further, however healthy the
+        cluster is."""
         patient = max(self.transform.attempts, TransformOptions().attempts)
-        settled = evolve(self.transform, aborts_ppm=0, attempts=patient)
+        settled = evolve(self.transform, aborts_ppm=0, attempts=patient, late_sends=False)
         cores = (self._host(known).core for known in self.live)
         loops = [core.application for core in cores if isinstance(core, Consumer)]
         if settled == self.transform or not any(isinstance(loop, TransformLoop) for loop in loops):

@@ -82,7 +82,7 @@ class TransformLoop:
         """Do from now on as these options say, also in the transaction under way."""
         self.options = options
         if self.producer is not None:
-            self.producer.attempts = options.attempts
+            self.producer.attempts, self.producer.late_sends = options.attempts, options.late_sends
 
     def _on_timer(self, key: tuple[Any, ...]) -> None:
         if key == (REST_TIMER,) and self.producer is not None:
