@@ -153,3 +153,11 @@ def test_a_batch_is_sent_on_purpose_when_its_transaction_has_ended(error, marks,
     assert (late.target, header.producer_epoch, header.base_sequence) == (3, 0, 0)
     events = [one for one in desk.outbox if isinstance(one, RecordEvent)]
     assert events == [RecordEvent(Name.MARK, {"cause": LATE_SEND_REFUSED})] * marks
+
+
+def test_other_options_hold_for_the_producer_that_is_there():
+    """Rule: who settles gives no batch up and keeps none back from now on."""
+    producer = SimpleNamespace(attempts=1, late_sends=True)
+    loop = TransformLoop("id", TransformOptions(attempts=1, late_sends=True), 1, producer)
+    loop.go_on_with(TransformOptions(attempts=20))
+    assert (producer.attempts, producer.late_sends) == (20, False)
