@@ -19,20 +19,17 @@ ENDS_S = 300.0
 
 
 def make() -> Path:
-    """Make the archive, unless there is one. Raises what a session raises, and EnvironmentError_ if the JVM
-    leaves none."""
+    """Make the archive. Raises what a session raises, and EnvironmentError_ if the JVM leaves none."""
     archive = archive_of()
-    if archive.exists():
-        return archive
-    archive.parent.mkdir(parents=True, exist_ok=True)
     partial = archive.with_suffix(f".{os.getpid()}")
     words = f'{DEFAULT_JAVA} "-XX:ArchiveClassesAtExit={partial}"'
     with session("local[1]", settings={"spark.driver.defaultJavaOptions": words}) as spark:
         spark.sparkContext.parallelize(range(2), 2).map(abs).collect()
         gateway = spark.sparkContext._gateway
-    gateway.shutdown()
-    gateway.proc.stdin.close()
     try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        gateway.shutdown()
+        gateway.proc.stdin.close()
         gateway.proc.wait(ENDS_S)
         partial.replace(archive)
     except (subprocess.TimeoutExpired, OSError) as error:

@@ -17,7 +17,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from typing import Any
 from fencepost.mining.spark.interrupts import patient_interrupts
 from fencepost.mining.spark.jvm import jvm_needed, stop
 from fencepost.mining.spark.scratch import scratch_folder
-from fencepost.model.tlc.toolbox import cache_folder
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 JAVA_MINIMUM = 17
@@ -124,8 +122,9 @@ def _standard_error_to(path: Path) -> Iterator[None]:
 
 
 def archive_of() -> Path:
-    """Where the classes of this Spark are (class_archive.py)."""
-    return cache_folder() / f"spark-{version('pyspark')}.jsa"
+    """Where the classes of this Spark are (class_archive.py): in its environment, for they are of its jars'
+    place only."""
+    return Path(sys.prefix) / "share" / "fencepost" / "spark.jsa"
 
 
 def java_options() -> str:

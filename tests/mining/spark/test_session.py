@@ -185,13 +185,17 @@ def test_minings_own_session_spares_the_second_compiler(master: str | None, monk
 def test_a_jvm_passes_over_an_archive_of_classes_that_is_none(monkeypatch, tmp_path):
     """Rule: the archive only saves time. Without one its option is absent; one of another Java, or half of
     one, is as if there were none, and nobody hears of it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert session.java_options() == ""
     archive = session.archive_of()
-    archive.parent.mkdir()
+    archive.parent.mkdir(parents=True)
     archive.write_bytes(b"half of one")
     done = subprocess.run(
-        [sys.executable, "-c", STARTS], capture_output=True, text=True, timeout=600, check=True
+        [sys.executable, "-c", f"import sys; sys.prefix = {str(tmp_path)!r}\n{STARTS}"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
     )
     assert (f"-XX:SharedArchiveFile={archive}" in session.java_options(), done.stdout) == (True, "3\n")
     assert "cds" not in done.stderr
