@@ -37,6 +37,7 @@ from fencepost.impl.log.batch.header import (
 )
 from fencepost.impl.log.batch.record_walk import fields, nullable_bytes, spans, walk
 from fencepost.impl.log.batch.varint import encode_varint
+from fencepost.traces.making import maker_of
 
 __all__ = [
     "CODECS",
@@ -81,7 +82,7 @@ class Header:
     value: bytes | None
 
 
-@frozen
+@frozen(weakref_slot=False)
 class Record:
     """One record."""
 
@@ -92,6 +93,9 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...] = ()
+
+
+_record_of = maker_of(Record, keywords=False)
 
 
 # ---- writing
@@ -256,7 +260,7 @@ def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
     try:
         payload = _payload(data, header)
         for time_delta, delta, key, value, headers in fields(payload, header.count, header.last_offset_delta):
-            yield Record(
+            yield _record_of(
                 base_offset + delta,
                 base_ms + time_delta if stamped is None else stamped,
                 key,

@@ -321,9 +321,8 @@ class ProducerState:
 
     def first_open_offset(self) -> int | None:
         """The first offset of the oldest open transaction; None if there is none."""
-        return min(
-            (one.open_since for one in self.producers.values() if one.open_since != NO_OFFSET), default=None
-        )
+        opened = [one.open_since for one in self.producers.values() if one.open_since != NO_OFFSET]
+        return min(opened, default=None)
 
 
 def _who(header: BatchHeader) -> str:
