@@ -20,28 +20,21 @@ from tools.page import Place
 
 PAGE = TOP / "docs" / "results" / "track-record.md"
 PLACE = Place(page=PAGE, mark="<!-- measured by make measure NAME=track-record -->")
-RANGES = 5
-"""Ranges of seeds of `make measure NAME=track-record`."""
-HEAD = (f"| bug | seeds needed | found in, of {RANGES} | found as |", "|---|---:|---:|---|")
+HEAD = ("| bug | seeds needed | found as |", "|---|---:|---|")
 
 
 def _needed(hunt: Hunt) -> str:
-    """The median of its ranges."""
+    """Of one range the first seed that showed it; of several their median, and in how many it was found."""
     if len(hunt.ranges) > 1:
-        return "not in most ranges" if hunt.median is None else f"{hunt.median:,}"
+        found = sum(needed is not None for needed in hunt.ranges)
+        median = "not in most" if hunt.median is None else f"{hunt.median:,}"
+        return f"{median} ({found}/{len(hunt.ranges)})"
     return f"not in {hunt.seeds_tried:,}" if hunt.seeds_needed is None else f"{hunt.seeds_needed:,}"
-
-
-def _found_in(hunt: Hunt) -> str:
-    """In how many of its ranges the bug was found, and of how many where these are not all."""
-    ranges = hunt.ranges or (hunt.seeds_needed,)
-    found = sum(needed is not None for needed in ranges)
-    return f"{found}" if len(ranges) == RANGES else f"{found} of {len(ranges)}"
 
 
 def _row(hunt: Hunt) -> str:
     found_as = f"{hunt.anomaly} (injected)" if BUGS[hunt.bug].injected else hunt.anomaly
-    return "| " + " | ".join((hunt.bug, _needed(hunt), _found_in(hunt), found_as)) + " |"
+    return "| " + " | ".join((hunt.bug, _needed(hunt), found_as)) + " |"
 
 
 def rows_of(table: str) -> dict[str, str]:
