@@ -44,5 +44,3 @@ export PIP_CONSTRAINT
 "$directory/bin/python" -m fencepost.checkers.compile_all
 "$directory/bin/python" -c 'import fencepost.impl.log.batch.compiled_walk'
 "$directory/bin/python" -c 'import fencepost.mining.mine, fencepost.wire, hypothesis, kazoo.client, pyspark.sql, pytest'
-# every later JVM of Spark starts in two thirds of the time; without Java there is none
-"$directory/bin/python" -m fencepost.mining.spark.class_archive >/dev/null 2>&1 || say "Without an archive of Spark's classes"

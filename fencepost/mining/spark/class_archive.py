@@ -3,8 +3,8 @@ thirds of the time.
 
     python -m fencepost.mining.spark.class_archive
 
-makes the archive, as `make setup` does. Without one, or with that of another Java or of another place of
-Spark's jars, a JVM reads its classes as it always did.
+makes the archive, which costs as much as a few starts. Without one, or with that of another Java or of
+another place of Spark's jars, a JVM reads its classes as it always did.
 """
 
 import os
