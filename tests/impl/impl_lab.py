@@ -13,17 +13,7 @@ from impl_zookeeper import ZooKeeperByHand
 
 from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.core.core_interface import (
-    AskZooKeeper,
-    CancelTimer,
-    Halt,
-    MessageArrived,
-    RecordEvent,
-    Send,
-    SetTimer,
-    Started,
-    TimerFired,
-)
+from fencepost.impl.core import core_interface
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.log.values import runs_in_batch
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -76,7 +66,7 @@ class Lab(ZooKeeperByHand, Counterparts):
         """Start a broker's process, with a session; it registers."""
         driver = self.drivers[node]
         driver.core = make_broker(node, self.options, driver.disk, parts or self.parts, self.now)
-        self.step(node, Started())
+        self.step(node, core_interface.Started())
         self.connect(node)
 
     def crash(self, node: int) -> None:
@@ -129,22 +119,22 @@ class Lab(ZooKeeperByHand, Counterparts):
             self.power_loss(driver.node)
             return
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, core_interface.Send):
                 box = self.mail if effect.target in self.drivers else self.answers
                 box.append(Mail(driver.node, effect.target, effect.message))
-            elif isinstance(effect, SetTimer):
+            elif isinstance(effect, core_interface.SetTimer):
                 driver.timers[effect.key] = effect.at
-            elif isinstance(effect, CancelTimer):
+            elif isinstance(effect, core_interface.CancelTimer):
                 driver.timers.pop(effect.key, None)
-            elif isinstance(effect, AskZooKeeper):
+            elif isinstance(effect, core_interface.AskZooKeeper):
                 if driver.holds_zookeeper:
                     driver.held.append(effect)
                 else:
                     self._carry_out(driver, effect)
-            elif isinstance(effect, Halt):
+            elif isinstance(effect, core_interface.Halt):
                 self.crash(driver.node)
             else:
-                assert isinstance(effect, RecordEvent), effect
+                assert isinstance(effect, core_interface.RecordEvent), effect
                 self.events.append(effect.at(0, driver.node))
 
     # ---- delivery and time
@@ -163,7 +153,7 @@ class Lab(ZooKeeperByHand, Counterparts):
                 if not keep:
                     self.mail.remove(mail)
                 if self.drivers[mail.target].core is not None:
-                    self.step(mail.target, MessageArrived(mail.source, mail.message))
+                    self.step(mail.target, core_interface.MessageArrived(mail.source, mail.message))
                 return mail.message
         raise AssertionError(f"no {kind} from {source} to {target} in {self.mail}")
 
@@ -192,7 +182,7 @@ class Lab(ZooKeeperByHand, Counterparts):
                 return
             self.mail.remove(mail)
             if self.drivers[mail.target].core is not None:
-                self.step(mail.target, MessageArrived(mail.source, mail.message))
+                self.step(mail.target, core_interface.MessageArrived(mail.source, mail.message))
         raise AssertionError(f"the mail never ends: {self.mail[:3]}")
 
     def advance(self, milliseconds: int, *, settle: bool = False, nodes: tuple[int, ...] = ()) -> None:
@@ -215,7 +205,7 @@ class Lab(ZooKeeperByHand, Counterparts):
             at, node, key = min(due, key=lambda timer: (timer[0], timer[1], str(timer[2])))
             self.now = max(self.now, at)
             del self.drivers[node].timers[key]
-            self.step(node, TimerFired(key))
+            self.step(node, core_interface.TimerFired(key))
         raise AssertionError("timers never end")
 
     # ---- what stands

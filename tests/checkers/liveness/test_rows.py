@@ -12,19 +12,10 @@ from fencepost.checkers.liveness import ROWS, counts_of, judge
 from fencepost.checkers.liveness.forms import Form
 from fencepost.record.settings import settings_of
 from fencepost.record.timeline import Kind, Subject
+from fencepost.traces import plan as plans
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import REPLICA_DELETED, Event, Name, Question
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.plan import (
-    ClientOptions,
-    ClusterOptions,
-    ConsumerOptions,
-    GroupOptions,
-    Plan,
-    ProducerOptions,
-    TopicOptions,
-    TransformOptions,
-)
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
 from tests.checkers import lab
@@ -32,10 +23,10 @@ from tests.checkers import lab
 SECOND = 1_000_000_000
 END = 100
 OFFSETS = "__consumer_offsets"
-PLAN = Plan(
+PLAN = plans.Plan(
     seed=1,
-    cluster=ClusterOptions(
-        topics=(TopicOptions(), TopicOptions(name="r", retention_ms=10_000)),
+    cluster=plans.ClusterOptions(
+        topics=(plans.TopicOptions(), plans.TopicOptions(name="r", retention_ms=10_000)),
         log_retention_check_interval_ms=1_000,
         zookeeper_session_timeout_ms=1_000,
         replica_lag_time_max_ms=1_000,
@@ -46,10 +37,10 @@ PLAN = Plan(
         leader_imbalance_check_ms=1_000,
         leader_imbalance_interval_ms=1_000,
         controlled_shutdown_retry_backoff_ms=200,
-        groups=GroupOptions(initial_rebalance_delay_ms=0),
+        groups=plans.GroupOptions(initial_rebalance_delay_ms=0),
     ),
-    client=ClientOptions(request_timeout_ms=1_000, delivery_timeout_ms=3_000),
-    consumer=ConsumerOptions(
+    client=plans.ClientOptions(request_timeout_ms=1_000, delivery_timeout_ms=3_000),
+    consumer=plans.ConsumerOptions(
         commit="auto",
         session_timeout_ms=1_000,
         heartbeat_interval_ms=200,
@@ -58,7 +49,7 @@ PLAN = Plan(
         poll_timeout_ms=200,
         processing_ms=10,
     ),
-    transform=TransformOptions(transaction_timeout_ms=20_000),
+    transform=plans.TransformOptions(transaction_timeout_ms=20_000),
 )
 numbers = count(1)
 
@@ -834,7 +825,7 @@ def test_a_round_that_begins_in_the_middle_says_nothing_of_open_transactions() -
     assert "last_stable_offset_stuck" not in found(story)
 
 
-def found_with(plan: Plan, parts: Sequence[Event | Operation]) -> set[str]:
+def found_with(plan: plans.Plan, parts: Sequence[Event | Operation]) -> set[str]:
     """The anomalies of a trace of another plan."""
     return {finding.anomaly for finding in judge(evolve(trace_of(parts), plan=plan_to_json(plan))).findings}
 
@@ -869,13 +860,15 @@ def test_what_is_sent_to_be_refused_may_be(sent: str, wrong: bool) -> None:
 def test_what_an_idempotent_producer_sends_is_appended_once() -> None:
     """Rule: by one leader in one epoch, whatever was deleted since; not by one that started again or cut its
     log, nor by the next leader, nor where producers number nothing, nor of an output of transactions."""
-    plan = evolve(PLAN, client=evolve(PLAN.client, producer=ProducerOptions(pipelined=True, idempotent=True)))
+    plan = evolve(
+        PLAN, client=evolve(PLAN.client, producer=plans.ProducerOptions(pipelined=True, idempotent=True))
+    )
 
     def at(time: float, offset: int, node: int = 1, epoch: int = 0, topic: str = "t") -> Event:
         fields = {"node": node, "topic": topic, "partition": 0, "leader_epoch": epoch, "cause": "leader"}
         return event(time, Name.APPENDED, offset=offset, values=(7, 8), **fields)
 
-    def again(*story: Event, plan: Plan = plan) -> bool:
+    def again(*story: Event, plan: plans.Plan = plan) -> bool:
         return "appended_again" in found_with(plan, story)
 
     deleted = event(41, Name.LOG_START, node=1, topic="t", partition=0, log_start_offset=7, cause="retention")
@@ -892,7 +885,7 @@ def test_a_batch_is_too_large_where_the_limit_may_be_so_low() -> None:
     reason."""
     large = op(Function.APPEND, 41, 41.1, outcome=Outcome.FAIL, error="MESSAGE_TOO_LARGE")
     story = [op(Function.APPEND, 40, 40.1, offset=1), large]
-    low = evolve(PLAN, cluster=evolve(PLAN.cluster, topics=(TopicOptions(max_message_bytes=60),)))
+    low = evolve(PLAN, cluster=evolve(PLAN.cluster, topics=(plans.TopicOptions(max_message_bytes=60),)))
     changed = event(30, Name.TOPIC_CONFIGURED, node=1, topic="t", detail={"max.message.bytes": "60"})
     assert "needless_retry" in found(story)
     assert "needless_retry" not in found_with(low, story)
