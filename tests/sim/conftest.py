@@ -8,9 +8,12 @@ import pytest
 
 from fencepost.impl.core.core_interface import AskZooKeeper, Effect, MessageArrived, Send, ZooKeeperReplied
 from fencepost.impl.zookeeper.interface import Reply, ZooKeeperRequest
+from fencepost.sim.disk import Disk
 from fencepost.sim.host import Observer
+from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
+from fencepost.traces.plan import DiskOptions
 
 
 class Probe:
@@ -104,3 +107,15 @@ class Lab:
 def lab() -> type[Lab]:
     """Makes a world of probes: lab(nodes, ...)."""
     return Lab
+
+
+@pytest.fixture
+def it() -> Lab:
+    """A world of one probe."""
+    return Lab(1)
+
+
+@pytest.fixture
+def where() -> Disk:
+    """A fresh disk."""
+    return Disk(node=1, randomness=Randomness(1), options=DiskOptions())

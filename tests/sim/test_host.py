@@ -82,9 +82,8 @@ def test_what_is_on_disk_is_told_though_the_process_died_before_its_effects_left
     assert not it.core(2).messages() and len(it.notes.events) == 1
 
 
-def test_effects_are_released_in_their_order(lab):
+def test_effects_are_released_in_their_order(it):
     """Record, Complete and Send of one step happen in the order in which the core gave them."""
-    it = lab(1)
     order = []
     it.notes.recorded = lambda event: order.append(event.cause)
     it.notes.completed = lambda node, operation: order.append(operation)
@@ -93,9 +92,8 @@ def test_effects_are_released_in_their_order(lab):
     assert order == ["a", "b", "c"]
 
 
-def test_a_record_is_stamped_with_the_worlds_time_and_the_node(lab):
+def test_a_record_is_stamped_with_the_worlds_time_and_the_node(it):
     """The core's own clock does not reach the trace; every other column does."""
-    it = lab(1)
     it.world.hosts[1].clock.jump(SECOND)
     it.run(5)
     columns = {
@@ -120,9 +118,8 @@ def test_a_record_is_stamped_with_the_worlds_time_and_the_node(lab):
     assert it.notes.events == [Event(time=5, name=Name.APPENDED, node=1, **columns)]
 
 
-def test_timers_fire_by_the_hosts_clock(lab):
+def test_timers_fire_by_the_hosts_clock(it):
     """At their instant, or at once if it has passed; the host's time is its own."""
-    it = lab(1)
     it.world.hosts[1].clock.jump(SECOND)
     it.do(1, SetTimer(("late",), SECOND + 50), SetTimer(("past",), 3))
     it.run()
@@ -132,10 +129,9 @@ def test_timers_fire_by_the_hosts_clock(lab):
     ]
 
 
-def test_a_timer_set_again_or_cancelled_does_not_fire_as_it_was(lab):
+def test_a_timer_set_again_or_cancelled_does_not_fire_as_it_was(it):
     """Setting a key again replaces its deadline; cancelling forgets it; cancelling what is not set does
     nothing."""
-    it = lab(1)
     it.do(1, SetTimer(("a",), 10), SetTimer(("a",), 30), SetTimer(("b",), 20), CancelTimer(("b",)))
     it.do(1, CancelTimer(("c",)))
     it.run()
@@ -285,18 +281,16 @@ def test_the_queue_of_a_paused_process_has_a_bound(lab, monkeypatch):
     assert len(it.core(1).messages()) == 5 and it.core(1).heard(TimerFired) == [TimerFired(("t",))]
 
 
-def test_a_process_that_halts_is_down(lab):
+def test_a_process_that_halts_is_down(it):
     """Halt ends the process after the effects before it, drops those after it, and is told to the
     observer."""
-    it = lab(1)
     it.do(1, Complete("before"), Halt("no disk"), Complete("after"))
     assert it.notes.operations == [(1, "before")] and it.notes.halts == [(1, "no disk")]
     assert not it.world.hosts[1].up
 
 
-def test_the_observer_may_call_the_host_back(lab):
+def test_the_observer_may_call_the_host_back(it):
     """An invocation or a restart from inside a callback takes its turn: no step runs inside another."""
-    it = lab(1)
     inside = []
 
     def completed(node, operation):
@@ -314,9 +308,8 @@ def test_the_observer_may_call_the_host_back(lab):
     assert it.world.hosts[1].up and it.core(1).heard(Started) and len(inside) == 6
 
 
-def test_a_host_without_zookeeper_cannot_ask_it(lab):
+def test_a_host_without_zookeeper_cannot_ask_it(it):
     """A client core that asks ZooKeeper is our own mistake."""
-    it = lab(1)
     with pytest.raises(AssertionError, match="no ZooKeeper client"):
         it.do(1, AskZooKeeper(1, Exists("/")))
 
@@ -369,9 +362,8 @@ def test_a_core_that_makes_a_mistake_ends_its_process_and_only_that(lab):
     assert it.world.hosts[1].core is None and it.world.hosts[2].up
 
 
-def test_what_the_caller_asked_for_wrongly_is_no_mistake_of_the_core(lab):
+def test_what_the_caller_asked_for_wrongly_is_no_mistake_of_the_core(it):
     """Rule: a FencepostError is the caller's, and ends the run."""
-    it = lab(1)
 
     def call(core, now):
         raise FencepostError(expected="something possible", seen="nothing", where="a test")

@@ -16,6 +16,12 @@ from fencepost.sim.zookeeper import ADMIN_NODE
 TIMEOUT = 6 * SECOND
 
 
+@pytest.fixture
+def it(lab):
+    """A world of one probe, and ZooKeeper."""
+    return lab(1, zookeeper=True)
+
+
 def session_story(core):
     """The names of what a core heard of its session, in order."""
     names = {
@@ -26,9 +32,8 @@ def session_story(core):
     return [names[type(input)](input) for _, input in core.inputs if type(input) in names]
 
 
-def test_requests_are_answered_in_order(lab):
+def test_requests_are_answered_in_order(it):
     """A session opens by itself; replies come in the order of requests."""
-    it = lab(1, zookeeper=True)
     assert session_story(it.core(1)) == ["new session"]
     replies = it.ask(1, *(zk.Create(f"/{name}") for name in "abc"), zk.Exists("/a"), zk.Exists("/d"))
     assert [reply.path for reply in replies[:3]] == ["/a", "/b", "/c"]
@@ -57,9 +62,8 @@ def test_a_watch_comes_before_a_reply_that_shows_the_change(lab):
         assert b"1" in values and fired < min(shown)
 
 
-def test_an_idle_session_lives_by_its_pings(lab):
+def test_an_idle_session_lives_by_its_pings(it):
     """A client that asks nothing keeps its session, ephemerals and connection."""
-    it = lab(1, zookeeper=True)
     it.ask(1, zk.Create("/me", ephemeral=True))
     it.run(10 * TIMEOUT)
     assert session_story(it.core(1)) == ["new session"]
@@ -85,10 +89,9 @@ def test_a_crashed_host_is_forgotten_after_its_session_timeout(lab):
     assert (last.node, last.by_expiry, [c.path for c in last.changes]) == (1, True, ["/me"])
 
 
-def test_a_restarted_process_gets_a_session_of_its_own(lab):
+def test_a_restarted_process_gets_a_session_of_its_own(it):
     """The old session and its ephemeral outlive the process for a while; the new process starts without
     them."""
-    it = lab(1, zookeeper=True)
     it.ask(1, zk.Create("/me", ephemeral=True))
     it.world.crash(1)
     it.world.restart(1)
@@ -120,10 +123,9 @@ def test_a_short_pause_is_not_noticed_and_a_long_one_costs_the_session(lab):
     assert isinstance(it.ask(1, zk.Create("/me", ephemeral=True))[0], zk.Created)
 
 
-def test_a_short_cut_from_zookeeper_keeps_the_session(lab):
+def test_a_short_cut_from_zookeeper_keeps_the_session(it):
     """A client cut off for less than its time-out loses its connection, not its session; what it had asked
     ends in CONNECTION_LOSS."""
-    it = lab(1, zookeeper=True)
     it.ask(1, zk.Create("/me", ephemeral=True))
     it.world.cut_from_zookeeper("cut", [1])
     it.ask(1, zk.Create("/lost"), run=TIMEOUT * 5 // 6)
@@ -143,10 +145,9 @@ def test_a_short_cut_from_zookeeper_keeps_the_session(lab):
     assert isinstance(it.world.admin(zk.Exists("/lost")), zk.Failed)
 
 
-def test_a_long_cut_from_zookeeper_costs_the_session(lab):
+def test_a_long_cut_from_zookeeper_costs_the_session(it):
     """The ephemerals go at the server while the client only knows that it is disconnected; it hears of the
     expiry when it is back."""
-    it = lab(1, zookeeper=True)
     it.ask(1, zk.Create("/me", ephemeral=True))
     it.world.cut_from_zookeeper("cut", [1])
     it.run(2 * TIMEOUT)
@@ -168,9 +169,8 @@ def test_zookeeper_unreachable_for_all(lab):
         assert session_story(it.core(node))[1:] == ["disconnected", "expired", "new session"]
 
 
-def test_a_forced_expiry(lab):
+def test_a_forced_expiry(it):
     """The ephemerals go at once; the client hears of it and gets a new session without its watches."""
-    it = lab(1, zookeeper=True)
     it.ask(1, zk.Create("/me", ephemeral=True), zk.GetChildren("/", watch=True))
     assert it.world.expire_session(1)
     assert isinstance(it.world.admin(zk.Exists("/me")), zk.Failed)
@@ -184,10 +184,9 @@ def test_a_forced_expiry(lab):
     assert not it.world.expire_session(1)
 
 
-def test_a_lost_reply_leaves_the_write_done(lab):
+def test_a_lost_reply_leaves_the_write_done(it):
     """The write is committed, its author hears CONNECTION_LOSS, keeps his session and can look; the next
     write is answered."""
-    it = lab(1, zookeeper=True)
     it.world.lose_zookeeper_replies(1)
     read, write = it.ask(1, zk.Exists("/a"), zk.Create("/a", b"x"))
     assert read == zk.Failed(zk.ZooKeeperError.NO_NODE), "a read is answered"
@@ -198,10 +197,9 @@ def test_a_lost_reply_leaves_the_write_done(lab):
     assert isinstance(it.ask(1, zk.Create("/b"))[0], zk.Created)
 
 
-def test_watches_survive_a_reconnection_and_tell_what_was_missed(lab):
+def test_watches_survive_a_reconnection_and_tell_what_was_missed(it):
     """A watch that fired while its session was away comes after the reconnection; one that did not fire is
     still set."""
-    it = lab(1, zookeeper=True)
     for path in ("/missed", "/kept", "/parent"):
         it.world.admin(zk.Create(path))
     watched = [

@@ -49,10 +49,9 @@ def described(lab: GroupLab, node: int = 1, group: str = "g") -> Any:
 
 
 @pytest.mark.parametrize("with_members_before", [False, True])
-def test_an_empty_group_is_deleted_with_its_offsets(with_members_before):
+def test_an_empty_group_is_deleted_with_its_offsets(with_members_before, lab):
     """Rule (KIP-229): the answer comes when it is durable; the next coordinator knows neither the group nor
     its offsets."""
-    lab = GroupLab()
     if with_members_before:
         for joined in lab.stable(1, "c"):
             lab.leave(1, joined)
@@ -71,10 +70,9 @@ def test_an_empty_group_is_deleted_with_its_offsets(with_members_before):
     assert len(lab.recorded(Name.GROUP_REMOVED, 1)) == with_members_before
 
 
-def test_groups_that_are_not_deleted():
+def test_groups_that_are_not_deleted(lab):
     """Rule (KIP-229): one that has members stays; one that is not there is not found; another broker does not
     coordinate it."""
-    lab = GroupLab()
     lab.stable(1, "c")
     assert delete(lab).answer.error is E.NON_EMPTY_GROUP
     assert delete(lab, group="none").answer.error is E.GROUP_ID_NOT_FOUND
@@ -82,10 +80,9 @@ def test_groups_that_are_not_deleted():
     assert described(lab).state == "Stable"
 
 
-def test_nobody_joins_a_group_that_is_being_deleted():
+def test_nobody_joins_a_group_that_is_being_deleted(lab):
     """Rule (KIP-229): a member that comes meanwhile is sent away for a moment; then it begins a new group of
     that name."""
-    lab = GroupLab()
     lab.commit(1, 7)
     lab.rest()
     asked = delete(lab)
@@ -209,10 +206,9 @@ def test_the_judge_of_offsets_is_told_of_a_deletion():
 # ---- describe
 
 
-def test_members_are_described_as_they_joined():
+def test_members_are_described_as_they_joined(lab):
     """Rule (KafkaApis): while the group is stable, with subscription, assignment and where they are; else
     without."""
-    lab = GroupLab()
     request = kafka.JoinGroupRequest(
         correlation_id=lab.number(),
         group_id="g",

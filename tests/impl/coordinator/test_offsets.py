@@ -18,10 +18,9 @@ from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import GroupOptions, TopicOptions
 
 
-def test_a_commit_is_answered_and_read_back_once_it_is_replicated() -> None:
+def test_a_commit_is_answered_and_read_back_once_it_is_replicated(lab: GroupLab) -> None:
     """Rule (P4): a commit counts when its record is below the high watermark, neither for its sender nor for
     readers before."""
-    lab = GroupLab()
     asked = lab.commit(1, 7)
     assert (asked.answer, lab.committed(1)) == (None, -1)
     lab.rest()
@@ -29,10 +28,9 @@ def test_a_commit_is_answered_and_read_back_once_it_is_replicated() -> None:
     assert lab.committed(1) == 7
 
 
-def test_the_next_coordinator_reads_it_back() -> None:
+def test_the_next_coordinator_reads_it_back(lab: GroupLab) -> None:
     """Rule (P4): after a fail-over the offsets come from the log; the old coordinator says that it is
     none."""
-    lab = GroupLab()
     lab.commit(1, 7)
     lab.rest()
     lab.commit(1, 9)
@@ -46,10 +44,9 @@ def test_the_next_coordinator_reads_it_back() -> None:
     assert lab.groups(1) == {}
 
 
-def test_nothing_is_shown_that_an_election_could_take_back() -> None:
+def test_nothing_is_shown_that_an_election_could_take_back(lab: GroupLab) -> None:
     """Rule (P4): what the log holds above the high watermark is loaded, but not served before it is
     replicated."""
-    lab = GroupLab()
     lab.commit(1, 7)
     lab.deliver(1, 2)
     lab.drop()
@@ -62,10 +59,9 @@ def test_nothing_is_shown_that_an_election_could_take_back() -> None:
     assert lab.committed(2) == 7
 
 
-def test_a_lost_commit_is_told_as_one_that_may_come_to_pass() -> None:
+def test_a_lost_commit_is_told_as_one_that_may_come_to_pass(lab: GroupLab) -> None:
     """Rule: a coordinator that is deposed, or waits too long, after it wrote says so, so that the outcome is
     unknown and not a failure."""
-    lab = GroupLab()
     deposed = lab.commit(1, 7)
     lab.drop()
     lab.elect(2, 1)
@@ -98,10 +94,9 @@ def test_a_commit_that_timed_out_is_shown_by_the_next_coordinator() -> None:
         assert lab.committed(2) == expected
 
 
-def test_a_commit_of_another_generation_is_fenced() -> None:
+def test_a_commit_of_another_generation_is_fenced(lab: GroupLab) -> None:
     """Rule (P3): only members of the present generation commit; who is no member may while the group is
     empty."""
-    lab = GroupLab()
     (member,) = lab.stable(1, "a")
     assert lab.commit(1, 5).answer.error is ErrorCode.UNKNOWN_MEMBER_ID
     accepted = lab.commit(1, 5, member)
@@ -239,9 +234,8 @@ def test_nothing_expires_while_a_group_rebalances() -> None:
     assert lab.committed(1) == 7
 
 
-def test_commits_count_in_the_order_of_the_log() -> None:
+def test_commits_count_in_the_order_of_the_log(lab: GroupLab) -> None:
     """Rule (P4): of two commits on their way the later record wins, here and after a fail-over."""
-    lab = GroupLab()
     first, second = lab.commit(1, 9), lab.commit(1, 4)
     lab.rest()
     assert (first.answer.error, second.answer.error) == (ErrorCode.NONE, ErrorCode.NONE)
@@ -270,10 +264,9 @@ def test_offsets_survive_the_reassignment_of_their_topic() -> None:
     assert lab.groups(1) == {}
 
 
-def test_a_commit_of_nothing_is_a_sign_of_life() -> None:
+def test_a_commit_of_nothing_is_a_sign_of_life(lab: GroupLab) -> None:
     """Any client may send one: it is answered, nothing is written, and the coordinator lives. (It built an
     empty batch once, and halted.)"""
-    lab = GroupLab()
     request = OffsetCommitRequest(
         correlation_id=1, group_id="g", generation_id=-1, member_id="", group_instance_id=None, offsets=()
     )

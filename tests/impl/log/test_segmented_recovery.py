@@ -26,9 +26,8 @@ def names(disk, ending: str) -> list[int]:
     return [int(name[:20]) for name in disk.list(T) if name.endswith(ending)]
 
 
-def test_a_torn_tail_is_cut():
+def test_a_torn_tail_is_cut(disk):
     """Rule: what follows the last whole batch was never there."""
-    disk = disk_of()
     fill(open_log(disk), 5)
     disk.open(f"{T}/{3:020d}.log").append(batch(b"torn", base=5)[:40])
     log = open_log(disk)
@@ -36,11 +35,9 @@ def test_a_torn_tail_is_cut():
     assert log.append_as_leader(batch(b"next"), 0).base_offset == 5
 
 
-def test_a_bad_batch_takes_everything_behind_it():
+def test_a_bad_batch_takes_everything_behind_it(disk, log):
     """Rule: the log ends before the first batch whose checksum fails, later segments go with it, and epochs
     and producers with them."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 4)
     log.append_as_leader(batch(b"p", producer_id=7, producer_epoch=0, base_sequence=0), 1)
     fill(log, 6, epoch=2, first=5)
@@ -56,9 +53,8 @@ def test_a_bad_batch_takes_everything_behind_it():
     assert names(disk, ".log") == [0, 3] and max(names(disk, ".snapshot")) <= 4
 
 
-def test_below_the_recovery_point_only_indexes_are_looked_at():
+def test_below_the_recovery_point_only_indexes_are_looked_at(disk):
     """Rule: a start reads what may have been lost, not the whole log; a missing index is made again."""
-    disk = disk_of()
     fill(open_log(disk), 10)
     disk.remove(f"{T}/{3:020d}.index")
     whole = disk.open(f"{T}/{0:020d}.log")
@@ -101,10 +97,8 @@ def test_after_a_failed_sync_recovery_writes_anew():
     assert min(ends(Trusting)) < 2
 
 
-def test_after_an_error_the_log_is_offline_until_it_is_opened_anew():
+def test_after_an_error_the_log_is_offline_until_it_is_opened_anew(disk, log):
     """Rule: nobody knows what the disk holds after an error, so that nothing is promised."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 1)
     disk.limit_capacity(0)
     with pytest.raises(LogOfflineError, match="No space left"):
@@ -117,10 +111,8 @@ def test_after_an_error_the_log_is_offline_until_it_is_opened_anew():
 
 
 @pytest.mark.parametrize("missing", ["leader-epoch-checkpoint", ".snapshot", ".index", ".timeindex"])
-def test_what_can_be_made_again_is_made_again(missing):
+def test_what_can_be_made_again_is_made_again(missing, disk, log):
     """Rule: only the batches are the truth; without any of the other files a clean log opens the same."""
-    disk = disk_of()
-    log = open_log(disk)
     for number in range(8):
         produced = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
         log.append_as_leader(batch(b"v%d" % number, at=number * 10, **produced), number // 3)
@@ -138,10 +130,8 @@ def test_what_can_be_made_again_is_made_again(missing):
     assert len(records(log)) == log.log_end_offset == 8
 
 
-def test_preallocated_zeros_in_an_index_are_room_not_entries():
+def test_preallocated_zeros_in_an_index_are_room_not_entries(disk, log):
     """Rule: an index as a running broker leaves it is read, and trimmed when it is written next."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 9)
     log.close()
     for name in disk.list(T):
@@ -154,9 +144,8 @@ def test_preallocated_zeros_in_an_index_are_room_not_entries():
     assert disk.open(f"{T}/{6:020d}.index").size() < 100
 
 
-def test_offset_checkpoints_are_kafkas():
+def test_offset_checkpoints_are_kafkas(disk):
     """Rule: recovery points and log starts have the format of Kafka's checkpoints."""
-    disk = disk_of()
     write_offsets(disk, RECOVERY_POINTS, {KEY: 3, TopicPartition("a-b", 1): 4})
     assert disk.open(RECOVERY_POINTS).read_at(0, 99) == b"0\n2\na-b 1 4\nt 0 3\n"
     assert read_offsets(disk, RECOVERY_POINTS) == {KEY: 3, TopicPartition("a-b", 1): 4}
@@ -249,9 +238,8 @@ class Dying:
         return (lambda *_: False) if self.dead else getattr(self.disk, name)
 
 
-def test_a_clean_stop_is_believed():
+def test_a_clean_stop_is_believed(disk):
     """Rule: after a clean stop nothing is read but ends and indexes, and everything is as it was."""
-    disk = disk_of()
     first = LogDirectory.start(disk, {KEY: options()})
     fill(first.logs[KEY], 7)
     first.close()
@@ -261,18 +249,16 @@ def test_a_clean_stop_is_believed():
     assert disk.calls == calls + 3, "the marker's other name, the directory's sync, the marker's removal"
 
 
-def test_a_log_whose_end_lies_below_its_start_begins_anew_there():
+def test_a_log_whose_end_lies_below_its_start_begins_anew_there(disk):
     """Rule: records were deleted up to an offset that the rest of the log did not reach durably."""
-    disk = disk_of()
     fill(open_log(disk), 2)
     log = open_log(disk, log_start_offset=5)
     assert (log.log_start_offset, log.log_end_offset, values(log), names(disk, ".log")) == (5, 5, [], [5])
 
 
-def test_what_a_failed_removal_of_segments_left_goes_at_the_next_start():
+def test_what_a_failed_removal_of_segments_left_goes_at_the_next_start(disk):
     """Rule (Kafka's removeStraySnapshots): a disk that fails after the segment leaves its snapshot, which
     nothing else would remove before the next retention."""
-    disk = disk_of()
     log = open_log(disk, options=options(retention_ms=-1))
     fill(log, 10)
     log.close()
@@ -303,10 +289,9 @@ def torn_swap(disk) -> bytes:
 
 
 @pytest.mark.parametrize("rotten", [False, True])
-def test_the_old_segment_stays_where_it_is_still_there(rotten):
+def test_the_old_segment_stays_where_it_is_still_there(rotten, disk):
     """Rule: a start is not ended by a damaged swap, and records that the old segment still has are not given
     up for it."""
-    disk = disk_of()
     data = torn_swap(disk)
     if rotten:
         swap = disk.open(segment_path(T, 0, LOG, SWAP))
@@ -317,9 +302,8 @@ def test_the_old_segment_stays_where_it_is_still_there(rotten):
     assert not [name for name in disk.list(T) if name.endswith(SWAP)]
 
 
-def test_the_swap_is_cut_where_nothing_else_is_left():
+def test_the_swap_is_cut_where_nothing_else_is_left(disk):
     """Rule: Kafka removes the old segments first; then what is good of the swap is the log."""
-    disk = disk_of()
     torn_swap(disk)
     disk.remove(segment_path(T, 0, LOG))
     log = open_log(disk, options=options(segment_bytes=100_000, **KEYED))

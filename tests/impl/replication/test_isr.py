@@ -1,5 +1,6 @@
 """The ISR: who may join, who must leave, and how the leader writes it to ZooKeeper."""
 
+import pytest
 from impl_lab import T0, Lab
 
 from fencepost.impl.broker.parts import Parts
@@ -19,13 +20,18 @@ def in_sync(lag_ms: int = 1_000, **options: object) -> Lab:
     return lab
 
 
+@pytest.fixture
+def lab() -> Lab:
+    """The same, where a follower may lag for a second."""
+    return in_sync()
+
+
 # ---- shrink
 
 
-def test_a_follower_that_lags_for_too_long_leaves() -> None:
+def test_a_follower_that_lags_for_too_long_leaves(lab: Lab) -> None:
     """Rule (R2): a member that has not caught up for replica.lag.time.max.ms leaves the ISR; ZooKeeper and
     the leader's copy agree."""
-    lab = in_sync()
     lab.produce(1, 11)
     lab.settle(1, 2)
     lab.advance(900, nodes=(1,))
@@ -38,10 +44,9 @@ def test_a_follower_that_lags_for_too_long_leaves() -> None:
     assert [event.cause for event in lab.recorded(Name.ISR_UPDATED)] == ["shrink"]
 
 
-def test_an_idle_follower_with_everything_stays() -> None:
+def test_an_idle_follower_with_everything_stays(lab: Lab) -> None:
     """Rule (R2): a silent follower whose log end is the leader's own is in sync for as long as nothing is
     written."""
-    lab = in_sync()
     lab.produce(1, 11)
     lab.settle()
     lab.drop()
@@ -49,10 +54,9 @@ def test_an_idle_follower_with_everything_stays() -> None:
     assert lab.state().isr == (1, 2, 3)
 
 
-def test_a_follower_that_keeps_pace_one_fetch_behind_stays() -> None:
+def test_a_follower_that_keeps_pace_one_fetch_behind_stays(lab: Lab) -> None:
     """Rule (R2): under steady writes a follower is caught up if each fetch has what the leader had at the one
     before."""
-    lab = in_sync()
     for value in range(100, 140):
         lab.produce(1, value)
         for follower in (2, 3):
@@ -61,10 +65,9 @@ def test_a_follower_that_keeps_pace_one_fetch_behind_stays() -> None:
     assert lab.state().isr == (1, 2, 3)
 
 
-def test_a_follower_that_falls_further_behind_leaves() -> None:
+def test_a_follower_that_falls_further_behind_leaves(lab: Lab) -> None:
     """Rule (R2): fetching is not enough: one whose fetches never reach what the leader had at the one before
     is out of sync."""
-    lab = in_sync()
     for value in range(100, 140):
         lab.produce(1, value)
         lab.fetch(1, value - 100, replica=2, epoch=0)
@@ -73,9 +76,8 @@ def test_a_follower_that_falls_further_behind_leaves() -> None:
     assert lab.state().isr == (1, 2)
 
 
-def test_the_isr_never_loses_its_leader() -> None:
+def test_the_isr_never_loses_its_leader(lab: Lab) -> None:
     """Rule (ISR-NONEMPTY): a leader alone stays in the ISR, whatever time passes."""
-    lab = in_sync()
     lab.produce(1, 11)
     lab.drop()
     lab.advance(10_000, nodes=(1,))
@@ -117,11 +119,10 @@ def test_a_late_copy_of_older_metadata_does_not_bury_the_living() -> None:
 # ---- the write
 
 
-def test_after_a_conflict_whoever_was_or_was_proposed_counts() -> None:
+def test_after_a_conflict_whoever_was_or_was_proposed_counts(lab: Lab) -> None:
     """Rule (R8): what somebody else wrote stands. An earlier attempt may have been written before that (its
     reply lost), so that until LeaderAndIsr says what holds the leader commits only what its ISR and the one
     that it proposed have."""
-    lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
     lab.settle(1, 2)
@@ -167,9 +168,8 @@ def test_without_the_protection_the_isr_can_never_change_again() -> None:
     assert lab.state().isr == (1, 2) and lab.recorded(Name.ISR_UPDATED) == []
 
 
-def test_a_proposal_of_an_earlier_epoch_settles_nothing_in_the_next() -> None:
+def test_a_proposal_of_an_earlier_epoch_settles_nothing_in_the_next(lab: Lab) -> None:
     """Rule: LeaderAndIsr says what holds; the answer to a proposal made before it is dropped."""
-    lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
     lab.settle(1, 2)
@@ -183,10 +183,9 @@ def test_a_proposal_of_an_earlier_epoch_settles_nothing_in_the_next() -> None:
     assert lab.recorded(Name.ISR_UPDATED) == lab.recorded(Name.ISR_REFUSED) == []
 
 
-def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next() -> None:
+def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next(lab: Lab) -> None:
     """Rule: procedures outlive sessions and are guarded by versions: the write is sent again, and nothing
     stays pending."""
-    lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
     lab.settle(1, 2)
@@ -199,9 +198,8 @@ def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next() -
 # ---- the notification
 
 
-def test_changes_are_announced_to_the_controller_together() -> None:
+def test_changes_are_announced_to_the_controller_together(lab: Lab) -> None:
     """Rule (C5): one notification names all partitions whose ISR changed since the last one."""
-    lab = in_sync()
     other = TopicPartition("t", 1)
     lab.lead(1, 0, key=other)
     lab.settle()
@@ -231,10 +229,9 @@ def test_a_follower_below_the_high_watermark_does_not_join() -> None:
     assert lab.state().isr == (1, 2, 3)
 
 
-def test_a_fetch_at_the_log_end_is_caught_up_now() -> None:
+def test_a_fetch_at_the_log_end_is_caught_up_now(lab: Lab) -> None:
     """Rule (R2): who asks for the log end has everything at that moment; the lag is counted from there, not
     from the fetch before."""
-    lab = in_sync()
     lab.drop()
     lab.advance(100, nodes=(1,))
     for wait in (900, 50):

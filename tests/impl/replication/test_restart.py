@@ -13,10 +13,8 @@ from fencepost.traces.events import Name
 from fencepost.traces.plan import TopicOptions
 
 
-def test_the_high_watermark_survives_a_restart_through_its_checkpoint() -> None:
+def test_the_high_watermark_survives_a_restart_through_its_checkpoint(lab: Lab) -> None:
     """Rule (R9): a restarted replica begins with its checkpointed high watermark, clamped into its log."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     lab.produce(1, 11, 12)
     lab.settle()
     lab.advance(5_000, nodes=(1,))
@@ -40,11 +38,9 @@ def test_a_power_loss_costs_at_most_what_was_not_synced() -> None:
     assert lab.values(1) == [11, 12, 13, 14, 15]
 
 
-def test_a_partition_whose_leader_is_down_keeps_its_checkpoint() -> None:
+def test_a_partition_whose_leader_is_down_keeps_its_checkpoint(lab: Lab) -> None:
     """Rule (KAFKA-1647): the checkpoint goes on holding partitions that have no role yet, through any number
     of hard restarts."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     lab.produce(1, 11)
     lab.settle()
     lab.produce(1, 12)
@@ -60,10 +56,8 @@ def test_a_partition_whose_leader_is_down_keeps_its_checkpoint() -> None:
     assert lab.high_watermark(2) == 1
 
 
-def test_a_restarted_leader_leads_nothing_until_it_is_told() -> None:
+def test_a_restarted_leader_leads_nothing_until_it_is_told(lab: Lab) -> None:
     """Rule: roles live in memory only; what is on the disk makes no broker a leader."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     lab.restart(1)
     assert not lab.partition(1).is_leader
     assert lab.produce(1, 11).base_offset == -1
@@ -168,11 +162,9 @@ def test_a_leader_alone_in_the_isr_commits_what_it_has() -> None:
     assert lab.high_watermark(1) == 1
 
 
-def test_a_new_leader_appends_nothing_of_the_old_one() -> None:
+def test_a_new_leader_appends_nothing_of_the_old_one(lab: Lab) -> None:
     """Rule: a follower that becomes leader has stopped fetching; an answer under way from the leader before
     it is dropped."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     lab.produce(1, 11)
     lab.lead(2, 1, to=(2,))
     lab.deliver(1, 2, kafka.FetchResponse)

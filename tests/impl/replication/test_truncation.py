@@ -11,11 +11,9 @@ from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.events import Name
 
 
-def test_truncation_ends_where_the_leaders_epoch_ends() -> None:
+def test_truncation_ends_where_the_leaders_epoch_ends(lab: Lab) -> None:
     """Rule (R5): a deposed leader cuts its unreplicated tail where its epoch ended on the new leader, and
     fetches what stands there now."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     lab.produce(1, 1)
     lab.settle()
     lab.drop()

@@ -67,10 +67,8 @@ def test_what_is_deleted_takes_open_offsets_along(part, commit, delete):
 
 
 @pytest.mark.parametrize("delete", [delete_group, delete_offset])
-def test_an_offset_that_the_transaction_commits_after_a_deletion_counts(delete):
+def test_an_offset_that_the_transaction_commits_after_a_deletion_counts(delete, lab, me):
     """Rule (KAFKA-14505): of a deletion and an offset of a transaction the one later in the log counts."""
-    lab = TransactionLab()
-    me = lab.init()
     lab.commit_offset(me, 5)
     assert delete(lab) is E.NONE
     lab.commit_offset(me, 6)

@@ -65,10 +65,9 @@ def test_any_split_into_files_and_sittings_gives_what_check_finds(tmp_path: Path
     assert watch.sit().exit_code is ExitCode.NOTHING_FOUND
 
 
-def test_findings_are_reported_before_the_trace_ends(tmp_path: Path) -> None:
+def test_findings_are_reported_before_the_trace_ends(watch: Watch) -> None:
     """Rule: what is certain is reported as soon as time has come so far, and not again; what a later row may
     excuse waits for the end."""
-    watch = Watch(tmp_path)
     wrong = trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30))
     watch.write(evolve(wrong, events=(low_watermark(31),)))
     assert watch.sit().exit_code is ExitCode.FINDINGS
@@ -79,9 +78,8 @@ def test_findings_are_reported_before_the_trace_ends(tmp_path: Path) -> None:
     assert watch.decided()[1][0] == "illegal"
 
 
-def test_nothing_is_certain_before_its_low_watermark(tmp_path: Path) -> None:
+def test_nothing_is_certain_before_its_low_watermark(watch: Watch) -> None:
     """Rule: rows after the watermark are not judged, nor the answers that came after it."""
-    watch = Watch(tmp_path)
     wrong = trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30))
     watch.write(evolve(wrong, events=(low_watermark(30),)))
     assert watch.sit().findings == 0
@@ -91,10 +89,9 @@ def test_nothing_is_certain_before_its_low_watermark(tmp_path: Path) -> None:
     assert watch.sit().findings == 1
 
 
-def test_a_numbered_mark_waits_for_the_files_before_it(tmp_path: Path) -> None:
+def test_a_numbered_mark_waits_for_the_files_before_it(watch: Watch) -> None:
     """Rule: a later file may be listed first; its mark and the end hold when all before it have come. Until
     then the trace is said to lack one."""
-    watch = Watch(tmp_path)
     parts = files_of(
         trace(append(1, [1], 5, 8, 0), read(2, 0, [], 30, 31, end=0), check="strong"), [20], in_pairs=False
     )
@@ -136,9 +133,8 @@ def test_what_was_reported_and_is_not_in_the_whole_is_named(tmp_path: Path) -> N
     assert decision != "ok" and "not found in the whole: inconsistent_offsets" in reason
 
 
-def test_an_ended_trace_takes_nothing_in(tmp_path: Path) -> None:
+def test_an_ended_trace_takes_nothing_in(watch: Watch) -> None:
     """Rule: what comes after the end of a trace is quarantined, not judged as a new trace."""
-    watch = Watch(tmp_path)
     watch.write(evolve(trace(append(1, [1], 0, 10, 0)), events=(END,)))
     watch.sit()
     watch.write(trace(read(2, 0, [(0, 9)], 20, 30)))
@@ -148,9 +144,8 @@ def test_an_ended_trace_takes_nothing_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", ["torn", "gone"])
-def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path, lost: str) -> None:
+def test_a_missing_part_makes_its_trace_undecided(lost: str, watch: Watch) -> None:
     """Rule: what a part held that cannot be read convicts nobody; other traces of the folder go on."""
-    watch = Watch(tmp_path)
     watch.write(trace(append(1, [1], 0, 10, 0)), trace(append(1, [1], 0, 10, 0), trace_id=2))
     second = watch.write(trace(append(2, [2], 20, 30, 1)))
     if lost == "torn":
@@ -166,9 +161,8 @@ def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path, lost: str) -> 
     assert "001.jsonl" in decided[1][1]
 
 
-def test_a_trace_that_contradicts_itself_convicts_nobody(tmp_path: Path) -> None:
+def test_a_trace_that_contradicts_itself_convicts_nobody(watch: Watch) -> None:
     """Rule: an answer without a time is no answer, and the verdicts say so."""
-    watch = Watch(tmp_path)
     watch.write(evolve(trace(evolve(append(1, [1], 0, 10, 0), completion_time=None)), events=(END,)))
     watch.sit()
     decision, reason = watch.decided()[1]
@@ -240,10 +234,9 @@ def test_a_growing_trace_is_not_judged_for_every_row(monkeypatch: pytest.MonkeyP
     assert one.is_due(101.0, last=False)
 
 
-def test_a_round_that_was_not_finished_runs_again(tmp_path: Path) -> None:
+def test_a_round_that_was_not_finished_runs_again(watch: Watch) -> None:
     """Rule: killed behind the writing of the tables, and before the round is done, the next watch has every
     finding once."""
-    watch = Watch(tmp_path)
     watch.write(evolve(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30)), events=(END,)))
 
     def killed(*_: object) -> None:
@@ -257,9 +250,8 @@ def test_a_round_that_was_not_finished_runs_again(tmp_path: Path) -> None:
     assert watch.found() == written and again.findings_in_all == len(written)
 
 
-def test_what_is_remembered_is_plain_and_checked(tmp_path: Path) -> None:
+def test_what_is_remembered_is_plain_and_checked(watch: Watch) -> None:
     """Rule: a file of a round that is none is refused in one sentence."""
-    watch = Watch(tmp_path)
     watch.write(trace(append(1, [1], 0, 10, 0)))
     watch.sit()
     (path,) = (watch.out / "rounds").iterdir()
@@ -269,9 +261,10 @@ def test_what_is_remembered_is_plain_and_checked(tmp_path: Path) -> None:
             WatchOut(path=watch.out).begin()
 
 
-def test_a_folder_by_another_name_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_by_another_name_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watch: Watch
+) -> None:
     """Rule: a watch that goes on where the folder is called otherwise takes no file again."""
-    watch = Watch(tmp_path)
     parts = files_of(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30)), [15], in_pairs=False)
     watch.write(parts[0])
     watch.sit()
