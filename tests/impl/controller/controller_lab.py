@@ -64,9 +64,13 @@ def settle_all(lab: Lab, milliseconds: int = 12_000) -> None:
     lab.advance(milliseconds, settle=True)
 
 
-def settled(assignment: dict[int, tuple[int, ...]], brokers: int = 4, **options: object) -> Lab:
-    """Such a cluster, in which everything has come to rest."""
+def settled(
+    assignment: dict[int, tuple[int, ...]], brokers: int = 4, values: tuple[int, ...] = (), **options: object
+) -> Lab:
+    """Such a cluster, in which everything has come to rest. values: a batch that broker 2 appends before."""
     lab = cluster(assignment, brokers, **options)
+    if values:
+        lab.produce(2, *values)
     settle_all(lab)
     return lab
 

@@ -40,9 +40,7 @@ def ask(lab: Lab, node: int, broker_epoch: int, controller: int = 1) -> kafka.Co
 def test_leaders_move_before_their_broker_stops() -> None:
     """Rule (C11): every partition has a live leader at every moment, nothing is lost, and the broker's log is
     whole when it returns."""
-    lab = cluster({0: (2, 3), 1: (3, 2), 2: (2, 4)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3), 1: (3, 2), 2: (2, 4)}, values=(11,))
     stop(lab, 2)
     settle_all(lab)
     assert not is_up(lab, 2)
@@ -59,9 +57,7 @@ def test_leaders_move_before_their_broker_stops() -> None:
 def test_the_broker_stops_only_after_the_answer() -> None:
     """Rule (C11): until the controller has answered, the broker serves; then it writes its checkpoint, takes
     its registration away and halts."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     stop(lab, 2)
     until_sent(lab, kafka.ControlledShutdownResponse)
     assert lab.state().leader == 3 and is_up(lab, 2)
@@ -143,9 +139,7 @@ def test_the_controller_may_stop_itself() -> None:
 
 def only_one_in_sync(**options: object) -> Lab:
     """Partition t-0 has no ISR member but broker 2."""
-    lab = cluster({0: (2, 3)}, **options)
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,), **options)
     lab.crash(3)
     settle_all(lab)
     assert lab.state().isr == (2,)
@@ -206,10 +200,9 @@ def test_a_broker_that_cannot_be_relieved_stops_at_last() -> None:
     assert lab.state().leader == 2 and lab.values(2) == [11]
 
 
-def test_a_broker_stops_without_a_controller_or_zookeeper() -> None:
+def test_a_broker_stops_without_a_controller_or_zookeeper(lab: Lab) -> None:
     """Rule (KAFKA-1298, LIVE): neither an absent controller nor an absent ZooKeeper keeps a process from
     stopping."""
-    lab = settled({0: (2, 3)})
     lab.hold_zookeeper(2)
     stop(lab, 2)
     lab.advance(20_000, nodes=(2,))
@@ -237,10 +230,9 @@ def test_a_topic_that_is_being_deleted_holds_nobody_up() -> None:
 # ---- fences
 
 
-def test_a_request_of_an_earlier_incarnation_moves_nothing() -> None:
+def test_a_request_of_an_earlier_incarnation_moves_nothing(lab: Lab) -> None:
     """Rule (KIP-380): a controlled shutdown that is retried after the broker bounced does not take leaders
     from the one that lives."""
-    lab = settled({0: (2, 3)})
     old = lab.core(2).broker_context.broker_epoch
     lab.restart(2)
     settle_all(lab)
@@ -250,16 +242,14 @@ def test_a_request_of_an_earlier_incarnation_moves_nothing() -> None:
     assert lab.core(1).controller.state.context.shutting_down == {}
 
 
-def test_who_is_no_controller_refuses() -> None:
+def test_who_is_no_controller_refuses(lab: Lab) -> None:
     """Rule (C1): the broker asks whoever /controller names next time."""
-    lab = settled({0: (2, 3)})
     response = ask(lab, 2, lab.core(2).broker_context.broker_epoch, controller=3)
     assert response.error is ErrorCode.STALE_CONTROLLER_EPOCH and lab.state().leader == 2
 
 
-def test_a_shutdown_ends_with_its_incarnation() -> None:
+def test_a_shutdown_ends_with_its_incarnation(lab: Lab) -> None:
     """Rule (KAFKA-1168): a broker that returns after a controlled shutdown may lead again."""
-    lab = settled({0: (2, 3)})
     stop(lab, 2)
     settle_all(lab)
     lab.start(2)
@@ -312,9 +302,7 @@ def test_a_new_controller_is_asked_when_the_old_one_dies(step: int) -> None:
 
 def returned_unannounced() -> Lab:
     """Leader 2 has taken follower 3 back; the controller will hear of that with the next notification."""
-    lab = cluster({0: (2, 3)}, isr_change_propagation_ms=60_000)
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,), isr_change_propagation_ms=60_000)
     lab.restart(3)
     settle_all(lab)
     assert lab.state().isr == (2, 3)

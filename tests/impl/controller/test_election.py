@@ -26,6 +26,12 @@ def elected(**options: object) -> Lab:
     return lab
 
 
+@pytest.fixture
+def lab() -> Lab:
+    """Such a cluster."""
+    return elected()
+
+
 def controller_epoch(lab: Lab) -> int:
     """As ZooKeeper has it."""
     node = lab.tree.node(znodes.CONTROLLER_EPOCH)
@@ -45,9 +51,8 @@ def until_multi(lab: Lab, node: int) -> None:
 # ---- the race
 
 
-def test_the_first_controller_has_epoch_1() -> None:
+def test_the_first_controller_has_epoch_1(lab: Lab) -> None:
     """Rule (C1): one multi creates /controller and raises /controller_epoch; the others stay brokers."""
-    lab = elected()
     assert controller_epoch(lab) == 1
     assert [(event.node, event.controller_epoch) for event in lab.recorded(Name.CONTROLLER_ELECTED)] == [
         (1, 1)
@@ -137,10 +142,9 @@ def test_a_node_of_another_session_is_not_mine() -> None:
 # ---- sessions
 
 
-def test_a_controller_whose_session_expires_resigns_and_may_come_back_with_a_higher_epoch() -> None:
+def test_a_controller_whose_session_expires_resigns_and_may_come_back_with_a_higher_epoch(lab: Lab) -> None:
     """Rule (C1, KAFKA-4229): after an expiry there is exactly one active controller, the one that /controller
     names, each time in a new epoch."""
-    lab = elected()
     for epoch in range(2, 6):
         (before,) = lab.controllers()
         lab.expire(before)
@@ -152,9 +156,8 @@ def test_a_controller_whose_session_expires_resigns_and_may_come_back_with_a_hig
     assert len(lab.recorded(Name.CONTROLLER_RESIGNED)) == 4
 
 
-def test_losing_the_connection_only_changes_nothing() -> None:
+def test_losing_the_connection_only_changes_nothing(lab: Lab) -> None:
     """Rule: a connection that comes back in the same session costs no election."""
-    lab = elected()
     lab.hold_zookeeper(1)
     lab.crash(3)
     lab.reconnect(1)
@@ -211,10 +214,9 @@ def test_without_the_fence_a_deposed_controller_writes() -> None:
     assert (lab.state().leader_epoch, lab.state().controller_epoch) == (1, 1)
 
 
-def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns() -> None:
+def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns(lab: Lab) -> None:
     """Rule (C2): an answer with a higher controller epoch deposes whoever gets it, and it sends nothing
     more."""
-    lab = elected()
     lab.drop()
     lab.hold_zookeeper(1)
     lab.step(
@@ -233,10 +235,9 @@ def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns() -> None
     assert lab.recorded(Name.CONTROLLER_RESIGNED, 1)[-1].cause.startswith("broker 2 has obeyed")
 
 
-def test_a_procedure_that_outlives_its_controllers_reign_sends_nothing() -> None:
+def test_a_procedure_that_outlives_its_controllers_reign_sends_nothing(lab: Lab) -> None:
     """Rule (KAFKA-4447): a controller that resigns in the middle of a procedure opens no channel and sends no
     request when the procedure goes on."""
-    lab = elected()
     lab.crash(3)
     lab.settle()
     lab.drop()
@@ -269,10 +270,9 @@ def until_election(lab: Lab) -> None:
         lab.release_zookeeper(1, 1)
 
 
-def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor() -> None:
+def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor(lab: Lab) -> None:
     """Rule (KAFKA-532): after an election each broker that obeyed the new controller refuses the old one's
     requests, which then resigns."""
-    lab = elected()
     lab.drop()
     lab.hold_zookeeper(1)
     lab.end_session(1)
@@ -290,10 +290,9 @@ def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor() -> N
     assert 1 not in lab.controllers()
 
 
-def test_the_epoch_is_read_in_the_election_only() -> None:
+def test_the_epoch_is_read_in_the_election_only(lab: Lab) -> None:
     """Rule (KAFKA-1096): a controller whose epoch was overtaken does not adopt the newer one, whatever it
     reads afterwards."""
-    lab = elected()
     lab.hold_zookeeper(1)
     lab.end_session(1)
     lab.settle(2, 3)
@@ -303,10 +302,9 @@ def test_the_epoch_is_read_in_the_election_only() -> None:
     assert lab.controllers() == [2]
 
 
-def test_a_controller_that_reads_its_successors_writing_resigns() -> None:
+def test_a_controller_that_reads_its_successors_writing_resigns(lab: Lab) -> None:
     """Rule (C3): a state of a higher controller epoch is never taken into the context of an older controller,
     even before any write is refused."""
-    lab = elected()
     notification = zk.Create(znodes.ISR_CHANGE_PREFIX, znodes.encode_isr_changes([T0]), sequential=True)
     lab.hold_zookeeper(1)
     lab.admin(notification)  # broker 1 begins to read what changed

@@ -54,9 +54,7 @@ def test_replicas_move_to_the_target(target: tuple[int, ...]) -> None:
     """Rule (C12): whatever the target (disjoint, overlapping, another order, more, fewer), it ends as AR and
     ISR, with the data; old replicas are deleted. The same brokers in another order are another target, for
     the first one is preferred."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11, 12)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11, 12))
     reassign(lab, {T0: target})
     settle_all(lab)
     moved(lab, target)
@@ -69,9 +67,7 @@ def test_replicas_move_to_the_target(target: tuple[int, ...]) -> None:
 def test_an_old_replica_is_kept_until_the_target_is_in_sync() -> None:
     """Rule (C12): while a target replica has not caught up, AR is old + target, the ISR is the old one and
     nothing is deleted."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     reassign(lab, {T0: (4,)})
     for _ in range(40):
         lab.settle(1, 2, 3)
@@ -85,9 +81,7 @@ def test_an_old_replica_is_kept_until_the_target_is_in_sync() -> None:
 def test_an_old_replica_cannot_come_back() -> None:
     """Rule (KAFKA-1097, KAFKA-1170): a late fetch of an old replica is refused by a leader that has heard of
     AR = target, and the ISR write of one that has not meets another version."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     before = lab.partition(2).leader_epoch
     reassign(lab, {T0: (2, 4)})
     for _ in range(3_000):
@@ -212,10 +206,9 @@ def test_several_partitions_are_reassigned_at_once() -> None:
 # ---- brokers die
 
 
-def test_a_target_that_dies_holds_the_reassignment_until_it_returns() -> None:
+def test_a_target_that_dies_holds_the_reassignment_until_it_returns(lab: Lab) -> None:
     """Rule (C9, C12): an accepted reassignment waits for a target broker, and goes on when it is back, also
     under another controller."""
-    lab = settled({0: (2, 3)})
     reassign(lab, {T0: (2, 4)})
     lab.settle(1, 2, 3)
     lab.crash(4)
@@ -230,9 +223,7 @@ def test_a_target_that_dies_holds_the_reassignment_until_it_returns() -> None:
 
 def test_the_old_leader_may_die_on_the_way() -> None:
     """Rule (C12): another old replica leads, and the reassignment goes on."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     reassign(lab, {T0: (4, 1)})
     lab.settle(1, 2, 3)
     lab.crash(2)
@@ -241,10 +232,9 @@ def test_the_old_leader_may_die_on_the_way() -> None:
 
 
 @pytest.mark.parametrize("returns", [False, True])
-def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
+def test_an_old_replica_that_dies_is_not_waited_for(returns: bool, lab: Lab) -> None:
     """Rule (C12): the reassignment completes without the answer of a dead broker; one that bounced is told
     again and deletes."""
-    lab = settled({0: (2, 3)})
     reassign(lab, {T0: (2, 4)})
     until_sent(lab, kafka.StopReplicaRequest)
     assert lab.drop(kind=kafka.StopReplicaRequest)
@@ -266,9 +256,7 @@ def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
 def test_a_new_controller_goes_on_wherever_the_old_one_died(step: int, target: tuple[int, ...]) -> None:
     """Rule (C12): whichever of its ZooKeeper requests is the controller's last, its successor completes the
     reassignment, and no old replica is left behind."""
-    lab = cluster({0: (2, 3)}, brokers=5)
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,), brokers=5)
     fail_over_at(lab, lambda: reassign(lab, {T0: target}), step)
     settle_all(lab)
     settle_all(lab)
@@ -284,10 +272,9 @@ def test_the_steps_above_are_all_of_them() -> None:
     moved(lab, (3, 4))
 
 
-def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
+def test_a_reassignment_that_was_undone_is_not_applied_again(lab: Lab) -> None:
     """Rule (KAFKA-5310): a controller that resigns forgets what it was reassigning; back in office it does
     what stands in ZooKeeper then."""
-    lab = settled({0: (2, 3)})
     lab.crash(4)
     lab.settle()
     lab.start(4)
@@ -307,10 +294,9 @@ def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
     assert 2 in assigned(lab)[0] and 3 in assigned(lab)[0]
 
 
-def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
+def test_a_removal_that_is_sent_again_takes_no_later_request_with_it(lab: Lab) -> None:
     """Rule (ASSIGN): the node was removed and the reply lost; meanwhile an operator has asked for something
     else, in a node that begins at version 0 again."""
-    lab = settled({0: (2, 3)})
     lab.hold_zookeeper(1)
     reassign(lab, {T0: (2, 3)})  # these are its replicas already: refused, and taken out
 
@@ -330,17 +316,15 @@ def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
     moved(lab, (3, 4))
 
 
-def test_a_node_that_was_emptied_is_removed_by_the_next_controller() -> None:
+def test_a_node_that_was_emptied_is_removed_by_the_next_controller(lab: Lab) -> None:
     """Rule (C12): an empty node, left by a controller that died before it removed it, blocks no operator."""
-    lab = settled({0: (2, 3)})
     reassign(lab, {})
     settle_all(lab)
     assert lab.tree.node(znodes.REASSIGN) is None
 
 
-def test_lost_replies_do_not_matter() -> None:
+def test_lost_replies_do_not_matter(lab: Lab) -> None:
     """Rule: each write of a reassignment may be done although its reply is lost."""
-    lab = settled({0: (2, 3)})
     lab.drivers[1].replies_to_lose = 50
     reassign(lab, {T0: (3, 4)})
     settle_all(lab)

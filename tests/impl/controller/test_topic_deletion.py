@@ -122,10 +122,9 @@ def test_a_request_for_a_topic_that_does_not_exist_is_removed() -> None:
     assert lab.children(znodes.DELETE_TOPICS) == [] and lab.partition(2).is_leader
 
 
-def test_waiting_clients_are_answered() -> None:
+def test_waiting_clients_are_answered(lab: Lab) -> None:
     """Rule: an append that waits for its acknowledgement when the replica is deleted is refused, not
     forgotten."""
-    lab = settled({0: (2, 3)})
     assert lab.produce(2, 11, acks=-1, timeout_ms=60_000) is None
     delete_topic(lab)
     lab.deliver(1, 2)
@@ -139,9 +138,7 @@ def test_waiting_clients_are_answered() -> None:
 
 
 def _one_down() -> Lab:
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     lab.crash(3)
     settle_all(lab)
     delete_topic(lab)
@@ -176,10 +173,9 @@ def test_no_leader_is_elected_for_a_topic_that_goes() -> None:
     assert all(on_disk(lab, node) == [] for node in (1, 2, 4))
 
 
-def test_a_broker_that_dies_while_it_deletes_is_asked_again() -> None:
+def test_a_broker_that_dies_while_it_deletes_is_asked_again(lab: Lab) -> None:
     """Rule (C14): DeletionStarted becomes DeletionIneligible when the broker goes, and begins again when it
     returns."""
-    lab = settled({0: (2, 3)})
     delete_topic(lab)
     until_sent(lab, kafka.StopReplicaRequest)
     lab.drop(kind=kafka.StopReplicaRequest, target=3)
@@ -195,9 +191,7 @@ def test_a_replica_whose_power_fails_while_it_is_deleted_is_whole_or_gone() -> N
     """Rule: wherever the power fails inside a deletion, the broker comes back with a log or without one, and
     the deletion completes."""
     for calls in range(1, 9):
-        lab = cluster({0: (2, 3)})
-        lab.produce(2, 11)
-        settle_all(lab)
+        lab = settled({0: (2, 3)}, values=(11,))
         delete_topic(lab)
         until_sent(lab, kafka.StopReplicaRequest)
         lab.drivers[3].disk.arm_power_loss(calls)
@@ -253,10 +247,9 @@ def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize("target", [(2, 4), (2, 3, 4)])
-def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...]) -> None:
+def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...], lab: Lab) -> None:
     """Rule (C12): the topic cannot be deleted while one of its partitions moves; then it is, whether or not
     old replicas had to stop first."""
-    lab = settled({0: (2, 3)})
     reassign(lab, {T0: target})
     delete_topic(lab)
     lab.settle(1, 2, 3)
@@ -283,10 +276,9 @@ def test_partitions_added_to_a_topic_that_goes_are_refused() -> None:
     gone(lab)
 
 
-def test_partitions_can_be_added() -> None:
+def test_partitions_can_be_added(lab: Lab) -> None:
     """Rule (C14): a partition that an admin adds to the topic's node gets a leader; those that stood are not
     touched."""
-    lab = settled({0: (2, 3)})
     before = lab.state()
     lab.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (3, 4)})))
     settle_all(lab)
@@ -370,9 +362,7 @@ def stopping_with_a_stop_under_way() -> Lab:
     """Broker 3, a follower of t-0 on (2, 3), stops cleanly; the StopReplica of it, which deletes nothing, is
     under way and not delivered. The controller's answer to the broker is lost, so that the broker runs on for
     a while."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     lab.step(3, StopRequested())
     for _ in range(1_000):
         lab.drop(1, 3, kafka.ControlledShutdownResponse)
@@ -441,11 +431,10 @@ def _late_answer(lab: Lab, request: StopReplicaRequest) -> None:
     controller.pump()
 
 
-def test_an_answer_of_an_earlier_incarnation_or_reign_is_no_deletion() -> None:
+def test_an_answer_of_an_earlier_incarnation_or_reign_is_no_deletion(lab: Lab) -> None:
     """Rule (KAFKA-9946): an answer waits in the controller's queue behind the bounce of its broker, or behind
     another election of this controller. What it says is of a request that is not the one that is waited for
     now."""
-    lab = settled({0: (2, 3)})
     delete_topic(lab)
     until_sent(lab, kafka.StopReplicaRequest)
     state = lab.core(1).controller.state
