@@ -5,7 +5,7 @@ brokers are to elect one) the controller are the test's. ZooKeeper answers at on
 broker's requests or loses its replies.
 """
 
-from typing import Any
+from typing import Any, Self
 
 from impl_counterparts import Counterparts
 from impl_driver import CLIENT, MILLISECOND, MOST_STEPS, SCRIPT, T0, Driver, Mail
@@ -62,14 +62,15 @@ class Lab(ZooKeeperByHand, Counterparts):
 
     # ---- processes
 
-    def start(self, node: int, parts: Parts | None = None) -> None:
+    def start(self, node: int, parts: Parts | None = None) -> Self:
         """Start a broker's process, with a session; it registers."""
         driver = self.drivers[node]
         driver.core = make_broker(node, self.options, driver.disk, parts or self.parts, self.now)
         self.step(node, core_interface.Started())
         self.connect(node)
+        return self
 
-    def crash(self, node: int) -> None:
+    def crash(self, node: int) -> Self:
         """The process dies; its session is gone at once."""
         driver = self.drivers[node]
         driver.core = None
@@ -79,16 +80,19 @@ class Lab(ZooKeeperByHand, Counterparts):
         driver.holds_zookeeper = False
         self.mail = [mail for mail in self.mail if mail.target != node]
         self.end_session(node)
+        return self
 
-    def power_loss(self, node: int) -> None:
+    def power_loss(self, node: int) -> Self:
         """As `crash`, and what was not synced may be lost."""
         self.crash(node)
         self.drivers[node].disk.power_loss()
+        return self
 
-    def restart(self, node: int, parts: Parts | None = None) -> None:
+    def restart(self, node: int, parts: Parts | None = None) -> Self:
         """Crash and start."""
         self.crash(node)
         self.start(node, parts)
+        return self
 
     def core(self, node: int) -> Broker:
         """The broker's core."""
@@ -173,19 +177,19 @@ class Lab(ZooKeeperByHand, Counterparts):
         self.mail = [mail for mail in self.mail if mail not in lost]
         return [mail.message for mail in lost]
 
-    def settle(self, *nodes: int) -> None:
+    def settle(self, *nodes: int) -> Self:
         """Deliver everything between these brokers (all of them), oldest first, until nothing is left."""
         among = set(nodes or self.drivers)
         for _ in range(MOST_STEPS):
             mail = next((mail for mail in self.mail if {mail.source, mail.target} <= among), None)
             if mail is None:
-                return
+                return self
             self.mail.remove(mail)
             if self.drivers[mail.target].core is not None:
                 self.step(mail.target, core_interface.MessageArrived(mail.source, mail.message))
         raise AssertionError(f"the mail never ends: {self.mail[:3]}")
 
-    def advance(self, milliseconds: int, *, settle: bool = False, nodes: tuple[int, ...] = ()) -> None:
+    def advance(self, milliseconds: int, *, settle: bool = False, nodes: tuple[int, ...] = ()) -> Self:
         """Let time pass: timers of these brokers (all) fire when they are due; settle: messages arrive
         meanwhile."""
         end = self.now + milliseconds * MILLISECOND
@@ -201,7 +205,7 @@ class Lab(ZooKeeperByHand, Counterparts):
             ]
             if not due:
                 self.now = end
-                return
+                return self
             at, node, key = min(due, key=lambda timer: (timer[0], timer[1], str(timer[2])))
             self.now = max(self.now, at)
             del self.drivers[node].timers[key]

@@ -1,6 +1,8 @@
 """ZooKeeper's side of a lab: sessions, requests that are held, replies that are lost. Part of
 impl_lab.Lab."""
 
+from typing import Self
+
 from impl_driver import T0, Driver
 
 from fencepost.impl.core.core_interface import (
@@ -37,7 +39,7 @@ class ZooKeeperByHand:
         self._sessions[driver.session] = node
         self.step(node, ZooKeeperConnected(driver.session, True))
 
-    def end_session(self, node: int) -> None:
+    def end_session(self, node: int) -> Self:
         """ZooKeeper forgets the session; the broker does not know yet."""
         driver = self.drivers[node]
         if driver.session:
@@ -46,13 +48,15 @@ class ZooKeeperByHand:
             driver.session = 0
             self._fire(outcome)
             self._work()
+        return self
 
-    def expire(self, node: int) -> None:
+    def expire(self, node: int) -> Self:
         """The session ends and the broker learns of it; a new one begins."""
         self.end_session(node)
         self.notice_expiry(node)
+        return self
 
-    def notice_expiry(self, node: int) -> None:
+    def notice_expiry(self, node: int) -> Self:
         """A broker whose session has ended learns it; its requests are answered CONNECTION_LOSS; a new
         session begins."""
         driver = self.drivers[node]
@@ -65,8 +69,9 @@ class ZooKeeperByHand:
         driver.inbox += [ZooKeeperDisconnected(), ZooKeeperSessionExpired()]
         self._work()
         self.connect(node)
+        return self
 
-    def reconnect(self, node: int) -> None:
+    def reconnect(self, node: int) -> Self:
         """The connection breaks and comes back in the same session; requests that were held are lost before
         they were done."""
         driver = self.drivers[node]
@@ -78,12 +83,13 @@ class ZooKeeperByHand:
             )
         driver.inbox += [ZooKeeperDisconnected(), ZooKeeperConnected(driver.session, False)]
         self._work()
+        return self
 
     def hold_zookeeper(self, node: int) -> None:
         """This broker's requests wait until `release_zookeeper`."""
         self.drivers[node].holds_zookeeper = True
 
-    def release_zookeeper(self, node: int, count: int | None = None) -> None:
+    def release_zookeeper(self, node: int, count: int | None = None) -> Self:
         """Carry out what waits: the next `count` requests, or all from now on."""
         driver = self.drivers[node]
         if count is None:
@@ -93,6 +99,7 @@ class ZooKeeperByHand:
             self._carry_out(driver, driver.held.pop(0))
             self._work()
             done += 1
+        return self
 
     def state(self, key: TopicPartition = T0) -> LeaderAndIsr:
         """The partition's state znode."""
@@ -100,9 +107,10 @@ class ZooKeeperByHand:
         assert isinstance(reply, zk.Data), reply
         return znodes.decode_state(reply.data, reply.stat.version)
 
-    def create_topic(self, assignment: dict[int, tuple[int, ...]], topic: str = "t") -> None:
+    def create_topic(self, assignment: dict[int, tuple[int, ...]], topic: str = "t") -> Self:
         """As the admin tool does; the controller that the brokers elected hears of it."""
         self.admin(zk.Create(znodes.topic_path(topic), znodes.encode_topic(assignment)))
+        return self
 
     def controllers(self) -> list[int]:
         """Brokers that believe they are the controller."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -86,13 +86,14 @@ class Lab:
         """The probe that runs on a node."""
         return self.world.hosts[node].core
 
-    def do(self, node: int, *effects: Effect) -> None:
+    def do(self, node: int, *effects: Effect) -> Self:
         """Make a core have these effects in one step."""
         self.world.hosts[node].invoke(lambda core, now: list(effects))
+        return self
 
-    def send(self, source: int, target: int, message: Any, *cause: int) -> None:
+    def send(self, source: int, target: int, message: Any, *cause: int) -> Self:
         """Make a core send a message."""
-        self.do(source, Send(target, message, cause))
+        return self.do(source, Send(target, message, cause))
 
     def ask(self, node: int, *requests: ZooKeeperRequest, run: int = 100 * MILLISECOND) -> list[Reply]:
         """Ask ZooKeeper, let time pass, return the replies that came."""

@@ -251,8 +251,7 @@ def test_a_process_that_wakes_up_acts_before_it_knows(lab, pause):
     that fencing is for."""
     it = lab(2, zookeeper=True)
     it.world.pause(1)
-    it.send(2, 1, "order")
-    it.run(pause)
+    it.send(2, 1, "order").run(pause)
     it.world.resume(1)
     it.run(2 * SECOND)
     inputs = [input for _, input in it.core(1).inputs]

@@ -3,7 +3,6 @@ what a controller knows (C4), who serves (R1)."""
 
 import json
 
-from controller_lab import settle_all
 from impl_lab import T0, Lab
 
 from fencepost.impl.core.core_interface import StopRequested
@@ -86,11 +85,9 @@ def test_only_the_leader_serves_and_an_old_leader_returns_as_follower(lab: Lab) 
     assert lab.produce(2, 11).error is ErrorCode.NONE
     assert lab.produce(3, 12).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert lab.list_offsets(3).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    settle_all(lab)
-    lab.crash(2)
-    settle_all(lab)
+    lab.come_to_rest()
+    lab.crash(2).come_to_rest()
     assert lab.produce(3, 13).error is ErrorCode.NONE
-    lab.start(2)
-    settle_all(lab)
+    lab.start(2).come_to_rest()
     assert lab.partition(3).is_leader and not lab.partition(2).is_leader
     assert lab.values(2) == lab.values(3) == [11, 13]

@@ -24,8 +24,7 @@ def known(lab: GroupLab, *keys: TopicPartition) -> GroupLab:
     """A lab of which metadata knows these partitions."""
     for key in keys:
         lab.lead(1, 0, isr=(1,), replicas=(1,), live=(1, 2), key=key)
-    lab.rest()
-    return lab
+    return lab.rest()
 
 
 def delete(lab: GroupLab, node: int = 1, group: str = "g") -> Asked:
@@ -63,8 +62,7 @@ def test_an_empty_group_is_deleted_with_its_offsets(with_members_before, lab):
     lab.rest()
     assert asked.answer.error is E.NONE
     assert lab.committed(1) == -1 and lab.groups(1) == {} and described(lab).state == "Dead"
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.committed(2) == -1 and lab.groups(2) == {}
     assert [event.cause for event in lab.recorded(Name.GROUP_OFFSET_EXPIRED)] == [OFFSET_DELETED]
     assert len(lab.recorded(Name.GROUP_REMOVED, 1)) == with_members_before
@@ -121,8 +119,7 @@ def test_a_deletion_that_could_not_be_written_is_made_up_for(planted, monkeypatc
     partition.isr = isr
     lab.step(1, TimerFired(EXPIRY_TIMER))
     lab.rest()
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2) == -1) is not planted
 
 
@@ -144,8 +141,7 @@ def test_offsets_are_deleted_one_by_one():
     assert (lab.committed(1), lab.committed(1, T1)) == (7, -1)
     again = forget(lab, T1).answer
     assert dict(again.results) == {T1: E.NONE}
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2), lab.committed(2, T1)) == (7, -1)
 
 
@@ -228,7 +224,6 @@ def test_members_are_described_as_they_joined(lab):
     lab.rest()
     (member,) = described(lab).members
     assert (member.subscription, member.assignment, member.group_instance_id) == (b"sub", b"mine", "i")
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     (member,) = described(lab, node=2).members
     assert (member.subscription, member.client_host) == (b"sub", "/127.0.0.1")

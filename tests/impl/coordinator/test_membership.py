@@ -98,15 +98,13 @@ def test_the_generation_survives_the_coordinator(lab: GroupLab) -> None:
     """Rule (P4): the next coordinator knows members, generation and assignment; a generation that was not
     written is not known."""
     (first,) = lab.stable(1, "a")
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.heartbeat(1, first) is ErrorCode.NOT_COORDINATOR
     assert lab.heartbeat(2, first) is NONE
     assert lab.sync(2, first).answer.assignment == first.member_id.encode()
     unwritten = lab.join(2, first.member_id).answer
     assert unwritten.generation_id == 2
-    lab.elect(1, 2)
-    lab.rest()
+    lab.elect(1, 2).rest()
     assert lab.heartbeat(1, unwritten) is ErrorCode.ILLEGAL_GENERATION
     assert lab.heartbeat(1, first) is NONE
 
@@ -120,8 +118,7 @@ def test_who_waits_is_told_when_the_coordinator_goes(phase: str, lab: GroupLab) 
         lab.join(1, second.member_id)
         waits = lab.sync(1, waits.answer)
     assert lab.groups(1)["g"].phase == phase
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert waits.answer.error is ErrorCode.NOT_COORDINATOR
 
 
@@ -140,8 +137,7 @@ def test_a_static_leader_comes_back_without_a_rebalance(leads_on: bool, lab: Gro
     assert (after.leader == after.member_id, len(after.members)) == (leads_on, int(leads_on))
     assert lab.sync(1, after, instance="i").answer.assignment == b"mine"
     assert lab.heartbeat(1, before, instance="i") is ErrorCode.FENCED_INSTANCE_ID
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.heartbeat(2, before, instance="i") is ErrorCode.FENCED_INSTANCE_ID
     assert lab.heartbeat(2, after, instance="i") is NONE
 

@@ -50,12 +50,10 @@ def test_nothing_is_shown_that_an_election_could_take_back(lab: GroupLab) -> Non
     lab.commit(1, 7)
     lab.deliver(1, 2)
     lab.drop()
-    lab.elect(2, 1, to=(2,))
-    lab.advance(100, nodes=(2,))
+    lab.elect(2, 1, to=(2,)).advance(100, nodes=(2,))
     assert lab.partition(2, OFFSETS).log.log_end_offset == 1
     assert lab.committed(2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    lab.elect(2, 2)
-    lab.rest()
+    lab.elect(2, 2).rest()
     assert lab.committed(2) == 7
 
 
@@ -89,8 +87,7 @@ def test_a_commit_that_timed_out_is_shown_by_the_next_coordinator() -> None:
         if later:
             lab.commit(1, later)
             lab.rest()
-        lab.elect(2, 1)
-        lab.rest()
+        lab.elect(2, 1).rest()
         assert lab.committed(2) == expected
 
 
@@ -114,8 +111,7 @@ def test_loads_and_unloads_of_earlier_epochs_do_nothing() -> None:
     lab.commit(1, 7)
     lab.rest()
     lab.elect(2, 1)
-    lab.elect(1, 2)
-    lab.rest(1_000)
+    lab.elect(1, 2).rest(1_000)
     assert lab.committed(1) == 7
     slow = GroupLab(groups={"load_step_ms": 500, "unload_ms": 10})
     slow.rest(1_000)
@@ -136,8 +132,7 @@ def test_a_load_reads_every_batch_of_every_step() -> None:
         lab.commit(1, offset)
         lab.commit(1, offset * 2, key=T1)
         lab.rest(60)
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2), lab.committed(2, T1)) == (11, 22)
 
 
@@ -161,8 +156,7 @@ def test_offsets_survive_compaction() -> None:
     log = lab.partition(2, OFFSETS).log
     records = sum(len(read_records(data, header)) for header, data in log.batches())
     assert records < log.log_end_offset, "nothing was compacted"
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.committed(2) == 11
     assert (lab.groups(2)["g"].generation, list(lab.groups(2)["g"].members)) == (1, [member.member_id])
 
@@ -178,8 +172,7 @@ def test_retention_takes_offsets_of_empty_groups_only() -> None:
     assert lab.committed(1) == -1
     assert [event.cause for event in lab.recorded(Name.GROUP_OFFSET_EXPIRED)] == ["Empty"]
     assert lab.groups(1) == {}
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2), lab.groups(2)) == (-1, {})
 
 
@@ -210,8 +203,7 @@ def test_an_offset_that_is_committed_again_does_not_expire(planted, monkeypatch)
     lab.step(1, TimerFired(EXPIRY_TIMER))
     lab.rest()
     assert asked.answer.error is ErrorCode.NONE
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2) == 9) is not planted
 
 
@@ -240,8 +232,7 @@ def test_commits_count_in_the_order_of_the_log(lab: GroupLab) -> None:
     lab.rest()
     assert (first.answer.error, second.answer.error) == (ErrorCode.NONE, ErrorCode.NONE)
     assert lab.committed(1, T0) == 4
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.committed(2, T0) == 4
 
 

@@ -8,5 +8,4 @@ from impl_lab import Lab
 def lab() -> Lab:
     """Broker 1 leads t-0; 2 and 3 are in sync and wait in its purgatory for more."""
     lab = Lab().led(1, 0)
-    lab.settle()
-    return lab
+    return lab.settle()

@@ -19,8 +19,7 @@ def led_by_1(*keys: TopicPartition) -> Lab:
     lab = Lab()
     for key in keys or (T0,):
         lab.lead(1, 0, key=key)
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 def append(lab: Lab, batch: bytes, key: TopicPartition = T0, number: int = 1) -> kafka.ProduceResponse:

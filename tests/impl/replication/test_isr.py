@@ -16,8 +16,7 @@ from fencepost.traces.events import Name
 def in_sync(lag_ms: int = 1_000, **options: object) -> Lab:
     """Broker 1 leads, 2 and 3 are in sync and wait for more."""
     lab = Lab(replica_lag_time_max_ms=lag_ms, **options).led(1, 0)
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 @pytest.fixture
@@ -47,8 +46,7 @@ def test_a_follower_that_lags_for_too_long_leaves(lab: Lab) -> None:
 def test_an_idle_follower_with_everything_stays(lab: Lab) -> None:
     """Rule (R2): a silent follower whose log end is the leader's own is in sync for as long as nothing is
     written."""
-    lab.produce(1, 11)
-    lab.settle()
+    lab.replicate(1, 11)
     lab.drop()
     lab.advance(20_000, nodes=(1,))
     assert lab.state().isr == (1, 2, 3)
@@ -90,8 +88,7 @@ def test_the_isr_never_loses_its_leader(lab: Lab) -> None:
 def test_a_follower_that_has_caught_up_joins() -> None:
     """Rule (R2): reaching the high watermark and the start of the epoch is what it takes."""
     lab = Lab().led(1, 0, isr=(1,))
-    lab.produce(1, 11)
-    lab.settle()
+    lab.replicate(1, 11)
     assert lab.state().isr == lab.partition(1).isr == (1, 2, 3)
     assert [event.cause for event in lab.recorded(Name.ISR_UPDATED)] == ["expand", "expand"]
 
@@ -99,8 +96,7 @@ def test_a_follower_that_has_caught_up_joins() -> None:
 def test_a_replica_that_is_not_alive_does_not_join() -> None:
     """Rule (KAFKA-14140): a last fetch of a broker that the controller knows to be gone does not bring it
     back."""
-    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2))
-    lab.settle()
+    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2)).settle()
     assert lab.state().isr == (1, 2)
 
 
@@ -150,8 +146,7 @@ def _lost_reply(parts: Parts) -> Lab:
     lab.produce(1, 11, acks=-1, timeout_ms=60_000)
     lab.settle(1, 2)
     lab.advance(2_000, nodes=(1,))
-    lab.advance(10_000, settle=True)
-    return lab
+    return lab.advance(10_000, settle=True)
 
 
 def test_a_lost_reply_is_recognised_as_its_own_write() -> None:
@@ -201,8 +196,7 @@ def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next(lab
 def test_changes_are_announced_to_the_controller_together(lab: Lab) -> None:
     """Rule (C5): one notification names all partitions whose ISR changed since the last one."""
     other = TopicPartition("t", 1)
-    lab.lead(1, 0, key=other)
-    lab.settle()
+    lab.led(1, 0, key=other).settle()
     for key in (T0, other):
         lab.partition(1, key).log.append_as_leader(batch_of((1,)), 0)
     lab.drop()

@@ -17,8 +17,7 @@ from fencepost.traces.plan import TopicOptions
 def led_by_1(**options: object) -> Lab:
     """Broker 1 leads, 2 and 3 follow and wait in its purgatory for more."""
     lab = Lab(**options).led(1, 0)
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 # ---- produce
@@ -69,8 +68,7 @@ def test_min_insync_replicas_is_bounded_by_the_replicas(isr, minimum, error) -> 
     take it; two are not."""
     lab = Lab(topic=TopicOptions(min_insync_replicas=minimum))
     lab.lead(1, 0, isr=isr)
-    lab.produce(1, 11, acks=-1)
-    lab.settle()
+    lab.replicate(1, 11, acks=-1)
     assert lab.produced(11).error is error
 
 
@@ -179,8 +177,7 @@ def test_a_replica_that_is_not_assigned_may_not_fetch() -> None:
 def test_the_askers_epoch_is_fenced(epoch: int, error: ErrorCode) -> None:
     """Rule (R6): Fetch, ListOffsets and OffsetsForLeaderEpoch of an older epoch are FENCED, of a newer one
     UNKNOWN; -1 does not say."""
-    lab = Lab().led(1, 2)
-    lab.settle()
+    lab = Lab().led(1, 2).settle()
     assert lab.fetch(1, 0, epoch=epoch).error is error
     assert lab.list_offsets(1, epoch).error is error
     query = kafka.EpochQuery(partition=T0, current_leader_epoch=epoch, asked_epoch=2)
@@ -209,8 +206,7 @@ class ListsAnyOffset(LeaderRole):
 
 def _lists_after_election(parts: Parts) -> tuple[int, kafka.ListOffsetsResponse, Lab]:
     lab = led_by_1(parts=parts)
-    lab.produce(1, 11, acks=-1)
-    lab.settle()
+    lab.replicate(1, 11, acks=-1)
     lab.produce(1, 12, acks=-1)
     for follower in (2, 3):
         lab.deliver(1, follower, kafka.FetchResponse)
@@ -243,8 +239,7 @@ def test_without_the_protection_listed_offsets_go_back() -> None:
 def test_the_high_watermark_is_never_lowered_within_an_epoch(lab: Lab) -> None:
     """Rule (R3, HW-MONO): a follower's fetch from further back, late or repeated, does not take the leader's
     high watermark with it."""
-    lab.produce(1, 11)
-    lab.settle()
+    lab.replicate(1, 11)
     assert lab.high_watermark(1) == 1
     assert lab.fetch(1, 0, replica=2, epoch=0).error is ErrorCode.NONE
     lab.produce(1, 12)
@@ -254,10 +249,8 @@ def test_the_high_watermark_is_never_lowered_within_an_epoch(lab: Lab) -> None:
 def test_a_pending_expansion_counts_at_once() -> None:
     """Rule (KIP-497): from the moment it proposes a replica for the ISR the leader waits for it, since
     ZooKeeper may hold the larger ISR already."""
-    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2))
-    lab.settle()
-    lab.lead(1, 1, isr=(1, 2))
-    lab.settle(1, 2)
+    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2)).settle()
+    lab.led(1, 1, isr=(1, 2)).settle(1, 2)
     lab.hold_zookeeper(1)
     lab.settle(1, 3)
     assert lab.partition(1).pending_isr == (1, 2, 3)

@@ -82,8 +82,7 @@ def test_a_log_that_holds_such_a_batch_lives_on(data: bytes, lab: Lab) -> None:
     for node in (1, 2, 3):
         lab.restart(node)
         assert lab.partition(node).log.log_end_offset == 3
-    lab.lead(2, 1)
-    lab.settle()
+    lab.led(2, 1).settle()
     assert lab.produce(2, 13, acks=1).error is ErrorCode.NONE
     lab.settle()
     assert lab.partition(3).log.log_end_offset == 4
@@ -92,8 +91,7 @@ def test_a_log_that_holds_such_a_batch_lives_on(data: bytes, lab: Lab) -> None:
 def test_an_old_batch_on_a_compacted_topic_stops_the_cleaner_of_its_log_only() -> None:
     """KIP-346: the log is uncleanable, the broker is not."""
     lab = Lab(topic=TopicOptions(cleanup_policy="compact", segment_bytes=100, min_cleanable_dirty_ppm=0))
-    lab.lead(1, 0)
-    lab.settle()
+    lab.led(1, 0).settle()
     log = lab.partition(1).log
     log.append_as_leader(GARBAGE, 0)
     for number in range(3):
@@ -131,8 +129,7 @@ def test_no_client_writes_into_an_internal_topic() -> None:
     """INVALID_TOPIC_EXCEPTION for an append and for DeleteRecords, as Kafka; with acks=0 nothing is written
     either."""
     offsets = TopicPartition("__consumer_offsets", 0)
-    lab = Lab().led(1, 0, key=offsets)
-    lab.settle()
+    lab = Lab().led(1, 0, key=offsets).settle()
     batch = encode_batch([Record(0, 0, b"\0\2\0\1g", None)], base_offset=0, leader_epoch=-1)
     assert produced(lab, batch, key=offsets) is ErrorCode.INVALID_TOPIC_EXCEPTION
     lab.ask(1, kafka.ProduceRequest(correlation_id=5, partition=offsets, acks=0, records=batch, timeout=0))

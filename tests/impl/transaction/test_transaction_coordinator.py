@@ -139,8 +139,7 @@ def test_the_next_coordinator_knows_the_epoch_and_goes_on(lab, me):
         lab.settle()
         if lab.known().phase is T.COMPLETE_COMMIT:
             break
-    lab.elect(2, 1)
-    lab.rest(1_000)
+    lab.elect(2, 1).rest(1_000)
     assert lab.known(2).phase is T.COMPLETE_COMMIT
     assert lab.add(me, node=1) is E.NOT_COORDINATOR
     assert lab.init(2).producer_epoch == 1
@@ -150,8 +149,7 @@ def test_the_next_coordinator_knows_the_epoch_and_goes_on(lab, me):
 def test_an_ongoing_transaction_is_loaded():
     """Rule (KIP-98): its producer goes on at the next coordinator."""
     lab, me = ongoing()
-    lab.elect(2, 1)
-    lab.rest(1_000)
+    lab.elect(2, 1).rest(1_000)
     assert lab.known(2).phase is T.ONGOING and lab.known(2).value.partitions == (OUT,)
     assert lab.end(me, node=2).error is E.NONE
     lab.rest()
@@ -235,8 +233,7 @@ def test_an_epoch_that_no_batch_can_carry_is_refused(epoch):
 
 def test_an_answer_counts_for_the_transaction_that_it_was_asked_for(lab):
     """Rule (KIP-890): a marker between the question and its answer makes the answer worth nothing."""
-    lab.elect(2, 1, OUT)
-    lab.rest()
+    lab.elect(2, 1, OUT).rest()
     me = lab.init()
     lab.add(me)
     begin = len(lab.answers)
@@ -401,16 +398,14 @@ def test_offsets_count_when_the_transaction_commits(commit, expected, lab, me):
     assert lab.committed() is E.UNSTABLE_OFFSET_COMMIT and lab.committed(stable=False) == -1
     lab.end(me, commit=commit)
     assert lab.committed() == expected
-    lab.elect(2, 1, OFFSETS)
-    lab.rest(1_000)
+    lab.elect(2, 1, OFFSETS).rest(1_000)
     assert lab.committed(2) == expected
 
 
 def test_open_offsets_are_loaded(lab, me):
     """Rule (KIP-447): the next group coordinator waits for the marker as well."""
     lab.commit_offset(me, 5)
-    lab.elect(2, 1, OFFSETS)
-    lab.rest(1_000)
+    lab.elect(2, 1, OFFSETS).rest(1_000)
     assert lab.committed(2) is E.UNSTABLE_OFFSET_COMMIT
     lab.end(me)
     lab.rest(1_000)

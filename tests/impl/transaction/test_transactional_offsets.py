@@ -38,8 +38,7 @@ def delete_offset(lab: TransactionLab) -> ErrorCode:
 
 def loaded(lab: TransactionLab) -> Any:
     """The offset that the next coordinator has."""
-    lab.elect(2, 1, OFFSETS)
-    lab.rest(1_000)
+    lab.elect(2, 1, OFFSETS).rest(1_000)
     return lab.committed(2)
 
 

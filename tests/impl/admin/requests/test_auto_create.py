@@ -58,8 +58,7 @@ def test_it_is_created_once_however_often_it_is_asked_for(lab):
     asked(lab, "t", node=3)
     lab.rest()
     placed = lab.assignment("t")
-    lab.reconnect(2)
-    lab.rest()
+    lab.reconnect(2).rest()
     assert lab.assignment("t") == placed and not lab.core(2).administration.topics.creating
     assert asked(lab, "t", node=2) == {}
 

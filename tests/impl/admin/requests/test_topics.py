@@ -192,8 +192,7 @@ def test_a_creation_goes_on_over_a_lost_connection(lab):
     """Rule: requests to ZooKeeper that were lost are sent again; the client hears once, when it is done."""
     lab.hold_zookeeper(1)
     asked = lab.create(NewTopic(name="t", partitions=1, replication_factor=2))
-    lab.reconnect(1)
-    lab.settle()
+    lab.reconnect(1).settle()
     assert asked.errors == {"t": E.NONE} and len(lab.assignment("t")[0]) == 2
 
 
@@ -250,13 +249,11 @@ def test_replicas_on_dead_brokers_are_not_waited_for():
     """Rule: clients see the topic no more although its replica on a dead broker goes only when that
     returns; its name is free then."""
     lab = AdminLab().created("t", factor=3)
-    lab.crash(3)
-    lab.rest()
+    lab.crash(3).rest()
     asked = lab.delete("t")
     lab.rest()
     assert asked.errors == {"t": E.NONE} and lab.topics() == ("t",)
-    lab.start(3)
-    lab.rest()
+    lab.start(3).rest()
     assert lab.topics() == ()
 
 
@@ -348,9 +345,7 @@ def test_two_change_the_same_topic(attempts, monkeypatch):
     lab.hold_zookeeper(1)
     first, second = lab.grow(MorePartitions(name="t", count=2)), lab.grow(MorePartitions(name="t", count=3))
     for _ in range(60):
-        lab.release_zookeeper(1, 1)
-        lab.settle()
-    lab.reconnect(1)
-    lab.rest()
+        lab.release_zookeeper(1, 1).settle()
+    lab.reconnect(1).rest()
     assert first.errors == {"t": E.NONE}
     assert second.errors == {"t": E.NONE if attempts > 1 else E.REQUEST_TIMED_OUT}
