@@ -146,6 +146,11 @@ class GroupLab(Lab):
         )
         return self.send(node, request)
 
+    def commit_and_rest(self, node: int, offset: int, joined: Any = None, **more: Any) -> None:
+        """`commit`, and let everything arrive."""
+        self.commit(node, offset, joined, **more)
+        self.rest()
+
     def committed(self, node: int, key: TopicPartition = T0, group: str = "g") -> Any:
         """What OffsetFetch reads: the offset, or the error."""
         request = kafka.OffsetFetchRequest(correlation_id=self.number(), group_id=group, partitions=(key,))

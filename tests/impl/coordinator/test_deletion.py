@@ -55,8 +55,7 @@ def test_an_empty_group_is_deleted_with_its_offsets(with_members_before, lab):
         for joined in lab.stable(1, "c"):
             lab.leave(1, joined)
         lab.rest()
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     asked = delete(lab)
     assert asked.answer is None
     lab.rest()
@@ -81,8 +80,7 @@ def test_groups_that_are_not_deleted(lab):
 def test_nobody_joins_a_group_that_is_being_deleted(lab):
     """Rule (KIP-229): a member that comes meanwhile is sent away for a moment; then it begins a new group of
     that name."""
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     asked = delete(lab)
     assert lab.join(1).answer.error is E.COORDINATOR_NOT_AVAILABLE
     assert delete(lab).answer.error is E.GROUP_ID_NOT_FOUND
@@ -108,8 +106,7 @@ def test_a_deletion_that_could_not_be_written_is_made_up_for(planted, monkeypatc
     lab = GroupLab()
     for joined in lab.stable(1, "c"):
         lab.leave(1, joined)
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     strict = evolve(lab.options.topics[0], min_insync_replicas=2)
     lab.core(1).broker_context.configured[OFFSETS_TOPIC] = strict
     (partition,) = lab.core(1).replicas.partitions.values()
@@ -131,8 +128,7 @@ def test_offsets_are_deleted_one_by_one():
     stay."""
     lab = known(GroupLab(), T0, T1)
     lab.commit(1, 7)
-    lab.commit(1, 9, key=T1)
-    lab.rest()
+    lab.commit_and_rest(1, 9, key=T1)
     asked = forget(lab, T1, TopicPartition("none", 0))
     assert asked.answer is None
     lab.rest()
@@ -148,11 +144,9 @@ def test_offsets_are_deleted_one_by_one():
 def test_an_offset_that_is_committed_meanwhile_stays():
     """Rule (KIP-496): of a deletion and a commit the one later in the log counts."""
     lab = known(GroupLab(), T0)
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     asked = forget(lab, T0)
-    lab.commit(1, 8)
-    lab.rest()
+    lab.commit_and_rest(1, 8)
     assert asked.answer.error is E.NONE and lab.committed(1) == 8
 
 
@@ -166,8 +160,7 @@ def test_offsets_of_what_members_consume_stay():
     lab.sync(1, joined, {member: b""})
     lab.rest()
     lab.commit(1, 7, joined)
-    lab.commit(1, 9, joined, key=TopicPartition("u", 0))
-    lab.rest()
+    lab.commit_and_rest(1, 9, joined, key=TopicPartition("u", 0))
     asked = forget(lab, T0, TopicPartition("u", 0))
     lab.rest()
     assert dict(asked.answer.results) == {T0: E.GROUP_SUBSCRIBED_TO_TOPIC, TopicPartition("u", 0): E.NONE}
@@ -188,8 +181,7 @@ def test_the_judge_of_offsets_is_told_of_a_deletion():
     """Rule: an offset that somebody had deleted may be read back as none, whenever that was; the record says
     so, where an offset that expired too early does not."""
     lab = known(GroupLab(), T0)
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     forget(lab, T0)
     lab.rest()
     facts = GroupFacts(10**18)

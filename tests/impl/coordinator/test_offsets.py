@@ -31,11 +31,9 @@ def test_a_commit_is_answered_and_read_back_once_it_is_replicated(lab: GroupLab)
 def test_the_next_coordinator_reads_it_back(lab: GroupLab) -> None:
     """Rule (P4): after a fail-over the offsets come from the log; the old coordinator says that it is
     none."""
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     lab.commit(1, 9)
-    lab.commit(1, 3, key=T1)
-    lab.rest()
+    lab.commit_and_rest(1, 3, key=T1)
     lab.elect(2, 1)
     assert lab.committed(2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     lab.rest()
@@ -85,8 +83,7 @@ def test_a_commit_that_timed_out_is_shown_by_the_next_coordinator() -> None:
         assert lab.partition(1, OFFSETS).high_watermark == 1
         assert lab.committed(1) == -1
         if later:
-            lab.commit(1, later)
-            lab.rest()
+            lab.commit_and_rest(1, later)
         lab.elect(2, 1).rest()
         assert lab.committed(2) == expected
 
@@ -108,8 +105,7 @@ def test_loads_and_unloads_of_earlier_epochs_do_nothing() -> None:
     """Rule (KAFKA-10614): whatever the scheduler does, the task of the latest leader epoch has the last
     word."""
     lab = GroupLab(groups={"load_step_ms": 10, "unload_ms": 500})
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     lab.elect(2, 1)
     lab.elect(1, 2).rest(1_000)
     assert lab.committed(1) == 7
@@ -212,8 +208,7 @@ def test_nothing_expires_while_a_group_rebalances() -> None:
     it."""
     lab = GroupLab(groups={"offsets_retention_ms": 1_000, "offsets_retention_check_ms": 300})
     (member,) = lab.stable(1, "a")
-    lab.commit(1, 7, member)
-    lab.rest()
+    lab.commit_and_rest(1, 7, member)
     for _ in range(6):
         lab.rest(200)
         lab.heartbeat(1, member)

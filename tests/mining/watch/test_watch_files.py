@@ -45,8 +45,7 @@ def test_a_whole_trace_that_contradicts_itself_is_quarantined(tmp_path: Path) ->
     twice = trace(append(1, [1], 0, 10, 0), append(1, [2], 20, 30, 1), trace_id=1)
     sound = trace(append(1, [1], 0, 10, 0), trace_id=2)
     watch = Watch(tmp_path)
-    watch.write(*(evolve(one, digest=digest_of(one)) for one in (twice, sound)))
-    watch.sit()
+    watch.see(*(evolve(one, digest=digest_of(one)) for one in (twice, sound)))
     (row,) = watch.rows("quarantine")
     assert row["trace_id"] == 1 and "contradicts itself: operation 1 shares its op id" in row["reason"]
     assert set(watch.decided()) == {2}
