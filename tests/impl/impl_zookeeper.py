@@ -5,14 +5,7 @@ from typing import Self
 
 from impl_driver import T0, Driver
 
-from fencepost.impl.core.core_interface import (
-    AskZooKeeper,
-    ZooKeeperConnected,
-    ZooKeeperDisconnected,
-    ZooKeeperReplied,
-    ZooKeeperSessionExpired,
-    ZooKeeperWatchFired,
-)
+from fencepost.impl.core import core_interface
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import interface as zk
 from fencepost.impl.zookeeper import znodes
@@ -37,7 +30,7 @@ class ZooKeeperByHand:
         self._next_session += 1
         driver.session = self._next_session
         self._sessions[driver.session] = node
-        self.step(node, ZooKeeperConnected(driver.session, True))
+        self.step(node, core_interface.ZooKeeperConnected(driver.session, True))
 
     def end_session(self, node: int) -> Self:
         """ZooKeeper forgets the session; the broker does not know yet."""
@@ -64,9 +57,9 @@ class ZooKeeperByHand:
         held, driver.held = driver.held, []
         for ask in held:
             driver.inbox.append(
-                ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
+                core_interface.ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
             )
-        driver.inbox += [ZooKeeperDisconnected(), ZooKeeperSessionExpired()]
+        driver.inbox += [core_interface.ZooKeeperDisconnected(), core_interface.ZooKeeperSessionExpired()]
         self._work()
         self.connect(node)
         return self
@@ -79,9 +72,12 @@ class ZooKeeperByHand:
         held, driver.held = driver.held, []
         for ask in held:
             driver.inbox.append(
-                ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
+                core_interface.ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
             )
-        driver.inbox += [ZooKeeperDisconnected(), ZooKeeperConnected(driver.session, False)]
+        driver.inbox += [
+            core_interface.ZooKeeperDisconnected(),
+            core_interface.ZooKeeperConnected(driver.session, False),
+        ]
         self._work()
         return self
 
@@ -129,9 +125,9 @@ class ZooKeeperByHand:
         for session, event in outcome.watches:
             node = self._sessions.get(session)
             if node is not None:
-                self.drivers[node].inbox.append(ZooKeeperWatchFired(event))
+                self.drivers[node].inbox.append(core_interface.ZooKeeperWatchFired(event))
 
-    def _carry_out(self, driver: Driver, ask: AskZooKeeper) -> None:
+    def _carry_out(self, driver: Driver, ask: core_interface.AskZooKeeper) -> None:
         if not driver.session:
             reply: zk.Reply = zk.Failed(zk.ZooKeeperError.SESSION_EXPIRED)
         else:
@@ -141,9 +137,11 @@ class ZooKeeperByHand:
             if outcome.changes and driver.replies_to_lose:
                 driver.replies_to_lose -= 1
                 driver.inbox += [
-                    ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)),
-                    ZooKeeperDisconnected(),
-                    ZooKeeperConnected(driver.session, False),
+                    core_interface.ZooKeeperReplied(
+                        ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)
+                    ),
+                    core_interface.ZooKeeperDisconnected(),
+                    core_interface.ZooKeeperConnected(driver.session, False),
                 ]
                 return
-        driver.inbox.append(ZooKeeperReplied(ask.request_id, reply))
+        driver.inbox.append(core_interface.ZooKeeperReplied(ask.request_id, reply))

@@ -4,12 +4,7 @@ combinations."""
 import pytest
 from log_lab import T, batch, disk_of, fill, open_log, options, records, values
 
-from fencepost.impl.log.checkpoint.log_checkpoints import (
-    put_clean_shutdown_marker,
-    read_offsets,
-    take_clean_shutdown_marker,
-    write_offsets,
-)
+from fencepost.impl.log.checkpoint import log_checkpoints
 from fencepost.impl.log.layout import CLEAN_SHUTDOWN, LOG, RECOVERY_POINTS, SWAP, segment_path
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.recovery import LogRecovery
@@ -146,20 +141,20 @@ def test_preallocated_zeros_in_an_index_are_room_not_entries(disk, log):
 
 def test_offset_checkpoints_are_kafkas(disk):
     """Rule: recovery points and log starts have the format of Kafka's checkpoints."""
-    write_offsets(disk, RECOVERY_POINTS, {KEY: 3, TopicPartition("a-b", 1): 4})
+    log_checkpoints.write_offsets(disk, RECOVERY_POINTS, {KEY: 3, TopicPartition("a-b", 1): 4})
     assert disk.open(RECOVERY_POINTS).read_at(0, 99) == b"0\n2\na-b 1 4\nt 0 3\n"
-    assert read_offsets(disk, RECOVERY_POINTS) == {KEY: 3, TopicPartition("a-b", 1): 4}
+    assert log_checkpoints.read_offsets(disk, RECOVERY_POINTS) == {KEY: 3, TopicPartition("a-b", 1): 4}
 
 
 def test_the_clean_marker_is_gone_for_good_before_anything_is_loaded():
     """Rule KAFKA-10471: once taken, no power loss brings it back."""
     for seed in range(20):
         disk = disk_of(seed)
-        put_clean_shutdown_marker(disk)
+        log_checkpoints.put_clean_shutdown_marker(disk)
         disk.power_loss()
-        assert take_clean_shutdown_marker(disk)
+        assert log_checkpoints.take_clean_shutdown_marker(disk)
         disk.power_loss()
-        assert not disk.exists(CLEAN_SHUTDOWN) and not take_clean_shutdown_marker(disk)
+        assert not disk.exists(CLEAN_SHUTDOWN) and not log_checkpoints.take_clean_shutdown_marker(disk)
 
 
 def test_a_start_that_was_interrupted_makes_the_next_one_unclean():
@@ -171,7 +166,7 @@ def test_a_start_that_was_interrupted_makes_the_next_one_unclean():
             self.clean = self.files.exists(CLEAN_SHUTDOWN)
 
         def loaded(self):
-            take_clean_shutdown_marker(self.files)
+            log_checkpoints.take_clean_shutdown_marker(self.files)
 
     class Failing(SegmentedLog):
         @classmethod
@@ -201,7 +196,7 @@ def test_a_marker_that_was_half_taken_does_not_come_back(failing):
         count = 0
         for seed in range(20):
             disk = disk_of(seed)
-            put_clean_shutdown_marker(disk)
+            log_checkpoints.put_clean_shutdown_marker(disk)
             if failing:
                 disk.fail_calls(DiskCall.SYNC, times=1)
                 with pytest.raises(OSError, match="Input/output"):
@@ -214,7 +209,7 @@ def test_a_marker_that_was_half_taken_does_not_come_back(failing):
             count += disk.exists(CLEAN_SHUTDOWN)
         return count
 
-    assert back(take_clean_shutdown_marker) == 0
+    assert back(log_checkpoints.take_clean_shutdown_marker) == 0
     assert back(remove_marker) > 0
 
 
