@@ -21,14 +21,7 @@ from attrs import field, frozen
 
 from bench.harness import Case, skipped, wanted
 from fencepost.impl.log import validation
-from fencepost.impl.log.batch.record_batch import (
-    CODECS,
-    Header,
-    Record,
-    encode_batch,
-    read_headers,
-    read_records,
-)
+from fencepost.impl.log.batch import record_batch
 from fencepost.impl.log.batch.record_walk import CompiledWalk
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segment.segment import Segment
@@ -46,10 +39,12 @@ OPTIONS = LogOptions(segment_bytes=32 * PIECE)
 WIDE = LogOptions(max_message_bytes=1 << 30)
 
 
-def records_of(count: int, first: int = 0, headers: tuple[Header, ...] = ()) -> list[Record]:
+def records_of(
+    count: int, first: int = 0, headers: tuple[record_batch.Header, ...] = ()
+) -> list[record_batch.Record]:
     """Records that compress by about half."""
     return [
-        Record(n, 1_700_000_000_000 + n, b"key-%d" % (n % 97), _value(first + n), headers)
+        record_batch.Record(n, 1_700_000_000_000 + n, b"key-%d" % (n % 97), _value(first + n), headers)
         for n in range(count)
     ]
 
@@ -78,7 +73,7 @@ class Bytes:
 def bytes_of(codec: str, records: int, megabytes: int) -> Bytes:
     """Batches of one shape."""
     firsts = range(0, 64 * records, records)
-    encode = partial(encode_batch, base_offset=0, leader_epoch=-1, codec=codec)
+    encode = partial(record_batch.encode_batch, base_offset=0, leader_epoch=-1, codec=codec)
     batches = [encode(records_of(records, first)) for first in firsts]
     most = 20_000 if records == 1 else 1 << 40
     count = max(64, int(megabytes * MEGABYTE / (sum(map(len, batches)) / len(batches))))
@@ -208,15 +203,15 @@ def storage(root: Path, megabytes: int, asked: argparse.Namespace) -> Iterator[C
 # ---- record batches
 
 
-def ours(codec: str, records: list[Record]) -> bytes:
+def ours(codec: str, records: list[record_batch.Record]) -> bytes:
     """One batch."""
-    return encode_batch(records, base_offset=0, leader_epoch=-1, codec=codec)
+    return record_batch.encode_batch(records, base_offset=0, leader_epoch=-1, codec=codec)
 
 
-def encode_theirs(builder: Any, codec: str, records: list[Record]) -> bytes:
+def encode_theirs(builder: Any, codec: str, records: list[record_batch.Record]) -> bytes:
     """One batch by another implementation."""
     made = builder(
-        magic=2, compression_type=CODECS.index(codec), is_transactional=False, producer_id=-1,
+        magic=2, compression_type=record_batch.CODECS.index(codec), is_transactional=False, producer_id=-1,
         producer_epoch=-1, base_sequence=-1, batch_size=1 << 30,
     )  # fmt: skip
     for one in records:
@@ -233,7 +228,7 @@ def decode_theirs(reader: Any, data: bytes) -> int:
 
 def decode(data: bytes) -> int:
     """The records of one batch, checksum compared."""
-    return sum(len(read_records(data, header)) for header in read_headers(data))
+    return sum(len(record_batch.read_records(data, header)) for header in record_batch.read_headers(data))
 
 
 def others() -> dict[str, tuple[Any, Any]]:
@@ -252,7 +247,7 @@ def others() -> dict[str, tuple[Any, Any]]:
 def batches(repeats: int) -> Iterator[Case]:
     """For each codec, both ways."""
     records, theirs = records_of(150), others()
-    for codec in CODECS:
+    for codec in record_batch.CODECS:
         data = ours(codec, records)
         encoders = {"Fencepost": partial(ours, codec, records)}
         decoders: dict[str, Callable[[], Any]] = {"Fencepost": partial(decode, data)}
@@ -277,7 +272,7 @@ def validations(records: int) -> Iterator[Case]:
     shapes = [(count, False, "none") for count in COUNTS]
     shapes += [(150, True, "none"), (150, False, "lz4"), (150, False, "zstd")]
     for count, headers, codec in shapes:
-        one = (Header("trace", b"0123456789abcdef"),) if headers else ()
+        one = (record_batch.Header("trace", b"0123456789abcdef"),) if headers else ()
         data, times = ours(codec, records_of(count, headers=one)), max(1, records // count)
         sides = {
             "machine code": partial(repeated, partial(validate, machine, data), times),

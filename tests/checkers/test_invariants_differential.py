@@ -7,15 +7,6 @@ import pytest
 from attrs import evolve
 
 from fencepost.checkers import invariants
-from fencepost.checkers.invariants import (
-    commit_safe,
-    ctrl_fence,
-    epoch_mono,
-    hw_kept,
-    hw_mono,
-    live,
-    log_match,
-)
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Outcome, Position
 from fencepost.traces.trace import Claims, LossRange, Trace
@@ -316,19 +307,19 @@ def test_shown_ends_are_the_definition() -> None:
 
 
 FAULTS = [
-    (commit_safe.CommitSafe, "at_the_end", lambda self: None),
-    (log_match.LogMatch, "_failed", lambda self, position, event: None),
-    (epoch_mono.EpochMono, "_broker_started", lambda self, position, event: None),
-    (ctrl_fence.CtrlFence, "_broker_started", lambda self, position, event: None),
-    (live.Live, "_phase", lambda self, position, event: None),
-    (hw_kept.HighWatermarkKept, "_high_watermark", lambda self, position, event: None),
-    (hw_kept.HighWatermarkKept, "_mark", lambda self, position, event: None),
-    (hw_kept.HighWatermarkKept, "_fault", lambda self, position, event: None),
-    (hw_mono.HighWatermarkMono, "_times", lambda self, key, epoch: []),
+    (invariants.commit_safe.CommitSafe, "at_the_end", lambda self: None),
+    (invariants.log_match.LogMatch, "_failed", lambda self, position, event: None),
+    (invariants.epoch_mono.EpochMono, "_broker_started", lambda self, position, event: None),
+    (invariants.ctrl_fence.CtrlFence, "_broker_started", lambda self, position, event: None),
+    (invariants.live.Live, "_phase", lambda self, position, event: None),
+    (invariants.hw_kept.HighWatermarkKept, "_high_watermark", lambda self, position, event: None),
+    (invariants.hw_kept.HighWatermarkKept, "_mark", lambda self, position, event: None),
+    (invariants.hw_kept.HighWatermarkKept, "_fault", lambda self, position, event: None),
+    (invariants.hw_mono.HighWatermarkMono, "_times", lambda self, key, epoch: []),
     (
-        hw_mono.HighWatermarkMono,
+        invariants.hw_mono.HighWatermarkMono,
         "_note",
-        lambda self, key, highest, shown, note=hw_mono.HighWatermarkMono._note: note(
+        lambda self, key, highest, shown, note=invariants.hw_mono.HighWatermarkMono._note: note(
             self, key, highest, shown._replace(node=-1)
         ),
     ),

@@ -7,6 +7,7 @@ from fencepost.checkers import invariants
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Claims
+from tests.checkers import lab
 from tests.checkers.test_invariants import accept, convict
 from tests.checkers.traces_by_hand import (
     ON,
@@ -127,11 +128,7 @@ def test_zookeepers_two_leaders_are_named_in_their_order() -> None:
 
 def test_a_broker_that_became_leader_has_learned_that_epoch() -> None:
     """Rule (EPOCH-MONO): leading teaches an epoch as following does."""
-    story = [
-        leads(1, 0),
-        leads(2, 1),
-        event(Name.BECAME_FOLLOWER, node=2, topic="t", partition=0, leader_epoch=0),
-    ]
+    story = [leads(1, 0), leads(2, 1), event(Name.BECAME_FOLLOWER, node=2, **lab.T0, leader_epoch=0)]
     assert found(*story)["leader_epoch_regressed"].events == (1, 2)
 
 

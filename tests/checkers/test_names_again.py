@@ -14,17 +14,8 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 from tests.checkers import lab
-from tests.checkers.traces_by_hand import (
-    appends,
-    copies,
-    event,
-    follows,
-    healthy_start,
-    leads,
-    shows,
-    state,
-    trace,
-)
+from tests.checkers import traces_by_hand as by_hand
+from tests.checkers.traces_by_hand import trace
 
 ON = {"topic": "t", "partition": 0}
 START = 1_000
@@ -41,39 +32,39 @@ def found(trace: Trace) -> list[Finding]:
 
 def assigned(*replicas: int) -> Event:
     """The topic's node."""
-    return event(Name.ASSIGNMENT, node=-1, replicas=replicas, **ON)
+    return by_hand.event(Name.ASSIGNMENT, node=-1, replicas=replicas, **ON)
 
 
 def deletion(cause: str) -> Event:
     """/admin/delete_topics."""
-    return event(Name.TOPIC_DELETION, node=-1, topic="t", partition=-1, cause=cause)
+    return by_hand.event(Name.TOPIC_DELETION, node=-1, topic="t", partition=-1, cause=cause)
 
 
 def gone(node: int, epoch: int) -> Event:
     """A broker deleted its replica."""
-    return event(Name.MARK, node=node, cause="replica_deleted", leader_epoch=epoch, **ON)
+    return by_hand.event(Name.MARK, node=node, cause="replica_deleted", leader_epoch=epoch, **ON)
 
 
 FIRST = [
     assigned(1, 2, 3),
-    *healthy_start(10, 11),
-    state(9, 2, 1, 2, 3, version=1),
-    leads(2, 1, 2, 3, end=2, hw=0),
-    follows(3, 2, 1, end=2),
-    follows(1, 2, 1, end=2),
+    *by_hand.healthy_start(10, 11),
+    by_hand.state(9, 2, 1, 2, 3, version=1),
+    by_hand.leads(2, 1, 2, 3, end=2, hw=0),
+    by_hand.follows(3, 2, 1, end=2),
+    by_hand.follows(1, 2, 1, end=2),
 ]
 """Leader epochs 0 and 1."""
 DELETED = [deletion("requested"), *(gone(node, 1) for node in (1, 2, 3)), assigned(), deletion("done")]
 AGAIN = [
     assigned(2, 3, 1),
-    state(9, 2, 0, 2, 3, 1, version=0),
-    leads(2, 0, 2, 3, 1),
-    follows(3, 2, 0),
-    follows(1, 2, 0),
-    appends(2, 0, 0, 20, 21),
-    copies(3, 0, 0, 20, 21),
-    copies(1, 0, 0, 20, 21),
-    shows(2, 0, 2),
+    by_hand.state(9, 2, 0, 2, 3, 1, version=0),
+    by_hand.leads(2, 0, 2, 3, 1),
+    by_hand.follows(3, 2, 0),
+    by_hand.follows(1, 2, 0),
+    by_hand.appends(2, 0, 0, 20, 21),
+    by_hand.copies(3, 0, 0, 20, 21),
+    by_hand.copies(1, 0, 0, 20, 21),
+    by_hand.shows(2, 0, 2),
 ]
 """Its epochs, replicas and offsets begin anew."""
 
@@ -92,9 +83,9 @@ def test_without_a_request_nothing_begins_anew() -> None:
 @pytest.mark.parametrize(
     ("wrong", "anomaly"),
     [
-        ([leads(3, 0, 2, 3, 1, end=2)], "two_leaders_one_epoch"),
-        ([copies(1, 0, 2, 99), copies(3, 0, 2, 98)], "log_divergence"),
-        ([state(9, 3, 1, 3, version=1), leads(3, 1, 3, end=0)], "conformance"),
+        ([by_hand.leads(3, 0, 2, 3, 1, end=2)], "two_leaders_one_epoch"),
+        ([by_hand.copies(1, 0, 2, 99), by_hand.copies(3, 0, 2, 98)], "log_divergence"),
+        ([by_hand.state(9, 3, 1, 3, version=1), by_hand.leads(3, 1, 3, end=0)], "conformance"),
         ([gone(3, 0)], "isr_member_deleted"),
     ],
 )
@@ -113,7 +104,7 @@ def test_a_broker_that_hears_late_of_a_deletion_acts_in_the_topic_before() -> No
         assigned(),
         deletion("done"),
         *AGAIN[:2],
-        appends(2, 1, 2, 12),
+        by_hand.appends(2, 1, 2, 12),
         gone(2, 1),
         *AGAIN[2:],
     ]
@@ -235,7 +226,7 @@ NONE_LEFT = of_group(2, Function.FETCH_COMMITTED, 500, None)
 
 def offset_deleted(time: int) -> Event:
     """OffsetDelete."""
-    return event(
+    return by_hand.event(
         Name.GROUP_OFFSET_EXPIRED,
         time=time,
         node=1,
@@ -248,7 +239,7 @@ def offset_deleted(time: int) -> Event:
 
 def group_removed(time: int, cause: str = "") -> Event:
     """The tombstone."""
-    return event(
+    return by_hand.event(
         Name.GROUP_REMOVED,
         time=time,
         node=1,
@@ -263,7 +254,7 @@ def test_an_offset_that_was_deleted_is_not_lost() -> None:
     """OffsetFetch answers -1 after OffsetDelete; without it that is a finding, and so is an older offset."""
     deleted = offset_deleted(300)
     assert not found(real(deleted, operations=(COMMITTED, NONE_LEFT)))
-    lost = found(real(event(Name.PHASE, time=300, cause="safety"), operations=(COMMITTED, NONE_LEFT)))
+    lost = found(real(by_hand.event(Name.PHASE, time=300, cause="safety"), operations=(COMMITTED, NONE_LEFT)))
     assert [finding.anomaly for finding in lost] == ["committed_offset_lost"]
     again = of_group(3, Function.COMMIT, 400, 9)
     lost = found(real(deleted, operations=(COMMITTED, again, evolve(NONE_LEFT, offset=7))))

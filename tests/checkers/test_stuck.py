@@ -6,15 +6,7 @@ from attrs import evolve
 
 from fencepost.checkers.invariants import judge
 from fencepost.checkers.invariants.stuck import reasons, state_lines
-from fencepost.traces.diagnosis import (
-    Belief,
-    BrokerSeen,
-    Diagnosis,
-    PartitionSeen,
-    Refusal,
-    WaitingOperation,
-    diagnosis_of,
-)
+from fencepost.traces import diagnosis as diagnoses
 from fencepost.traces.events import Event, Name
 from tests.checkers import lab
 
@@ -22,7 +14,7 @@ from tests.checkers import lab
 def belief(broker, **changes):
     """Of a healthy follower of broker 1, or of broker 1."""
     return evolve(
-        Belief(
+        diagnoses.Belief(
             broker=broker,
             leader=1,
             leader_epoch=4,
@@ -36,7 +28,7 @@ def belief(broker, **changes):
     )
 
 
-PARTITION = PartitionSeen(
+PARTITION = diagnoses.PartitionSeen(
     topic="t",
     partition=0,
     replicas=(1, 2),
@@ -47,9 +39,11 @@ PARTITION = PartitionSeen(
     written_by=1,
     beliefs=(belief(1), belief(2)),
 )
-HEALTHY = Diagnosis(
+HEALTHY = diagnoses.Diagnosis(
     partitions=(PARTITION,),
-    brokers=tuple(BrokerSeen(broker=one, process="up", broker_epoch=9, knows=(1, 2)) for one in (1, 2)),
+    brokers=tuple(
+        diagnoses.BrokerSeen(broker=one, process="up", broker_epoch=9, knows=(1, 2)) for one in (1, 2)
+    ),
     controller=2,
     controller_epoch=3,
     acting=(2,),
@@ -122,7 +116,7 @@ WRONG = {
         ["t-0: broker 2 is assigned, and has taken no role"],
     ),
     "refusals": (
-        evolve(HEALTHY, refusals=(Refusal(broker=2, says="refused it", last=5, count=4),)),
+        evolve(HEALTHY, refusals=(diagnoses.Refusal(broker=2, says="refused it", last=5, count=4),)),
         ["broker 2: refused it (4 times)"],
     ),
 }
@@ -143,7 +137,7 @@ def test_who_agrees_gives_no_reason():
 
 def test_the_state_has_everything_that_was_seen():
     """Rule: the waiting operation, the ISR that a leader proposed, and what was left out are lines."""
-    oldest = WaitingOperation(
+    oldest = diagnoses.WaitingOperation(
         op_id=7, process=3, function="append", topic="t", partition=0, since=2_500_000_000, asked=2, error="X"
     )
     beliefs = (belief(1, pending_isr=(1,)), belief(2))
@@ -155,8 +149,8 @@ def test_the_state_has_everything_that_was_seen():
 def test_a_diagnosis_survives_the_detail_of_its_event_and_other_details_stay_as_they_are():
     """Rule: JSON there and back; what somebody else wrote is shown as it is."""
     text = msgspec.json.encode(HEALTHY).decode()
-    assert diagnosis_of(text) == HEALTHY
-    assert diagnosis_of("") is diagnosis_of("broker 2 sleeps") is None
+    assert diagnoses.diagnosis_of(text) == HEALTHY
+    assert diagnoses.diagnosis_of("") is diagnoses.diagnosis_of("broker 2 sleeps") is None
     for detail, seen in (
         ("", "it never came"),
         ("broker 2 sleeps", "broker 2 sleeps"),

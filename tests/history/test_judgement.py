@@ -112,9 +112,8 @@ def test_threads_around_a_store(broken):
         assert_linearizable(history, "key-value")
 
 
-def test_what_proves_nothing_does_not_pass():
+def test_what_proves_nothing_does_not_pass(history):
     """Rule: no operation, none that succeeded, or a judge that ran out of time, is not Ok."""
-    history = History()
     with pytest.raises(NotLinearizableError, match="none of the 0 recorded operations succeeded"):
         assert_linearizable(history, "register")
     with pytest.raises(OSError), history.operation("write", argument=1):

@@ -37,10 +37,9 @@ def test_the_clock_is_read_outside_of_the_call():
     assert (operation.invoke_time, operation.completion_time) == (inside - 1, inside + 1)
 
 
-def test_an_exception_leaves_the_outcome_unknown():
+def test_an_exception_leaves_the_outcome_unknown(history):
     """Rule: after an exception, whatever its kind, the operation may have happened at any later time; and the
     exception goes on."""
-    history = History()
     for error in (TimeoutError, KeyboardInterrupt, asyncio.CancelledError, ValueError):
         with pytest.raises(error), history.operation("write", argument=1):
             raise error
@@ -64,10 +63,9 @@ def test_only_the_caller_says_that_it_failed():
     assert [one.error for one in history.operations[3:]] == ["precondition", "502"]
 
 
-def test_arguments_and_results_are_json():
+def test_arguments_and_results_are_json(history):
     """Rule: what was asked and answered is in the trace as JSON text; what JSON cannot hold is refused in a
     sentence."""
-    history = History()
     with history.operation("cas", key=7, argument=(1, None)) as cas:
         cas.result = True
     operation = history.operations[0]
@@ -86,9 +84,8 @@ def test_arguments_and_results_are_json():
     assert len(history.operations) == 1 and not history.open
 
 
-def test_threads_and_tasks_are_processes():
+def test_threads_and_tasks_are_processes(history):
     """Rule: each thread and each asyncio task is a process of its own, a label is one whoever uses it."""
-    history = History()
 
     def one() -> None:
         with history.operation("write"), history.operation("write", process="worker"):
@@ -115,17 +112,15 @@ def test_threads_and_tasks_are_processes():
     assert not history.trace().concurrent_processes
 
 
-def test_a_process_that_does_two_things_at_once_is_told():
+def test_a_process_that_does_two_things_at_once_is_told(history):
     """Rule: a trace says whether a process had several operations in flight."""
-    history = History()
     with history.operation("write"), history.operation("write"):
         pass
     assert history.trace().concurrent_processes
 
 
-def test_a_recording_is_used_once():
+def test_a_recording_is_used_once(history):
     """Rule: one recording is one operation."""
-    history = History()
     write = history.operation("write")
     with write:
         pass
@@ -133,10 +128,9 @@ def test_a_recording_is_used_once():
         pass
 
 
-def test_decorated_functions_are_operations():
+def test_decorated_functions_are_operations(history):
     """Rule: a decorated function or coroutine function records each call, with the parameters that were
     named, and answers as before."""
-    history = History()
     store: dict[str, int] = {}
 
     @history.recorded("put", key="name", argument="value")
@@ -178,10 +172,9 @@ def test_an_operation_under_way_is_unknown():
     assert [one.outcome for one in history.trace().operations] == [Outcome.OK]
 
 
-def test_many_threads_lose_nothing(tmp_path):
+def test_many_threads_lose_nothing(tmp_path, history):
     """Rule: threads that record at once get numbers of their own, and every operation is in the saved trace,
     in the order of its invocation."""
-    history = History()
     barrier = threading.Barrier(8)
 
     def work(name: int) -> None:

@@ -227,10 +227,9 @@ def test_a_forgotten_result_is_an_error(function: str, asked: dict) -> None:
             assert_linearizable(history, model)
 
 
-def test_a_null_that_was_said_is_an_answer() -> None:
+def test_a_null_that_was_said_is_an_answer(history) -> None:
     """Rule: a result of None is a null, what failed or is unknown needs none, and neither does what answers
     nothing."""
-    history = History()
     with history.operation("read") as read:
         read.result = None
     with history.operation("read") as read:

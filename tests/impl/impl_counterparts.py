@@ -105,10 +105,13 @@ class Counterparts:
         self._correlation_id += 1
         return -self._correlation_id
 
-    def rest(self, milliseconds: int = 200) -> None:
+    def rest(self, milliseconds: int = 200) -> Self:
         """Everything arrives."""
-        self.settle()
-        self.advance(milliseconds, settle=True)
+        return self.settle().advance(milliseconds, settle=True)
+
+    def come_to_rest(self, milliseconds: int = 12_000) -> Self:
+        """The same, for as long as time-outs of fetches and ISRs take."""
+        return self.rest(milliseconds)
 
     def send(self, node: int, request: Any) -> "Asked":
         """Send a request; its answer may come later."""
@@ -132,6 +135,11 @@ class Counterparts:
                 timeout=timeout_ms * MILLISECOND,
             ),
         )
+
+    def replicate(self, node: int, *values: int, **more: Any) -> None:
+        """`produce`, and let everything arrive."""
+        self.produce(node, *values, **more)
+        self.settle()
 
     def produced(self, value: int) -> Any:
         """The answer to `produce` of a batch that begins with this value; None if it has not come."""

@@ -5,7 +5,7 @@ brokers are to elect one) the controller are the test's. ZooKeeper answers at on
 broker's requests or loses its replies.
 """
 
-from typing import Any
+from typing import Any, Self
 
 from impl_counterparts import Counterparts
 from impl_driver import CLIENT, MILLISECOND, MOST_STEPS, SCRIPT, T0, Driver, Mail
@@ -13,17 +13,7 @@ from impl_zookeeper import ZooKeeperByHand
 
 from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.core.core_interface import (
-    AskZooKeeper,
-    CancelTimer,
-    Halt,
-    MessageArrived,
-    RecordEvent,
-    Send,
-    SetTimer,
-    Started,
-    TimerFired,
-)
+from fencepost.impl.core import core_interface
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.log.values import runs_in_batch
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -72,14 +62,15 @@ class Lab(ZooKeeperByHand, Counterparts):
 
     # ---- processes
 
-    def start(self, node: int, parts: Parts | None = None) -> None:
+    def start(self, node: int, parts: Parts | None = None) -> Self:
         """Start a broker's process, with a session; it registers."""
         driver = self.drivers[node]
         driver.core = make_broker(node, self.options, driver.disk, parts or self.parts, self.now)
-        self.step(node, Started())
+        self.step(node, core_interface.Started())
         self.connect(node)
+        return self
 
-    def crash(self, node: int) -> None:
+    def crash(self, node: int) -> Self:
         """The process dies; its session is gone at once."""
         driver = self.drivers[node]
         driver.core = None
@@ -89,16 +80,19 @@ class Lab(ZooKeeperByHand, Counterparts):
         driver.holds_zookeeper = False
         self.mail = [mail for mail in self.mail if mail.target != node]
         self.end_session(node)
+        return self
 
-    def power_loss(self, node: int) -> None:
+    def power_loss(self, node: int) -> Self:
         """As `crash`, and what was not synced may be lost."""
         self.crash(node)
         self.drivers[node].disk.power_loss()
+        return self
 
-    def restart(self, node: int, parts: Parts | None = None) -> None:
+    def restart(self, node: int, parts: Parts | None = None) -> Self:
         """Crash and start."""
         self.crash(node)
         self.start(node, parts)
+        return self
 
     def core(self, node: int) -> Broker:
         """The broker's core."""
@@ -129,22 +123,22 @@ class Lab(ZooKeeperByHand, Counterparts):
             self.power_loss(driver.node)
             return
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, core_interface.Send):
                 box = self.mail if effect.target in self.drivers else self.answers
                 box.append(Mail(driver.node, effect.target, effect.message))
-            elif isinstance(effect, SetTimer):
+            elif isinstance(effect, core_interface.SetTimer):
                 driver.timers[effect.key] = effect.at
-            elif isinstance(effect, CancelTimer):
+            elif isinstance(effect, core_interface.CancelTimer):
                 driver.timers.pop(effect.key, None)
-            elif isinstance(effect, AskZooKeeper):
+            elif isinstance(effect, core_interface.AskZooKeeper):
                 if driver.holds_zookeeper:
                     driver.held.append(effect)
                 else:
                     self._carry_out(driver, effect)
-            elif isinstance(effect, Halt):
+            elif isinstance(effect, core_interface.Halt):
                 self.crash(driver.node)
             else:
-                assert isinstance(effect, RecordEvent), effect
+                assert isinstance(effect, core_interface.RecordEvent), effect
                 self.events.append(effect.at(0, driver.node))
 
     # ---- delivery and time
@@ -163,7 +157,7 @@ class Lab(ZooKeeperByHand, Counterparts):
                 if not keep:
                     self.mail.remove(mail)
                 if self.drivers[mail.target].core is not None:
-                    self.step(mail.target, MessageArrived(mail.source, mail.message))
+                    self.step(mail.target, core_interface.MessageArrived(mail.source, mail.message))
                 return mail.message
         raise AssertionError(f"no {kind} from {source} to {target} in {self.mail}")
 
@@ -183,19 +177,19 @@ class Lab(ZooKeeperByHand, Counterparts):
         self.mail = [mail for mail in self.mail if mail not in lost]
         return [mail.message for mail in lost]
 
-    def settle(self, *nodes: int) -> None:
+    def settle(self, *nodes: int) -> Self:
         """Deliver everything between these brokers (all of them), oldest first, until nothing is left."""
         among = set(nodes or self.drivers)
         for _ in range(MOST_STEPS):
             mail = next((mail for mail in self.mail if {mail.source, mail.target} <= among), None)
             if mail is None:
-                return
+                return self
             self.mail.remove(mail)
             if self.drivers[mail.target].core is not None:
-                self.step(mail.target, MessageArrived(mail.source, mail.message))
+                self.step(mail.target, core_interface.MessageArrived(mail.source, mail.message))
         raise AssertionError(f"the mail never ends: {self.mail[:3]}")
 
-    def advance(self, milliseconds: int, *, settle: bool = False, nodes: tuple[int, ...] = ()) -> None:
+    def advance(self, milliseconds: int, *, settle: bool = False, nodes: tuple[int, ...] = ()) -> Self:
         """Let time pass: timers of these brokers (all) fire when they are due; settle: messages arrive
         meanwhile."""
         end = self.now + milliseconds * MILLISECOND
@@ -211,11 +205,11 @@ class Lab(ZooKeeperByHand, Counterparts):
             ]
             if not due:
                 self.now = end
-                return
+                return self
             at, node, key = min(due, key=lambda timer: (timer[0], timer[1], str(timer[2])))
             self.now = max(self.now, at)
             del self.drivers[node].timers[key]
-            self.step(node, TimerFired(key))
+            self.step(node, core_interface.TimerFired(key))
         raise AssertionError("timers never end")
 
     # ---- what stands

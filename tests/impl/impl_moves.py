@@ -19,8 +19,7 @@ def replicate(lab: Lab, leader: int, follower: int, *values: int) -> None:
 
 def two(leader: int, *values: int, parts: Parts | None = None) -> Lab:
     """Two brokers, of which one leads in epoch 0; each value is a batch that the other has taken."""
-    lab = Lab(brokers=2, parts=parts).led(leader, 0, **TWO)
-    lab.settle()
+    lab = Lab(brokers=2, parts=parts).led(leader, 0, **TWO).settle()
     for value in values:
         replicate(lab, leader, 3 - leader, value)
     return lab

@@ -9,16 +9,7 @@ from fencepost.impl.client.leader_metadata import ClientMetadata
 from fencepost.impl.client.partitioners import make_partitioner
 from fencepost.impl.client.producer.producer import make_producer
 from fencepost.impl.client.producer.sequences import Sequences
-from fencepost.impl.core.core_interface import (
-    CancelTimer,
-    Complete,
-    MessageArrived,
-    Produce,
-    RecordEvent,
-    Send,
-    SetTimer,
-    TimerFired,
-)
+from fencepost.impl.core import core_interface
 from fencepost.impl.log.batch.record_batch import read_header, read_records
 from fencepost.impl.log.values import value_of
 from fencepost.impl.messages import broker_api as kafka
@@ -54,7 +45,7 @@ class ProducerDesk:
         self.open: list[kafka.ProduceRequest] = []
         self.timers: dict[Any, int] = {}
         self.done: list[Operation] = []
-        self.events: list[RecordEvent] = []
+        self.events: list[core_interface.RecordEvent] = []
         self.ids = 0
         if known:
             self.lead()
@@ -75,18 +66,18 @@ class ProducerDesk:
 
     def step(self, input: Any) -> None:
         for effect in self.producer.step(input, self.now):
-            if isinstance(effect, Send):
+            if isinstance(effect, core_interface.Send):
                 self.sent.append((effect.target, effect.message))
                 if isinstance(effect.message, kafka.ProduceRequest):
                     self.open.append(effect.message)
-            elif isinstance(effect, SetTimer):
+            elif isinstance(effect, core_interface.SetTimer):
                 self.timers[effect.key] = effect.at
-            elif isinstance(effect, CancelTimer):
+            elif isinstance(effect, core_interface.CancelTimer):
                 self.timers.pop(effect.key, None)
-            elif isinstance(effect, RecordEvent):
+            elif isinstance(effect, core_interface.RecordEvent):
                 self.events.append(effect)
             else:
-                assert isinstance(effect, Complete), effect
+                assert isinstance(effect, core_interface.Complete), effect
                 self.done.append(effect.operation)
 
     def append(self, *values: bytes, partition: int = 0, key: bytes | None = None, acks: int = -1) -> int:
@@ -94,7 +85,7 @@ class ProducerDesk:
         self.ids += 1
         ids = tuple(self.ids * 1000 + index for index in range(len(values) or 1))
         self.step(
-            Produce(
+            core_interface.Produce(
                 op_id=self.ids,
                 topic="t",
                 partition=partition,
@@ -112,7 +103,7 @@ class ProducerDesk:
         """Let time pass until the next timer; returns its key."""
         key = min(self.timers, key=lambda timer: (self.timers[timer], timer))
         self.now = max(self.now, self.timers.pop(key))
-        self.step(TimerFired(key))
+        self.step(core_interface.TimerFired(key))
         return key
 
     def fire_all(self, kind: str) -> None:
@@ -155,7 +146,7 @@ class ProducerDesk:
         return request
 
     def _arrive(self, message: Any) -> None:
-        self.step(MessageArrived(1, message))
+        self.step(core_interface.MessageArrived(1, message))
 
     # ---- looking
 

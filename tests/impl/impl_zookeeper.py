@@ -1,16 +1,11 @@
 """ZooKeeper's side of a lab: sessions, requests that are held, replies that are lost. Part of
 impl_lab.Lab."""
 
+from typing import Self
+
 from impl_driver import T0, Driver
 
-from fencepost.impl.core.core_interface import (
-    AskZooKeeper,
-    ZooKeeperConnected,
-    ZooKeeperDisconnected,
-    ZooKeeperReplied,
-    ZooKeeperSessionExpired,
-    ZooKeeperWatchFired,
-)
+from fencepost.impl.core import core_interface
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import interface as zk
 from fencepost.impl.zookeeper import znodes
@@ -35,9 +30,9 @@ class ZooKeeperByHand:
         self._next_session += 1
         driver.session = self._next_session
         self._sessions[driver.session] = node
-        self.step(node, ZooKeeperConnected(driver.session, True))
+        self.step(node, core_interface.ZooKeeperConnected(driver.session, True))
 
-    def end_session(self, node: int) -> None:
+    def end_session(self, node: int) -> Self:
         """ZooKeeper forgets the session; the broker does not know yet."""
         driver = self.drivers[node]
         if driver.session:
@@ -46,13 +41,15 @@ class ZooKeeperByHand:
             driver.session = 0
             self._fire(outcome)
             self._work()
+        return self
 
-    def expire(self, node: int) -> None:
+    def expire(self, node: int) -> Self:
         """The session ends and the broker learns of it; a new one begins."""
         self.end_session(node)
         self.notice_expiry(node)
+        return self
 
-    def notice_expiry(self, node: int) -> None:
+    def notice_expiry(self, node: int) -> Self:
         """A broker whose session has ended learns it; its requests are answered CONNECTION_LOSS; a new
         session begins."""
         driver = self.drivers[node]
@@ -60,13 +57,14 @@ class ZooKeeperByHand:
         held, driver.held = driver.held, []
         for ask in held:
             driver.inbox.append(
-                ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
+                core_interface.ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
             )
-        driver.inbox += [ZooKeeperDisconnected(), ZooKeeperSessionExpired()]
+        driver.inbox += [core_interface.ZooKeeperDisconnected(), core_interface.ZooKeeperSessionExpired()]
         self._work()
         self.connect(node)
+        return self
 
-    def reconnect(self, node: int) -> None:
+    def reconnect(self, node: int) -> Self:
         """The connection breaks and comes back in the same session; requests that were held are lost before
         they were done."""
         driver = self.drivers[node]
@@ -74,16 +72,20 @@ class ZooKeeperByHand:
         held, driver.held = driver.held, []
         for ask in held:
             driver.inbox.append(
-                ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
+                core_interface.ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS))
             )
-        driver.inbox += [ZooKeeperDisconnected(), ZooKeeperConnected(driver.session, False)]
+        driver.inbox += [
+            core_interface.ZooKeeperDisconnected(),
+            core_interface.ZooKeeperConnected(driver.session, False),
+        ]
         self._work()
+        return self
 
     def hold_zookeeper(self, node: int) -> None:
         """This broker's requests wait until `release_zookeeper`."""
         self.drivers[node].holds_zookeeper = True
 
-    def release_zookeeper(self, node: int, count: int | None = None) -> None:
+    def release_zookeeper(self, node: int, count: int | None = None) -> Self:
         """Carry out what waits: the next `count` requests, or all from now on."""
         driver = self.drivers[node]
         if count is None:
@@ -93,6 +95,7 @@ class ZooKeeperByHand:
             self._carry_out(driver, driver.held.pop(0))
             self._work()
             done += 1
+        return self
 
     def state(self, key: TopicPartition = T0) -> LeaderAndIsr:
         """The partition's state znode."""
@@ -100,9 +103,10 @@ class ZooKeeperByHand:
         assert isinstance(reply, zk.Data), reply
         return znodes.decode_state(reply.data, reply.stat.version)
 
-    def create_topic(self, assignment: dict[int, tuple[int, ...]], topic: str = "t") -> None:
+    def create_topic(self, assignment: dict[int, tuple[int, ...]], topic: str = "t") -> Self:
         """As the admin tool does; the controller that the brokers elected hears of it."""
         self.admin(zk.Create(znodes.topic_path(topic), znodes.encode_topic(assignment)))
+        return self
 
     def controllers(self) -> list[int]:
         """Brokers that believe they are the controller."""
@@ -121,9 +125,9 @@ class ZooKeeperByHand:
         for session, event in outcome.watches:
             node = self._sessions.get(session)
             if node is not None:
-                self.drivers[node].inbox.append(ZooKeeperWatchFired(event))
+                self.drivers[node].inbox.append(core_interface.ZooKeeperWatchFired(event))
 
-    def _carry_out(self, driver: Driver, ask: AskZooKeeper) -> None:
+    def _carry_out(self, driver: Driver, ask: core_interface.AskZooKeeper) -> None:
         if not driver.session:
             reply: zk.Reply = zk.Failed(zk.ZooKeeperError.SESSION_EXPIRED)
         else:
@@ -133,9 +137,11 @@ class ZooKeeperByHand:
             if outcome.changes and driver.replies_to_lose:
                 driver.replies_to_lose -= 1
                 driver.inbox += [
-                    ZooKeeperReplied(ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)),
-                    ZooKeeperDisconnected(),
-                    ZooKeeperConnected(driver.session, False),
+                    core_interface.ZooKeeperReplied(
+                        ask.request_id, zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)
+                    ),
+                    core_interface.ZooKeeperDisconnected(),
+                    core_interface.ZooKeeperConnected(driver.session, False),
                 ]
                 return
-        driver.inbox.append(ZooKeeperReplied(ask.request_id, reply))
+        driver.inbox.append(core_interface.ZooKeeperReplied(ask.request_id, reply))

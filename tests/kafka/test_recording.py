@@ -85,6 +85,12 @@ class Watched:
         ]
 
 
+@pytest.fixture
+def watched() -> Watched:
+    """Nobody has connected yet."""
+    return Watched()
+
+
 def numbered(*values, sequence, epoch=0):
     """A batch of an idempotent producer."""
     records = [Record(place, 0, None, b"%d" % value) for place, value in enumerate(values)]
@@ -93,20 +99,18 @@ def numbered(*values, sequence, epoch=0):
     )
 
 
-def test_an_acknowledged_batch_is_one_row():
+def test_an_acknowledged_batch_is_one_row(watched):
     """Rule: records of one batch with one fate are one row, with offsets, epoch, times and the connection as
     process."""
-    watched = Watched()
     watched.answer(watched.ask(batch_of((1, 2, 3))), 40)
     (row,) = watched.record.operations()
     assert [record.offset for record in row.records] == [40, 41, 42]
     assert (row.invoke_time, row.completion_time, row.leader_epoch, row.process) == (1, 2, 3, FIRST_PROCESS)
 
 
-def test_a_refusal_and_its_retry_are_one_append():
+def test_a_refusal_and_its_retry_are_one_append(watched):
     """Rule: an error that proves that nothing was written leaves the append open for a retry, on any
     connection."""
-    watched = Watched()
     watched.answer(watched.ask(batch_of((1,))), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert watched.rows() == [((1,), Outcome.FAIL, None, 1)]
     again = watched.ask(batch_of((1,)), SECOND, broker=2)
@@ -128,19 +132,17 @@ def test_a_retry_after_a_lost_answer_may_have_written_twice():
         assert watched.record.repeated is repeated
 
 
-def test_a_retry_in_other_batches_keeps_each_records_fate():
+def test_a_retry_in_other_batches_keeps_each_records_fate(watched):
     """Rule: records are followed one by one, because a client may batch them otherwise when it tries
     again."""
-    watched = Watched()
     watched.answer(watched.ask(batch_of((1, 2, 3))), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     watched.answer(watched.ask(batch_of((1,))), 0)
     watched.answer(watched.ask(batch_of((2, 3, 4))), 1)
     assert watched.rows() == [((1,), Outcome.OK, 0, 2), ((2, 3), Outcome.OK, 1, 2), ((4,), Outcome.OK, 3, 1)]
 
 
-def test_an_answer_that_nobody_hears_and_one_that_says_too_little_leave_doubt():
+def test_an_answer_that_nobody_hears_and_one_that_says_too_little_leave_doubt(watched):
     """Rule: a connection that has gone, and NOT_ENOUGH_REPLICAS_AFTER_APPEND, leave the append unknown."""
-    watched = Watched()
     watched.answer(watched.ask(batch_of((1,))), 0, delivered=False)
     watched.answer(watched.ask(batch_of((2,))), 1, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     watched.ask(batch_of((3,)))
@@ -148,10 +150,9 @@ def test_an_answer_that_nobody_hears_and_one_that_says_too_little_leave_doubt():
     assert all(row.completion_time is None for row in watched.record.operations())
 
 
-def test_acks_0_and_a_record_sent_twice_on_purpose():
+def test_acks_0_and_a_record_sent_twice_on_purpose(watched):
     """Rule: without acks an append is done when it is sent; an equal record after an acknowledgement is
     another one, and the trace says so."""
-    watched = Watched()
     watched.ask(batch_of((1,)), acks=0)
     assert watched.rows() == [((1,), Outcome.OK, None, 1)]
     watched.answer(watched.ask(batch_of((2,))), 1)
@@ -161,10 +162,9 @@ def test_acks_0_and_a_record_sent_twice_on_purpose():
     assert watched.record.alike
 
 
-def test_rows_of_one_moment_are_in_the_order_of_their_first_requests():
+def test_rows_of_one_moment_are_in_the_order_of_their_first_requests(watched):
     """Rule: a record that was refused and sent again was still sent before what followed it at the same
     time of the cluster, which stands still while a turn lasts."""
-    watched = Watched()
     first = watched.ask(batch_of((1,)))
     watched.time -= 1
     watched.answer(watched.ask(batch_of((2,))), 0)
@@ -174,9 +174,8 @@ def test_rows_of_one_moment_are_in_the_order_of_their_first_requests():
     assert [row[0] for row in watched.rows()] == [(1,), (2,)]
 
 
-def test_equal_records_of_an_idempotent_producer_are_others():
+def test_equal_records_of_an_idempotent_producer_are_others(watched):
     """Rule: another sequence is another record; where it is equal to one before, the trace says so."""
-    watched = Watched()
     watched.answer(watched.ask(numbered(1, sequence=0)), 0)
     assert not watched.record.alike
     watched.answer(watched.ask(numbered(1, sequence=1)), 1)
@@ -184,10 +183,9 @@ def test_equal_records_of_an_idempotent_producer_are_others():
     assert watched.record.alike and not watched.record.repeated
 
 
-def test_equal_records_that_are_under_way_together_are_others():
+def test_equal_records_that_are_under_way_together_are_others(watched):
     """Rule: a client does not repeat a record in the same batch, nor on a connection on which it waits for
     the answer: these are others."""
-    watched = Watched()
     both = watched.ask(batch_of((1, 1)))
     watched.answer(watched.ask(batch_of((1,))), 2)
     watched.answer(both, 0)
@@ -224,10 +222,9 @@ def test_equal_records_are_no_finding():
             kafka.assert_no_duplicates("t")
 
 
-def test_keys_tombstones_and_foreign_values():
+def test_keys_tombstones_and_foreign_values(watched):
     """Rule: a row has one key; a tombstone is one; records of any bytes have value ids made of their
     content."""
-    watched = Watched()
     records = [
         Record(0, 0, b"a", b"x"),
         Record(1, 0, b"a", b"y"),
@@ -268,10 +265,9 @@ def test_reads_and_ends_and_what_is_left_out():
     assert record._asked == {}
 
 
-def test_a_commit_is_an_event_that_a_timeline_shows():
+def test_a_commit_is_an_event_that_a_timeline_shows(watched):
     """Rule: a person sees which offset a group committed, by whom and when, and the page its group; no judge
     takes it for more than that."""
-    watched = Watched()
     for number, error in ((1, NO_ERROR), (2, ErrorCode.ILLEGAL_GENERATION)):
         request = OffsetCommitRequest(
             correlation_id=number, group_id="billing", generation_id=1, member_id="m", group_instance_id=None,
@@ -416,9 +412,8 @@ def test_a_refused_batch_takes_nothing_from_the_record_but_a_line(error):
     assert watched.record.size == 4
 
 
-def test_a_refusal_says_nothing_about_an_earlier_attempt():
+def test_a_refusal_says_nothing_about_an_earlier_attempt(watched):
     """Rule: a record whose first attempt is in doubt stays in doubt when a broker refuses its second one."""
-    watched = Watched()
     batch = numbered(1, 2, sequence=0)
     watched.ask(batch)
     watched.record.lost(1)

@@ -24,25 +24,7 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.zookeeper.interface import (
-    Check,
-    Create,
-    Created,
-    Delete,
-    Done,
-    Exists,
-    Failed,
-    GetChildren,
-    GetData,
-    Multi,
-    MultiDone,
-    MultiRead,
-    MultiReadDone,
-    SetData,
-    SetWatches,
-    WatchKind,
-    ZooKeeperError,
-)
+from fencepost.impl.zookeeper import interface as zk
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
 from fencepost.sim.zookeeper_tree import Tree
@@ -127,13 +109,13 @@ class Real:
     def __init__(self, clients):
         self.clients, self.cut, self.away = clients, set(), set()
         for client in clients.values():
-            client.ask(Exists("/"))
+            client.ask(zk.Exists("/"))
             client.heard.clear()
         self.sessions = {number: [client.session.session_id] for number, client in clients.items()}
 
     def ask(self, client, request):
         reply = self.clients[client].ask(request)
-        if client not in self.cut and reply == Failed(ZooKeeperError.CONNECTION_LOSS):
+        if client not in self.cut and reply == zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS):
             raise LineLostError
         return reply
 
@@ -182,8 +164,8 @@ class Story:
 
     def __init__(self, world, prefix):
         self.world, self.prefix, self.told, self.away = world, prefix, [], set()
-        created = world.ask(1, Create(prefix))
-        assert isinstance(created, Created)
+        created = world.ask(1, zk.Create(prefix))
+        assert isinstance(created, zk.Created)
         self.base = created.czxid
 
     def tell(self, steps):
@@ -191,7 +173,7 @@ class Story:
             self.run(*step)
         for client in CLIENTS:
             for path in ("", *PATHS):
-                self.run("ask", client, GetData(path))
+                self.run("ask", client, zk.GetData(path))
         return self.told
 
     def run(self, kind, client, argument=None):
@@ -202,14 +184,14 @@ class Story:
         else:
             self.world.leave(client)
             self.away.add(client)
-            self.run("ask", client, Create("/a"))
+            self.run("ask", client, zk.Create("/a"))
             for request in argument:
                 self.run("ask", 3 - client, request)
             self.world.come_back(client)
             self.away.remove(client)
         for other in CLIENTS:
             if other not in self.away:
-                self.world.ask(other, Exists("/"))
+                self.world.ask(other, zk.Exists("/"))
             self.told += [(other, shown) for input in self.world.heard(other) if (shown := self.input(input))]
 
     def input(self, input):
@@ -224,26 +206,26 @@ class Story:
         )
 
     def placed(self, request):
-        if isinstance(request, Multi):
-            return Multi(tuple(self.placed(operation) for operation in request.operations))
-        if isinstance(request, MultiRead | SetWatches):
+        if isinstance(request, zk.Multi):
+            return zk.Multi(tuple(self.placed(operation) for operation in request.operations))
+        if isinstance(request, zk.MultiRead | zk.SetWatches):
             request = replace(request, paths=tuple(self.prefix + path for path in request.paths))
             return (
                 replace(request, seen=self.base + request.seen)
-                if isinstance(request, SetWatches)
+                if isinstance(request, zk.SetWatches)
                 else request
             )
         return replace(request, path=self.prefix + request.path)
 
     def shown(self, reply):
-        if isinstance(reply, MultiDone):
-            return MultiDone(tuple(self.shown(member) for member in reply.replies))
-        if isinstance(reply, MultiReadDone):
-            return MultiReadDone(
+        if isinstance(reply, zk.MultiDone):
+            return zk.MultiDone(tuple(self.shown(member) for member in reply.replies))
+        if isinstance(reply, zk.MultiReadDone):
+            return zk.MultiReadDone(
                 tuple(self.shown(member) for member in reply.replies), reply.zxid - self.base
             )
-        if isinstance(reply, Created):
-            return Created(reply.path.removeprefix(self.prefix), reply.czxid - self.base)
+        if isinstance(reply, zk.Created):
+            return zk.Created(reply.path.removeprefix(self.prefix), reply.czxid - self.base)
         stat = getattr(reply, "stat", None)
         if stat is None:
             return reply
@@ -262,16 +244,16 @@ PATHS = ("/a", "/b", "/a/x", "/a/x/z")
 WRITTEN, READ = st.sampled_from(PATHS), st.sampled_from(("", *PATHS))
 VERSIONS, DATA = st.sampled_from((-1, -1, 0, 1, 2)), st.binary(max_size=2)
 WRITES = st.one_of(
-    st.builds(Create, WRITTEN, DATA, st.booleans(), st.booleans()),
-    st.builds(Create, WRITTEN),
-    st.builds(SetData, WRITTEN, DATA, VERSIONS),
-    st.builds(Delete, WRITTEN, VERSIONS),
+    st.builds(zk.Create, WRITTEN, DATA, st.booleans(), st.booleans()),
+    st.builds(zk.Create, WRITTEN),
+    st.builds(zk.SetData, WRITTEN, DATA, VERSIONS),
+    st.builds(zk.Delete, WRITTEN, VERSIONS),
 )
-MEMBERS = st.one_of(WRITES, st.builds(Check, WRITTEN, st.integers(0, 2)))
-MULTIS = st.lists(MEMBERS, max_size=4).map(tuple).map(Multi)
-READS = st.one_of(*(st.builds(kind, READ, st.booleans()) for kind in (GetData, Exists, GetChildren)))
-MULTI_READS = st.lists(READ, max_size=4).map(tuple).map(MultiRead)
-SET_WATCHES = st.builds(SetWatches, st.lists(READ, max_size=3).map(tuple), st.integers(0, 20))
+MEMBERS = st.one_of(WRITES, st.builds(zk.Check, WRITTEN, st.integers(0, 2)))
+MULTIS = st.lists(MEMBERS, max_size=4).map(tuple).map(zk.Multi)
+READS = st.one_of(*(st.builds(kind, READ, st.booleans()) for kind in (zk.GetData, zk.Exists, zk.GetChildren)))
+MULTI_READS = st.lists(READ, max_size=4).map(tuple).map(zk.MultiRead)
+SET_WATCHES = st.builds(zk.SetWatches, st.lists(READ, max_size=3).map(tuple), st.integers(0, 20))
 REQUESTS = st.one_of(WRITES, WRITES, READS, READS, MULTIS, MULTI_READS, SET_WATCHES)
 CLIENT = st.sampled_from(CLIENTS)
 ASKED = st.tuples(st.just("ask"), CLIENT, REQUESTS)
@@ -279,9 +261,11 @@ RARE = st.one_of(
     st.tuples(st.just("expire"), CLIENT),
     st.tuples(st.just("away"), CLIENT, st.lists(st.one_of(WRITES, MULTIS), max_size=4)),
 )
-MADE = [("ask", 2, Create(path)) for path in ("/a", "/a/x", "/a/x/z")]
+MADE = [("ask", 2, zk.Create(path)) for path in ("/a", "/a/x", "/a/x/z")]
 WATCHED = [
-    ("ask", 1, watch(path, watch=True)) for path in ("", *PATHS) for watch in (GetData, Exists, GetChildren)
+    ("ask", 1, watch(path, watch=True))
+    for path in ("", *PATHS)
+    for watch in (zk.GetData, zk.Exists, zk.GetChildren)
 ]
 STEPS = st.tuples(
     st.integers(0, len(MADE)).map(lambda many: MADE[:many]),
@@ -323,7 +307,7 @@ def played(clients, steps):
         except LineLostError:
             for client in clients.values():
                 getattr(client.session._client.handler, "__dict__", {}).pop("create_connection", None)
-                while client.ask(Exists("/")) == Failed(ZooKeeperError.CONNECTION_LOSS):
+                while client.ask(zk.Exists("/")) == zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS):
                     time.sleep(0.1)  # until it is back
     raise AssertionError(f"the connection was lost in each of {MOST_LOST} tries")
 
@@ -352,44 +336,44 @@ def test_any_sequence_is_the_same_in_both_worlds(clients):
 
 STORIES = {
     "an ephemeral goes with its session": [
-        ("ask", 1, Create("/a", b"", True, False)),
-        ("ask", 2, GetData("/a", watch=True)),
-        ("ask", 2, GetChildren("", watch=True)),
+        ("ask", 1, zk.Create("/a", b"", True, False)),
+        ("ask", 2, zk.GetData("/a", watch=True)),
+        ("ask", 2, zk.GetChildren("", watch=True)),
         ("expire", 1),
     ],
-    "a new session has no watches": [*MADE, *WATCHED, ("expire", 1), ("ask", 2, SetData("/a", b"1"))],
+    "a new session has no watches": [*MADE, *WATCHED, ("expire", 1), ("ask", 2, zk.SetData("/a", b"1"))],
     "watches are set again": [
         *MADE,
         *WATCHED,
         ("away", 1, []),
-        ("ask", 2, SetData("/a", b"1")),
-        ("ask", 2, Create("/b")),
+        ("ask", 2, zk.SetData("/a", b"1")),
+        ("ask", 2, zk.Create("/b")),
     ],
     "what was missed fires": [
         *MADE,
         *WATCHED,
-        ("away", 1, [SetData("/a", b"1"), Create("/b"), Delete("/a/x/z"), Delete("/a/x")]),
+        ("away", 1, [zk.SetData("/a", b"1"), zk.Create("/b"), zk.Delete("/a/x/z"), zk.Delete("/a/x")]),
     ],
     "a failed multi": [
         *MADE,
-        ("ask", 1, Multi((SetData("/a", b"1"), Create("/b"), Check("/a", 7), Delete("/a/x")))),
-        ("ask", 1, GetData("/a")),
+        ("ask", 1, zk.Multi((zk.SetData("/a", b"1"), zk.Create("/b"), zk.Check("/a", 7), zk.Delete("/a/x")))),
+        ("ask", 1, zk.GetData("/a")),
     ],
     "a multi-read sets no watches and misses none": [
         *MADE,
-        ("ask", 1, GetData("/a", watch=True)),
-        ("ask", 1, MultiRead(("/a/x", "/b", "/a", "/a"))),
-        ("ask", 2, SetData("/a/x", b"1")),
-        ("ask", 2, SetData("/a", b"2")),
-        ("ask", 1, MultiRead(("/a", "/b", "/a/x"))),
+        ("ask", 1, zk.GetData("/a", watch=True)),
+        ("ask", 1, zk.MultiRead(("/a/x", "/b", "/a", "/a"))),
+        ("ask", 2, zk.SetData("/a/x", b"1")),
+        ("ask", 2, zk.SetData("/a", b"2")),
+        ("ask", 1, zk.MultiRead(("/a", "/b", "/a/x"))),
     ],
     "watches that are set together": [
         *MADE,
-        ("ask", 2, SetData("/a", b"1")),
-        ("ask", 1, SetWatches(("/a/x", "/a", "/b", "/a/x/z"), 3)),
-        ("ask", 2, SetData("/a/x", b"2")),
-        ("ask", 2, SetData("/a", b"3")),
-        ("away", 1, [SetData("/a/x/z", b"4")]),
+        ("ask", 2, zk.SetData("/a", b"1")),
+        ("ask", 1, zk.SetWatches(("/a/x", "/a", "/b", "/a/x/z"), 3)),
+        ("ask", 2, zk.SetData("/a/x", b"2")),
+        ("ask", 2, zk.SetData("/a", b"3")),
+        ("away", 1, [zk.SetData("/a/x/z", b"4")]),
     ],
 }
 
@@ -398,7 +382,7 @@ STORIES = {
 def test_told_stories_are_the_same_in_both_worlds(clients, steps):
     """Rule: the stories that a controller's life depends on agree, and are not empty."""
     told = compare(clients, steps)
-    assert any(isinstance(line, tuple | Failed) for line in told)
+    assert any(isinstance(line, tuple | zk.Failed) for line in told)
 
 
 def test_what_fires_after_a_reconnection(clients):
@@ -407,23 +391,23 @@ def test_what_fires_after_a_reconnection(clients):
     told = compare(clients, STORIES["what was missed fires"])
     back = told.index((1, ("connected", False)))
     assert [line[1] for line in told[back + 1 :] if isinstance(line, tuple) and line[0] == 1][:4] == [
-        ("/a", WatchKind.CHANGED),
-        ("/a/x", WatchKind.DELETED),
-        ("/a/x/z", WatchKind.DELETED),
-        ("/b", WatchKind.CREATED),
+        ("/a", zk.WatchKind.CHANGED),
+        ("/a/x", zk.WatchKind.DELETED),
+        ("/a/x/z", zk.WatchKind.DELETED),
+        ("/b", zk.WatchKind.CREATED),
     ]
-    assert Failed(ZooKeeperError.CONNECTION_LOSS) in told
+    assert zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS) in told
 
 
 def test_a_multi_read_answers_member_by_member(clients):
     """Rule: data and absent nodes stand in the order of the paths, a path twice twice; no watch is set by it,
     and one that stands still fires."""
     told = compare(clients, STORIES["a multi-read sets no watches and misses none"])
-    first, second = (line for line in told if isinstance(line, MultiReadDone))
-    absent = Failed(ZooKeeperError.NO_NODE)
+    first, second = (line for line in told if isinstance(line, zk.MultiReadDone))
+    absent = zk.Failed(zk.ZooKeeperError.NO_NODE)
     assert [getattr(reply, "data", reply) for reply in first.replies] == [b"", absent, b"", b""]
     assert [getattr(reply, "data", reply) for reply in second.replies] == [b"2", absent, b"1"]
-    assert [line for line in told if isinstance(line, tuple)] == [(1, ("/a", WatchKind.CHANGED))]
+    assert [line for line in told if isinstance(line, tuple)] == [(1, ("/a", zk.WatchKind.CHANGED))]
 
 
 def test_watches_set_together_miss_nothing_since(clients):
@@ -431,11 +415,11 @@ def test_watches_set_together_miss_nothing_since(clients):
     and live through a reconnection."""
     told = compare(clients, STORIES["watches that are set together"])
     assert [line[1] for line in told if isinstance(line, tuple) and line[0] == 1][:3] == [
-        ("/a", WatchKind.CHANGED),
-        ("/b", WatchKind.DELETED),
-        ("/a/x", WatchKind.CHANGED),
+        ("/a", zk.WatchKind.CHANGED),
+        ("/b", zk.WatchKind.DELETED),
+        ("/a/x", zk.WatchKind.CHANGED),
     ]
-    assert (1, ("/a/x/z", WatchKind.CHANGED)) in told
+    assert (1, ("/a/x/z", zk.WatchKind.CHANGED)) in told
 
 
 class VersionStands(Tree):
@@ -443,14 +427,14 @@ class VersionStands(Tree):
 
     def _set(self, operation):
         done = super()._set(operation)
-        return Done(replace(done.stat, version=0))
+        return zk.Done(replace(done.stat, version=0))
 
 
 class ForgetsWatch(Tree):
     """Planted: a deletion fires no watch."""
 
     def _fire(self, change):
-        return [] if change.kind is WatchKind.DELETED else super()._fire(change)
+        return [] if change.kind is zk.WatchKind.DELETED else super()._fire(change)
 
 
 class FreeFailures(Tree):
@@ -458,7 +442,9 @@ class FreeFailures(Tree):
 
     def apply(self, session, request):
         outcome = super().apply(session, request)
-        if isinstance(outcome.reply, Failed) and isinstance(request, Create | SetData | Delete | Multi):
+        if isinstance(outcome.reply, zk.Failed) and isinstance(
+            request, zk.Create | zk.SetData | zk.Delete | zk.Multi
+        ):
             self.zxid -= 1
         return outcome
 
@@ -482,7 +468,9 @@ class LeavesOutAbsent(Tree):
 
     def _read_many(self, session, request):
         done = super()._read_many(session, request)
-        return replace(done, replies=tuple(reply for reply in done.replies if not isinstance(reply, Failed)))
+        return replace(
+            done, replies=tuple(reply for reply in done.replies if not isinstance(reply, zk.Failed))
+        )
 
 
 class ForgetsSince(Tree):
@@ -523,7 +511,7 @@ class Unlucky:
         self.asked += 1
         if self.asked == 9:
             self.lost += 1
-            return Failed(ZooKeeperError.CONNECTION_LOSS)
+            return zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)
         return self.client.ask(request)
 
 

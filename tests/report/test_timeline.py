@@ -56,7 +56,7 @@ def test_marked_events_are_never_folded(trace: Trace) -> None:
 
 def test_a_long_trace_gives_a_short_timeline(trace: Trace) -> None:
     """Ten thousand routine moments fold into a line; the turning points stay."""
-    many = [Event(time=10**9 + i, name=Name.APPENDED, node=1, topic="t", partition=0) for i in range(10_000)]
+    many = [Event(time=10**9 + i, name=Name.APPENDED, node=1, **lab.T0) for i in range(10_000)]
     lines = timeline(evolve(trace, events=(*trace.events[:10], *many, *trace.events[10:])))
     assert len(lines) < 40
     assert any("10000 appended" in line.what for line in lines)
@@ -124,9 +124,7 @@ def test_a_transaction_is_committed_or_aborted() -> None:
     assert (entry.kind, entry.what.partition(" after")[0]) == ("txn aborted", "op 1: transaction -> aborted")
     trace = lab.trace((aborted,), trace_id=1, events=(Event(time=1, name=Name.BROKER_STARTED, node=1),))
     assert [message.fate for message in messages_of(trace, moments_of(trace))] == [Fate.ARRIVED]
-    poll = lab.operation(
-        2, Function.POLL, 0, 1, process=1, topic="t", partition=0, offset=4, isolation="read_committed"
-    )
+    poll = lab.operation(2, Function.POLL, 0, 1, process=1, **lab.T0, offset=4, isolation="read_committed")
     assert request_in_words(poll) == "poll t-0 from offset 4, isolation.level=read_committed"
 
 

@@ -18,8 +18,7 @@ from fencepost.traces.plan import TopicOptions
 def running(title: str, replicas: tuple[int, ...] = (2, 3), brokers: int = 4, **options: object) -> Story:
     """A cluster at rest: broker 1 is the controller, t-0 holds one record."""
     story = Story(title, brokers, scripted=False, **options)
-    story.create_topic({0: replicas})
-    story.rest()
+    story.create_topic({0: replicas}).rest()
     story.produce(replicas[0], 11)
     story.rest()
     story.show()
@@ -38,31 +37,23 @@ def start_up() -> Story:
     story = Story("Start-up", 3, scripted=False, start=False)
     for node in (1, 2, 3):
         story.tell(f"broker {node} starts")
-        story.start(node)
-        story.settle()
+        story.start(node).settle()
     story.tell("a topic is created with replicas 2, 3 and 1")
-    story.create_topic({0: (2, 3, 1)})
-    story.settle()
-    return story
+    return story.create_topic({0: (2, 3, 1)}).settle()
 
 
 def controller_failure() -> Story:
     story = running("The controller fails", (1, 2, 3), 3)
     story.tell("broker 1, controller and leader of t-0, dies")
-    story.crash(1)
-    story.rest()
+    story.crash(1).rest()
     story.tell("it comes back, as a follower")
-    story.start(1)
-    story.rest()
-    return story
+    return story.start(1).rest()
 
 
 def controller_session_expiry() -> Story:
     story = running("The controller's session expires", (2, 3, 1), 3)
     story.tell("ZooKeeper ends the session of broker 1, which learns of it at once and begins another")
-    story.expire(1)
-    story.rest()
-    return story
+    return story.expire(1).rest()
 
 
 def zombie_controller() -> Story:
@@ -79,9 +70,7 @@ def zombie_controller() -> Story:
     story.tell("broker 1 wakes up on a new session and goes on with what it had decided")
     story.notice_expiry(1)
     story.tell("broker 2 goes on")
-    story.release_zookeeper(2)
-    story.rest()
-    return story
+    return story.release_zookeeper(2).rest()
 
 
 def broker_bounce() -> Story:
@@ -89,9 +78,7 @@ def broker_bounce() -> Story:
     story.tell("broker 2 dies and returns before the controller has looked: the same id, another incarnation")
     story.hold_zookeeper(1)
     story.restart(2)
-    story.release_zookeeper(1)
-    story.rest()
-    return story
+    return story.release_zookeeper(1).rest()
 
 
 def controlled_shutdown() -> Story:
@@ -105,8 +92,7 @@ def controlled_shutdown() -> Story:
     story.tell("3. it tells the other brokers")
     story.settle(1, 3, 4)
     story.tell("4. it answers that nothing remains; 5. broker 2 stops")
-    story.settle()
-    return story
+    return story.settle()
 
 
 # ---- below /admin
@@ -118,8 +104,7 @@ def reassignment() -> Story:
     reassign(story, {T0: (3, 4)})
     story.settle(1, 2, 3)
     story.tell("broker 4 catches up and joins the ISR; the rest follows")
-    story.rest()
-    return story
+    return story.rest()
 
 
 STATE, TOPIC = znodes.state_path(T0), znodes.topic_path("t")
@@ -149,10 +134,8 @@ def reassignment_with_fail_over(step: str) -> Story:
         story.release_zookeeper(1, 1)
         story.drop(source=1)
     story.tell("broker 1 dies; its successor goes on")
-    story.crash(1)
-    story.rest()
-    story.rest()
-    return story
+    story.crash(1).rest()
+    return story.rest()
 
 
 def _hold_before_write(story: Story, path: str, *, passing: bool) -> None:
@@ -176,39 +159,31 @@ def _hold_before_write(story: Story, path: str, *, passing: bool) -> None:
 def topic_deletion() -> Story:
     story = running("A topic is deleted while a broker is down")
     story.tell("broker 3 dies")
-    story.crash(3)
-    story.rest()
+    story.crash(3).rest()
     story.tell("an admin deletes t: broker 2 deletes its replica, the other one is ineligible")
     delete_topic(story)
     story.rest()
     story.tell("the controller dies; its successor finds the request and waits as well")
-    story.crash(1)
-    story.rest()
+    story.crash(1).rest()
     story.tell("broker 3 returns")
-    story.start(3)
-    story.rest()
-    return story
+    return story.start(3).rest()
 
 
 def preferred_election() -> Story:
     story = running("Preferred election by request")
     story.tell("broker 2 bounces: broker 3 leads")
-    story.crash(2)
-    story.rest()
-    story.start(2)
-    story.rest()
+    story.crash(2).rest()
+    story.start(2).rest()
     story.tell("an admin asks for the preferred leader")
     story.admin(Create(znodes.PREFERRED_ELECTION, znodes.encode_partitions([T0])))
-    story.settle()
-    return story
+    return story.settle()
 
 
 def partition_addition() -> Story:
     story = running("A partition is added")
     story.tell("an admin adds partition 1 on brokers 4 and 2")
     story.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (4, 2)})))
-    story.settle()
-    return story
+    return story.settle()
 
 
 # ---- replication
@@ -217,18 +192,13 @@ def partition_addition() -> Story:
 def unclean_election() -> Story:
     story = running("Unclean election", topic=TopicOptions(unclean_leader_election=True))
     story.tell("broker 3 dies; broker 2 goes on alone with a record that only it has")
-    story.crash(3)
-    story.rest()
+    story.crash(3).rest()
     story.produce(2, 12)
     story.tell("broker 2 dies, too; broker 3 returns: the topic allows it to lead without that record")
-    story.crash(2)
-    story.settle()
-    story.start(3)
-    story.rest()
+    story.crash(2).settle()
+    story.start(3).rest()
     story.tell("broker 2 returns and cuts it")
-    story.start(2)
-    story.rest()
-    return story
+    return story.start(2).rest()
 
 
 def isr_shrink_and_expand() -> Story:
@@ -239,8 +209,7 @@ def isr_shrink_and_expand() -> Story:
     story.advance(4_600, nodes=(2,))
     story.settle(1, 2)
     story.tell("broker 3 catches up")
-    story.rest()
-    return story
+    return story.rest()
 
 
 STORIES: dict[str, Callable[[], Story]] = {

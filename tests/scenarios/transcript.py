@@ -1,7 +1,7 @@
 """A lab that tells what happens: each step of a story in the teller's words, below it the trace events and
 the znodes that changed."""
 
-from typing import Any
+from typing import Any, Self
 
 from impl_lab import Lab
 
@@ -42,10 +42,9 @@ class Story(Lab):
                 self.lines.append(f"   znode {path}: {now.get(path, 'removed')}"[:WIDTH].rstrip())
         self._shown = now
 
-    def rest(self, milliseconds: int = 12_000) -> None:
+    def rest(self, milliseconds: int = 12_000) -> Self:
         """Everything arrives and comes to rest."""
-        self.settle()
-        self.advance(milliseconds, settle=True)
+        return super().rest(milliseconds)
 
     def _znodes(self) -> dict[str, str]:
         found = {}

@@ -6,6 +6,7 @@ Must not know pytest, nor how a service is run (running.py). A program is
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 
@@ -52,7 +53,7 @@ class Service:
     # What is wrong with it.
     mistake: str
     # How its results follow from its orders.
-    promise: Promise
+    promise: Promise = AT_LEAST
     # Under what its mistake shows.
     strike: Strike
     # What its results must be.
@@ -101,52 +102,44 @@ def doubled(numbers: Iterable[KafkaRecord]) -> list[Result]:
 REFUSED = "answer UNKNOWN_SERVER_ERROR to Produce on invoices, 3rd"
 HUNG = "silence Produce on invoices, 3rd"
 
+with_aiokafka = partial(Service, client="aiokafka")
+with_confluent = partial(Service, client="confluent-kafka")
+with_kafka_python = partial(Service, client="kafka-python")
+
 SERVICES = (
-    Service(
+    with_aiokafka(
         name="commit_before_work",
-        client="aiokafka",
         mistake="It commits an order before it has written the invoice.",
-        promise=AT_LEAST,
         strike=Strike(fault=HUNG, act=kill),
     ),
-    Service(
+    with_confluent(
         name="auto_commit_threads",
-        client="confluent-kafka",
         mistake="Commits are automatic, and threads have not done yet what is committed.",
-        promise=AT_LEAST,
         strike=Strike(fault=HUNG, committed=True, act=kill),
     ),
-    Service(
+    with_kafka_python(
         name="swallowed_exception",
-        client="kafka-python",
         mistake="An invoice that cannot be written is logged, and its order is committed.",
-        promise=AT_LEAST,
         strike=Strike(fault=REFUSED),
     ),
-    Service(
+    with_confluent(
         name="unread_report",
-        client="confluent-kafka",
         mistake="It does not read the reports of delivery.",
-        promise=AT_LEAST,
         strike=Strike(fault="answer UNKNOWN_SERVER_ERROR to Produce on invoices, once"),
     ),
-    Service(
+    with_confluent(
         name="close_without_flush",
-        client="confluent-kafka",
         mistake="It ends while invoices wait in the producer's queue.",
-        promise=AT_LEAST,
         strike=Strike(fault="silence Produce on invoices, once", act=stop),
     ),
-    Service(
+    with_confluent(
         name="several_in_flight",
-        client="confluent-kafka",
         mistake="Requests are sent again without idempotence while others are in flight.",
         promise=IN_ORDER,
         strike=Strike(fault="answer NOT_LEADER_OR_FOLLOWER to Produce on invoices, once"),
     ),
-    Service(
+    with_aiokafka(
         name="dedupe_in_memory",
-        client="aiokafka",
         mistake="What it has seen is forgotten when it ends.",
         promise=EXACTLY,
         rule=a_charge_each,
@@ -154,45 +147,37 @@ SERVICES = (
         in_database=True,
         strike=Strike(committed=True, act=kill),
     ),
-    Service(
+    with_kafka_python(
         name="database_then_kafka",
-        client="kafka-python",
         mistake="It writes to its database, then to Kafka, and may end between the two.",
-        promise=AT_LEAST,
         strike=Strike(fault=HUNG, act=kill),
     ),
-    Service(
+    with_confluent(
         name="no_transaction",
-        client="confluent-kafka",
         mistake="It consumes, transforms and produces without a transaction.",
         promise=EXACTLY,
         strike=Strike(fault="silence OffsetCommit of group billing, 3rd", act=kill),
     ),
-    Service(
+    with_confluent(
         name="offsets_outside_transaction",
-        client="confluent-kafka",
         mistake="The offsets are not part of its transaction.",
         promise=EXACTLY,
         strike=Strike(fault="silence OffsetCommit of group billing, 3rd", act=kill),
     ),
-    Service(
+    with_aiokafka(
         name="read_uncommitted",
-        client="aiokafka",
         mistake="It reads what transactions have written that were aborted.",
-        promise=AT_LEAST,
         aborted=((b"customer 1", b"aborted"),),
         strike=Strike(),
     ),
-    Service(
+    with_kafka_python(
         name="transactional_id_of_process",
-        client="kafka-python",
         mistake="Each process has a transactional id of its own, and does not fence the one before.",
         promise=EXACTLY,
         strike=Strike(fault="delay answer to Produce on invoices by 500ms, 3rd", act=pause),
     ),
-    Service(
+    with_confluent(
         name="offsets_in_database",
-        client="confluent-kafka",
         mistake="Its offsets are in its database, and it begins at those of the group.",
         promise=EXACTLY,
         later=FIVE_MORE,
@@ -200,32 +185,26 @@ SERVICES = (
         done_by_results=len(TWELVE),
         strike=Strike(results=len(TWELVE), act=kill),
     ),
-    Service(
+    with_confluent(
         name="buffer_at_revocation",
-        client="confluent-kafka",
         mistake="It commits at a revocation what is still in its buffer.",
-        promise=AT_LEAST,
         later=FIVE_MORE[:3],
         strike=Strike(results=10, act=rebalance),
     ),
-    Service(
+    with_confluent(
         name="order_lost_in_pool",
-        client="confluent-kafka",
         mistake="Any worker of its pool takes any order.",
         promise=IN_ORDER,
         strike=Strike(fault="delay Produce on invoices by 500ms, once"),
     ),
-    Service(
+    with_aiokafka(
         name="latest_at_first_start",
-        client="aiokafka",
         mistake="Before the first commit of its group it begins at the end.",
-        promise=AT_LEAST,
         later=FIVE_MORE,
         strike=Strike(fault="delay answer to Fetch on orders by 1ms, once", act=nothing),
     ),
-    Service(
+    with_kafka_python(
         name="failed_commit_ignored",
-        client="kafka-python",
         mistake="It goes on after a commit that has failed.",
         promise=AT_MOST,
         strike=Strike(
@@ -234,70 +213,58 @@ SERVICES = (
             act=kill,
         ),
     ),
-    Service(
+    with_aiokafka(
         name="poison_record",
-        client="aiokafka",
         mistake="It ends at a record that it cannot read, after every start.",
         topics=("unreadable",),
-        promise=AT_LEAST,
         rule=doubled,
         orders=(*TWELVE[:4], (b"customer 1", b"no number"), *TWELVE[4:]),
         strike=Strike(),
     ),
-    Service(
+    with_aiokafka(
         name="offset_of_the_record",
-        client="aiokafka",
         mistake="It commits the offset of the record that is done, not the next one.",
         promise=EXACTLY,
         later=FIVE_MORE,
         done_by_results=len(TWELVE),
         strike=Strike(results=len(TWELVE), act=kill),
     ),
-    Service(
+    with_confluent(
         name="position_kept",
-        client="confluent-kafka",
         mistake="After a rebalance it goes on at its own position, not at the commit.",
-        promise=AT_LEAST,
         later=FIVE_MORE[:3],
         strike=Strike(results=10, act=rebalance),
     ),
-    Service(
+    with_confluent(
         name="acks_of_the_leader",
-        client="confluent-kafka",
         mistake="It does not wait until the replicas have its invoices.",
-        promise=AT_LEAST,
         later=FIVE_MORE,
         strike=Strike(fault="delay Produce on invoices by 50ms", act=lose_leader),
     ),
-    Service(
+    with_kafka_python(
         name="time_out_is_no_failure",
-        client="kafka-python",
         mistake="It takes a time-out for a failure, and does the work again.",
         promise=AT_MOST,
         strike=Strike(fault="delay answer to Produce on invoices by 1s, 3rd"),
     ),
-    Service(
+    with_aiokafka(
         name="retry_topic_overtaken",
-        client="aiokafka",
         mistake="What could not be written comes back by another topic, after later records of its key.",
         topics=("retries",),
         promise=IN_ORDER,
         strike=Strike(fault=REFUSED),
     ),
-    Service(
+    with_aiokafka(
         name="tombstones_dropped",
-        client="aiokafka",
         mistake="It drops records without a value, and what was deleted stays.",
         promise=IN_ORDER,
         rule=the_same,
         orders=(*TWELVE[:6], (b"customer 1", None), *TWELVE[6:]),
         strike=Strike(),
     ),
-    Service(
+    with_confluent(
         name="second_consumer_in_group",
-        client="confluent-kafka",
         mistake="A second consumer for another purpose is in the same group.",
-        promise=AT_LEAST,
         orders=(),
         later=tuple((b"order %d" % number, b"%d" % number) for number in range(12)),
         partitions=4,

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 from fencepost.impl.core.core_interface import AskZooKeeper, Effect, MessageArrived, Send, ZooKeeperReplied
 from fencepost.impl.zookeeper.interface import Reply, ZooKeeperRequest
+from fencepost.sim.disk import Disk
 from fencepost.sim.host import Observer
+from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
+from fencepost.traces.plan import DiskOptions
 
 
 class Probe:
@@ -83,13 +86,14 @@ class Lab:
         """The probe that runs on a node."""
         return self.world.hosts[node].core
 
-    def do(self, node: int, *effects: Effect) -> None:
+    def do(self, node: int, *effects: Effect) -> Self:
         """Make a core have these effects in one step."""
         self.world.hosts[node].invoke(lambda core, now: list(effects))
+        return self
 
-    def send(self, source: int, target: int, message: Any, *cause: int) -> None:
+    def send(self, source: int, target: int, message: Any, *cause: int) -> Self:
         """Make a core send a message."""
-        self.do(source, Send(target, message, cause))
+        return self.do(source, Send(target, message, cause))
 
     def ask(self, node: int, *requests: ZooKeeperRequest, run: int = 100 * MILLISECOND) -> list[Reply]:
         """Ask ZooKeeper, let time pass, return the replies that came."""
@@ -104,3 +108,15 @@ class Lab:
 def lab() -> type[Lab]:
     """Makes a world of probes: lab(nodes, ...)."""
     return Lab
+
+
+@pytest.fixture
+def it() -> Lab:
+    """A world of one probe."""
+    return Lab(1)
+
+
+@pytest.fixture
+def where() -> Disk:
+    """A fresh disk."""
+    return Disk(node=1, randomness=Randomness(1), options=DiskOptions())

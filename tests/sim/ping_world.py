@@ -9,19 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.impl.core.core_interface import (
-    AskZooKeeper,
-    Complete,
-    Effect,
-    MessageArrived,
-    RecordEvent,
-    Send,
-    SetTimer,
-    Started,
-    TimerFired,
-    ZooKeeperConnected,
-    ZooKeeperWatchFired,
-)
+from fencepost.impl.core import core_interface
 from fencepost.impl.zookeeper.interface import Create, GetChildren
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, SECOND
@@ -55,37 +43,37 @@ class Core:
         self.log = files.open("log")
         files.sync_directory("")
 
-    def step(self, input: Any, now: int) -> list[Effect]:
+    def step(self, input: Any, now: int) -> list[core_interface.Effect]:
         LINES.append(f"{now} {self.node} {input}")
-        if isinstance(input, (Started, TimerFired)):
+        if isinstance(input, (core_interface.Started, core_interface.TimerFired)):
             self.tick += 1
             self.log.append(b"%d\n" % self.tick)
             if self.tick % 16 == 0:
                 self.log.sync()
             others = {"peers": {node for node in NODES if node != self.node}}
-            pings: list[Effect] = [
-                Send(node, Ping(self.tick), (self.tick,)) for node in sorted(others["peers"])
+            pings: list[core_interface.Effect] = [
+                core_interface.Send(node, Ping(self.tick), (self.tick,)) for node in sorted(others["peers"])
             ]
-            return [*pings, SetTimer(("tick", self.node), now + 20 * MILLISECOND)]
-        if isinstance(input, MessageArrived) and isinstance(input.message, Ping):
+            return [*pings, core_interface.SetTimer(("tick", self.node), now + 20 * MILLISECOND)]
+        if isinstance(input, core_interface.MessageArrived) and isinstance(input.message, Ping):
             return [
-                Send(input.source, Pong(input.message.tick), (input.message.tick,)),
-                Complete(input.message),
+                core_interface.Send(input.source, Pong(input.message.tick), (input.message.tick,)),
+                core_interface.Complete(input.message),
             ]
-        if isinstance(input, ZooKeeperConnected) and input.new:
+        if isinstance(input, core_interface.ZooKeeperConnected) and input.new:
             return [
                 self.ask(Create(f"/node-{self.node}-", ephemeral=True, sequential=True)),
                 self.ask(GetChildren("/", watch=True)),
-                RecordEvent(Name.MARK, {"cause": "registered"}),
+                core_interface.RecordEvent(Name.MARK, {"cause": "registered"}),
             ]
-        if isinstance(input, ZooKeeperWatchFired):
+        if isinstance(input, core_interface.ZooKeeperWatchFired):
             return [self.ask(GetChildren("/", watch=True))]
         return []
 
-    def ask(self, request: Any) -> AskZooKeeper:
+    def ask(self, request: Any) -> core_interface.AskZooKeeper:
         """The request under a running number."""
         self.requests += 1
-        return AskZooKeeper(self.requests, request)
+        return core_interface.AskZooKeeper(self.requests, request)
 
 
 class Notes(Observer):

@@ -46,9 +46,8 @@ def test_calls_cost_virtual_time():
     assert where.take_cost() == 0
 
 
-def test_a_process_crash_loses_nothing():
+def test_a_process_crash_loses_nothing(where):
     """The page cache outlives the process."""
-    where = disk()
     write(where, "log", b"abc", sync=False)
     where.crash()
     assert content(where, "log") == b"abc"
@@ -191,9 +190,8 @@ def test_a_sync_in_which_the_power_fails_promises_nothing():
     assert left == {b"", b"a", b"ab", b"abc"}
 
 
-def test_disarming():
+def test_disarming(where):
     """A disarmed or crashed disk does not lose power later."""
-    where = disk()
     where.arm_power_loss(1)
     where.disarm_power_loss()
     write(where, "log", b"x")
@@ -290,10 +288,9 @@ def test_each_directory_keeps_its_synced_names_and_a_prefix_of_its_steps(steps, 
     assert look(where) == after, "what survived is durable"
 
 
-def test_the_kernel_writes_back_unless_syncs_lie():
+def test_the_kernel_writes_back_unless_syncs_lie(where):
     """Rule: after write_back a power loss takes nothing, neither content nor names, and no call has cost a
     process anything; a lying disk keeps lying."""
-    where = disk()
     write(where, "a", b"one", b"two", sync=False)
     where.make_directory("d")
     spent = where.take_cost()

@@ -67,9 +67,8 @@ def test_a_full_disk_refuses_an_append_and_keeps_what_fits_or_nothing():
     assert left == {b"abcd123", b"abcd12345"}
 
 
-def test_a_full_disk_says_so_until_it_is_healed():
+def test_a_full_disk_says_so_until_it_is_healed(where):
     """The bound holds for each append, and ends with heal."""
-    where = disk()
     file = where.open("log")
     where.limit_capacity(0)
     assert [code_of(file.append, b"x") for _ in range(3)] == [errno.ENOSPC] * 3
@@ -77,9 +76,8 @@ def test_a_full_disk_says_so_until_it_is_healed():
     assert code_of(file.append, b"x") == 0 and content(where, "log") == b"x"
 
 
-def test_the_chosen_calls_fail_and_no_others():
+def test_the_chosen_calls_fail_and_no_others(where):
     """The n-th call of the kind, so many times, of the one path; other kinds and paths go on."""
-    where = disk()
     log, other = durable_file(where, "log", b"abc"), durable_file(where, "other", b"abc")
     where.fail_calls(DiskCall.READ, nth=2, times=2, path="log")
     assert [code_of(other.read_at, 0, 1) for _ in range(4)] == [0] * 4
@@ -161,9 +159,8 @@ def test_a_truncation_below_lost_data_heals_the_file():
         assert content(where, "log") == b"abXY"
 
 
-def test_a_failed_sync_of_a_directory_can_be_repeated():
+def test_a_failed_sync_of_a_directory_can_be_repeated(where):
     """The steps of names wait: the next sync makes them durable."""
-    where = disk()
     file = where.open("log")
     file.append(b"x")
     file.sync()
@@ -245,9 +242,8 @@ def test_a_rotten_bit_is_one_durable_bit_that_turned_over():
     assert places == {(path, at, bit) for path, at in (("a", 0), ("a", 1), ("b", 0)) for bit in range(8)}
 
 
-def test_rot_of_one_path():
+def test_rot_of_one_path(where):
     """A chosen file rots, and what is not durable or not there does not."""
-    where = disk()
     durable_file(where, "a", b"a")
     file = durable_file(where, "b", b"bb")
     assert where.rot_bit("b").path == "b" and content(where, "a") == b"a"
@@ -267,9 +263,8 @@ def test_faults_are_keyed_by_the_seed():
     assert rots(1) == rots(1) != rots(2)
 
 
-def test_a_fault_outlives_the_process_but_not_the_healing():
+def test_a_fault_outlives_the_process_but_not_the_healing(where):
     """A crash mends no disk."""
-    where = disk()
     file = durable_file(where, "log", b"x")
     where.fail_calls(DiskCall.READ, times=None)
     where.crash()
@@ -318,10 +313,9 @@ def test_whatever_fails_the_part_synced_before_is_kept(steps, seed):
     assert content(where, "log") == after
 
 
-def test_another_thread_sees_half_an_append_and_all_of_it_before_it_returns():
+def test_another_thread_sees_half_an_append_and_all_of_it_before_it_returns(where):
     """Rule: a file grows while it is written; who looks then sees some of the bytes, once, and the append is
     whole all the same."""
-    where = disk()
     file = where.open("f")
     file.append(b"ab")
     seen = []

@@ -43,8 +43,7 @@ def sync_and_send(target, message):
 def test_a_process_starts_with_started_and_hears_messages(lab):
     """Started comes first; a message comes with its source."""
     it = lab(2)
-    it.send(2, 1, "hello")
-    it.run()
+    it.send(2, 1, "hello").run()
     assert [input for _, input in it.core(1).inputs] == [Started(), MessageArrived(2, "hello")]
 
 
@@ -52,8 +51,7 @@ def test_effects_leave_after_the_file_calls_of_their_step(lab):
     """Persist before send: the step's cost passes first, and the next input waits that long too."""
     it = lab(2, disk=SYNC)
     it.world.hosts[1].invoke(sync_and_send(2, "durable"))
-    it.send(1, 1, "next")
-    it.run(19 * MILLISECOND)
+    it.send(1, 1, "next").run(19 * MILLISECOND)
     assert not it.core(2).messages() and not it.core(1).messages()
     it.run()
     assert it.core(2).messages() == ["durable"]
@@ -82,20 +80,17 @@ def test_what_is_on_disk_is_told_though_the_process_died_before_its_effects_left
     assert not it.core(2).messages() and len(it.notes.events) == 1
 
 
-def test_effects_are_released_in_their_order(lab):
+def test_effects_are_released_in_their_order(it):
     """Record, Complete and Send of one step happen in the order in which the core gave them."""
-    it = lab(1)
     order = []
     it.notes.recorded = lambda event: order.append(event.cause)
     it.notes.completed = lambda node, operation: order.append(operation)
-    it.do(1, Complete("a"), RecordEvent(Name.MARK, {"cause": "b"}), Complete("c"))
-    it.run()
+    it.do(1, Complete("a"), RecordEvent(Name.MARK, {"cause": "b"}), Complete("c")).run()
     assert order == ["a", "b", "c"]
 
 
-def test_a_record_is_stamped_with_the_worlds_time_and_the_node(lab):
+def test_a_record_is_stamped_with_the_worlds_time_and_the_node(it):
     """The core's own clock does not reach the trace; every other column does."""
-    it = lab(1)
     it.world.hosts[1].clock.jump(SECOND)
     it.run(5)
     columns = {
@@ -120,25 +115,21 @@ def test_a_record_is_stamped_with_the_worlds_time_and_the_node(lab):
     assert it.notes.events == [Event(time=5, name=Name.APPENDED, node=1, **columns)]
 
 
-def test_timers_fire_by_the_hosts_clock(lab):
+def test_timers_fire_by_the_hosts_clock(it):
     """At their instant, or at once if it has passed; the host's time is its own."""
-    it = lab(1)
     it.world.hosts[1].clock.jump(SECOND)
-    it.do(1, SetTimer(("late",), SECOND + 50), SetTimer(("past",), 3))
-    it.run()
+    it.do(1, SetTimer(("late",), SECOND + 50), SetTimer(("past",), 3)).run()
     assert [(now, input) for now, input in it.core(1).inputs[1:]] == [
         (SECOND, TimerFired(("past",))),
         (SECOND + 50, TimerFired(("late",))),
     ]
 
 
-def test_a_timer_set_again_or_cancelled_does_not_fire_as_it_was(lab):
+def test_a_timer_set_again_or_cancelled_does_not_fire_as_it_was(it):
     """Setting a key again replaces its deadline; cancelling forgets it; cancelling what is not set does
     nothing."""
-    it = lab(1)
     it.do(1, SetTimer(("a",), 10), SetTimer(("a",), 30), SetTimer(("b",), 20), CancelTimer(("b",)))
-    it.do(1, CancelTimer(("c",)))
-    it.run()
+    it.do(1, CancelTimer(("c",))).run()
     assert it.core(1).inputs[1:] == [(30, TimerFired(("a",)))]
 
 
@@ -148,10 +139,8 @@ def test_a_timer_that_waits_in_the_queue_can_still_be_cancelled_or_replaced(lab)
     it = lab(1, disk=SYNC)
     it.do(1, *(SetTimer((key,), 5 * MILLISECOND) for key in "abc"))
     it.world.hosts[1].invoke(sync_and_send(1, "x"))  # busy for 20 ms
-    it.do(1, CancelTimer(("a",)), SetTimer(("b",), 50 * MILLISECOND))
-    it.run(10 * MILLISECOND)
-    it.do(1, CancelTimer(("unset",)))
-    it.run()
+    it.do(1, CancelTimer(("a",)), SetTimer(("b",), 50 * MILLISECOND)).run(10 * MILLISECOND)
+    it.do(1, CancelTimer(("unset",))).run()
     fired = list(zip(it.core(1).times(TimerFired), it.core(1).heard(TimerFired), strict=True))
     assert fired == [(20 * MILLISECOND, TimerFired(("c",))), (50 * MILLISECOND, TimerFired(("b",)))]
 
@@ -162,15 +151,13 @@ def test_a_crash_ends_timers_queue_and_unreleased_effects(lab):
     it = lab(2, disk=SYNC)
     it.do(1, SetTimer(("t",), 50 * MILLISECOND))
     it.world.hosts[1].invoke(sync_and_send(2, "never"))
-    it.do(1, Complete("never"))
-    it.run(MILLISECOND)
+    it.do(1, Complete("never")).run(MILLISECOND)
     old = it.core(1)
     it.world.crash(1)
     it.world.crash(1)
     assert it.core(1) is None and not it.world.hosts[1].up
     it.send(2, 1, "to nobody")
-    it.do(1, Complete("never"))
-    it.run()
+    it.do(1, Complete("never")).run()
     assert len(old.inputs) == 1 and not it.core(2).messages() and not it.notes.operations
     it.world.restart(1)
     it.run()
@@ -246,8 +233,7 @@ def test_a_paused_process_does_nothing_and_then_everything_in_order(lab):
     it.world.hosts[1].invoke(sync_and_send(2, "late"))
     it.run(MILLISECOND)
     it.world.pause(1)
-    it.send(2, 1, "hello")
-    it.run()
+    it.send(2, 1, "hello").run()
     assert len(it.core(1).inputs) == 1 and not it.core(2).messages()
     it.world.resume(1)
     woke = it.world.now
@@ -263,8 +249,7 @@ def test_a_pause_can_end_in_a_crash(lab):
     """A paused process that is killed does not go on after a restart."""
     it = lab(2)
     it.world.pause(1)
-    it.send(2, 1, "hello")
-    it.run()
+    it.send(2, 1, "hello").run()
     it.world.crash(1)
     it.world.resume(1)
     it.world.restart(1)
@@ -285,18 +270,16 @@ def test_the_queue_of_a_paused_process_has_a_bound(lab, monkeypatch):
     assert len(it.core(1).messages()) == 5 and it.core(1).heard(TimerFired) == [TimerFired(("t",))]
 
 
-def test_a_process_that_halts_is_down(lab):
+def test_a_process_that_halts_is_down(it):
     """Halt ends the process after the effects before it, drops those after it, and is told to the
     observer."""
-    it = lab(1)
     it.do(1, Complete("before"), Halt("no disk"), Complete("after"))
     assert it.notes.operations == [(1, "before")] and it.notes.halts == [(1, "no disk")]
     assert not it.world.hosts[1].up
 
 
-def test_the_observer_may_call_the_host_back(lab):
+def test_the_observer_may_call_the_host_back(it):
     """An invocation or a restart from inside a callback takes its turn: no step runs inside another."""
-    it = lab(1)
     inside = []
 
     def completed(node, operation):
@@ -309,14 +292,12 @@ def test_the_observer_may_call_the_host_back(lab):
     it.notes.halted = lambda node, reason: it.world.restart(node)
     it.do(1, Complete(1))
     assert inside == [(edge, operation) for operation in (1, 2, 3) for edge in ("begin", "end")]
-    it.do(1, Halt("again"), Complete(1))
-    it.run()
+    it.do(1, Halt("again"), Complete(1)).run()
     assert it.world.hosts[1].up and it.core(1).heard(Started) and len(inside) == 6
 
 
-def test_a_host_without_zookeeper_cannot_ask_it(lab):
+def test_a_host_without_zookeeper_cannot_ask_it(it):
     """A client core that asks ZooKeeper is our own mistake."""
-    it = lab(1)
     with pytest.raises(AssertionError, match="no ZooKeeper client"):
         it.do(1, AskZooKeeper(1, Exists("/")))
 
@@ -360,8 +341,7 @@ def test_a_core_that_makes_a_mistake_ends_its_process_and_only_that(lab):
     it.notes.failed = lambda node, error, events: heard.append((node, repr(error), events))
     it.world.start(1)
     it.core(1).answers = answers
-    it.send(2, 1, "again")
-    it.run()
+    it.send(2, 1, "again").run()
     ((node, error, (event,)),) = heard
     assert (node, error) == (1, "KeyError('again')")
     assert (event.name, event.node, event.cause) == (Name.IMPLEMENTATION_ERROR, 1, "KeyError")
@@ -369,9 +349,8 @@ def test_a_core_that_makes_a_mistake_ends_its_process_and_only_that(lab):
     assert it.world.hosts[1].core is None and it.world.hosts[2].up
 
 
-def test_what_the_caller_asked_for_wrongly_is_no_mistake_of_the_core(lab):
+def test_what_the_caller_asked_for_wrongly_is_no_mistake_of_the_core(it):
     """Rule: a FencepostError is the caller's, and ends the run."""
-    it = lab(1)
 
     def call(core, now):
         raise FencepostError(expected="something possible", seen="nothing", where="a test")

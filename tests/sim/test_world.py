@@ -75,8 +75,7 @@ def test_produce_requests_are_never_doubled(lab):
         correlation_id=1, partition=TopicPartition("t", 0), acks=1, records=b"", timeout=SECOND
     )
     it.send(1, 2, produce)
-    it.send(1, 2, MetadataRequest(correlation_id=2))
-    it.run()
+    it.send(1, 2, MetadataRequest(correlation_id=2)).run()
     kinds = [type(message) for message in it.core(2).messages()]
     assert (kinds.count(ProduceRequest), kinds.count(MetadataRequest)) == (1, 2)
 

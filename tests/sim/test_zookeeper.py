@@ -7,29 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.impl.core.core_interface import (
-    AskZooKeeper,
-    Effect,
-    ZooKeeperConnected,
-    ZooKeeperDisconnected,
-    ZooKeeperReplied,
-    ZooKeeperSessionExpired,
-    ZooKeeperWatchFired,
-)
-from fencepost.impl.zookeeper.interface import (
-    Create,
-    Created,
-    Data,
-    Exists,
-    Failed,
-    GetChildren,
-    GetData,
-    Multi,
-    SetData,
-    WatchEvent,
-    WatchKind,
-    ZooKeeperError,
-)
+from fencepost.impl.core import core_interface
+from fencepost.impl.zookeeper import interface as zk
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
 from fencepost.sim.zookeeper import ADMIN_NODE
@@ -37,24 +16,29 @@ from fencepost.sim.zookeeper import ADMIN_NODE
 TIMEOUT = 6 * SECOND
 
 
+@pytest.fixture
+def it(lab):
+    """A world of one probe, and ZooKeeper."""
+    return lab(1, zookeeper=True)
+
+
 def session_story(core):
     """The names of what a core heard of its session, in order."""
     names = {
-        ZooKeeperConnected: lambda input: "new session" if input.new else "same session",
-        ZooKeeperDisconnected: lambda input: "disconnected",
-        ZooKeeperSessionExpired: lambda input: "expired",
+        core_interface.ZooKeeperConnected: lambda input: "new session" if input.new else "same session",
+        core_interface.ZooKeeperDisconnected: lambda input: "disconnected",
+        core_interface.ZooKeeperSessionExpired: lambda input: "expired",
     }
     return [names[type(input)](input) for _, input in core.inputs if type(input) in names]
 
 
-def test_requests_are_answered_in_order(lab):
+def test_requests_are_answered_in_order(it):
     """A session opens by itself; replies come in the order of requests."""
-    it = lab(1, zookeeper=True)
     assert session_story(it.core(1)) == ["new session"]
-    replies = it.ask(1, *(Create(f"/{name}") for name in "abc"), Exists("/a"), Exists("/d"))
+    replies = it.ask(1, *(zk.Create(f"/{name}") for name in "abc"), zk.Exists("/a"), zk.Exists("/d"))
     assert [reply.path for reply in replies[:3]] == ["/a", "/b", "/c"]
-    assert replies[4] == Failed(ZooKeeperError.NO_NODE)
-    ids = [input.request_id for input in it.core(1).heard(ZooKeeperReplied)]
+    assert replies[4] == zk.Failed(zk.ZooKeeperError.NO_NODE)
+    ids = [input.request_id for input in it.core(1).heard(core_interface.ZooKeeperReplied)]
     assert ids == sorted(ids)
 
 
@@ -62,29 +46,28 @@ def test_a_watch_comes_before_a_reply_that_shows_the_change(lab):
     """Over many delays, nobody reads a change before the watch that he had set on it has fired."""
     for seed in range(30):
         it = lab(2, zookeeper=True, seed=seed)
-        it.ask(1, Create("/a", b"0"), GetData("/a", watch=True))
-        it.ask(2, SetData("/a", b"1"), run=0)
-        seen = it.ask(1, *[GetData("/a")] * 20)
+        it.ask(1, zk.Create("/a", b"0"), zk.GetData("/a", watch=True))
+        it.ask(2, zk.SetData("/a", b"1"), run=0)
+        seen = it.ask(1, *[zk.GetData("/a")] * 20)
         values = [reply.data for reply in seen]
         inputs = [input for _, input in it.core(1).inputs[3:]]
-        fired = inputs.index(ZooKeeperWatchFired(WatchEvent("/a", WatchKind.CHANGED)))
+        fired = inputs.index(core_interface.ZooKeeperWatchFired(zk.WatchEvent("/a", zk.WatchKind.CHANGED)))
         shown = [
             place
             for place, input in enumerate(inputs)
-            if isinstance(input, ZooKeeperReplied)
-            and isinstance(input.reply, Data)
+            if isinstance(input, core_interface.ZooKeeperReplied)
+            and isinstance(input.reply, zk.Data)
             and input.reply.data == b"1"
         ]
         assert b"1" in values and fired < min(shown)
 
 
-def test_an_idle_session_lives_by_its_pings(lab):
+def test_an_idle_session_lives_by_its_pings(it):
     """A client that asks nothing keeps its session, ephemerals and connection."""
-    it = lab(1, zookeeper=True)
-    it.ask(1, Create("/me", ephemeral=True))
+    it.ask(1, zk.Create("/me", ephemeral=True))
     it.run(10 * TIMEOUT)
     assert session_story(it.core(1)) == ["new session"]
-    assert isinstance(it.ask(1, Exists("/me"))[0], type(it.world.admin(Exists("/me"))))
+    assert isinstance(it.ask(1, zk.Exists("/me"))[0], type(it.world.admin(zk.Exists("/me"))))
     assert it.world.zookeeper.sessions(1) == [1]
 
 
@@ -92,40 +75,39 @@ def test_a_crashed_host_is_forgotten_after_its_session_timeout(lab):
     """The session of a dead process expires, no earlier than its time-out and not much later; its ephemeral
     goes, watches of others fire."""
     it = lab(2, zookeeper=True)
-    it.ask(1, Create("/me", ephemeral=True))
-    it.ask(2, Exists("/me", watch=True))
+    it.ask(1, zk.Create("/me", ephemeral=True))
+    it.ask(2, zk.Exists("/me", watch=True))
     crashed = it.world.now
     it.world.crash(1)
     it.run(2 * TIMEOUT)
-    (when,) = it.core(2).times(ZooKeeperWatchFired)
-    assert it.core(2).heard(ZooKeeperWatchFired) == [
-        ZooKeeperWatchFired(WatchEvent("/me", WatchKind.DELETED))
+    (when,) = it.core(2).times(core_interface.ZooKeeperWatchFired)
+    assert it.core(2).heard(core_interface.ZooKeeperWatchFired) == [
+        core_interface.ZooKeeperWatchFired(zk.WatchEvent("/me", zk.WatchKind.DELETED))
     ]
     assert TIMEOUT * 2 // 3 <= when - crashed <= TIMEOUT + 100 * MILLISECOND
     last = it.commits[-1]
     assert (last.node, last.by_expiry, [c.path for c in last.changes]) == (1, True, ["/me"])
 
 
-def test_a_restarted_process_gets_a_session_of_its_own(lab):
+def test_a_restarted_process_gets_a_session_of_its_own(it):
     """The old session and its ephemeral outlive the process for a while; the new process starts without
     them."""
-    it = lab(1, zookeeper=True)
-    it.ask(1, Create("/me", ephemeral=True))
+    it.ask(1, zk.Create("/me", ephemeral=True))
     it.world.crash(1)
     it.world.restart(1)
     it.run()
     assert session_story(it.core(1)) == ["new session"]
     assert it.world.zookeeper.sessions(1) == [1, 2]
-    assert it.ask(1, Create("/me", ephemeral=True)) == [Failed(ZooKeeperError.NODE_EXISTS)]
+    assert it.ask(1, zk.Create("/me", ephemeral=True)) == [zk.Failed(zk.ZooKeeperError.NODE_EXISTS)]
     it.run(TIMEOUT)
-    assert it.world.zookeeper.sessions(1) == [2] and isinstance(it.ask(1, Create("/me"))[0], Created)
+    assert it.world.zookeeper.sessions(1) == [2] and isinstance(it.ask(1, zk.Create("/me"))[0], zk.Created)
 
 
 def test_a_short_pause_is_not_noticed_and_a_long_one_costs_the_session(lab):
     """A paused process does not ping: after more than the time-out its session is gone, and it hears of that
     only when it goes on."""
     it = lab(2, zookeeper=True)
-    it.ask(1, Create("/me", ephemeral=True))
+    it.ask(1, zk.Create("/me", ephemeral=True))
     it.world.pause(1)
     it.run(TIMEOUT // 3)
     it.world.resume(1)
@@ -133,43 +115,43 @@ def test_a_short_pause_is_not_noticed_and_a_long_one_costs_the_session(lab):
     assert session_story(it.core(1)) == ["new session"]
     it.world.pause(1)
     it.run(2 * TIMEOUT)
-    assert isinstance(it.world.admin(Exists("/me")), Failed)
+    assert isinstance(it.world.admin(zk.Exists("/me")), zk.Failed)
     assert session_story(it.core(1)) == ["new session"]
     it.world.resume(1)
     it.run(2 * SECOND)
     assert session_story(it.core(1)) == ["new session", "disconnected", "expired", "new session"]
-    assert isinstance(it.ask(1, Create("/me", ephemeral=True))[0], Created)
+    assert isinstance(it.ask(1, zk.Create("/me", ephemeral=True))[0], zk.Created)
 
 
-def test_a_short_cut_from_zookeeper_keeps_the_session(lab):
+def test_a_short_cut_from_zookeeper_keeps_the_session(it):
     """A client cut off for less than its time-out loses its connection, not its session; what it had asked
     ends in CONNECTION_LOSS."""
-    it = lab(1, zookeeper=True)
-    it.ask(1, Create("/me", ephemeral=True))
+    it.ask(1, zk.Create("/me", ephemeral=True))
     it.world.cut_from_zookeeper("cut", [1])
-    it.ask(1, Create("/lost"), run=TIMEOUT * 5 // 6)
+    it.ask(1, zk.Create("/lost"), run=TIMEOUT * 5 // 6)
     core = it.core(1)
     assert session_story(core) == ["new session", "disconnected"]
-    answers = core.heard(ZooKeeperReplied)
-    assert answers[-1].reply == Failed(ZooKeeperError.CONNECTION_LOSS)
+    answers = core.heard(core_interface.ZooKeeperReplied)
+    assert answers[-1].reply == zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)
     places = [type(input) for _, input in core.inputs]
-    assert places.index(ZooKeeperDisconnected) == len(places) - 1, "outstanding requests are answered first"
-    assert it.ask(1, Create("/refused"), run=1) == [Failed(ZooKeeperError.CONNECTION_LOSS)]
+    assert places.index(core_interface.ZooKeeperDisconnected) == len(places) - 1, (
+        "outstanding requests are answered first"
+    )
+    assert it.ask(1, zk.Create("/refused"), run=1) == [zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)]
     it.world.heal("cut")
     it.run(SECOND)
     assert session_story(core) == ["new session", "disconnected", "same session"]
-    assert not isinstance(it.ask(1, Exists("/me"))[0], Failed)
-    assert isinstance(it.world.admin(Exists("/lost")), Failed)
+    assert not isinstance(it.ask(1, zk.Exists("/me"))[0], zk.Failed)
+    assert isinstance(it.world.admin(zk.Exists("/lost")), zk.Failed)
 
 
-def test_a_long_cut_from_zookeeper_costs_the_session(lab):
+def test_a_long_cut_from_zookeeper_costs_the_session(it):
     """The ephemerals go at the server while the client only knows that it is disconnected; it hears of the
     expiry when it is back."""
-    it = lab(1, zookeeper=True)
-    it.ask(1, Create("/me", ephemeral=True))
+    it.ask(1, zk.Create("/me", ephemeral=True))
     it.world.cut_from_zookeeper("cut", [1])
     it.run(2 * TIMEOUT)
-    assert isinstance(it.world.admin(Exists("/me")), Failed)
+    assert isinstance(it.world.admin(zk.Exists("/me")), zk.Failed)
     assert session_story(it.core(1)) == ["new session", "disconnected"]
     it.world.heal("cut")
     it.run(2 * SECOND)
@@ -187,70 +169,75 @@ def test_zookeeper_unreachable_for_all(lab):
         assert session_story(it.core(node))[1:] == ["disconnected", "expired", "new session"]
 
 
-def test_a_forced_expiry(lab):
+def test_a_forced_expiry(it):
     """The ephemerals go at once; the client hears of it and gets a new session without its watches."""
-    it = lab(1, zookeeper=True)
-    it.ask(1, Create("/me", ephemeral=True), GetChildren("/", watch=True))
+    it.ask(1, zk.Create("/me", ephemeral=True), zk.GetChildren("/", watch=True))
     assert it.world.expire_session(1)
-    assert isinstance(it.world.admin(Exists("/me")), Failed)
+    assert isinstance(it.world.admin(zk.Exists("/me")), zk.Failed)
     it.run(2 * SECOND)
     assert session_story(it.core(1)) == ["new session", "disconnected", "expired", "new session"]
-    it.world.admin(Create("/x"))
+    it.world.admin(zk.Create("/x"))
     it.run()
-    assert not it.core(1).heard(ZooKeeperWatchFired)
+    assert not it.core(1).heard(core_interface.ZooKeeperWatchFired)
     it.world.crash(1)
     it.run(2 * TIMEOUT)
     assert not it.world.expire_session(1)
 
 
-def test_a_lost_reply_leaves_the_write_done(lab):
+def test_a_lost_reply_leaves_the_write_done(it):
     """The write is committed, its author hears CONNECTION_LOSS, keeps his session and can look; the next
     write is answered."""
-    it = lab(1, zookeeper=True)
     it.world.lose_zookeeper_replies(1)
-    read, write = it.ask(1, Exists("/a"), Create("/a", b"x"))
-    assert read == Failed(ZooKeeperError.NO_NODE), "a read is answered"
-    assert write == Failed(ZooKeeperError.CONNECTION_LOSS)
+    read, write = it.ask(1, zk.Exists("/a"), zk.Create("/a", b"x"))
+    assert read == zk.Failed(zk.ZooKeeperError.NO_NODE), "a read is answered"
+    assert write == zk.Failed(zk.ZooKeeperError.CONNECTION_LOSS)
     it.run(2 * SECOND)
     assert session_story(it.core(1)) == ["new session", "disconnected", "same session"]
-    assert it.ask(1, GetData("/a"))[0].data == b"x"
-    assert isinstance(it.ask(1, Create("/b"))[0], Created)
+    assert it.ask(1, zk.GetData("/a"))[0].data == b"x"
+    assert isinstance(it.ask(1, zk.Create("/b"))[0], zk.Created)
 
 
-def test_watches_survive_a_reconnection_and_tell_what_was_missed(lab):
+def test_watches_survive_a_reconnection_and_tell_what_was_missed(it):
     """A watch that fired while its session was away comes after the reconnection; one that did not fire is
     still set."""
-    it = lab(1, zookeeper=True)
     for path in ("/missed", "/kept", "/parent"):
-        it.world.admin(Create(path))
-    watched = [GetData("/missed", watch=True), GetData("/kept", watch=True), Exists("/new", watch=True)]
-    it.ask(1, *watched, GetChildren("/parent", watch=True))
+        it.world.admin(zk.Create(path))
+    watched = [
+        zk.GetData("/missed", watch=True),
+        zk.GetData("/kept", watch=True),
+        zk.Exists("/new", watch=True),
+    ]
+    it.ask(1, *watched, zk.GetChildren("/parent", watch=True))
     it.world.cut_from_zookeeper("cut", [1])
     it.run(TIMEOUT * 3 // 4)
-    for request in (SetData("/missed", b""), Create("/new"), Create("/parent/c")):
+    for request in (zk.SetData("/missed", b""), zk.Create("/new"), zk.Create("/parent/c")):
         it.world.admin(request)
     it.world.heal("cut")
     it.run(SECOND)
     core = it.core(1)
     assert session_story(core) == ["new session", "disconnected", "same session"]
-    fired = [(input.watch.path, input.watch.kind) for input in core.heard(ZooKeeperWatchFired)]
+    fired = [(input.watch.path, input.watch.kind) for input in core.heard(core_interface.ZooKeeperWatchFired)]
     assert fired == [
-        ("/missed", WatchKind.CHANGED),
-        ("/new", WatchKind.CREATED),
-        ("/parent", WatchKind.CHILD),
+        ("/missed", zk.WatchKind.CHANGED),
+        ("/new", zk.WatchKind.CREATED),
+        ("/parent", zk.WatchKind.CHILD),
     ]
-    assert core.times(ZooKeeperWatchFired)[0] >= core.times(ZooKeeperConnected)[-1]
-    it.world.admin(SetData("/kept", b""))
+    assert (
+        core.times(core_interface.ZooKeeperWatchFired)[0] >= core.times(core_interface.ZooKeeperConnected)[-1]
+    )
+    it.world.admin(zk.SetData("/kept", b""))
     it.run()
-    assert core.heard(ZooKeeperWatchFired)[-1].watch == WatchEvent("/kept", WatchKind.CHANGED)
+    assert core.heard(core_interface.ZooKeeperWatchFired)[-1].watch == zk.WatchEvent(
+        "/kept", zk.WatchKind.CHANGED
+    )
 
 
 def test_the_commit_listener_hears_each_commit_in_order(lab):
     """Each commit with its writer, time and changes; reads and refused writes are not commits."""
     it = lab(2, zookeeper=True)
-    it.ask(1, Create("/a"), Create("/a"), GetData("/a"))
-    it.ask(2, Multi((SetData("/a", b"1"), Create("/b"))))
-    it.world.admin(SetData("/a", b"2"))
+    it.ask(1, zk.Create("/a"), zk.Create("/a"), zk.GetData("/a"))
+    it.ask(2, zk.Multi((zk.SetData("/a", b"1"), zk.Create("/b"))))
+    it.world.admin(zk.SetData("/a", b"2"))
     assert [
         (commit.node, [(change.path, change.data) for change in commit.changes]) for commit in it.commits
     ] == [(1, [("/a", b"")]), (2, [("/a", b"1"), ("/b", b"")]), (ADMIN_NODE, [("/a", b"2")])]
@@ -264,13 +251,12 @@ def test_a_process_that_wakes_up_acts_before_it_knows(lab, pause):
     that fencing is for."""
     it = lab(2, zookeeper=True)
     it.world.pause(1)
-    it.send(2, 1, "order")
-    it.run(pause)
+    it.send(2, 1, "order").run(pause)
     it.world.resume(1)
     it.run(2 * SECOND)
     inputs = [input for _, input in it.core(1).inputs]
     order = next(place for place, input in enumerate(inputs) if getattr(input, "message", None) == "order")
-    assert order < inputs.index(ZooKeeperDisconnected())
+    assert order < inputs.index(core_interface.ZooKeeperDisconnected())
 
 
 # ZooKeeper clients under any mixture of faults: nobody misses a change, every request is answered once,
@@ -279,7 +265,7 @@ def test_a_process_that_wakes_up_acts_before_it_knows(lab, pause):
 
 SHORT_TIMEOUT = 600 * MILLISECOND
 NODES = (1, 2)
-LETTERS = {ZooKeeperDisconnected: "d", ZooKeeperSessionExpired: "x"}
+LETTERS = {core_interface.ZooKeeperDisconnected: "d", core_interface.ZooKeeperSessionExpired: "x"}
 GRAMMAR = re.compile("(n(ds)*(dx|d$|$))*")
 """n: new session, d: disconnected, s: the same session again, x: expired. An expiry is always heard of while
 disconnected."""
@@ -296,33 +282,33 @@ class Watcher:
         self.lost: set[Any] = set()
         self.connected = False
 
-    def step(self, input: Any, now: int) -> list[Effect]:
-        if isinstance(input, ZooKeeperConnected):
+    def step(self, input: Any, now: int) -> list[core_interface.Effect]:
+        if isinstance(input, core_interface.ZooKeeperConnected):
             self.connected = True
             self.story += "n" if input.new else "s"
-            lost = {GetData, GetChildren} if input.new else set(self.lost)
+            lost = {zk.GetData, zk.GetChildren} if input.new else set(self.lost)
             self.lost.clear()
-            return [self.read(kind) for kind in (GetData, GetChildren) if kind in lost]
+            return [self.read(kind) for kind in (zk.GetData, zk.GetChildren) if kind in lost]
         if type(input) in LETTERS:
             self.connected = False
             self.story += LETTERS[type(input)]
-        elif isinstance(input, ZooKeeperWatchFired):
-            return [self.read(GetChildren if input.watch.kind == "child" else GetData)]
-        elif isinstance(input, ZooKeeperReplied):
+        elif isinstance(input, core_interface.ZooKeeperWatchFired):
+            return [self.read(zk.GetChildren if input.watch.kind == "child" else zk.GetData)]
+        elif isinstance(input, core_interface.ZooKeeperReplied):
             self.hear(input)
         return []
 
-    def read(self, kind: Any) -> AskZooKeeper:
+    def read(self, kind: Any) -> core_interface.AskZooKeeper:
         self.asked.append(kind)
-        return AskZooKeeper(len(self.asked) - 1, kind("/a", watch=True))
+        return core_interface.AskZooKeeper(len(self.asked) - 1, kind("/a", watch=True))
 
-    def hear(self, input: ZooKeeperReplied) -> None:
+    def hear(self, input: core_interface.ZooKeeperReplied) -> None:
         self.answered.append(input.request_id)
         reply = input.reply
-        if isinstance(reply, Failed):
-            assert reply.error is ZooKeeperError.CONNECTION_LOSS
+        if isinstance(reply, zk.Failed):
+            assert reply.error is zk.ZooKeeperError.CONNECTION_LOSS
             self.lost.add(self.asked[input.request_id])
-        elif isinstance(reply, Data):
+        elif isinstance(reply, zk.Data):
             self.value = reply.data
         else:
             self.names = reply.names
@@ -340,9 +326,9 @@ STEPS = st.one_of(
 def do(world: World, kind: str, argument: Any) -> None:
     """One step of a history."""
     if kind == "write":
-        world.admin(SetData("/a", argument))
+        world.admin(zk.SetData("/a", argument))
     elif kind == "child":
-        world.admin(Create("/a/c", sequential=True))
+        world.admin(zk.Create("/a/c", sequential=True))
     elif kind == "wait":
         world.run_until(world.now + argument * MILLISECOND)
     elif kind == "cut":
@@ -365,7 +351,7 @@ def test_who_watches_misses_nothing_whatever_breaks(steps, seed):
     """After any pauses, cuts, expiries and restarts each watcher ends up with the current data and children,
     on watches alone."""
     world = World(seed, session_timeout=SHORT_TIMEOUT)
-    world.admin(Create("/a", b"0"))
+    world.admin(zk.Create("/a", b"0"))
     for node in NODES:
         world.add_host(node, lambda files, now: Watcher(), zookeeper=True)
         world.start(node)
@@ -375,7 +361,7 @@ def test_who_watches_misses_nothing_whatever_breaks(steps, seed):
         world.heal(f"cut {node}")
         world.resume(node)
     world.run_until(world.now + 10 * SHORT_TIMEOUT + SECOND)
-    current, children = world.admin(GetData("/a")), world.admin(GetChildren("/a"))
+    current, children = world.admin(zk.GetData("/a")), world.admin(zk.GetChildren("/a"))
     for node in NODES:
         core = world.hosts[node].core
         assert (core.value, core.names) == (current.data, children.names)

@@ -12,24 +12,13 @@ from fencepost.application.event_columns import read_events
 from fencepost.checkers.application.application_judge import judge_events
 from fencepost.checkers.application.recorded import written
 from fencepost.systems.listeners import Listeners
+from fencepost.torture import scenario as verbs
 from fencepost.torture.at_brokers.heard import time_of
 from fencepost.torture.building import Built
 from fencepost.torture.driver_process import Driver
 from fencepost.torture.judging.judges import judge
 from fencepost.torture.judging.outcome import NEVER
 from fencepost.torture.judging.promises import PROMISES
-from fencepost.torture.scenario import (
-    COMPACTS,
-    DELETES,
-    DURATION_MS,
-    GROWS,
-    LOGS,
-    RECREATES,
-    TRUNCATES,
-    BrokerFault,
-    Scenario,
-    Step,
-)
 from fencepost.torture.scenario_run import carry_out
 from fencepost.torture.workers import Job, Worker
 from fencepost.traces.events import Name
@@ -54,11 +43,11 @@ CONSUMER = {
     "metadata_max_age_ms": 100,
 }
 SHORT = {"request_timeout_ms": 500, "delivery_timeout_ms": 500}
-PAUSE = BrokerFault(verb="pause", at_ms=100, for_ms=6_000, target=0)
-DELETION = BrokerFault(verb=DELETES, at_ms=900, for_ms=0, target=1)
-GROWTH = BrokerFault(verb=GROWS, at_ms=100, for_ms=0, target=0)
-RECREATION = BrokerFault(verb=RECREATES, at_ms=700, for_ms=0, target=0)
-TRUNCATION = BrokerFault(verb=TRUNCATES, at_ms=500, for_ms=0, target=0)
+PAUSE = verbs.BrokerFault(verb="pause", at_ms=100, for_ms=6_000, target=0)
+DELETION = verbs.BrokerFault(verb=verbs.DELETES, at_ms=900, for_ms=0, target=1)
+GROWTH = verbs.BrokerFault(verb=verbs.GROWS, at_ms=100, for_ms=0, target=0)
+RECREATION = verbs.BrokerFault(verb=verbs.RECREATES, at_ms=700, for_ms=0, target=0)
+TRUNCATION = verbs.BrokerFault(verb=verbs.TRUNCATES, at_ms=500, for_ms=0, target=0)
 SOON_S = 4.0
 NEAR_NS = 200_000_000
 """How near to its own time a line of the application lies in the trace, at least."""
@@ -127,14 +116,14 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
         *COPYING,
     )
     members = 0 if mode in alone else 1
-    steps = tuple(Step(verb="restart", at_ms=at) for at in MOVES.get(mode, ()))
+    steps = tuple(verbs.Step(verb="restart", at_ms=at) for at in MOVES.get(mode, ()))
     if mode in ("unflushed", "nothing"):
-        steps += (Step(verb="flush", at_ms=1_100),)
+        steps += (verbs.Step(verb="flush", at_ms=1_100),)
     faults = (PAUSE,) if mode.startswith("held_up") else faults
     lasting = SHORT if faults == (PAUSE,) else {}
     # with sequences a producer may end, or send anew what timed out
     plain = mode == "reordered_plain" or TRUNCATION in faults or bool(lasting)
-    scenario = Scenario(
+    scenario = verbs.Scenario(
         seed=7,
         producer=TRANSACTIONS if transactional else {**(PLAIN if plain else PRODUCER), **lasting},
         transactional=transactional,
@@ -142,7 +131,7 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
         shuffled=mode == "nothing",
         trusts=mode == "committed_after_failure",
         consumer={**CONSUMER, **lasting},
-        duration_ms=PAUSE.for_ms if lasting else DURATION_MS,
+        duration_ms=PAUSE.for_ms if lasting else verbs.DURATION_MS,
         members=members,
         copier=TRANSACTIONS if mode in COPYING else {},
         bursts=20 if lasting else 8 if logs else 6 if transactional else 3,
@@ -153,7 +142,7 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
         polled=3,
         logs=logs,
     )
-    alone = " alone" if mode == "skipped" and logs == COMPACTS else ""
+    alone = " alone" if mode == "skipped" and logs == verbs.COMPACTS else ""
     with Driver.start(tampered(built, mode + alone)) as driver:
         return carry_out(scenario, driver, lambda run, kafka: run)
 
@@ -175,7 +164,7 @@ def test_a_driver_that_changes_nothing_is_innocent(built, mode, monkeypatch):
         assert reported == ({"committed", "aborted"} if run.scenario.transactional else set())
 
 
-@pytest.mark.parametrize("logs", LOGS)
+@pytest.mark.parametrize("logs", verbs.LOGS)
 def test_a_client_is_not_blamed_for_what_brokers_remove(built, logs, monkeypatch):
     """Rule: records that the cleaner or retention took are lost and skipped by nobody's fault."""
     for _ in range(TRIES):
@@ -187,7 +176,7 @@ def test_a_client_is_not_blamed_for_what_brokers_remove(built, logs, monkeypatch
             for entries in run.log.values()
             for before, after in pairwise(entries)
         ]
-        if any(holes) if logs == COMPACTS else any(starts):
+        if any(holes) if logs == verbs.COMPACTS else any(starts):
             return
     pytest.fail(f"the brokers removed nothing in {TRIES} runs")
 
@@ -209,7 +198,7 @@ def test_a_planted_bug_is_found_in_a_topic_that_is_made_again(built, monkeypatch
 @pytest.mark.parametrize("mode", ["lost_write", "skipped"])
 def test_a_planted_bug_is_found_in_a_log_with_holes(built, mode, monkeypatch):
     """What the cleaner may take excuses no client for what it may not."""
-    found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch, COMPACTS))}
+    found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch, verbs.COMPACTS))}
     assert mode in found and found <= {mode} | ALSO.get(mode, set())
 
 
@@ -235,7 +224,7 @@ def test_a_run_with_a_finding_keeps_commands_events_and_times(tmp_path, monkeypa
     trace where the brokers' events of its time lie."""
     built = tampered(library_here(tmp_path, monkeypatch), "wrong_offset")
     worker = Worker(Job(library="ours", out=str(tmp_path)), built)
-    scenario = Scenario(seed=7, producer=PRODUCER, consumer=CONSUMER, members=1, bursts=3, burst=12)
+    scenario = verbs.Scenario(seed=7, producer=PRODUCER, consumer=CONSUMER, members=1, bursts=3, burst=12)
     path = tmp_path / "7.jsonl"
     try:
         assert worker.run(scenario, path)["findings"]

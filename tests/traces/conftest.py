@@ -26,9 +26,7 @@ def _append(op_id: int, offset: int | None, *, time: int) -> Operation:
 def _make_trace(trace_id: int, *, appends: int = 3, seed: int | None = None) -> Trace:
     operations = [_append(op, op, time=op * 10) for op in range(appends)]
     operations.append(_append(appends, None, time=appends * 10))
-    records = tuple(
-        Record(topic="t", partition=0, offset=op, value=op * 1000, leader_epoch=1) for op in range(appends)
-    )
+    records = tuple(Record(**lab.T0, offset=op, value=op * 1000, leader_epoch=1) for op in range(appends))
     operations.append(
         lab.operation(
             *(appends + 1, Function.POLL, 1000, 1010),
@@ -38,7 +36,7 @@ def _make_trace(trace_id: int, *, appends: int = 3, seed: int | None = None) -> 
             end_offset=appends,
             strong=True,
             records=records,
-            positions=(Position(topic="t", partition=0, offset=0, end_offset=appends, leader_epoch=1),),
+            positions=(Position(**lab.T0, offset=0, end_offset=appends, leader_epoch=1),),
         )
     )
     return lab.trace(
@@ -47,7 +45,7 @@ def _make_trace(trace_id: int, *, appends: int = 3, seed: int | None = None) -> 
         plan=f'{{"seed":{trace_id if seed is None else seed}}}',
         seed=trace_id if seed is None else seed,
         claims=Claims(
-            loss=(LossRange(topic="t", partition=0, start=7, end=9, reason="disk of broker 2 lost"),),
+            loss=(LossRange(**lab.T0, start=7, end=9, reason="disk of broker 2 lost"),),
             reasons=("power loss of an ISR member",),
         ),
         events=(

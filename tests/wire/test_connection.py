@@ -104,19 +104,17 @@ ROWS = (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 17, 18, 22, 23, 36)
 """Those of the first golden answer: the table may grow."""
 
 
-def test_api_versions_has_the_first_response_header_at_every_version():
+def test_api_versions_has_the_first_response_header_at_every_version(it):
     """KIP-511: a client that asks in version 3 must be able to read the answer of a broker that knows 0 only,
     so that no tagged fields stand in front."""
-    it = connection()
     body = ApiVersionsRequest(client_software_name="x", client_software_version="1")
     (frame,) = sent(it.receive(request_bytes(5, body)))
     assert frame[4:8] == (5).to_bytes(4, "big") and frame[8:10] == b"\0\0"
     assert frame[10] == len(it.apis) + 1, "the compact count comes right after the error"
 
 
-def test_a_client_software_without_a_name_is_an_invalid_request():
+def test_a_client_software_without_a_name_is_an_invalid_request(it):
     """KIP-511 says what a name may be."""
-    it = connection()
     body = ApiVersionsRequest(client_software_name="", client_software_version="1")
     (frame,) = sent(it.receive(request_bytes(5, body)))
     response = read_response(18, 3, frame[4:], 100)[1]
@@ -126,10 +124,9 @@ def test_a_client_software_without_a_name_is_an_invalid_request():
 # ---- the order of answers
 
 
-def test_one_request_at_a_time_and_answers_in_order():
+def test_one_request_at_a_time_and_answers_in_order(it):
     """A request waits until the one before it is answered, as Kafka mutes a connection: so answers leave in
     the order of requests."""
-    it = connection()
     first = it.receive(produce(1, (0, batch_of((1,)))) + metadata(2) + metadata(3))
     assert [type(message).__name__ for message in asked(first)] == ["ProduceRequest"]
     assert sent(first) == []
@@ -137,10 +134,9 @@ def test_one_request_at_a_time_and_answers_in_order():
     assert [number_of(frame) for frame in sent(done)] == [1, 2, 3]
 
 
-def test_a_request_of_several_partitions_is_answered_when_all_of_them_are():
+def test_a_request_of_several_partitions_is_answered_when_all_of_them_are(it):
     """The core knows one partition at a time; its answers may come in any order, the client's come in its
     own."""
-    it = connection()
     batches = {index: batch_of((index,)) for index in (3, 1, 2)}
     requests = asked(it.receive(produce(9, *batches.items())))
     assert [(each.partition.partition, each.records) for each in requests] == list(batches.items())
@@ -152,18 +148,16 @@ def test_a_request_of_several_partitions_is_answered_when_all_of_them_are():
     assert {each.base_offset for each in topic.partition_responses} == {7}
 
 
-def test_an_answer_that_nobody_waits_for_is_ignored():
+def test_an_answer_that_nobody_waits_for_is_ignored(it):
     """An earlier request's, a second one, or one after the end."""
-    it = connection()
     (request,) = asked(it.receive(metadata(1)))
     assert len(sent(it.answered(answer(request)))) == 1
     assert it.answered(answer(request)) == []
 
 
-def test_while_one_request_is_carried_out_little_else_is_read():
+def test_while_one_request_is_carried_out_little_else_is_read(it):
     """What waits, waits in the client's socket. But a request under way in pieces is read on however large it
     is."""
-    it = connection()
     half = produce(1, (0, batch_of(tuple(range(1_000)))))
     it.receive(half[:-1])
     assert it.reads
@@ -179,9 +173,8 @@ def test_while_one_request_is_carried_out_little_else_is_read():
     assert not other.reads, "more than is read ahead"
 
 
-def test_a_client_that_does_not_read_is_given_nothing_new():
+def test_a_client_that_does_not_read_is_given_nothing_new(it):
     """So at most one answer waits for it."""
-    it = connection()
     it.blocked = True
     assert it.receive(metadata(1)) == []
     it.blocked = False
@@ -191,17 +184,15 @@ def test_a_client_that_does_not_read_is_given_nothing_new():
 # ---- produce
 
 
-def test_acks_0_has_no_answer_and_the_next_request_follows():
+def test_acks_0_has_no_answer_and_the_next_request_follows(it):
     """The core is asked for acks=1, so that a failure is seen here; the client hears nothing."""
-    it = connection()
     actions = it.receive(produce(1, (0, batch_of((1,))), acks=0) + metadata(2))
     assert asked(actions)[0].acks == 1
     assert [number_of(frame) for frame in sent(carry_out(it, actions))] == [2]
 
 
-def test_acks_0_that_fails_closes_the_connection():
+def test_acks_0_that_fails_closes_the_connection(it):
     """Kafka's only way to tell the client to look for the leader again."""
-    it = connection()
     (request,) = asked(it.receive(produce(1, (0, batch_of((1,))), acks=0)))
     refused = answer(request).__class__(
         correlation_id=request.correlation_id, error=ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -225,9 +216,8 @@ OLD = BATCH[:16] + b"\1" + BATCH[17:]
         (BATCH, -1, "tx", "invalid_txn_state"),
     ],
 )
-def test_what_a_broker_refuses_before_it_looks_at_the_log(batch, acks, transactional_id, error):
+def test_what_a_broker_refuses_before_it_looks_at_the_log(batch, acks, transactional_id, error, it):
     """The other partition of the request goes on; the refused one has its error."""
-    it = connection()
     done = carry_out(it, it.receive(produce(1, (0, batch), acks=acks, transactional_id=transactional_id)))
     assert asked(done) == []
     (frame,) = sent(done)
@@ -277,9 +267,8 @@ def test_a_fetch_session_is_never_there():
         ("474554202f20485454502f312e310d0a", "expected a length from 0 to"),
     ],
 )
-def test_what_is_no_request_ends_the_connection(data, reason):
+def test_what_is_no_request_ends_the_connection(data, reason, it):
     """One reason, for one line in the log, and the client is to blame."""
-    it = connection()
     (action,) = it.receive(bytes.fromhex(data))
     assert isinstance(action, Close) and action.hostile and reason in action.reason
     assert it.closed and it.idle and len(it.buffer) == 0

@@ -14,17 +14,8 @@ from kio.static.constants import EntityType
 from wire_values import encoded, random_entity
 
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.wire import shapes
 from fencepost.wire.error_answers import answer_in_error, error_answer, errors_in, with_error
-from fencepost.wire.shapes import (
-    changed,
-    group_of,
-    is_answered,
-    merged,
-    only,
-    partitions_of,
-    topics_of,
-    without,
-)
 from fencepost.wire.versions import APIS
 
 NO_PLACE = frozenset(
@@ -89,12 +80,14 @@ def test_each_partition_of_a_request_has_its_row(key):
     seen = 0
     for body in requests(of=key, count=5):
         answer = error_answer(body, ErrorCode.unknown_server_error)
-        if answer is None or not partitions_of(body) or key == 46:
+        if answer is None or not shapes.partitions_of(body) or key == 46:
             continue
         if key not in (3, 19, 37):
-            assert partitions_of(answer) == partitions_of(body)
+            assert shapes.partitions_of(answer) == shapes.partitions_of(body)
             seen += 1
-        assert topics_of(answer) == [name for name in topics_of(body) if name in topics_of(answer)]
+        assert shapes.topics_of(answer) == [
+            name for name in shapes.topics_of(body) if name in shapes.topics_of(answer)
+        ]
     assert seen > 0 or key not in (0, 1, 2, 8, 9, 21, 23, 45, 47)
 
 
@@ -105,19 +98,19 @@ def test_an_error_of_the_whole_request_stands_at_the_top_where_there_is_a_place(
     rng = random.Random(3)
     for kind, top in ((new, True), (old, False)):
         body = next(
-            each for _ in range(99) if partitions_of(each := random_entity(kind, rng)) and each.topics
+            each for _ in range(99) if shapes.partitions_of(each := random_entity(kind, rng)) and each.topics
         )
         answer = error_answer(body, ErrorCode.not_coordinator)
         assert (getattr(answer, "error_code", None) == ErrorCode.not_coordinator) is top
-        assert (partitions_of(answer) == []) is top
+        assert (shapes.partitions_of(answer) == []) is top
 
 
 def test_an_error_row_says_that_there_is_nothing():
     """Rule: no offset, no epoch, no records: -1 and nothing, as Kafka fills them."""
-    body = next(each for each in requests(of=0) if partitions_of(each))
+    body = next(each for each in requests(of=0) if shapes.partitions_of(each))
     row = error_answer(body, ErrorCode.not_leader_or_follower).responses[0].partition_responses[0]
     assert (row.base_offset, row.log_append_time) == (-1, None)
-    body = next(each for each in requests(of=1) if partitions_of(each))
+    body = next(each for each in requests(of=1) if shapes.partitions_of(each))
     row = error_answer(body, ErrorCode.not_leader_or_follower).responses[0].partitions[0]
     assert (row.high_watermark, row.records) == (-1, b"")
     join = error_answer(next(requests(of=11)), ErrorCode.unknown_member_id)
@@ -141,16 +134,18 @@ def two_partitions():
 def test_a_partition_is_taken_out_of_a_request_and_put_into_its_answer():
     """Rule: one partition fails and the other does not, as a correct broker may answer."""
     body, hit = two_partitions(), TopicPartition("t", 1)
-    rest = without(body, [hit])
-    assert partitions_of(rest) == [TopicPartition("t", 0)] and partitions_of(only(body, [hit])) == [hit]
-    assert partitions_of(without(body, partitions_of(body))) == []
+    rest = shapes.without(body, [hit])
+    assert shapes.partitions_of(rest) == [TopicPartition("t", 0)] and shapes.partitions_of(
+        shapes.only(body, [hit])
+    ) == [hit]
+    assert shapes.partitions_of(shapes.without(body, shapes.partitions_of(body))) == []
     answer = error_answer(rest, ErrorCode.none)
     assert answer is None, "no error is not an error"
-    answer = changed(
+    answer = shapes.changed(
         error_answer(rest, ErrorCode.unknown_server_error),
         lambda key, row: replace(row, error_code=ErrorCode.none, base_offset=5),
     )
-    both = merged(answer, error_answer(body, ErrorCode.not_leader_or_follower, [hit]))
+    both = shapes.merged(answer, error_answer(body, ErrorCode.not_leader_or_follower, [hit]))
     (topic,) = both.responses
     assert [(row.index, row.error_code, row.base_offset) for row in topic.partition_responses] == [
         (0, ErrorCode.none, 5),
@@ -189,8 +184,8 @@ def test_rows_of_an_answer_are_put_in_error():
 def test_what_a_request_names():
     """Rule: group, acks."""
     join = next(each for each in requests(of=11))
-    assert group_of(join) == join.group_id
+    assert shapes.group_of(join) == join.group_id
     find = replace(next(each for each in requests(of=10) if hasattr(each, "key_type")), key_type=0)
-    assert group_of(find) == getattr(find, "key", None)
-    assert group_of(replace(find, key_type=1)) is None
-    assert is_answered(two_partitions()) and not is_answered(replace(two_partitions(), acks=0))
+    assert shapes.group_of(find) == getattr(find, "key", None)
+    assert shapes.group_of(replace(find, key_type=1)) is None
+    assert shapes.is_answered(two_partitions()) and not shapes.is_answered(replace(two_partitions(), acks=0))

@@ -12,25 +12,13 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from wire_values import random_entity
 
+from fencepost.wire import passing
 from fencepost.wire.codec import write_response
 from fencepost.wire.decoder import Places
 from fencepost.wire.frames import ProtocolError
-from fencepost.wire.passing import (
-    ADDRESSES_SINCE,
-    answer_body,
-    answered_id,
-    clamped,
-    has_addresses,
-    header_of,
-    is_understood,
-    rewritten,
-    understood,
-    versions_read,
-    versions_refused,
-)
 
 EVERY = [(key, version) for key, name in api_key_map.items() for version in schema_name_map[name]]
-WITH_ADDRESSES = [(key, version) for key, version in EVERY if has_addresses(key, version)]
+WITH_ADDRESSES = [(key, version) for key, version in EVERY if passing.has_addresses(key, version)]
 LOCAL = "127.0.0.1"
 
 
@@ -61,9 +49,11 @@ def test_splicing_changes_addresses_and_nothing_else(key, version):
         body = random_entity(load_response_schema(key, version), rng)
         frame = write_response(7, body)
         places = Places()
-        assert answer_body(key, version, frame, places) == body
+        assert passing.answer_body(key, version, frame, places) == body
         seen += len(places.addresses)
-        assert rewritten(key, version, frame, places, assign) == write_response(7, with_local_addresses(body))
+        assert passing.rewritten(key, version, frame, places, assign) == write_response(
+            7, with_local_addresses(body)
+        )
     assert seen > 0
 
 
@@ -82,7 +72,7 @@ def test_every_newest_answer_with_host_and_port_of_a_broker_is_rewritten():
     newest = [(key, max(schema_name_map[name])) for key, name in api_key_map.items()]
     found = {key for key, version in newest if names_a_broker(load_response_schema(key, version))}
     between_controllers = {52, 53, 54, 59}  # Vote, BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot
-    assert found - between_controllers == set(ADDRESSES_SINCE)
+    assert found - between_controllers == set(passing.ADDRESSES_SINCE)
 
 
 def test_tagged_fields_of_later_versions_pass():
@@ -94,8 +84,8 @@ def test_tagged_fields_of_later_versions_pass():
     tagged = frame[4:-1] + b"\x01\x63\x02\xab\xcd"
     frame = len(tagged).to_bytes(4, "big") + tagged
     places = Places()
-    answer_body(3, 12, frame, places)
-    changed = rewritten(3, 12, frame, places, assign)
+    passing.answer_body(3, 12, frame, places)
+    changed = passing.rewritten(3, 12, frame, places, assign)
     assert changed.endswith(b"\x01\x63\x02\xab\xcd")
     assert int.from_bytes(changed[:4], "big") == len(changed) - 4
 
@@ -104,7 +94,7 @@ def test_a_frame_without_addresses_is_the_same_object():
     """What nobody changes is not copied."""
     body = random_entity(load_response_schema(0, 9), random.Random(1))
     frame = write_response(3, body)
-    assert rewritten(0, 9, frame, Places(), assign) is frame
+    assert passing.rewritten(0, 9, frame, Places(), assign) is frame
 
 
 def test_versions_are_clamped_to_what_can_be_read():
@@ -115,11 +105,11 @@ def test_versions_are_clamped_to_what_can_be_read():
         api_keys=tuple(ApiVersion(api_key=k, min_version=a, max_version=b) for k, a, b in rows),
         throttle_time=random_entity(load_response_schema(18, 3), random.Random(1)).throttle_time,
     )
-    left = versions_read(3, clamped(3, write_response(5, body)))
+    left = passing.versions_read(3, passing.clamped(3, write_response(5, body)))
     assert [(row.api_key, row.min_version, row.max_version) for row in left.api_keys] == [
-        (0, 0, understood(0)[1]),
+        (0, 0, passing.understood(0)[1]),
         (1, 4, 12),
-        (18, 0, understood(18)[1]),
+        (18, 0, passing.understood(18)[1]),
     ]
 
 
@@ -131,21 +121,21 @@ def test_versions_that_are_all_understood_pass_as_they_are():
         throttle_time=random_entity(load_response_schema(18, 3), random.Random(1)).throttle_time,
     )
     frame = write_response(5, body)
-    assert clamped(3, frame) is frame
+    assert passing.clamped(3, frame) is frame
 
 
 def test_a_refusal_of_api_versions_is_of_version_0():
     """A client that asks in a version of its own can read it (KIP-511)."""
-    body = versions_read(99, versions_refused(4))
+    body = passing.versions_read(99, passing.versions_refused(4))
     assert body.error_code is ErrorCode.unsupported_version
-    assert [(row.api_key, row.max_version) for row in body.api_keys] == [(18, understood(18)[1])]
+    assert [(row.api_key, row.max_version) for row in body.api_keys] == [(18, passing.understood(18)[1])]
 
 
 def test_what_kio_has_is_understood_and_nothing_else():
     """The versions of the proxy are kio's."""
-    assert all(is_understood(key, version) for key, version in EVERY)
-    assert not is_understood(0, understood(0)[1] + 1)
-    assert not is_understood(9_999, 0)
+    assert all(passing.is_understood(key, version) for key, version in EVERY)
+    assert not passing.is_understood(0, passing.understood(0)[1] + 1)
+    assert not passing.is_understood(9_999, 0)
 
 
 @pytest.mark.parametrize(
@@ -159,10 +149,10 @@ def test_what_kio_has_is_understood_and_nothing_else():
 def test_bad_headers_are_refused(frame):
     """Too short, a client id of a negative length, one that is no text."""
     with pytest.raises(ProtocolError):
-        header_of(frame)
+        passing.header_of(frame)
 
 
 def test_an_answer_needs_a_correlation_id():
     """Shorter frames are refused."""
     with pytest.raises(ProtocolError, match="a correlation id"):
-        answered_id(b"\0\0\0\x02\0\0")
+        passing.answered_id(b"\0\0\0\x02\0\0")

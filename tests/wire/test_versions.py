@@ -247,9 +247,8 @@ def test_a_commit_for_an_unknown_partition_fails_alone(version):
 
 
 @pytest.mark.parametrize("version", [1, 3])
-def test_transactions_are_refused_in_words(version):
+def test_transactions_are_refused_in_words(version, it):
     """Nobody coordinates them here: UNSUPPORTED_VERSION is what Java's producer takes for final."""
-    it = connection()
     done = it.receive(request_bytes(1, made(10, version, key="x", key_type=1)))
     response = read_response(10, version, sent(done)[0][4:], 100)[1]
     assert response.error_code.name == "unsupported_version"

@@ -9,6 +9,7 @@ from fencepost.checkers.groups import group_facts, groups_judge, judge_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Position
 from fencepost.traces.trace import Trace
+from tests.checkers import lab
 
 FIVE = tuple(append(50 + n, n) for n in range(8))
 JUMPED = (got(1, "m1", 1, 0, at=(10, 15)), got(2, "m1", 1, 2, at=(16, 22)))
@@ -128,9 +129,7 @@ CASES: list[tuple[str, list[tuple[str, int, tuple[int, ...]]], Trace]] = [
         "a partition alone names none either",
         [("committed_offset_lost", 5, (2, 1))],
         trace(
-            evolve(
-                commit(1, "m1", 1, None), topic=None, positions=(Position(topic="t", partition=0, offset=5),)
-            ),
+            evolve(commit(1, "m1", 1, None), topic=None, positions=(Position(**lab.T0, offset=5),)),
             fetch(2, None),
         ),
     ),
@@ -138,11 +137,7 @@ CASES: list[tuple[str, list[tuple[str, int, tuple[int, ...]]], Trace]] = [
         "a topic alone names no partition, positions do",
         [("committed_offset_lost", 5, (2, 1))],
         trace(
-            evolve(
-                commit(1, "m1", 1, None),
-                partition=None,
-                positions=(Position(topic="t", partition=0, offset=5),),
-            ),
+            evolve(commit(1, "m1", 1, None), partition=None, positions=(Position(**lab.T0, offset=5),)),
             fetch(2, None),
         ),
     ),

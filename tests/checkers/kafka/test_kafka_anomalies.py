@@ -21,7 +21,7 @@ CASES: list[tuple[str, str, tuple[int, ...], Trace, Trace]] = [
         "inconsistent_offsets log 1 2",
         lambda either: trace(
             send(1, 10, 0),
-            either(poll(2, [(0, 20)], topic="t", partition=0, offset=0), poll(2, [(0, 10), (1, 20)])),
+            either(poll(2, [(0, 20)], **lab.T0, offset=0), poll(2, [(0, 10), (1, 20)])),
             send(3, 20, None, at=(0, None)),
         ),
     ),
@@ -109,30 +109,30 @@ CASES: list[tuple[str, str, tuple[int, ...], Trace, Trace]] = [
         lambda either: trace(
             send(1, 10, 0),
             either(
-                poll(2, [], topic="t", partition=0, offset=0, end_offset=0, strong=True),
-                poll(2, [], topic="t", partition=0, offset=0, end_offset=0),
+                poll(2, [], **lab.T0, offset=0, end_offset=0, strong=True),
+                poll(2, [], **lab.T0, offset=0, end_offset=0),
             ),
-            poll(3, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
+            poll(3, [(0, 10)], **lab.T0, offset=0, end_offset=1, strong=True),
         ),
     ),
     lab.case(
         "high_watermark_regressed log 3 2",
         trace(
             send(1, 10, None, at=(0, None)),
-            poll(2, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
-            poll(3, [], topic="t", partition=0, offset=0, end_offset=0, strong=True),
+            poll(2, [(0, 10)], **lab.T0, offset=0, end_offset=1, strong=True),
+            poll(3, [], **lab.T0, offset=0, end_offset=0, strong=True),
         ),
         trace(
             send(1, 10, None, at=(0, None)),
-            poll(2, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
-            poll(3, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
+            poll(2, [(0, 10)], **lab.T0, offset=0, end_offset=1, strong=True),
+            poll(3, [(0, 10)], **lab.T0, offset=0, end_offset=1, strong=True),
         ),
     ),
     lab.case(
         "torn_batch log 2 1",
         lambda either: trace(
             send(1, [10, 11], 0),
-            poll(2, [], topic="t", partition=0, offset=0, end_offset=either(1, 0), strong=True, at=(0, 30)),
+            poll(2, [], **lab.T0, offset=0, end_offset=either(1, 0), strong=True, at=(0, 30)),
         ),
     ),
     lab.case(
@@ -225,24 +225,14 @@ ALLOWED: list[tuple[str, Trace]] = [
     (
         "who names the offset reads where it likes",
         trace(
-            *THREE,
-            *(
-                poll(n, r, topic="t", partition=0, offset=o)
-                for n, r, o in ((5, [(2, 30)], 2), (7, [(0, 10)], 0))
-            ),
+            *THREE, *(poll(n, r, **lab.T0, offset=o) for n, r, o in ((5, [(2, 30)], 2), (7, [(0, 10)], 0)))
         ),
     ),
     ("loss of the offset", trace(*THREE, SEEN, *SKIPPING, loss=(1, 2))),
     ("retention, and no log start is known", trace(*THREE, SEEN, *SKIPPING, retention=True)),
     (
         "retention, and a log start above it was claimed",
-        trace(
-            *THREE,
-            SEEN,
-            *SKIPPING[:1],
-            poll(7, [(2, 30)], log_start_offset=2, topic="t", partition=0),
-            retention=True,
-        ),
+        trace(*THREE, SEEN, *SKIPPING[:1], poll(7, [(2, 30)], log_start_offset=2, **lab.T0), retention=True),
     ),
     (
         "compaction: a later record of its key",
@@ -263,12 +253,7 @@ ALLOWED: list[tuple[str, Trace]] = [
     ("its position was lost, and content goes by epoch", trace(*REREADING, content_by_epoch=True)),
     (
         "its position was lost: the first record that retention left",
-        trace(
-            *REREADING[:4],
-            poll(5, [(1, 20)], log_start_offset=1, topic="t", partition=0),
-            retention=True,
-            loss=(2, 3),
-        ),
+        trace(*REREADING[:4], poll(5, [(1, 20)], log_start_offset=1, **lab.T0), retention=True, loss=(2, 3)),
     ),
     (
         "its position was lost within a transaction",
@@ -276,10 +261,7 @@ ALLOWED: list[tuple[str, Trace]] = [
     ),
     ("lost with acks=1", trace(send(1, 10, 0, acks=1), send(2, 20, 1), poll(4, [(1, 20)]))),
     ("lost where loss is allowed", trace(*THREE[:2], poll(4, [(1, 20)]), loss=(0, 1))),
-    (
-        "who began above it has not passed it",
-        trace(*THREE[:2], poll(4, [(1, 20)], topic="t", partition=0, offset=1)),
-    ),
+    ("who began above it has not passed it", trace(*THREE[:2], poll(4, [(1, 20)], **lab.T0, offset=1))),
     (
         "an aborted transaction's poll is rolled back",
         trace(
@@ -344,13 +326,7 @@ FORBIDDEN: list[tuple[str, str, Trace]] = [
     (
         "retention below the claimed log start only",
         "poll_skip",
-        trace(
-            *THREE,
-            SEEN,
-            SKIPPING[0],
-            poll(7, [(2, 30)], log_start_offset=1, topic="t", partition=0),
-            retention=True,
-        ),
+        trace(*THREE, SEEN, SKIPPING[0], poll(7, [(2, 30)], log_start_offset=1, **lab.T0), retention=True),
     ),
     (
         "compaction keeps the last record of a key",
@@ -384,12 +360,7 @@ FORBIDDEN: list[tuple[str, str, Trace]] = [
     (
         "its position was lost, but it begins above what retention left",
         "position_regressed",
-        trace(
-            *REREADING[:4],
-            poll(5, [(1, 20)], log_start_offset=0, topic="t", partition=0),
-            retention=True,
-            loss=(2, 3),
-        ),
+        trace(*REREADING[:4], poll(5, [(1, 20)], log_start_offset=0, **lab.T0), retention=True, loss=(2, 3)),
     ),
     (
         "the position of another partition was lost",

@@ -8,6 +8,7 @@ from kafka_histories import FAIL, OK, UNKNOWN, assign, moved, op, poll, send, su
 from fencepost.checkers.kafka import judge_trace, kafka_columns_of_traces, measure_trace
 from fencepost.traces.operations import Function, Position
 from fencepost.traces.trace import LossRange, Trace
+from tests.checkers import lab
 
 THREE = (send(1, 10, 0), send(2, 20, 1), send(3, 30, 2))
 
@@ -146,16 +147,7 @@ CASES: list[tuple[str, set[str], Trace]] = [
         trace(
             *THREE,
             *(
-                poll(
-                    op_id,
-                    records,
-                    topic="t",
-                    partition=0,
-                    offset=records[0][0],
-                    group="g",
-                    member="m",
-                    generation=1,
-                )
+                poll(op_id, records, **lab.T0, offset=records[0][0], group="g", member="m", generation=1)
                 for op_id, records in ((4, [(0, 10)]), (5, [(2, 30)]))
             ),
         ),
@@ -245,7 +237,7 @@ def test_a_poll_that_names_a_log_alone_goes_on_where_it_was() -> None:
     """Rule: only an offset says where a poll began; its lag is that of a poll that names nothing."""
     told = [
         measure_trace(trace(*THREE, poll(4, [(0, 10)]), poll(5, [], **more))).lags
-        for more in ({}, {"topic": "t", "partition": 0})
+        for more in ({}, {**lab.T0})
     ]
     assert told[0].at_least_ns.tolist() == told[1].at_least_ns.tolist() != []
 

@@ -95,9 +95,7 @@ def test_lag_follows_assignments() -> None:
 
 def test_who_names_the_offset_lags_from_there() -> None:
     """A poll that says where it began and brought nothing stands there, and nowhere else."""
-    history = trace(
-        send(1, 10, 0), send(2, 20, 0, partition=1), poll(3, [], topic="t", partition=0, offset=0)
-    )
+    history = trace(send(1, 10, 0), send(2, 20, 0, partition=1), poll(3, [], **lab.T0, offset=0))
     assert lags(history) == [(3, 0, 15, 25)]
 
 
@@ -146,9 +144,7 @@ def test_lag_agrees_with_its_definition_on_random_histories() -> None:
             op_id += 1
             at, begin = random.randint(0, 120), random.randint(0, 12)
             shown = [(o, 100 + o) for o in offsets if o >= begin][: random.randint(0, 4)]
-            operations.append(
-                poll(op_id, shown, at=(at, at + random.randint(0, 30)), topic="t", partition=0, offset=begin)
-            )
+            operations.append(poll(op_id, shown, at=(at, at + random.randint(0, 30)), **lab.T0, offset=begin))
         traces.append(trace(*operations, trace_id=number))
     for history, measured in zip(traces, measure_columns(kafka_columns_of_traces(traces)), strict=True):
         found = measured.lags

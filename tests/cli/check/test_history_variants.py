@@ -3,6 +3,27 @@
 
 import pytest
 
+ONE_GAVE_UP = (
+    '{"timestamp":1,"name":"startup_complete"}\n'
+    '{"timestamp":2,"name":"producer_send_success","key":"k","value":"10","offset":0,"topic":"t","partition":0}\n'
+    '{"timestamp":3,"name":"producer_send_error","key":null,"value":"11","topic":"t","exception":"class org.apache.kafka.common.errors.TimeoutException","message":"x"}\n'
+    '{"timestamp":4,"name":"producer_send_success","key":"k","value":"12","offset":2,"topic":"t","partition":0}\n'
+    '{"timestamp":5,"name":"shutdown_complete"}\n'
+    '{"timestamp":6,"name":"tool_data","sent":3,"acked":2,"target_throughput":-1,"avg_throughput":1.0}\n'
+    '{"timestamp":7,"name":"startup_complete"}\n'
+    '{"timestamp":8,"name":"partitions_assigned","partitions":[{"topic":"t","partition":0}]}\n'
+    '{"timestamp":9,"name":"record_data","key":"k","value":"10","topic":"t","partition":0,"offset":0}\n'
+    '{"timestamp":10,"name":"record_data","key":null,"value":"11","topic":"t","partition":0,"offset":1}\n'
+)
+"""Of Kafka's tools: a producer that gave up on its second record of three; a consumer has read the first two."""
+THE_LAST = (
+    '{"timestamp":11,"name":"record_data","key":"k","value":"12","topic":"t","partition":0,"offset":2}\n'
+)
+READ = (
+    '{"timestamp":12,"name":"records_consumed","count":3,"partitions":[{"topic":"t","partition":0,"count":3,"minOffset":0,"maxOffset":2}]}\n'
+    '{"timestamp":13,"name":"offsets_committed","success":true,"offsets":[{"topic":"t","partition":0,"offset":3}]}\n'
+)
+
 VARIANTS = {
     # rw-register
     "a write without answer that was read": (
@@ -139,52 +160,13 @@ VARIANTS = {
         (0, "3 lines of the log are no entries"),
     ),
     "a producer that gave up on a record which is there": (
-        '{"timestamp":1,"name":"startup_complete"}\n'
-        '{"timestamp":2,"name":"producer_send_success","key":"k","value":"10","offset":0,"topic":"t","partition":0}\n'
-        '{"timestamp":3,"name":"producer_send_error","key":null,"value":"11","topic":"t","exception":"class org.apache.kafka.common.errors.TimeoutException","message":"x"}\n'
-        '{"timestamp":4,"name":"producer_send_success","key":"k","value":"12","offset":2,"topic":"t","partition":0}\n'
-        '{"timestamp":5,"name":"shutdown_complete"}\n'
-        '{"timestamp":6,"name":"tool_data","sent":3,"acked":2,"target_throughput":-1,"avg_throughput":1.0}\n'
-        '{"timestamp":7,"name":"startup_complete"}\n'
-        '{"timestamp":8,"name":"partitions_assigned","partitions":[{"topic":"t","partition":0}]}\n'
-        '{"timestamp":9,"name":"record_data","key":"k","value":"10","topic":"t","partition":0,"offset":0}\n'
-        '{"timestamp":10,"name":"record_data","key":null,"value":"11","topic":"t","partition":0,"offset":1}\n'
-        '{"timestamp":11,"name":"record_data","key":"k","value":"12","topic":"t","partition":0,"offset":2}\n'
-        '{"timestamp":12,"name":"records_consumed","count":3,"partitions":[{"topic":"t","partition":0,"count":3,"minOffset":0,"maxOffset":2}]}\n'
-        '{"timestamp":13,"name":"offsets_committed","success":true,"offsets":[{"topic":"t","partition":0,"offset":3}]}\n',
+        ONE_GAVE_UP + THE_LAST + READ,
         (),
         (0, "1 unknown but present"),
     ),
-    "a consumer that ended early": (
-        '{"timestamp":1,"name":"startup_complete"}\n'
-        '{"timestamp":2,"name":"producer_send_success","key":"k","value":"10","offset":0,"topic":"t","partition":0}\n'
-        '{"timestamp":3,"name":"producer_send_error","key":null,"value":"11","topic":"t","exception":"class org.apache.kafka.common.errors.TimeoutException","message":"x"}\n'
-        '{"timestamp":4,"name":"producer_send_success","key":"k","value":"12","offset":2,"topic":"t","partition":0}\n'
-        '{"timestamp":5,"name":"shutdown_complete"}\n'
-        '{"timestamp":6,"name":"tool_data","sent":3,"acked":2,"target_throughput":-1,"avg_throughput":1.0}\n'
-        '{"timestamp":7,"name":"startup_complete"}\n'
-        '{"timestamp":8,"name":"partitions_assigned","partitions":[{"topic":"t","partition":0}]}\n'
-        '{"timestamp":9,"name":"record_data","key":"k","value":"10","topic":"t","partition":0,"offset":0}\n'
-        '{"timestamp":10,"name":"record_data","key":null,"value":"11","topic":"t","partition":0,"offset":1}\n'
-        '{"timestamp":12,"name":"records_consumed","count":3,"partitions":[{"topic":"t","partition":0,"count":3,"minOffset":0,"maxOffset":2}]}\n'
-        '{"timestamp":13,"name":"offsets_committed","success":true,"offsets":[{"topic":"t","partition":0,"offset":3}]}\n',
-        (),
-        (3, "in no last read"),
-    ),
+    "a consumer that ended early": (ONE_GAVE_UP + READ, (), (3, "in no last read")),
     "a record that became another one": (
-        '{"timestamp":1,"name":"startup_complete"}\n'
-        '{"timestamp":2,"name":"producer_send_success","key":"k","value":"10","offset":0,"topic":"t","partition":0}\n'
-        '{"timestamp":3,"name":"producer_send_error","key":null,"value":"11","topic":"t","exception":"class org.apache.kafka.common.errors.TimeoutException","message":"x"}\n'
-        '{"timestamp":4,"name":"producer_send_success","key":"k","value":"12","offset":2,"topic":"t","partition":0}\n'
-        '{"timestamp":5,"name":"shutdown_complete"}\n'
-        '{"timestamp":6,"name":"tool_data","sent":3,"acked":2,"target_throughput":-1,"avg_throughput":1.0}\n'
-        '{"timestamp":7,"name":"startup_complete"}\n'
-        '{"timestamp":8,"name":"partitions_assigned","partitions":[{"topic":"t","partition":0}]}\n'
-        '{"timestamp":9,"name":"record_data","key":"k","value":"10","topic":"t","partition":0,"offset":0}\n'
-        '{"timestamp":10,"name":"record_data","key":null,"value":"11","topic":"t","partition":0,"offset":1}\n'
-        '{"timestamp":11,"name":"record_data","key":"k","value":"13","topic":"t","partition":0,"offset":2}\n'
-        '{"timestamp":12,"name":"records_consumed","count":3,"partitions":[{"topic":"t","partition":0,"count":3,"minOffset":0,"maxOffset":2}]}\n'
-        '{"timestamp":13,"name":"offsets_committed","success":true,"offsets":[{"topic":"t","partition":0,"offset":3}]}\n',
+        ONE_GAVE_UP + THE_LAST.replace('"value":"12"', '"value":"13"') + READ,
         (),
         (1, "1 lost"),
     ),

@@ -2,16 +2,7 @@
 
 from pathlib import Path
 
-from fencepost.impl.coordinator.group_records import (
-    GroupKey,
-    GroupValue,
-    MemberValue,
-    OffsetKey,
-    OffsetValue,
-    encode_group,
-    encode_key,
-    encode_offset,
-)
+from fencepost.impl.coordinator import group_records
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
@@ -25,18 +16,21 @@ KEY = TopicPartition("orders", 3)
 def test_commits_and_generations_are_decoded(fencepost, tmp_path: Path) -> None:
     """Rule (P4): offsets and groups in Kafka's formats are shown as what they say, in words and in JSON;
     tombstones as removals."""
-    member = MemberValue(
+    member = group_records.MemberValue(
         member_id="c-1", group_instance_id=None, client_id="c", client_host="", rebalance_timeout_ms=1,
         session_timeout_ms=1, subscription=b"", assignment=encode_assignment((KEY,)),
     )  # fmt: skip
-    group = GroupValue(
+    group = group_records.GroupValue(
         protocol_type="consumer", generation=4, protocol="range", leader="c-1", since_ms=0, members=(member,)
     )
-    offset = OffsetKey("billing", KEY)
+    offset = group_records.OffsetKey("billing", KEY)
     pairs = [
-        (encode_key(offset), encode_offset(OffsetValue(offset=17, commit_timestamp_ms=5))),
-        (encode_key(GroupKey("billing")), encode_group(group)),
-        (encode_key(offset), None),
+        (
+            group_records.encode_key(offset),
+            group_records.encode_offset(group_records.OffsetValue(offset=17, commit_timestamp_ms=5)),
+        ),
+        (group_records.encode_key(group_records.GroupKey("billing")), group_records.encode_group(group)),
+        (group_records.encode_key(offset), None),
         (b"some other key", b"and its value"),
     ]
     log = SegmentedLog.open(RealFiles(tmp_path), "__consumer_offsets-0", options=LogOptions())

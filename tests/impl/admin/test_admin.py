@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fencepost.impl.admin import reassignment
 from fencepost.impl.admin.cluster_state import AdminError, read_cluster
-from fencepost.impl.admin.reassignment import (
-    ReassignmentProgress,
-    decode_reassignment,
-    encode_reassignment,
-    execute,
-    generate,
-    verify,
-)
 from fencepost.impl.admin.topic_administration import add_partitions, create_topic
 from fencepost.impl.controller.placement import ReplicationFactorError
 from fencepost.impl.core.procedures import Pipelined
@@ -69,15 +62,19 @@ def test_a_proposal_can_be_executed_and_verified(brokers: int, partitions: int, 
     chosen = data.draw(
         st.permutations(range(1, brokers + 1)).map(lambda ids: ids[: max(factor, brokers - 1)])
     )
-    proposal = run(tree, generate(["t"], chosen, draw(seed + 1), "here"))
+    proposal = run(tree, reassignment.generate(["t"], chosen, draw(seed + 1), "here"))
     assert {key.partition: ids for key, ids in proposal.current.items()} == placed
     assert all(len(set(ids)) == factor and set(ids) <= set(chosen) for ids in proposal.proposed.values())
-    targets = decode_reassignment(encode_reassignment(proposal.proposed).encode(), "file")
+    targets = reassignment.decode_reassignment(
+        reassignment.encode_reassignment(proposal.proposed).encode(), "file"
+    )
     assert targets == proposal.proposed
-    assert run(tree, execute(targets, "file")) == proposal.current
-    assert {one.progress for one in run(tree, verify(targets))} == {ReassignmentProgress.IN_PROGRESS}
+    assert run(tree, reassignment.execute(targets, "file")) == proposal.current
+    assert {one.progress for one in run(tree, reassignment.verify(targets))} == {
+        reassignment.ReassignmentProgress.IN_PROGRESS
+    }
     with pytest.raises(AdminError, match="existing assignment running"):
-        run(tree, execute(targets, "file"))
+        run(tree, reassignment.execute(targets, "file"))
 
 
 def test_too_few_brokers_for_the_replicas() -> None:
@@ -87,11 +84,11 @@ def test_too_few_brokers_for_the_replicas() -> None:
     with pytest.raises(
         ReplicationFactorError, match="a replication factor from 1 to 2, the number of brokers, saw 3"
     ):
-        run(tree, generate(["t"], [1, 2], draw(1), "here"))
+        run(tree, reassignment.generate(["t"], [1, 2], draw(1), "here"))
     with pytest.raises(AdminError, match="replicas on live brokers \\(1, 2, 3\\), saw broker 9"):
-        run(tree, generate(["t"], [1, 2, 9], draw(1), "here"))
+        run(tree, reassignment.generate(["t"], [1, 2, 9], draw(1), "here"))
     with pytest.raises(AdminError, match="each broker once, saw 2 twice"):
-        run(tree, generate(["t"], [1, 2, 2], draw(1), "here"))
+        run(tree, reassignment.generate(["t"], [1, 2, 2], draw(1), "here"))
 
 
 def test_a_cluster_without_brokers() -> None:
@@ -115,7 +112,7 @@ def test_an_assignment_that_fits_no_request() -> None:
     targets = dict.fromkeys(run(tree, read_cluster()).partitions(), (2, 3))
     before = tree.zxid
     with pytest.raises(AdminError, match=r"at most 1,048,575 bytes .* saw 1,\d\d\d,\d\d\d; ask for fewer"):
-        run(tree, execute(targets, "file"))
+        run(tree, reassignment.execute(targets, "file"))
     assert tree.zxid == before
 
 

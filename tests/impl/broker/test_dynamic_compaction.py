@@ -42,8 +42,7 @@ def fill(lab: Lab) -> None:
 
 def follow(lab: Lab) -> None:
     """Broker 2 follows, and fetches what there is."""
-    lab.lead(1, 1, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
-    lab.settle()
+    lab.led(1, 1, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,)).settle()
     lab.advance(1_500, settle=True)
 
 
@@ -142,11 +141,9 @@ def test_z_a_follower_that_never_heard_of_a_compaction_takes_its_gaps(again: boo
     lab.advance(2_000, nodes=(1,))
     if again:
         alter(lab)
-        lab.reconnect(2)
-        lab.settle()
+        lab.reconnect(2).settle()
     follow(lab)
     assert runs_of(lab.partition(2).log) == CLEAN and lab.recorded(Name.FOLLOWER_FAILED, 2) == []
     lab.partition(2).log.flush()
-    lab.crash(2)
-    lab.start(2)
+    lab.restart(2)
     assert runs_of(lab.partition(2).log) == CLEAN

@@ -16,9 +16,10 @@ from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import TopicOptions
 
 
-def begun(**options) -> Lab:
+@pytest.fixture
+def lab() -> Lab:
     """Three brokers, which read all configurations at once."""
-    return Lab(**options)
+    return Lab()
 
 
 def alter(lab: Lab, topic: str = "t", **config: str) -> None:
@@ -46,10 +47,9 @@ def applied(lab: Lab, node: int) -> list[dict[str, str]]:
 # ---- Z: /brokers/seqid, /cluster/id
 
 
-def test_z_cluster_id_is_one_for_all_and_survives_restarts():
+def test_z_cluster_id_is_one_for_all_and_survives_restarts(lab):
     """Rule (Z, /cluster/id, /brokers/seqid): whoever comes first makes the nodes; the id has Kafka's form, is
     the same for all, and stays."""
-    lab = begun()
     content = json.loads(lab.tree.node("/cluster/id").data)
     assert content.keys() == {"version", "id"} and content["version"] == "1" and len(content["id"]) == 22
     assert {lab.core(node).config.cluster_id for node in (1, 2, 3)} == {content["id"]}
@@ -78,10 +78,9 @@ def test_z_nodes_are_kafkas():
 # ---- Z: /config/changes
 
 
-def test_z_config_change_raises_min_insync_replicas():
+def test_z_config_change_raises_min_insync_replicas(lab):
     """Rule (Z, /config/changes): a change is in force on every broker as soon as it is notified, and recorded
     once; without it the append is taken."""
-    lab = begun()
     lab.lead(1, 1, isr=(1, 2))
     assert lab.produce(1, 1, acks=-1) is None
     alter(lab, min_insync_replicas="3")
@@ -96,7 +95,7 @@ def test_z_config_change_raises_min_insync_replicas():
 def test_z_config_change_lowers_retention():
     """Rule (Z, /config/topics/T): logs that are open take the options over: segments that are too old by the
     new one go, those of other topics stay."""
-    lab = begun(topic=TopicOptions(segment_bytes=100))
+    lab = Lab(topic=TopicOptions(segment_bytes=100))
     lab.lead(1, 1, isr=(1,))
     for value in range(1, 6):
         lab.produce(1, value)
@@ -113,10 +112,9 @@ def test_z_config_change_lowers_retention():
     assert log.log_start_offset == 5
 
 
-def test_z_config_change_while_a_broker_was_down():
+def test_z_config_change_while_a_broker_was_down(lab):
     """Rule (Z, /config/topics/T): a broker that starts reads all configurations; logs that it made before,
     and those that it makes later, have the options."""
-    lab = begun()
     lab.lead(1, 1)
     lab.crash(3)
     alter(lab, min_insync_replicas="2", retention_ms="1000")
@@ -128,10 +126,9 @@ def test_z_config_change_while_a_broker_was_down():
 
 
 @pytest.mark.parametrize("noticed", [True, False])
-def test_z_config_change_lost_in_a_session_expiry(noticed, monkeypatch):
+def test_z_config_change_lost_in_a_session_expiry(noticed, monkeypatch, lab):
     """Rule (Z, /config/changes): a notification whose watch went with the session is made up for; without the
     reading of all it would be missed."""
-    lab = begun()
     lab.end_session(2)
     alter(lab, min_insync_replicas="2")
     assert [minimum(lab, node) for node in (1, 2, 3)] == [2, 1, 2]
@@ -141,10 +138,9 @@ def test_z_config_change_lost_in_a_session_expiry(noticed, monkeypatch):
     assert minimum(lab, 2) == (2 if noticed else 1)
 
 
-def test_z_config_changes_during_a_look_are_seen():
+def test_z_config_changes_during_a_look_are_seen(lab):
     """Rule (Z, /config/changes): a change that comes while an earlier one is read is read after it; a lost
     reply changes nothing."""
-    lab = begun()
     lab.hold_zookeeper(1)
     alter(lab, min_insync_replicas="2")
     lab.release_zookeeper(1, 2)
@@ -155,10 +151,9 @@ def test_z_config_changes_during_a_look_are_seen():
     assert lab.core(1).broker_context.topic_options("other").min_insync_replicas == 2
 
 
-def test_z_configuration_goes_with_its_topic():
+def test_z_configuration_goes_with_its_topic(lab):
     """Rule (Z, /config/topics/T): the deletion of a topic takes its node without a notification; a later
     topic of that name begins anew."""
-    lab = begun()
     alter(lab, min_insync_replicas="2")
     lab.admin(Delete(znodes.config_path("t")))
     assert [minimum(lab, node) for node in (1, 2, 3)] == [1, 1, 1]
@@ -166,10 +161,9 @@ def test_z_configuration_goes_with_its_topic():
     assert [minimum(lab, node) for node in (1, 2, 3)] == [3, 3, 3]
 
 
-def test_z_config_changes_are_bounded():
+def test_z_config_changes_are_bounded(lab):
     """Rule (Z, /config/changes): a notification older than 15 minutes goes when the next one comes; younger
     ones stay."""
-    lab = begun()
     alter(lab, retention_ms="1000")
     lab.now += (EXPIRATION_MS - 1) * MILLISECOND
     alter(lab, retention_ms="2000")
@@ -184,7 +178,7 @@ def test_z_topics_inherit_from_brokers():
     """Rule (Z, /config/brokers; KIP-226): a topic's override wins over the broker's own setting, this one
     over that of all brokers, and this one over the static one; topics that come later have it, too; a broker
     that starts reads it; what the plan gave a topic is the topic's own."""
-    lab = begun(topic=TopicOptions(flush_messages=3))
+    lab = Lab(topic=TopicOptions(flush_messages=3))
     lab.admin(Create(znodes.BROKER_CONFIGS))
     alter(lab, "<default>", min_insync_replicas="2", log_flush_interval_messages="5", log_retention_ms="7")
     assert [minimum(lab, node) for node in (1, 2, 3)] == [2, 2, 2]
@@ -205,10 +199,9 @@ def test_z_topics_inherit_from_brokers():
     assert lab.core(1).broker_context.topic_options("later") == TopicOptions()
 
 
-def test_z_bad_configuration_is_recorded_and_ignored():
+def test_z_bad_configuration_is_recorded_and_ignored(lab):
     """Rule (Z, /config/topics/T): an unknown name is kept, a bad value or node is recorded, and both change
     nothing; what else is there is obeyed."""
-    lab = begun()
     alter(lab, min_insync_replicas="many", retention_ms="5", made_up="1", cleanup_policy="sometimes")
     options = lab.core(1).broker_context.topic_options("t")
     assert (options.min_insync_replicas, options.retention_ms, options.cleanup_policy) == (1, 5, "delete")
@@ -227,15 +220,10 @@ def test_z_unclean_leader_election_enable():
     """Rule (Z, C8): as soon as a topic allows an unclean election, its partitions that wait for an ISR member
     are led by another replica."""
     lab = Lab(3, scripted=False)
-    lab.create_topic({0: (3, 2)})
-    lab.settle()
-    lab.crash(2)
-    lab.settle()
-    lab.advance(20_000, settle=True)
-    lab.crash(3)
-    lab.settle()
-    lab.start(2)
-    lab.advance(1_000, settle=True)
+    lab.create_topic({0: (3, 2)}).settle()
+    lab.crash(2).rest(20_000)
+    lab.crash(3).settle()
+    lab.start(2).advance(1_000, settle=True)
     assert (lab.state().leader, lab.state().isr) == (-1, (3,))
     alter(lab, unclean_leader_election_enable="true")
     lab.settle()

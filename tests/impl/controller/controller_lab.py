@@ -14,15 +14,15 @@ from fencepost.traces.events import Event, Name
 def cluster(assignment: dict[int, tuple[int, ...]], brokers: int = 4, **options: object) -> Lab:
     """Broker 1 is the controller; topic t is created."""
     lab = Lab(brokers, scripted=False, **options)
-    lab.create_topic(assignment)
-    lab.settle()
+    lab.create_topic(assignment).settle()
     assert lab.controllers() == [1]
     return lab
 
 
-def reassign(lab: Lab, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+def reassign(lab: Lab, targets: dict[TopicPartition, tuple[int, ...]]) -> Lab:
     """As the admin tool does."""
     lab.admin(Create(znodes.REASSIGN, znodes.encode_reassignments(targets)))
+    return lab
 
 
 def pending(lab: Lab) -> dict[TopicPartition, tuple[int, ...]]:
@@ -38,9 +38,10 @@ def assigned(lab: Lab, topic: str = "t") -> dict[int, tuple[int, ...]]:
     return znodes.decode_topic(reply.data)
 
 
-def delete_topic(lab: Lab, topic: str = "t") -> None:
+def delete_topic(lab: Lab, topic: str = "t") -> Lab:
     """As the admin tool does."""
     lab.admin(Create(znodes.delete_topic_path(topic)))
+    return lab
 
 
 def on_disk(lab: Lab, node: int) -> list[str]:
@@ -58,17 +59,14 @@ def refused_transitions(lab: Lab) -> int:
     return len(marks(lab, "illegal_transition_refused"))
 
 
-def settle_all(lab: Lab, milliseconds: int = 12_000) -> None:
-    """Let everything come to rest: mail, time-outs of fetches, ISRs."""
-    lab.settle()
-    lab.advance(milliseconds, settle=True)
-
-
-def settled(assignment: dict[int, tuple[int, ...]], brokers: int = 4, **options: object) -> Lab:
-    """Such a cluster, in which everything has come to rest."""
+def settled(
+    assignment: dict[int, tuple[int, ...]], brokers: int = 4, values: tuple[int, ...] = (), **options: object
+) -> Lab:
+    """Such a cluster, in which everything has come to rest. values: a batch that broker 2 appends before."""
     lab = cluster(assignment, brokers, **options)
-    settle_all(lab)
-    return lab
+    if values:
+        lab.produce(2, *values)
+    return lab.come_to_rest()
 
 
 def fail_over_at(lab: Lab, begin: Callable[[], None], request: int) -> bool:
@@ -83,8 +81,7 @@ def fail_over_at(lab: Lab, begin: Callable[[], None], request: int) -> bool:
         for _ in range(60):
             if lab.drivers[controller].held:
                 break
-            lab.settle()
-            lab.advance(200, settle=True)
+            lab.rest(200)
         if not lab.drivers[controller].held:
             return False
         lab.release_zookeeper(controller, 1)

@@ -2,7 +2,7 @@
 the node. Healthy topics are served all the while."""
 
 import pytest
-from controller_lab import cluster, marks, settle_all
+from controller_lab import cluster, marks
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from impl_bad_znodes import RIGHT, contents
@@ -41,15 +41,13 @@ def test_nothing_in_zookeeper_makes_a_broker_fail(path: str, data: st.DataObject
     """Rule: whatever this node and another hold, no broker raises. A fail-over reads both anew. A topic that
     was left alone is led by a live broker all the same, unless what elects is what cannot be read."""
     lab = cluster({0: (1, 2, 3)}, brokers=3)
-    lab.create_topic({0: (3, 2, 1)}, "healthy")
-    settle_all(lab, 300)
+    lab.create_topic({0: (3, 2, 1)}, "healthy").come_to_rest(300)
     paths = {path, data.draw(st.sampled_from(list(RIGHT)))}
     for one in sorted(paths):
         put(lab, one, data.draw(contents(one)))
-    settle_all(lab, 300)
+    lab.come_to_rest(300)
     for broker in (3, 1):
-        lab.restart(broker)
-        settle_all(lab, 1_000)
+        lab.restart(broker).come_to_rest(1_000)
     if not paths & {znodes.CONTROLLER, znodes.CONTROLLER_EPOCH, znodes.CLUSTER_ID}:
         assert len(lab.controllers()) == 1 and lead(lab, HEALTHY)
 
@@ -72,16 +70,15 @@ def test_a_bad_node_is_named(path: str, content: bytes) -> None:
     """Rule: the mark names the node that was met, also after a fail-over."""
     lab = cluster({0: (1, 2, 3)}, brokers=3)
     if path in (znodes.CONTROLLER, znodes.CONTROLLER_EPOCH):
-        lab.crash(1)
-        settle_all(lab, 100)
+        lab.crash(1).come_to_rest(100)
     put(lab, path, content)
-    settle_all(lab, 100)
+    lab.come_to_rest(100)
     (controller, *_) = [*lab.controllers(), 2]
     if path == znodes.PRODUCER_IDS:
         lab.step(2, MessageArrived(CLIENT, InitProducerIdRequest(correlation_id=7)))
     elif path == znodes.CONTROLLER_EPOCH or not marks(lab, ZNODE_REFUSED):
         lab.crash(controller)
-    settle_all(lab, 1_000)
+    lab.come_to_rest(1_000)
     assert marks(lab, ZNODE_REFUSED) and marks(lab, ZNODE_REFUSED)[0].detail.startswith(path[:200])
 
 
@@ -89,11 +86,10 @@ def test_a_mended_controller_epoch_is_noticed() -> None:
     """Rule: nobody is controller while the epoch cannot be read; who mends it need not restart a broker."""
     lab = cluster({0: (1, 2, 3)}, brokers=3)
     put(lab, znodes.CONTROLLER_EPOCH, b"old")
-    lab.crash(1)
-    settle_all(lab, 1_000)
+    lab.crash(1).come_to_rest(1_000)
     assert lab.controllers() == [] and marks(lab, ZNODE_REFUSED)
     lab.admin(SetData(znodes.CONTROLLER_EPOCH, b"41"))
-    settle_all(lab, 1_000)
+    lab.come_to_rest(1_000)
     (controller,) = lab.controllers()
     assert lab.core(controller).controller.state.context.epoch == 42
 
@@ -103,11 +99,9 @@ def test_a_broker_that_cannot_read_the_clusters_id_stops_with_the_sentence() -> 
     on."""
     lab = cluster({0: (1, 2, 3)}, brokers=3)
     put(lab, znodes.CLUSTER_ID, b'{"id":null}')
-    lab.expire(2)
-    settle_all(lab, 100)
+    lab.expire(2).come_to_rest(100)
     assert lab.drivers[2].core is not None
-    lab.restart(3)
-    settle_all(lab, 100)
+    lab.restart(3).come_to_rest(100)
     assert lab.drivers[3].core is None
     assert {mark.detail.split(":")[0] for mark in marks(lab, ZNODE_REFUSED)} == {znodes.CLUSTER_ID}
 
@@ -118,7 +112,7 @@ def test_what_an_operator_put_below_a_topic_goes_with_it() -> None:
     for path in ("notes", "notes/inner", "partitions/0/state/more", "partitions/other"):
         lab.admin(Create(f"{znodes.topic_path('t')}/{path}"))
     lab.admin(Create(znodes.delete_topic_path("t")))
-    settle_all(lab, 1_000)
+    lab.come_to_rest(1_000)
     assert lab.children(znodes.TOPICS) == [] and lab.children(znodes.DELETE_TOPICS) == []
 
 
@@ -127,7 +121,6 @@ def test_nodes_that_an_operator_removed_are_no_mistake_of_ours(path: str) -> Non
     """Rule: a list that is not there is empty."""
     lab = cluster({0: (1, 2, 3)}, brokers=3)
     lab.admin(Delete(path))
-    settle_all(lab, 1_000)
-    lab.crash(1)
-    settle_all(lab, 1_000)
+    lab.come_to_rest(1_000)
+    lab.crash(1).come_to_rest(1_000)
     assert len(lab.controllers()) == 1 and lead(lab, T0)

@@ -4,7 +4,7 @@ to stop and leaders are elected."""
 import random
 
 import pytest
-from controller_lab import cluster, on_disk, pending, refused_transitions, settle_all
+from controller_lab import cluster, on_disk, pending, refused_transitions
 from impl_lab import Lab
 
 from fencepost.impl.core.core_interface import StopRequested
@@ -55,7 +55,7 @@ class Churn:
         for _ in range(4):
             for node in self.down():
                 self.lab.start(node)
-            settle_all(self.lab, 30_000)
+            self.lab.come_to_rest(30_000)
         return self.lab
 
     def up(self) -> list[int]:
@@ -126,7 +126,7 @@ class Churn:
         self.lab.admin(Create(znodes.PREFERRED_ELECTION, znodes.encode_partitions(keys)))
 
     def rest(self) -> None:
-        settle_all(self.lab, self.random.choice((100, 1_000, 12_000)))
+        self.lab.come_to_rest(self.random.choice((100, 1_000, 12_000)))
 
     def mail(self) -> None:
         for _ in range(self.random.randrange(30)):

@@ -2,7 +2,7 @@
 earlier incarnations are refused."""
 
 import pytest
-from controller_lab import cluster, delete_topic, marks, refused_transitions, settle_all, settled, until_sent
+from controller_lab import cluster, delete_topic, marks, refused_transitions, settled, until_sent
 from impl_lab import T0, Lab
 
 from fencepost.impl.broker.controlled_shutdown import BrokerState
@@ -40,28 +40,23 @@ def ask(lab: Lab, node: int, broker_epoch: int, controller: int = 1) -> kafka.Co
 def test_leaders_move_before_their_broker_stops() -> None:
     """Rule (C11): every partition has a live leader at every moment, nothing is lost, and the broker's log is
     whole when it returns."""
-    lab = cluster({0: (2, 3), 1: (3, 2), 2: (2, 4)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3), 1: (3, 2), 2: (2, 4)}, values=(11,))
     stop(lab, 2)
-    settle_all(lab)
+    lab.come_to_rest()
     assert not is_up(lab, 2)
     for number, leader in ((0, 3), (1, 3), (2, 4)):
         key = TopicPartition("t", number)
         assert (lab.state(key).leader, lab.state(key).isr) == (leader, (leader,))
         assert lab.partition(leader, key).is_leader
     assert lab.values(3) == [11] and refused_transitions(lab) == 0
-    lab.start(2)
-    settle_all(lab)
+    lab.start(2).come_to_rest()
     assert lab.values(2) == [11] and set(lab.state().isr) == {2, 3}
 
 
 def test_the_broker_stops_only_after_the_answer() -> None:
     """Rule (C11): until the controller has answered, the broker serves; then it writes its checkpoint, takes
     its registration away and halts."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     stop(lab, 2)
     until_sent(lab, kafka.ControlledShutdownResponse)
     assert lab.state().leader == 3 and is_up(lab, 2)
@@ -104,8 +99,7 @@ def test_leaders_are_stored_in_few_round_trips() -> None:
         request = lab.drivers[1].held[0].request
         if isinstance(request, Multi):
             groups.append(sum(isinstance(member, SetData) for member in request.operations))
-        lab.release_zookeeper(1, 1)
-        lab.settle(1, 3, 4)
+        lab.release_zookeeper(1, 1).settle(1, 3, 4)
     assert groups[:2] == [20, 20]
 
 
@@ -118,8 +112,7 @@ def test_a_conflict_fails_no_other_partition() -> None:
     lab.deliver(2, 1, kafka.ControlledShutdownRequest)
     state = lab.state()
     lab.admin(SetData(znodes.state_path(T0), znodes.encode_state(state)))  # another version
-    lab.release_zookeeper(1)
-    settle_all(lab)
+    lab.release_zookeeper(1).come_to_rest()
     assert not is_up(lab, 2)
     for number in range(6):
         assert lab.state(TopicPartition("t", number)).leader == 3
@@ -128,12 +121,11 @@ def test_a_conflict_fails_no_other_partition() -> None:
 def test_the_controller_may_stop_itself() -> None:
     """Rule (C11): a controller asks itself, moves its own leaders, gives /controller away and stops; another
     one is elected at once."""
-    lab = cluster({0: (1, 3)})
-    lab.settle()
-    settle_all(lab)
+    lab = cluster({0: (1, 3)}).settle()
+    lab.come_to_rest()
     assert lab.state().leader == 1
     stop(lab, 1)
-    settle_all(lab)
+    lab.come_to_rest()
     assert not is_up(lab, 1) and lab.state().leader == 3 and len(lab.controllers()) == 1
     assert lab.recorded(Name.SESSION_EXPIRED) == []
 
@@ -143,11 +135,8 @@ def test_the_controller_may_stop_itself() -> None:
 
 def only_one_in_sync(**options: object) -> Lab:
     """Partition t-0 has no ISR member but broker 2."""
-    lab = cluster({0: (2, 3)}, **options)
-    lab.produce(2, 11)
-    settle_all(lab)
-    lab.crash(3)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,), **options)
+    lab.crash(3).come_to_rest()
     assert lab.state().isr == (2,)
     return lab
 
@@ -188,8 +177,7 @@ def test_a_broker_asks_again_and_stops_when_the_isr_has_grown() -> None:
     stop(lab, 2)
     lab.advance(2_000, settle=True)
     assert is_up(lab, 2) and lab.state().leader == 2
-    lab.start(3)
-    settle_all(lab, 20_000)
+    lab.start(3).come_to_rest(20_000)
     assert not is_up(lab, 2) and lab.state().leader == 3 and lab.values(3) == [11]
 
 
@@ -198,18 +186,16 @@ def test_a_broker_that_cannot_be_relieved_stops_at_last() -> None:
     for it without a leader."""
     lab = only_one_in_sync()
     stop(lab, 2)
-    settle_all(lab, 20_000)
+    lab.come_to_rest(20_000)
     assert not is_up(lab, 2) and len(marks(lab, "controlled_shutdown")) == 3
     assert (lab.state().leader, lab.state().isr) == (-1, (2,))
-    lab.start(2)
-    settle_all(lab)
+    lab.start(2).come_to_rest()
     assert lab.state().leader == 2 and lab.values(2) == [11]
 
 
-def test_a_broker_stops_without_a_controller_or_zookeeper() -> None:
+def test_a_broker_stops_without_a_controller_or_zookeeper(lab: Lab) -> None:
     """Rule (KAFKA-1298, LIVE): neither an absent controller nor an absent ZooKeeper keeps a process from
     stopping."""
-    lab = settled({0: (2, 3)})
     lab.hold_zookeeper(2)
     stop(lab, 2)
     lab.advance(20_000, nodes=(2,))
@@ -221,7 +207,7 @@ def test_partitions_with_one_replica_go_with_their_broker(assignment: dict[int, 
     """Rule (C11): nobody could take them, so that they hold nobody up."""
     lab = settled(assignment)
     stop(lab, 2)
-    settle_all(lab, 3_000)
+    lab.come_to_rest(3_000)
     assert not is_up(lab, 2) and len(marks(lab, "controlled_shutdown")) == 1
 
 
@@ -237,36 +223,30 @@ def test_a_topic_that_is_being_deleted_holds_nobody_up() -> None:
 # ---- fences
 
 
-def test_a_request_of_an_earlier_incarnation_moves_nothing() -> None:
+def test_a_request_of_an_earlier_incarnation_moves_nothing(lab: Lab) -> None:
     """Rule (KIP-380): a controlled shutdown that is retried after the broker bounced does not take leaders
     from the one that lives."""
-    lab = settled({0: (2, 3)})
     old = lab.core(2).broker_context.broker_epoch
-    lab.restart(2)
-    settle_all(lab)
+    lab.restart(2).come_to_rest()
     before = lab.state()
     response = ask(lab, 2, old)
     assert response.error is ErrorCode.STALE_BROKER_EPOCH and lab.state() == before
     assert lab.core(1).controller.state.context.shutting_down == {}
 
 
-def test_who_is_no_controller_refuses() -> None:
+def test_who_is_no_controller_refuses(lab: Lab) -> None:
     """Rule (C1): the broker asks whoever /controller names next time."""
-    lab = settled({0: (2, 3)})
     response = ask(lab, 2, lab.core(2).broker_context.broker_epoch, controller=3)
     assert response.error is ErrorCode.STALE_CONTROLLER_EPOCH and lab.state().leader == 2
 
 
-def test_a_shutdown_ends_with_its_incarnation() -> None:
+def test_a_shutdown_ends_with_its_incarnation(lab: Lab) -> None:
     """Rule (KAFKA-1168): a broker that returns after a controlled shutdown may lead again."""
-    lab = settled({0: (2, 3)})
     stop(lab, 2)
-    settle_all(lab)
-    lab.start(2)
-    settle_all(lab)
+    lab.come_to_rest()
+    lab.start(2).come_to_rest()
     assert lab.core(1).controller.state.context.shutting_down == {}
-    lab.crash(3)
-    settle_all(lab)
+    lab.crash(3).come_to_rest()
     assert lab.state().leader == 2
 
 
@@ -275,7 +255,7 @@ def test_a_broker_that_shuts_down_is_not_put_back_into_an_isr() -> None:
     know who is about to stop."""
     lab = cluster({0: (3, 2)})
     lab.produce(3, 11)
-    settle_all(lab)
+    lab.come_to_rest()
     lab.drop()
     ask(lab, 2, lab.core(2).broker_context.broker_epoch)
     assert lab.state().isr == (3,)
@@ -300,10 +280,8 @@ def test_a_new_controller_is_asked_when_the_old_one_dies(step: int) -> None:
     lab.settle()
     for _ in range(step):
         if lab.drivers[1].held:
-            lab.release_zookeeper(1, 1)
-            lab.settle()
-    lab.crash(1)
-    settle_all(lab, 20_000)
+            lab.release_zookeeper(1, 1).settle()
+    lab.crash(1).come_to_rest(20_000)
     assert not is_up(lab, 2)
     for number in (0, 1):
         assert lab.state(TopicPartition("t", number)).leader == 3
@@ -312,11 +290,8 @@ def test_a_new_controller_is_asked_when_the_old_one_dies(step: int) -> None:
 
 def returned_unannounced() -> Lab:
     """Leader 2 has taken follower 3 back; the controller will hear of that with the next notification."""
-    lab = cluster({0: (2, 3)}, isr_change_propagation_ms=60_000)
-    lab.produce(2, 11)
-    settle_all(lab)
-    lab.restart(3)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,), isr_change_propagation_ms=60_000)
+    lab.restart(3).come_to_rest()
     assert lab.state().isr == (2, 3)
     assert lab.core(1).controller.state.context.states[T0].isr == (2,)
     return lab

@@ -20,10 +20,15 @@ from fencepost.traces.kafka_names.outcomes import ErrorCode
 def elected(**options: object) -> Lab:
     """Three brokers; broker 1 is the controller, and t-0 is led by broker 2."""
     lab = Lab(scripted=False, **options)
-    lab.create_topic({0: (2, 3, 1)})
-    lab.settle()
+    lab.create_topic({0: (2, 3, 1)}).settle()
     assert lab.controllers() == [1] and lab.state().leader == 2
     return lab
+
+
+@pytest.fixture
+def lab() -> Lab:
+    """Such a cluster."""
+    return elected()
 
 
 def controller_epoch(lab: Lab) -> int:
@@ -45,9 +50,8 @@ def until_multi(lab: Lab, node: int) -> None:
 # ---- the race
 
 
-def test_the_first_controller_has_epoch_1() -> None:
+def test_the_first_controller_has_epoch_1(lab: Lab) -> None:
     """Rule (C1): one multi creates /controller and raises /controller_epoch; the others stay brokers."""
-    lab = elected()
     assert controller_epoch(lab) == 1
     assert [(event.node, event.controller_epoch) for event in lab.recorded(Name.CONTROLLER_ELECTED)] == [
         (1, 1)
@@ -104,9 +108,7 @@ def _lost_reply(parts: Parts) -> Lab:
     until_multi(lab, 1)
     lab.drivers[1].replies_to_lose = 1
     lab.release_zookeeper(1)
-    lab.create_topic({0: (1,)})
-    lab.settle()
-    return lab
+    return lab.create_topic({0: (1,)}).settle()
 
 
 def test_whoever_won_but_was_not_told_finds_out() -> None:
@@ -137,14 +139,12 @@ def test_a_node_of_another_session_is_not_mine() -> None:
 # ---- sessions
 
 
-def test_a_controller_whose_session_expires_resigns_and_may_come_back_with_a_higher_epoch() -> None:
+def test_a_controller_whose_session_expires_resigns_and_may_come_back_with_a_higher_epoch(lab: Lab) -> None:
     """Rule (C1, KAFKA-4229): after an expiry there is exactly one active controller, the one that /controller
     names, each time in a new epoch."""
-    lab = elected()
     for epoch in range(2, 6):
         (before,) = lab.controllers()
-        lab.expire(before)
-        lab.settle()
+        lab.expire(before).settle()
         (after,) = lab.controllers()
         node = lab.tree.node(znodes.CONTROLLER)
         assert node is not None and znodes.decode_controller(node.data) == after != before
@@ -152,13 +152,11 @@ def test_a_controller_whose_session_expires_resigns_and_may_come_back_with_a_hig
     assert len(lab.recorded(Name.CONTROLLER_RESIGNED)) == 4
 
 
-def test_losing_the_connection_only_changes_nothing() -> None:
+def test_losing_the_connection_only_changes_nothing(lab: Lab) -> None:
     """Rule: a connection that comes back in the same session costs no election."""
-    lab = elected()
     lab.hold_zookeeper(1)
     lab.crash(3)
-    lab.reconnect(1)
-    lab.settle()
+    lab.reconnect(1).settle()
     assert lab.controllers() == [1] and lab.state().isr == (2, 1)
     assert lab.recorded(Name.CONTROLLER_RESIGNED) == []
 
@@ -199,8 +197,7 @@ def test_a_deposed_controllers_write_is_refused_and_it_resigns() -> None:
     assert (lab.state().leader_epoch, lab.state().isr) == (0, (2, 3, 1))
     assert [event.controller_epoch for event in lab.recorded(Name.CONTROLLER_WRITE_REFUSED, 1)] == [1]
     assert [event.controller_epoch for event in lab.recorded(Name.CONTROLLER_RESIGNED, 1)] == [1]
-    lab.release_zookeeper(2)
-    lab.settle()
+    lab.release_zookeeper(2).settle()
     assert lab.controllers() == [2]
     assert (lab.state().leader, lab.state().controller_epoch) == (2, 2) and 3 not in lab.state().isr
 
@@ -211,10 +208,9 @@ def test_without_the_fence_a_deposed_controller_writes() -> None:
     assert (lab.state().leader_epoch, lab.state().controller_epoch) == (1, 1)
 
 
-def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns() -> None:
+def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns(lab: Lab) -> None:
     """Rule (C2): an answer with a higher controller epoch deposes whoever gets it, and it sends nothing
     more."""
-    lab = elected()
     lab.drop()
     lab.hold_zookeeper(1)
     lab.step(
@@ -233,12 +229,10 @@ def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns() -> None
     assert lab.recorded(Name.CONTROLLER_RESIGNED, 1)[-1].cause.startswith("broker 2 has obeyed")
 
 
-def test_a_procedure_that_outlives_its_controllers_reign_sends_nothing() -> None:
+def test_a_procedure_that_outlives_its_controllers_reign_sends_nothing(lab: Lab) -> None:
     """Rule (KAFKA-4447): a controller that resigns in the middle of a procedure opens no channel and sends no
     request when the procedure goes on."""
-    lab = elected()
-    lab.crash(3)
-    lab.settle()
+    lab.crash(3).settle()
     lab.drop()
     lab.hold_zookeeper(1)
     lab.start(3)  # broker 1 begins to read the brokers
@@ -269,14 +263,12 @@ def until_election(lab: Lab) -> None:
         lab.release_zookeeper(1, 1)
 
 
-def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor() -> None:
+def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor(lab: Lab) -> None:
     """Rule (KAFKA-532): after an election each broker that obeyed the new controller refuses the old one's
     requests, which then resigns."""
-    lab = elected()
     lab.drop()
     lab.hold_zookeeper(1)
-    lab.end_session(1)
-    lab.settle(2, 3)
+    lab.end_session(1).settle(2, 3)
     assert lab.core(3).gate.controller_epoch == 2
     state = lab.core(1).controller.state
     state.channels.add_metadata((T0,))
@@ -290,29 +282,25 @@ def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor() -> N
     assert 1 not in lab.controllers()
 
 
-def test_the_epoch_is_read_in_the_election_only() -> None:
+def test_the_epoch_is_read_in_the_election_only(lab: Lab) -> None:
     """Rule (KAFKA-1096): a controller whose epoch was overtaken does not adopt the newer one, whatever it
     reads afterwards."""
-    lab = elected()
     lab.hold_zookeeper(1)
-    lab.end_session(1)
-    lab.settle(2, 3)
+    lab.end_session(1).settle(2, 3)
     assert controller_epoch(lab) == 2
     assert lab.core(1).controller.state.context.epoch == 1
     lab.notice_expiry(1)
     assert lab.controllers() == [2]
 
 
-def test_a_controller_that_reads_its_successors_writing_resigns() -> None:
+def test_a_controller_that_reads_its_successors_writing_resigns(lab: Lab) -> None:
     """Rule (C3): a state of a higher controller epoch is never taken into the context of an older controller,
     even before any write is refused."""
-    lab = elected()
     notification = zk.Create(znodes.ISR_CHANGE_PREFIX, znodes.encode_isr_changes([T0]), sequential=True)
     lab.hold_zookeeper(1)
     lab.admin(notification)  # broker 1 begins to read what changed
     lab.crash(3)
-    lab.end_session(1)
-    lab.settle(2)
+    lab.end_session(1).settle(2)
     assert lab.controllers() == [1, 2] and lab.state().controller_epoch == 2
     lab.hold_zookeeper(2)
     lab.admin(notification)
@@ -326,8 +314,7 @@ def test_a_successors_epoch_is_not_adopted() -> None:
     """Rule (KAFKA-1096, found by the profile elections, seed 111): a broker that stood still between reading
     /controller and /controller_epoch takes the epoch for its own only if the node still names it; here its
     session ended and broker 2 was elected in between."""
-    lab = Lab(scripted=False, brokers=1)
-    lab.settle()
+    lab = Lab(scripted=False, brokers=1).settle()
     elector = lab.core(1).controller.elector
     mine = zk.Stat(1, 1, 0, 0, elector.broker_context.session_id, 0)
     others = zk.Stat(9, 9, 0, 0, elector.broker_context.session_id + 1, 0)
@@ -346,8 +333,7 @@ def test_a_broker_that_stops_is_not_elected(late: bool) -> None:
     """Rule (C1, C11, found by the profile everything, seed 900467): the watch on its own /controller fires
     before its process ends. It does not run for it; if it has closed its logs since it sent the request that
     wins (late), it gives /controller away. Else nobody is the controller until its session ends."""
-    lab = Lab(scripted=False, brokers=1)
-    lab.settle()
+    lab = Lab(scripted=False, brokers=1).settle()
     elector = lab.core(1).controller.elector
     stat = zk.Stat(1, 1, 0, 0, 0, 0)
     race = elector.run()

@@ -20,8 +20,7 @@ CONTROL = (kafka.LeaderAndIsrRequest, kafka.UpdateMetadataRequest)
 def cluster(assignment: dict[int, tuple[int, ...]], **options: object) -> Lab:
     """Broker 1 is the controller of three."""
     lab = Lab(scripted=False, **options)
-    lab.create_topic(assignment)
-    lab.settle()
+    lab.create_topic(assignment).settle()
     assert lab.controllers() == [1]
     return lab
 
@@ -38,8 +37,7 @@ def test_brokers_hear_of_the_living_before_they_hear_of_leaders() -> None:
     """Rule (KAFKA-4443, C6): a new controller sends UpdateMetadata to everybody before any LeaderAndIsr."""
     lab = cluster({0: (2, 3)})
     before = {node: len(applied(lab, node)) for node in (2, 3)}
-    lab.crash(1)
-    lab.settle()
+    lab.crash(1).settle()
     for node in (2, 3):
         kinds = applied(lab, node, before[node])
         assert kinds[0] == "UpdateMetadataRequest" and "LeaderAndIsrRequest" in kinds
@@ -49,10 +47,8 @@ def test_a_returning_broker_hears_of_the_living_first() -> None:
     """Rule (KAFKA-4443): so does a broker that comes online under a controller in office; one LeaderAndIsr
     then names all its partitions (KIP-380)."""
     lab = cluster({0: (2, 3), 1: (3, 2), 2: (1, 3)})
-    lab.crash(3)
-    lab.settle()
-    lab.start(3)
-    lab.settle()
+    lab.crash(3).settle()
+    lab.start(3).settle()
     begin = next(
         index
         for index, event in enumerate(lab.recorded(Name.CONTROL_REQUEST_APPLIED, 3))
@@ -71,8 +67,7 @@ def test_a_dead_leader_is_replaced_from_the_isr() -> None:
     """Rule (C8): the next replica in assignment order that is alive and in sync leads, in the next epoch, and
     the dead one leaves the ISR."""
     lab = cluster({0: (2, 3, 1)})
-    lab.crash(2)
-    lab.settle()
+    lab.crash(2).settle()
     state = lab.state()
     assert (state.leader, state.leader_epoch, state.isr) == (3, 1, (3, 1))
     assert lab.partition(3).is_leader and lab.partition(1).leader == 3
@@ -82,8 +77,7 @@ def test_a_dead_follower_leaves_the_isr_in_a_new_epoch() -> None:
     """Rule (C8): the controller takes a dead follower out of the ISR by raising the epoch, so that its late
     fetches are fenced."""
     lab = cluster({0: (2, 3, 1)})
-    lab.crash(3)
-    lab.settle()
+    lab.crash(3).settle()
     assert (lab.state().leader, lab.state().leader_epoch, lab.state().isr) == (2, 1, (2, 1))
 
 
@@ -94,8 +88,7 @@ def test_brokers_that_died_while_nobody_watched_leave_the_isrs() -> None:
     lab.hold_zookeeper(2)
     lab.crash(3)
     lab.crash(1)
-    lab.release_zookeeper(2)
-    lab.settle()
+    lab.release_zookeeper(2).settle()
     assert lab.controllers() == [2]
     assert (lab.state().leader, lab.state().isr) == (2, (2,))
 
@@ -105,20 +98,15 @@ def test_the_last_isr_member_stays_when_it_dies() -> None:
     last member, the only one that may lead later."""
     lab = _last_member_dies()
     assert (lab.state().leader, lab.state().isr) == (-1, (2,))
-    lab.start(2)
-    lab.settle()
-    lab.advance(3_000, settle=True)
+    lab.start(2).rest(3_000)
     assert lab.state().leader == 2 and lab.state().isr == (2, 3)
 
 
 def _last_member_dies(**options: object) -> Lab:
     lab = cluster({0: (2, 3)}, **options)
     for node in (3, 2):
-        lab.crash(node)
-        lab.settle()
-    lab.start(3)
-    lab.settle()
-    return lab
+        lab.crash(node).settle()
+    return lab.start(3).settle()
 
 
 class EmptiesTheIsr(LeaderElection):
@@ -138,10 +126,8 @@ def test_an_unclean_leader_only_where_the_topic_allows_it() -> None:
     alone."""
     lab = cluster({0: (2, 3)}, topic=TopicOptions(unclean_leader_election=True))
     for node in (3, 2):
-        lab.crash(node)
-        lab.settle()
-    lab.start(3)
-    lab.settle()
+        lab.crash(node).settle()
+    lab.start(3).settle()
     assert (lab.state().leader, lab.state().isr) == (3, (3,))
 
 
@@ -153,11 +139,8 @@ def test_a_bounce_is_a_failure_then_a_start() -> None:
     all its partitions again."""
     lab = cluster({0: (2, 3), 1: (3, 2)})
     lab.hold_zookeeper(1)
-    lab.crash(2)
-    lab.start(2)
-    lab.release_zookeeper(1)
-    lab.settle()
-    lab.advance(3_000, settle=True)
+    lab.restart(2)
+    lab.release_zookeeper(1).rest(3_000)
     assert [lab.state(TopicPartition("t", number)).leader for number in (0, 1)] == [3, 3]
     assert [lab.state(TopicPartition("t", number)).leader_epoch for number in (0, 1)] == [1, 1]
     assert lab.partition(2, T0).leader == 3
@@ -168,24 +151,19 @@ def test_a_broker_that_changed_its_session_only_is_bounced_too() -> None:
     """Rule (C9): an expired session costs the leadership although the process lives on, and the old leader
     follows."""
     lab = cluster({0: (2, 3)})
-    lab.expire(2)
-    lab.settle()
+    lab.expire(2).settle()
     assert (lab.state().leader, lab.state().leader_epoch) == (3, 1)
     assert not lab.partition(2).is_leader
 
 
 def _both_restart(*, leader_too: bool) -> Lab:
     lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    lab.settle()
+    lab.replicate(2, 11)
     lab.hold_zookeeper(3)
     lab.crash(1)
     if leader_too:
         lab.restart(2)
-    lab.release_zookeeper(3)
-    lab.settle()
-    lab.advance(3_000, settle=True)
-    return lab
+    return lab.release_zookeeper(3).rest(3_000)
 
 
 def test_a_leader_that_restarted_while_nobody_watched_leads_in_a_new_epoch() -> None:
@@ -237,8 +215,7 @@ def test_stale_notifications_are_deleted_at_fail_over() -> None:
     lab.settle(2, 3)
     lab.advance(4_600, nodes=(2,))
     assert len(lab.children(znodes.ISR_CHANGES)) == 1
-    lab.crash(1)
-    lab.settle()
+    lab.crash(1).settle()
     assert lab.children(znodes.ISR_CHANGES) == []
 
 
@@ -246,11 +223,9 @@ def test_leadership_returns_to_the_preferred_replica() -> None:
     """Rule (C15): the balance task gives leadership back to the first replica once it is alive and in sync,
     and not before."""
     lab = cluster({0: (2, 3)}, leader_imbalance_check_ms=5_000, leader_imbalance_interval_ms=5_000)
-    lab.crash(2)
-    lab.advance(6_000, settle=True)
+    lab.crash(2).advance(6_000, settle=True)
     assert lab.state().leader == 3
-    lab.start(2)
-    lab.advance(12_000, settle=True)
+    lab.start(2).advance(12_000, settle=True)
     assert lab.state().leader == 2 and lab.partition(2).is_leader
 
 
@@ -259,8 +234,7 @@ def test_the_balance_task_never_piles_up() -> None:
     back."""
     lab = cluster({0: (2, 3)}, leader_imbalance_check_ms=5_000, leader_imbalance_interval_ms=10)
     lab.hold_zookeeper(1)
-    lab.create_topic({0: (2, 3)}, "u")
-    lab.advance(60_000, nodes=(1,))
+    lab.create_topic({0: (2, 3)}, "u").advance(60_000, nodes=(1,))
     assert len(lab.core(1).controller.queue) <= 1
     lab.release_zookeeper(1)
     assert ("leader_balance",) in lab.drivers[1].timers and not lab.core(1).controller.queue
@@ -269,15 +243,13 @@ def test_the_balance_task_never_piles_up() -> None:
 def test_a_topic_that_is_gone_again_gets_no_leader() -> None:
     """Rule (C7): a partition whose first state cannot be written, because its topic was deleted meanwhile, is
     not online."""
-    lab = Lab(scripted=False)
-    lab.settle()
+    lab = Lab(scripted=False).settle()
     lab.hold_zookeeper(1)
     lab.create_topic({0: (2, 3)})
     while not isinstance(lab.drivers[1].held[0].request, Multi):
         lab.release_zookeeper(1, 1)
     lab.admin(Delete(znodes.topic_path("t")))
-    lab.release_zookeeper(1)
-    lab.settle()
+    lab.release_zookeeper(1).settle()
     state = lab.core(1).controller.state
     assert state.phases[T0] is PartitionPhase.NEW and T0 not in state.context.states
     assert T0 not in lab.core(2).replicas.partitions
@@ -288,21 +260,17 @@ def test_a_topic_gets_leaders_as_its_brokers_come() -> None:
     one."""
     lab = Lab(scripted=False, start=False)
     lab.start(1)
-    lab.create_topic({0: (1, 2), 1: (2, 3)})
-    lab.settle()
+    lab.create_topic({0: (1, 2), 1: (2, 3)}).settle()
     assert lab.state().leader == 1 and lab.tree.node(znodes.state_path(TopicPartition("t", 1))) is None
-    lab.start(2)
-    lab.settle()
+    lab.start(2).settle()
     assert lab.state(TopicPartition("t", 1)).leader == 2
 
 
 def test_a_first_state_whose_reply_was_lost_is_recognised() -> None:
     """Rule: a retried creation that meets its own node goes on as if it had been answered."""
-    lab = Lab(scripted=False)
-    lab.settle()
+    lab = Lab(scripted=False).settle()
     lab.drivers[1].replies_to_lose = 2
-    lab.create_topic({0: (2, 3)})
-    lab.settle()
+    lab.create_topic({0: (2, 3)}).settle()
     assert lab.partition(2).is_leader and lab.partition(2).zk_version == lab.state().zk_version
 
 
@@ -313,8 +281,7 @@ def test_an_election_whose_reply_was_lost_is_told_all_the_same() -> None:
     lab.hold_zookeeper(1)
     lab.crash(2)
     lab.drivers[1].replies_to_lose = 1
-    lab.release_zookeeper(1)
-    lab.settle()
+    lab.release_zookeeper(1).settle()
     assert (lab.state().leader, lab.state().leader_epoch) == (3, 1)
     assert lab.partition(3).is_leader and lab.partition(3).zk_version == lab.state().zk_version
 
@@ -363,11 +330,9 @@ def test_nothing_is_sent_to_a_broker_that_is_gone_or_to_its_earlier_incarnation(
     lab.create_topic({0: (2, 3)}, "u")
     old = lab.core(2).broker_context.broker_epoch
     lab.drop()
-    lab.crash(2)
-    lab.advance(5_000, nodes=(1,))
+    lab.crash(2).advance(5_000, nodes=(1,))
     assert in_flight(lab, 2) == []
-    lab.start(2)
-    lab.settle()
+    lab.start(2).settle()
     refused = lab.recorded(Name.CONTROL_REQUEST_REFUSED, 2)
     assert refused == [] and lab.core(2).broker_context.broker_epoch > old
     assert set(lab.core(1).controller.state.channels.channels) == {1, 2, 3}

@@ -4,7 +4,7 @@ does to a group what it does to a single write."""
 from math import ceil
 
 import pytest
-from controller_lab import assigned, pending, reassign, settle_all, settled
+from controller_lab import assigned, pending, reassign, settled
 from impl_lab import Lab
 
 from fencepost.impl.broker.parts import Parts
@@ -33,8 +33,7 @@ def many_topics(grouping: Grouping, topics: int = TOPICS, brokers: int = 5) -> L
     for number in range(topics):
         first = number % brokers + 1
         lab.create_topic({0: (first, first % brokers + 1)}, f"topic-{number:04d}")
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 def in_rounds(lab: Lab, node: int) -> tuple[int, list[AskZooKeeper]]:
@@ -130,7 +129,7 @@ def test_a_reassignment_of_many_partitions_begins_in_few_requests(partitions: in
     assert rounds == 8 + 2 * (watches > 0)
     lab.release_zookeeper(1)
     for _ in range(3):
-        settle_all(lab)
+        lab.come_to_rest()
     assert pending(lab) == {} and assigned(lab) == dict.fromkeys(range(partitions), (3, 4))
     assert {lab.state(TopicPartition("t", number)).isr for number in range(partitions)} == {(3, 4)}
 
@@ -143,10 +142,8 @@ def test_all_strategies_end_in_the_same_state() -> None:
         lab = many_topics(grouping, 40)
         lab.step(2, StopRequested())
         lab.settle()
-        lab.crash(1)
-        lab.settle()
-        lab.start(2)
-        lab.settle()
+        lab.crash(1).settle()
+        lab.start(2).settle()
         lab.create_topic({0: (3, 4)}, "later")
         lab.admin(
             SetData(znodes.topic_path("topic-0000"), znodes.encode_topic({0: (1, 2), 1: (3, 4)}))
@@ -222,8 +219,7 @@ def test_a_group_whose_reply_was_lost_is_not_written_twice() -> None:
     is raised again."""
     lab = six()
     lab.drivers[1].replies_to_lose = 1
-    lab.release_zookeeper(1)
-    settle_all(lab)
+    lab.release_zookeeper(1).come_to_rest()
     assert leaders(lab) == [3] * 6
     assert [lab.state(TopicPartition("t", number)).leader_epoch for number in range(6)] == [1] * 6
     context = lab.core(1).controller.state.context

@@ -1,7 +1,7 @@
 """Preferred leader election by request: what is elected, what is not, and that the request goes."""
 
 import pytest
-from controller_lab import delete_topic, fail_over_at, marks, reassign, settle_all, settled
+from controller_lab import delete_topic, fail_over_at, marks, reassign, settled
 from impl_lab import T0, Lab
 
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -19,10 +19,8 @@ def elect(lab: Lab, *keys: TopicPartition) -> None:
 def moved_away() -> Lab:
     """Broker 3 leads both partitions, although broker 2 is preferred and in sync."""
     lab = settled({0: (2, 3), 1: (2, 3)})
-    lab.crash(2)
-    settle_all(lab)
-    lab.start(2)
-    settle_all(lab)
+    lab.crash(2).come_to_rest()
+    lab.start(2).come_to_rest()
     assert lab.state(T0).leader == lab.state(T1).leader == 3 and set(lab.state().isr) == {2, 3}
     return lab
 
@@ -32,12 +30,12 @@ def test_the_preferred_replica_is_elected_by_request() -> None:
     lab = moved_away()
     before = lab.state(T0).leader_epoch
     elect(lab, T0)
-    settle_all(lab)
+    lab.come_to_rest()
     assert (lab.state(T0).leader, lab.state(T0).leader_epoch) == (2, before + 1)
     assert lab.partition(2, T0).is_leader and lab.state(T1).leader == 3
     assert lab.tree.node(znodes.PREFERRED_ELECTION) is None
     elect(lab, T0, T1)
-    settle_all(lab)
+    lab.come_to_rest()
     assert lab.state(T1).leader == 2 and lab.state(T0).leader_epoch == before + 1
     assert lab.tree.node(znodes.PREFERRED_ELECTION) is None
 
@@ -46,10 +44,9 @@ def test_a_preferred_replica_out_of_sync_is_not_elected() -> None:
     """Rule (C8): a preferred replica that is dead or not in the ISR does not lead, and the request goes all
     the same."""
     lab = moved_away()
-    lab.crash(2)
-    lab.settle()
+    lab.crash(2).settle()
     elect(lab, T0, TopicPartition("nobody", 0))
-    settle_all(lab)
+    lab.come_to_rest()
     assert lab.state().leader == 3 and lab.tree.node(znodes.PREFERRED_ELECTION) is None
 
 
@@ -63,13 +60,11 @@ def test_what_moves_or_goes_is_left_alone() -> None:
     lab.settle(1, 2, 3)
     assert (lab.state().leader, lab.state().leader_epoch) == (3, epoch)
     lab = moved_away()
-    lab.crash(3)
-    settle_all(lab)
-    delete_topic(lab)
-    settle_all(lab)
+    lab.crash(3).come_to_rest()
+    delete_topic(lab).come_to_rest()
     state = lab.state()
     elect(lab, T0)
-    settle_all(lab)
+    lab.come_to_rest()
     assert lab.state() == state and lab.tree.node(znodes.PREFERRED_ELECTION) is None
 
 
@@ -77,7 +72,7 @@ def test_bad_content_is_removed() -> None:
     """Rule: a request that cannot be read is removed with a mark, and the controller goes on."""
     lab = moved_away()
     lab.admin(Create(znodes.PREFERRED_ELECTION, b"{}"))
-    settle_all(lab)
+    lab.come_to_rest()
     assert marks(lab, "preferred_election_refused") and lab.tree.node(znodes.PREFERRED_ELECTION) is None
     assert lab.controllers() == [1]
 
@@ -88,7 +83,7 @@ def test_a_new_controller_finds_the_request(step: int) -> None:
     for."""
     lab = moved_away()
     fail_over_at(lab, lambda: elect(lab, T0, T1), step)
-    settle_all(lab)
+    lab.come_to_rest()
     assert lab.state(T0).leader == lab.state(T1).leader == 2
     assert lab.tree.node(znodes.PREFERRED_ELECTION) is None
 
@@ -117,6 +112,5 @@ def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
     lab.release_zookeeper(controller, 1)
     assert lab.state(T0).leader == 2 and lab.tree.node(znodes.PREFERRED_ELECTION) is None
     elect(lab, T1)
-    lab.release_zookeeper(controller)
-    settle_all(lab)
+    lab.release_zookeeper(controller).come_to_rest()
     assert lab.state(T1).leader == 2 and lab.tree.node(znodes.PREFERRED_ELECTION) is None

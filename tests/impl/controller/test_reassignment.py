@@ -14,7 +14,6 @@ from controller_lab import (
     reassign,
     refused_transitions,
     remove,
-    settle_all,
     settled,
     until_sent,
 )
@@ -54,11 +53,8 @@ def test_replicas_move_to_the_target(target: tuple[int, ...]) -> None:
     """Rule (C12): whatever the target (disjoint, overlapping, another order, more, fewer), it ends as AR and
     ISR, with the data; old replicas are deleted. The same brokers in another order are another target, for
     the first one is preferred."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11, 12)
-    settle_all(lab)
-    reassign(lab, {T0: target})
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11, 12))
+    reassign(lab, {T0: target}).come_to_rest()
     moved(lab, target)
     assert lab.tree.node(znodes.REASSIGN) is None and refused_transitions(lab) == 0
     for node in target:
@@ -69,15 +65,13 @@ def test_replicas_move_to_the_target(target: tuple[int, ...]) -> None:
 def test_an_old_replica_is_kept_until_the_target_is_in_sync() -> None:
     """Rule (C12): while a target replica has not caught up, AR is old + target, the ISR is the old one and
     nothing is deleted."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     reassign(lab, {T0: (4,)})
     for _ in range(40):
         lab.settle(1, 2, 3)
     assert assigned(lab)[0] == (2, 3, 4) and lab.state().isr == (2, 3)
     assert {2, 3} == {node for node in lab.drivers if "t-0" in on_disk(lab, node)}
-    settle_all(lab)
+    lab.come_to_rest()
     moved(lab, (4,))
     assert lab.values(4) == [11]
 
@@ -85,9 +79,7 @@ def test_an_old_replica_is_kept_until_the_target_is_in_sync() -> None:
 def test_an_old_replica_cannot_come_back() -> None:
     """Rule (KAFKA-1097, KAFKA-1170): a late fetch of an old replica is refused by a leader that has heard of
     AR = target, and the ISR write of one that has not meets another version."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     before = lab.partition(2).leader_epoch
     reassign(lab, {T0: (2, 4)})
     for _ in range(3_000):
@@ -100,7 +92,7 @@ def test_an_old_replica_cannot_come_back() -> None:
     lab.core(2).replicas.isr.maybe_expand(deaf, 3)
     lab.step(2, TimerFired(("isr_notify",)))
     assert lab.state().isr == (2, 4)
-    settle_all(lab)
+    lab.come_to_rest()
     answer = lab.fetch(2, 1, epoch=lab.partition(2).leader_epoch, replica=3)
     assert answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     moved(lab, (2, 4))
@@ -128,8 +120,7 @@ def test_an_entry_that_cannot_be_done_is_removed(
     """Rule (C12): a failed check removes that entry and says why; nothing else changes."""
     lab = cluster({0: (2, 3)})
     before = lab.state()
-    reassign(lab, {key: target})
-    settle_all(lab)
+    reassign(lab, {key: target}).come_to_rest()
     assert lab.tree.node(znodes.REASSIGN) is None
     assert assigned(lab) == {0: (2, 3)} and lab.state() == before
     (refused,) = marks(lab, "reassignment_refused")
@@ -140,10 +131,8 @@ def test_an_entry_that_cannot_be_done_is_removed(
 def test_a_dead_target_is_refused_when_asked_for(target: tuple[int, ...]) -> None:
     """Rule (C12): all target brokers are alive, also where the target needs no new replica."""
     lab = settled({0: (3, 2)})
-    lab.crash(2)
-    lab.settle()
-    reassign(lab, {T0: target})
-    settle_all(lab)
+    lab.crash(2).settle()
+    reassign(lab, {T0: target}).come_to_rest()
     assert pending(lab) == {} and assigned(lab) == {0: (3, 2)}
     assert marks(lab, "reassignment_refused")[0].detail == "brokers [2] are not alive"
 
@@ -151,11 +140,9 @@ def test_a_dead_target_is_refused_when_asked_for(target: tuple[int, ...]) -> Non
 def test_a_topic_that_is_being_deleted_is_not_reassigned() -> None:
     """Rule (C12): the deletion wins over a later reassignment."""
     lab = cluster({0: (2, 3)})
-    lab.crash(3)
-    lab.settle()
+    lab.crash(3).settle()
     delete_topic(lab)
-    reassign(lab, {T0: (2, 4)})
-    settle_all(lab)
+    reassign(lab, {T0: (2, 4)}).come_to_rest()
     assert pending(lab) == {} and lab.children(znodes.DELETE_TOPICS) == ["t"]
 
 
@@ -164,10 +151,9 @@ def test_bad_content_is_refused_and_stops_nobody() -> None:
     for data in (b"{", b"[]", b'{"partitions":[{"topic":"t"}]}', NOT_INTEGERS):
         lab = cluster({0: (2, 3)})
         lab.admin(Create(znodes.REASSIGN, data))
-        settle_all(lab)
+        lab.come_to_rest()
         assert marks(lab, "reassignment_refused") and assigned(lab) == {0: (2, 3)}
-        lab.crash(2)
-        lab.settle()
+        lab.crash(2).settle()
         assert lab.state().leader == 3
 
 
@@ -181,8 +167,7 @@ def test_a_refused_entry_takes_no_other_with_it() -> None:
     reassign(lab, {T0: (2, 3), T1: (4,)})
     lab.settle(1, 2, 3)  # broker 4 does not catch up yet
     assert pending(lab) == {T1: (4,)}
-    lab.crash(1)
-    settle_all(lab)
+    lab.crash(1).come_to_rest()
     moved(lab, (4,), T1)
     assert assigned(lab)[0] == (2, 3)
 
@@ -194,16 +179,14 @@ def test_without_the_protection_pending_work_is_lost(monkeypatch: pytest.MonkeyP
     lab = settled({0: (2, 3), 1: (2, 3)})
     reassign(lab, {T0: (2, 3), T1: (4,)})
     lab.settle(1, 2, 3)
-    lab.crash(1)
-    settle_all(lab)
+    lab.crash(1).come_to_rest()
     assert assigned(lab)[1] != (4,)
 
 
 def test_several_partitions_are_reassigned_at_once() -> None:
     """Rule (C12): each goes its own way, and the node goes with the last."""
     lab = settled(dict.fromkeys(range(5), (2, 3)))
-    reassign(lab, {TopicPartition("t", number): (4, 1) for number in range(5)})
-    settle_all(lab)
+    reassign(lab, {TopicPartition("t", number): (4, 1) for number in range(5)}).come_to_rest()
     for number in range(5):
         moved(lab, (4, 1), TopicPartition("t", number))
     assert lab.tree.node(znodes.REASSIGN) is None
@@ -212,39 +195,31 @@ def test_several_partitions_are_reassigned_at_once() -> None:
 # ---- brokers die
 
 
-def test_a_target_that_dies_holds_the_reassignment_until_it_returns() -> None:
+def test_a_target_that_dies_holds_the_reassignment_until_it_returns(lab: Lab) -> None:
     """Rule (C9, C12): an accepted reassignment waits for a target broker, and goes on when it is back, also
     under another controller."""
-    lab = settled({0: (2, 3)})
     reassign(lab, {T0: (2, 4)})
     lab.settle(1, 2, 3)
-    lab.crash(4)
-    settle_all(lab)
-    lab.crash(1)
-    settle_all(lab)
+    lab.crash(4).come_to_rest()
+    lab.crash(1).come_to_rest()
     assert pending(lab) == {T0: (2, 4)} and assigned(lab)[0] == (2, 3, 4)
-    lab.start(4)
-    settle_all(lab)
+    lab.start(4).come_to_rest()
     moved(lab, (2, 4))
 
 
 def test_the_old_leader_may_die_on_the_way() -> None:
     """Rule (C12): another old replica leads, and the reassignment goes on."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     reassign(lab, {T0: (4, 1)})
     lab.settle(1, 2, 3)
-    lab.crash(2)
-    settle_all(lab)
+    lab.crash(2).come_to_rest()
     assert assigned(lab)[0] == (4, 1) and lab.state().isr in ((1, 4), (4, 1)) and lab.values(4) == [11]
 
 
 @pytest.mark.parametrize("returns", [False, True])
-def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
+def test_an_old_replica_that_dies_is_not_waited_for(returns: bool, lab: Lab) -> None:
     """Rule (C12): the reassignment completes without the answer of a dead broker; one that bounced is told
     again and deletes."""
-    lab = settled({0: (2, 3)})
     reassign(lab, {T0: (2, 4)})
     until_sent(lab, kafka.StopReplicaRequest)
     assert lab.drop(kind=kafka.StopReplicaRequest)
@@ -254,7 +229,7 @@ def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
         lab.release_zookeeper(1)
     else:
         lab.crash(3)
-    settle_all(lab)
+    lab.come_to_rest()
     moved(lab, (2, 4))
 
 
@@ -266,12 +241,10 @@ def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
 def test_a_new_controller_goes_on_wherever_the_old_one_died(step: int, target: tuple[int, ...]) -> None:
     """Rule (C12): whichever of its ZooKeeper requests is the controller's last, its successor completes the
     reassignment, and no old replica is left behind."""
-    lab = cluster({0: (2, 3)}, brokers=5)
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,), brokers=5)
     fail_over_at(lab, lambda: reassign(lab, {T0: target}), step)
-    settle_all(lab)
-    settle_all(lab)
+    lab.come_to_rest()
+    lab.come_to_rest()
     moved(lab, target)
     assert lab.values(target[0]) == [11] and refused_transitions(lab) == 0
     assert lab.tree.node(znodes.REASSIGN) is None
@@ -284,12 +257,10 @@ def test_the_steps_above_are_all_of_them() -> None:
     moved(lab, (3, 4))
 
 
-def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
+def test_a_reassignment_that_was_undone_is_not_applied_again(lab: Lab) -> None:
     """Rule (KAFKA-5310): a controller that resigns forgets what it was reassigning; back in office it does
     what stands in ZooKeeper then."""
-    lab = settled({0: (2, 3)})
-    lab.crash(4)
-    lab.settle()
+    lab.crash(4).settle()
     lab.start(4)
     reassign(lab, {T0: (4,)})
     lab.settle(1, 2, 3)  # stuck: broker 4 hears nothing
@@ -303,14 +274,13 @@ def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
         (other,) = lab.controllers()
         lab.expire(other)
     assert lab.core(1).controller.state.context.reassigning == {}
-    settle_all(lab)
+    lab.come_to_rest()
     assert 2 in assigned(lab)[0] and 3 in assigned(lab)[0]
 
 
-def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
+def test_a_removal_that_is_sent_again_takes_no_later_request_with_it(lab: Lab) -> None:
     """Rule (ASSIGN): the node was removed and the reply lost; meanwhile an operator has asked for something
     else, in a node that begins at version 0 again."""
-    lab = settled({0: (2, 3)})
     lab.hold_zookeeper(1)
     reassign(lab, {T0: (2, 3)})  # these are its replicas already: refused, and taken out
 
@@ -325,26 +295,21 @@ def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
     lab.release_zookeeper(1, 1)
     assert pending(lab) == {} and lab.tree.node(znodes.REASSIGN) is None
     reassign(lab, {T0: (3, 4)})
-    lab.release_zookeeper(1)
-    settle_all(lab)
+    lab.release_zookeeper(1).come_to_rest()
     moved(lab, (3, 4))
 
 
-def test_a_node_that_was_emptied_is_removed_by_the_next_controller() -> None:
+def test_a_node_that_was_emptied_is_removed_by_the_next_controller(lab: Lab) -> None:
     """Rule (C12): an empty node, left by a controller that died before it removed it, blocks no operator."""
-    lab = settled({0: (2, 3)})
-    reassign(lab, {})
-    settle_all(lab)
+    reassign(lab, {}).come_to_rest()
     assert lab.tree.node(znodes.REASSIGN) is None
 
 
-def test_lost_replies_do_not_matter() -> None:
+def test_lost_replies_do_not_matter(lab: Lab) -> None:
     """Rule: each write of a reassignment may be done although its reply is lost."""
-    lab = settled({0: (2, 3)})
     lab.drivers[1].replies_to_lose = 50
-    reassign(lab, {T0: (3, 4)})
-    settle_all(lab)
+    reassign(lab, {T0: (3, 4)}).come_to_rest()
     lab.drivers[1].replies_to_lose = 0
-    settle_all(lab)
+    lab.come_to_rest()
     moved(lab, (3, 4))
     assert lab.recorded(Name.CONTROLLER_RESIGNED) == []

@@ -3,8 +3,7 @@ what a controller knows (C4), who serves (R1)."""
 
 import json
 
-from controller_lab import settle_all, settled
-from impl_lab import T0
+from impl_lab import T0, Lab
 
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.messages import broker_api as kafka
@@ -21,10 +20,9 @@ def node(lab, path: str):
     return json.loads(found.data), bool(found.owner)
 
 
-def test_the_znodes_are_kafkas() -> None:
+def test_the_znodes_are_kafkas(lab: Lab) -> None:
     """Rule (Z): paths, fields, versions and types of the nodes of a running cluster are those that Kafka's
     own tools read."""
-    lab = settled({0: (2, 3)})
     controller, ephemeral = node(lab, "/controller")
     assert ephemeral and controller.keys() == {"version", "brokerid", "timestamp"}
     assert (controller["version"], controller["brokerid"], type(controller["timestamp"])) == (1, 1, str)
@@ -57,10 +55,9 @@ def test_the_nodes_of_requests_are_kafkas() -> None:
     }  # fmt: skip
 
 
-def test_a_controller_knows_what_it_decides_by() -> None:
+def test_a_controller_knows_what_it_decides_by(lab: Lab) -> None:
     """Rule (C4): live and stopping brokers with their epochs, assignments, leaders and ISRs, reassignments,
     topics to be deleted."""
-    lab = settled({0: (2, 3)})
     context = lab.core(1).controller.state.context
     epochs = {broker: lab.core(broker).broker_context.broker_epoch for broker in (1, 2, 3, 4)}
     assert context.live_brokers == epochs and context.shutting_down == {}
@@ -74,27 +71,23 @@ def test_a_controller_knows_what_it_decides_by() -> None:
     assert list(context.deleting) == ["t"]
 
 
-def test_a_stopping_broker_is_known_as_such() -> None:
+def test_a_stopping_broker_is_known_as_such(lab: Lab) -> None:
     """Rule (C4): it is alive, and not electable any more."""
-    lab = settled({0: (2, 3)})
     context, epoch = lab.core(1).controller.state.context, lab.core(2).broker_context.broker_epoch
     lab.step(2, StopRequested())
     lab.deliver(2, 1, kafka.ControlledShutdownRequest)
     assert context.shutting_down == {2: epoch} and 2 in context.live_brokers and 2 not in context.electable()
 
 
-def test_only_the_leader_serves_and_an_old_leader_returns_as_follower() -> None:
+def test_only_the_leader_serves_and_an_old_leader_returns_as_follower(lab: Lab) -> None:
     """Rule (R1): a follower refuses producers and readers; whoever led before it died follows when it is
     back, and pulls what it missed."""
-    lab = settled({0: (2, 3)})
     assert lab.produce(2, 11).error is ErrorCode.NONE
     assert lab.produce(3, 12).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert lab.list_offsets(3).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    settle_all(lab)
-    lab.crash(2)
-    settle_all(lab)
+    lab.come_to_rest()
+    lab.crash(2).come_to_rest()
     assert lab.produce(3, 13).error is ErrorCode.NONE
-    lab.start(2)
-    settle_all(lab)
+    lab.start(2).come_to_rest()
     assert lab.partition(3).is_leader and not lab.partition(2).is_leader
     assert lab.values(2) == lab.values(3) == [11, 13]

@@ -14,7 +14,6 @@ from controller_lab import (
     pending,
     reassign,
     refused_transitions,
-    settle_all,
     settled,
     until_sent,
 )
@@ -54,9 +53,8 @@ def test_a_topic_is_deleted_everywhere() -> None:
     lab = cluster({0: (2, 3), 1: (3, 4)})
     lab.create_topic({0: (2, 3)}, "u")
     lab.produce(2, 11)
-    settle_all(lab)
-    delete_topic(lab)
-    settle_all(lab)
+    lab.come_to_rest()
+    delete_topic(lab).come_to_rest()
     gone(lab)
     assert lab.partition(2, TopicPartition("u", 0)).is_leader and "u-0" in on_disk(lab, 2)
     assert lab.children(znodes.DELETE_TOPICS) == [] and refused_transitions(lab) == 0
@@ -80,13 +78,13 @@ def test_nothing_stays_of_a_deleted_replica_on_a_real_disk(tmp_path: Path) -> No
         lab.start(node)
     for topic in ("t", longest):
         lab.create_topic({0: (1, 2), 1: (2, 1)}, topic)
-    settle_all(lab)
+    lab.come_to_rest()
     lab.produce(1, 11)
-    settle_all(lab)
+    lab.come_to_rest()
     for topic in ("t", longest):
         assert any(name.startswith(f"{topic}-0/") for name in names_below(tmp_path / "1"))
         delete_topic(lab, topic)
-    settle_all(lab)
+    lab.come_to_rest()
     for node in (1, 2):
         assert not [name for name in names_below(tmp_path / str(node)) if name[:1] in "tx"]
     half = tmp_path / "2" / f"t-0.0{DOOMED}"
@@ -102,30 +100,25 @@ def test_a_topic_may_come_again_under_its_old_name() -> None:
     lab = cluster({0: (2, 3)})
     for value in (11, 12, 13):
         lab.produce(2, value)
-        settle_all(lab)
+        lab.come_to_rest()
         assert lab.values(3) == [value] and lab.state().leader_epoch == 0
-        delete_topic(lab)
-        settle_all(lab)
+        delete_topic(lab).come_to_rest()
         gone(lab)
-        lab.restart(3)
-        settle_all(lab)
-        lab.create_topic({0: (2, 3)})
-        settle_all(lab)
+        lab.restart(3).come_to_rest()
+        lab.create_topic({0: (2, 3)}).come_to_rest()
     assert lab.values(2) == [] and lab.high_watermark(2) == 0
 
 
 def test_a_request_for_a_topic_that_does_not_exist_is_removed() -> None:
     """Rule: nothing waits for ever below /admin/delete_topics."""
     lab = cluster({0: (2, 3)})
-    delete_topic(lab, "nobody")
-    settle_all(lab)
+    delete_topic(lab, "nobody").come_to_rest()
     assert lab.children(znodes.DELETE_TOPICS) == [] and lab.partition(2).is_leader
 
 
-def test_waiting_clients_are_answered() -> None:
+def test_waiting_clients_are_answered(lab: Lab) -> None:
     """Rule: an append that waits for its acknowledgement when the replica is deleted is refused, not
     forgotten."""
-    lab = settled({0: (2, 3)})
     assert lab.produce(2, 11, acks=-1, timeout_ms=60_000) is None
     delete_topic(lab)
     lab.deliver(1, 2)
@@ -139,13 +132,9 @@ def test_waiting_clients_are_answered() -> None:
 
 
 def _one_down() -> Lab:
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
-    lab.crash(3)
-    settle_all(lab)
-    delete_topic(lab)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
+    lab.crash(3).come_to_rest()
+    delete_topic(lab).come_to_rest()
     return lab
 
 
@@ -158,8 +147,7 @@ def test_a_replica_of_a_dead_broker_is_deleted_when_it_returns() -> None:
     assert state.replica_phase(T0, 2) is ReplicaPhase.DELETION_SUCCESSFUL
     assert lab.children(znodes.DELETE_TOPICS) == ["t"] and lab.tree.node(znodes.state_path(T0)) is not None
     assert on_disk(lab, 2) == []
-    lab.start(3)
-    settle_all(lab)
+    lab.start(3).come_to_rest()
     gone(lab)
     assert refused_transitions(lab) == 0
 
@@ -170,24 +158,20 @@ def test_no_leader_is_elected_for_a_topic_that_goes() -> None:
     lab = _one_down()
     before = lab.state()
     for node in (2, 4, 1):
-        lab.restart(node)
-        settle_all(lab)
+        lab.restart(node).come_to_rest()
     assert lab.state() == before
     assert all(on_disk(lab, node) == [] for node in (1, 2, 4))
 
 
-def test_a_broker_that_dies_while_it_deletes_is_asked_again() -> None:
+def test_a_broker_that_dies_while_it_deletes_is_asked_again(lab: Lab) -> None:
     """Rule (C14): DeletionStarted becomes DeletionIneligible when the broker goes, and begins again when it
     returns."""
-    lab = settled({0: (2, 3)})
     delete_topic(lab)
     until_sent(lab, kafka.StopReplicaRequest)
     lab.drop(kind=kafka.StopReplicaRequest, target=3)
-    lab.crash(3)
-    settle_all(lab)
+    lab.crash(3).come_to_rest()
     assert lab.core(1).controller.state.replica_phase(T0, 3) is ReplicaPhase.DELETION_INELIGIBLE
-    lab.start(3)
-    settle_all(lab)
+    lab.start(3).come_to_rest()
     gone(lab)
 
 
@@ -195,17 +179,15 @@ def test_a_replica_whose_power_fails_while_it_is_deleted_is_whole_or_gone() -> N
     """Rule: wherever the power fails inside a deletion, the broker comes back with a log or without one, and
     the deletion completes."""
     for calls in range(1, 9):
-        lab = cluster({0: (2, 3)})
-        lab.produce(2, 11)
-        settle_all(lab)
+        lab = settled({0: (2, 3)}, values=(11,))
         delete_topic(lab)
         until_sent(lab, kafka.StopReplicaRequest)
         lab.drivers[3].disk.arm_power_loss(calls)
-        settle_all(lab)
+        lab.come_to_rest()
         if lab.drivers[3].core is None:
             lab.start(3)
         lab.drivers[3].disk.disarm_power_loss()
-        settle_all(lab)
+        lab.come_to_rest()
         gone(lab)
 
 
@@ -219,9 +201,9 @@ def test_a_new_controller_resumes_the_deletion(step: int) -> None:
     lab = cluster({0: (2, 3), 1: (3, 2)})
     lab.produce(2, 11)
     lab.admin(Create(znodes.config_path("t"), znodes.encode_configuration({"retention.bytes": "300"})))
-    settle_all(lab)
+    lab.come_to_rest()
     fail_over_at(lab, lambda: delete_topic(lab), step)
-    settle_all(lab)
+    lab.come_to_rest()
     gone(lab)
     assert refused_transitions(lab) == 0
 
@@ -243,8 +225,7 @@ def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> No
     for number in {"0", "1"} - set(left):
         for path in reversed(znodes.partition_paths(TopicPartition("t", int(number)))[1:]):
             lab.admin(Delete(path))
-    lab.crash(1)
-    settle_all(lab)
+    lab.crash(1).come_to_rest()
     gone(lab)
     assert refused_transitions(lab) == 0
 
@@ -253,16 +234,15 @@ def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize("target", [(2, 4), (2, 3, 4)])
-def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...]) -> None:
+def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...], lab: Lab) -> None:
     """Rule (C12): the topic cannot be deleted while one of its partitions moves; then it is, whether or not
     old replicas had to stop first."""
-    lab = settled({0: (2, 3)})
     reassign(lab, {T0: target})
     delete_topic(lab)
     lab.settle(1, 2, 3)
     assert T0 in pending(lab) and lab.partition(2).is_leader
     assert lab.core(1).controller.state.context.in_service(T0)
-    settle_all(lab)
+    lab.come_to_rest()
     gone(lab)
     assert len(marks(lab, "reassigned")) == 1
     # what the end of the reassignment said of leaders is still true (found by the swarm, while operators in
@@ -274,25 +254,23 @@ def test_partitions_added_to_a_topic_that_goes_are_refused() -> None:
     """Rule (KAFKA-6612): the topic's node gets its old assignment back, and the deletion completes."""
     lab = _one_down()
     lab.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (2, 4)})))
-    settle_all(lab)
+    lab.come_to_rest()
     node = lab.tree.node(znodes.topic_path("t"))
     assert node is not None and znodes.decode_topic(node.data) == {0: (2, 3)}
     assert marks(lab, "partitions_refused")
-    lab.start(3)
-    settle_all(lab)
+    lab.start(3).come_to_rest()
     gone(lab)
 
 
-def test_partitions_can_be_added() -> None:
+def test_partitions_can_be_added(lab: Lab) -> None:
     """Rule (C14): a partition that an admin adds to the topic's node gets a leader; those that stood are not
     touched."""
-    lab = settled({0: (2, 3)})
     before = lab.state()
     lab.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (3, 4)})))
-    settle_all(lab)
+    lab.come_to_rest()
     assert lab.state() == before and lab.partition(3, TopicPartition("t", 1)).is_leader
     lab.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (3, 4), 2: (4, 2)})))
-    settle_all(lab)
+    lab.come_to_rest()
     assert lab.partition(4, TopicPartition("t", 2)).is_leader
 
 
@@ -370,9 +348,7 @@ def stopping_with_a_stop_under_way() -> Lab:
     """Broker 3, a follower of t-0 on (2, 3), stops cleanly; the StopReplica of it, which deletes nothing, is
     under way and not delivered. The controller's answer to the broker is lost, so that the broker runs on for
     a while."""
-    lab = cluster({0: (2, 3)})
-    lab.produce(2, 11)
-    settle_all(lab)
+    lab = settled({0: (2, 3)}, values=(11,))
     lab.step(3, StopRequested())
     for _ in range(1_000):
         lab.drop(1, 3, kafka.ControlledShutdownResponse)
@@ -405,11 +381,9 @@ def test_an_answer_to_a_stop_that_deletes_nothing_is_no_deletion() -> None:
     assert controller.replica_phase(T0, 3) is ReplicaPhase.DELETION_STARTED
     let_the_controller_hear(lab)
     assert controller.replica_phase(T0, 3) is ReplicaPhase.DELETION_STARTED
-    lab.crash(3)
-    settle_all(lab)
+    lab.crash(3).come_to_rest()
     assert lab.children(znodes.DELETE_TOPICS) == ["t"] and on_disk(lab, 3) == ["t-0"]
-    lab.start(3)
-    settle_all(lab)
+    lab.start(3).come_to_rest()
     assert on_disk(lab, 3) == [] and lab.children(znodes.DELETE_TOPICS) == []
     assert len(marks(lab, "topic_deleted")) == 1 and refused_transitions(lab) == 0
 
@@ -429,7 +403,7 @@ def test_an_answer_to_a_stop_that_deletes_nothing_ends_no_reassignment() -> None
     lab.deliver(3, 1, kafka.ControlResponse)
     lab.settle(1, 2, 4)
     assert list(controller.context.stopping[T0]) == [3] and marks(lab, "reassigned") == []
-    settle_all(lab)
+    lab.come_to_rest()
     assert len(marks(lab, "reassigned")) == 1 and on_disk(lab, 3) == []
 
 
@@ -441,11 +415,10 @@ def _late_answer(lab: Lab, request: StopReplicaRequest) -> None:
     controller.pump()
 
 
-def test_an_answer_of_an_earlier_incarnation_or_reign_is_no_deletion() -> None:
+def test_an_answer_of_an_earlier_incarnation_or_reign_is_no_deletion(lab: Lab) -> None:
     """Rule (KAFKA-9946): an answer waits in the controller's queue behind the bounce of its broker, or behind
     another election of this controller. What it says is of a request that is not the one that is waited for
     now."""
-    lab = settled({0: (2, 3)})
     delete_topic(lab)
     until_sent(lab, kafka.StopReplicaRequest)
     state = lab.core(1).controller.state
@@ -460,5 +433,5 @@ def test_an_answer_of_an_earlier_incarnation_or_reign_is_no_deletion() -> None:
         )
         _late_answer(lab, late)
         assert state.replica_phase(T0, 3) is ReplicaPhase.DELETION_STARTED
-    settle_all(lab)
+    lab.come_to_rest()
     assert on_disk(lab, 3) == [] and lab.children(znodes.DELETE_TOPICS) == []

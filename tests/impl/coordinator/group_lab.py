@@ -1,6 +1,6 @@
 """Three brokers, one offsets partition, and members by hand: each request is a call, its answer a value."""
 
-from typing import Any
+from typing import Any, Self
 
 from impl_counterparts import Asked
 from impl_lab import Lab
@@ -40,14 +40,14 @@ class GroupLab(Lab):
         """As many brokers, with a controller of their own, and no topic yet."""
         lab = cls.__new__(cls)
         Lab.__init__(lab, brokers, scripted=False, **options)
-        lab.settle()
-        return lab
+        return lab.settle()
 
     def elect(
         self, leader: int, epoch: int, to: tuple[int, ...] | None = None, isr: tuple[int, ...] = BROKERS
-    ) -> None:
+    ) -> Self:
         """Another leader of the offsets partition, of which these brokers hear."""
         self.lead(leader, epoch, isr=isr, replicas=BROKERS, live=BROKERS, key=OFFSETS, to=to)
+        return self
 
     def groups(self, node: int) -> dict[str, Group]:
         """What a broker has in memory."""
@@ -145,6 +145,11 @@ class GroupLab(Lab):
             offsets=(kafka.CommittedOffset(partition=key, offset=offset),),
         )
         return self.send(node, request)
+
+    def commit_and_rest(self, node: int, offset: int, joined: Any = None, **more: Any) -> None:
+        """`commit`, and let everything arrive."""
+        self.commit(node, offset, joined, **more)
+        self.rest()
 
     def committed(self, node: int, key: TopicPartition = T0, group: str = "g") -> Any:
         """What OffsetFetch reads: the offset, or the error."""

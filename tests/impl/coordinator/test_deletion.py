@@ -24,8 +24,7 @@ def known(lab: GroupLab, *keys: TopicPartition) -> GroupLab:
     """A lab of which metadata knows these partitions."""
     for key in keys:
         lab.lead(1, 0, isr=(1,), replicas=(1,), live=(1, 2), key=key)
-    lab.rest()
-    return lab
+    return lab.rest()
 
 
 def delete(lab: GroupLab, node: int = 1, group: str = "g") -> Asked:
@@ -49,32 +48,28 @@ def described(lab: GroupLab, node: int = 1, group: str = "g") -> Any:
 
 
 @pytest.mark.parametrize("with_members_before", [False, True])
-def test_an_empty_group_is_deleted_with_its_offsets(with_members_before):
+def test_an_empty_group_is_deleted_with_its_offsets(with_members_before, lab):
     """Rule (KIP-229): the answer comes when it is durable; the next coordinator knows neither the group nor
     its offsets."""
-    lab = GroupLab()
     if with_members_before:
         for joined in lab.stable(1, "c"):
             lab.leave(1, joined)
         lab.rest()
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     asked = delete(lab)
     assert asked.answer is None
     lab.rest()
     assert asked.answer.error is E.NONE
     assert lab.committed(1) == -1 and lab.groups(1) == {} and described(lab).state == "Dead"
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.committed(2) == -1 and lab.groups(2) == {}
     assert [event.cause for event in lab.recorded(Name.GROUP_OFFSET_EXPIRED)] == [OFFSET_DELETED]
     assert len(lab.recorded(Name.GROUP_REMOVED, 1)) == with_members_before
 
 
-def test_groups_that_are_not_deleted():
+def test_groups_that_are_not_deleted(lab):
     """Rule (KIP-229): one that has members stays; one that is not there is not found; another broker does not
     coordinate it."""
-    lab = GroupLab()
     lab.stable(1, "c")
     assert delete(lab).answer.error is E.NON_EMPTY_GROUP
     assert delete(lab, group="none").answer.error is E.GROUP_ID_NOT_FOUND
@@ -82,12 +77,10 @@ def test_groups_that_are_not_deleted():
     assert described(lab).state == "Stable"
 
 
-def test_nobody_joins_a_group_that_is_being_deleted():
+def test_nobody_joins_a_group_that_is_being_deleted(lab):
     """Rule (KIP-229): a member that comes meanwhile is sent away for a moment; then it begins a new group of
     that name."""
-    lab = GroupLab()
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     asked = delete(lab)
     assert lab.join(1).answer.error is E.COORDINATOR_NOT_AVAILABLE
     assert delete(lab).answer.error is E.GROUP_ID_NOT_FOUND
@@ -113,8 +106,7 @@ def test_a_deletion_that_could_not_be_written_is_made_up_for(planted, monkeypatc
     lab = GroupLab()
     for joined in lab.stable(1, "c"):
         lab.leave(1, joined)
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     strict = evolve(lab.options.topics[0], min_insync_replicas=2)
     lab.core(1).broker_context.configured[OFFSETS_TOPIC] = strict
     (partition,) = lab.core(1).replicas.partitions.values()
@@ -124,8 +116,7 @@ def test_a_deletion_that_could_not_be_written_is_made_up_for(planted, monkeypatc
     partition.isr = isr
     lab.step(1, TimerFired(EXPIRY_TIMER))
     lab.rest()
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2) == -1) is not planted
 
 
@@ -137,8 +128,7 @@ def test_offsets_are_deleted_one_by_one():
     stay."""
     lab = known(GroupLab(), T0, T1)
     lab.commit(1, 7)
-    lab.commit(1, 9, key=T1)
-    lab.rest()
+    lab.commit_and_rest(1, 9, key=T1)
     asked = forget(lab, T1, TopicPartition("none", 0))
     assert asked.answer is None
     lab.rest()
@@ -147,19 +137,16 @@ def test_offsets_are_deleted_one_by_one():
     assert (lab.committed(1), lab.committed(1, T1)) == (7, -1)
     again = forget(lab, T1).answer
     assert dict(again.results) == {T1: E.NONE}
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2), lab.committed(2, T1)) == (7, -1)
 
 
 def test_an_offset_that_is_committed_meanwhile_stays():
     """Rule (KIP-496): of a deletion and a commit the one later in the log counts."""
     lab = known(GroupLab(), T0)
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     asked = forget(lab, T0)
-    lab.commit(1, 8)
-    lab.rest()
+    lab.commit_and_rest(1, 8)
     assert asked.answer.error is E.NONE and lab.committed(1) == 8
 
 
@@ -173,8 +160,7 @@ def test_offsets_of_what_members_consume_stay():
     lab.sync(1, joined, {member: b""})
     lab.rest()
     lab.commit(1, 7, joined)
-    lab.commit(1, 9, joined, key=TopicPartition("u", 0))
-    lab.rest()
+    lab.commit_and_rest(1, 9, joined, key=TopicPartition("u", 0))
     asked = forget(lab, T0, TopicPartition("u", 0))
     lab.rest()
     assert dict(asked.answer.results) == {T0: E.GROUP_SUBSCRIBED_TO_TOPIC, TopicPartition("u", 0): E.NONE}
@@ -195,8 +181,7 @@ def test_the_judge_of_offsets_is_told_of_a_deletion():
     """Rule: an offset that somebody had deleted may be read back as none, whenever that was; the record says
     so, where an offset that expired too early does not."""
     lab = known(GroupLab(), T0)
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     forget(lab, T0)
     lab.rest()
     facts = GroupFacts(10**18)
@@ -209,10 +194,9 @@ def test_the_judge_of_offsets_is_told_of_a_deletion():
 # ---- describe
 
 
-def test_members_are_described_as_they_joined():
+def test_members_are_described_as_they_joined(lab):
     """Rule (KafkaApis): while the group is stable, with subscription, assignment and where they are; else
     without."""
-    lab = GroupLab()
     request = kafka.JoinGroupRequest(
         correlation_id=lab.number(),
         group_id="g",
@@ -232,7 +216,6 @@ def test_members_are_described_as_they_joined():
     lab.rest()
     (member,) = described(lab).members
     assert (member.subscription, member.assignment, member.group_instance_id) == (b"sub", b"mine", "i")
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     (member,) = described(lab, node=2).members
     assert (member.subscription, member.client_host) == (b"sub", "/127.0.0.1")

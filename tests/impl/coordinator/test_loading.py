@@ -5,11 +5,10 @@ from group_lab import GroupLab
 from fencepost.traces.kafka_names.outcomes import ErrorCode
 
 
-def test_members_are_not_told_that_their_group_is_being_loaded() -> None:
+def test_members_are_not_told_that_their_group_is_being_loaded(lab: GroupLab) -> None:
     """Rule (GroupCoordinator of Apache Kafka): a heartbeat is well meanwhile, and a SyncGroup joins again:
     clients know no COORDINATOR_LOAD_IN_PROGRESS of these two (aiokafka 0.14.0 ended its consumer for good).
     JoinGroup says it."""
-    lab = GroupLab()
     (member,) = lab.stable(1, "c")
     lab.elect(2, 1)
     assert lab.committed(2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -13,10 +13,9 @@ from fencepost.traces.kafka_names.outcomes import ErrorCode
 NONE = ErrorCode.NONE
 
 
-def test_a_group_of_one() -> None:
+def test_a_group_of_one(lab: GroupLab) -> None:
     """Rule (P3): Empty, PreparingRebalance, CompletingRebalance, Stable; an id is given out first (KIP-394),
     the assignment is told once it is durable."""
-    lab = GroupLab()
     told = lab.join(1, client="a").answer
     assert (told.error, told.member_id.startswith("a-")) == (ErrorCode.MEMBER_ID_REQUIRED, True)
     joined = lab.join(1, told.member_id).answer
@@ -32,10 +31,9 @@ def test_a_group_of_one() -> None:
     assert lab.phases()[-2:] == ["PreparingRebalance", "Empty"]
 
 
-def test_a_second_member_makes_everybody_join_again() -> None:
+def test_a_second_member_makes_everybody_join_again(lab: GroupLab) -> None:
     """Rule (P3): a rebalance waits for all members; the generation grows; the leader alone is told who is in
     it."""
-    lab = GroupLab()
     (first,) = lab.stable(1, "a")
     second = lab.enter(1, "b")
     assert second.answer is None
@@ -50,10 +48,9 @@ def test_a_second_member_makes_everybody_join_again() -> None:
     assert lab.heartbeat(1, first) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_who_does_not_join_in_time_is_out() -> None:
+def test_who_does_not_join_in_time_is_out(lab: GroupLab) -> None:
     """Rule (P3): the rebalance time-out ends PreparingRebalance without those who have not joined, if their
     session lasts so long."""
-    lab = GroupLab()
     (first,) = lab.stable(1, "a")
     second = lab.enter(1, "b")
     for _ in range(REBALANCE_MS // 1_000):
@@ -64,9 +61,8 @@ def test_who_does_not_join_in_time_is_out() -> None:
     assert lab.heartbeat(1, first) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_silent_member_is_out() -> None:
+def test_a_silent_member_is_out(lab: GroupLab) -> None:
     """Rule (P3): a session that ends in silence is a member that left."""
-    lab = GroupLab()
     first, second = lab.stable(1, "a", "b")
     for _ in range(SESSION_MS // 1_000 + 1):
         assert lab.heartbeat(1, first) in (NONE, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -75,9 +71,8 @@ def test_a_silent_member_is_out() -> None:
     assert list(lab.groups(1)["g"].members) == [first.member_id]
 
 
-def test_an_assignment_that_never_comes_is_not_waited_for() -> None:
+def test_an_assignment_that_never_comes_is_not_waited_for(lab: GroupLab) -> None:
     """Rule (KAFKA-12890): CompletingRebalance ends by a time-out, though the leader's heartbeats go on."""
-    lab = GroupLab()
     joined = lab.enter(1, "a").answer
     for _ in range(REBALANCE_MS // 1_000):
         assert lab.heartbeat(1, joined) is NONE
@@ -99,45 +94,39 @@ def test_an_empty_group_waits_for_more_members() -> None:
     assert (first.answer.generation_id, second.answer.generation_id) == (1, 1)
 
 
-def test_the_generation_survives_the_coordinator() -> None:
+def test_the_generation_survives_the_coordinator(lab: GroupLab) -> None:
     """Rule (P4): the next coordinator knows members, generation and assignment; a generation that was not
     written is not known."""
-    lab = GroupLab()
     (first,) = lab.stable(1, "a")
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.heartbeat(1, first) is ErrorCode.NOT_COORDINATOR
     assert lab.heartbeat(2, first) is NONE
     assert lab.sync(2, first).answer.assignment == first.member_id.encode()
     unwritten = lab.join(2, first.member_id).answer
     assert unwritten.generation_id == 2
-    lab.elect(1, 2)
-    lab.rest()
+    lab.elect(1, 2).rest()
     assert lab.heartbeat(1, unwritten) is ErrorCode.ILLEGAL_GENERATION
     assert lab.heartbeat(1, first) is NONE
 
 
 @pytest.mark.parametrize("phase", ["PreparingRebalance", "CompletingRebalance"])
-def test_who_waits_is_told_when_the_coordinator_goes(phase: str) -> None:
+def test_who_waits_is_told_when_the_coordinator_goes(phase: str, lab: GroupLab) -> None:
     """Rule (P3): JoinGroup and SyncGroup that wait are answered NOT_COORDINATOR when the partition moves."""
-    lab = GroupLab()
     first, second = lab.stable(1, "a", "b")
     waits = lab.join(1, first.member_id)
     if phase == "CompletingRebalance":
         lab.join(1, second.member_id)
         waits = lab.sync(1, waits.answer)
     assert lab.groups(1)["g"].phase == phase
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert waits.answer.error is ErrorCode.NOT_COORDINATOR
 
 
 @pytest.mark.parametrize("leads_on", [False, True])
-def test_a_static_leader_comes_back_without_a_rebalance(leads_on: bool) -> None:
+def test_a_static_leader_comes_back_without_a_rebalance(leads_on: bool, lab: GroupLab) -> None:
     """Rule (KIP-345, KAFKA-10284): the same instance under a new id keeps its assignment; its old id is
     fenced, at the next coordinator too. Since version 9 (KIP-814) it leads on: it hears who is in the group,
     and that nothing is to be assigned."""
-    lab = GroupLab()
     before = lab.join(1, instance="i").answer
     lab.sync(1, before, {before.member_id: b"mine"}, instance="i")
     lab.rest()
@@ -148,16 +137,16 @@ def test_a_static_leader_comes_back_without_a_rebalance(leads_on: bool) -> None:
     assert (after.leader == after.member_id, len(after.members)) == (leads_on, int(leads_on))
     assert lab.sync(1, after, instance="i").answer.assignment == b"mine"
     assert lab.heartbeat(1, before, instance="i") is ErrorCode.FENCED_INSTANCE_ID
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.heartbeat(2, before, instance="i") is ErrorCode.FENCED_INSTANCE_ID
     assert lab.heartbeat(2, after, instance="i") is NONE
 
 
-def test_each_process_of_a_static_member_waits_for_its_own_id(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_of_a_static_member_waits_for_its_own_id(
+    monkeypatch: pytest.MonkeyPatch, lab: GroupLab
+) -> None:
     """Rule (KAFKA-10284): a third process is neither answered nor refused when the second one's id is in the
     log, or is not."""
-    lab = GroupLab()
     first = lab.join(1, instance="i").answer
     lab.sync(1, first, {first.member_id: b"mine"}, instance="i")
     lab.rest()
@@ -176,9 +165,8 @@ def test_each_process_of_a_static_member_waits_for_its_own_id(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("phase", ["PreparingRebalance", "CompletingRebalance"])
-def test_a_static_member_takes_its_own_place_in_any_phase(phase: str) -> None:
+def test_a_static_member_takes_its_own_place_in_any_phase(phase: str, lab: GroupLab) -> None:
     """Rule (KAFKA-8500): never two members of one instance."""
-    lab = GroupLab()
     first = lab.join(1, instance="i")
     assert lab.groups(1)["g"].phase is GroupPhase.COMPLETING
     if phase == "PreparingRebalance":
@@ -190,10 +178,9 @@ def test_a_static_member_takes_its_own_place_in_any_phase(phase: str) -> None:
     assert first.answer.member_id not in lab.groups(1)["g"].members
 
 
-def test_an_operator_removes_a_static_member_by_its_name_alone() -> None:
+def test_an_operator_removes_a_static_member_by_its_name_alone(lab: GroupLab) -> None:
     """Rule (KIP-345): LeaveGroup with an instance id and no member id means whoever has it; a wrong member id
     stays fenced."""
-    lab = GroupLab()
     joined = lab.join(1, instance="i").answer
     assert joined.instances == ((joined.member_id, "i"),), "the leader learns who is static"
     other = structs.replace(joined, member_id="other")
@@ -203,10 +190,9 @@ def test_an_operator_removes_a_static_member_by_its_name_alone() -> None:
     assert not lab.groups(1)["g"].members and not lab.groups(1)["g"].static
 
 
-def test_protocols_that_do_not_fit_are_refused() -> None:
+def test_protocols_that_do_not_fit_are_refused(lab: GroupLab) -> None:
     """Rule (P3): every member knows one common assignor; a group id and a session time-out within bounds are
     demanded."""
-    lab = GroupLab()
     lab.stable(1, "a")
     assert lab.join(1, protocols=("sticky",)).answer.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert lab.join(1, group="").answer.error is ErrorCode.INVALID_GROUP_ID
@@ -214,9 +200,8 @@ def test_protocols_that_do_not_fit_are_refused() -> None:
     assert strict.join(1).answer.error is ErrorCode.INVALID_SESSION_TIMEOUT
 
 
-def test_the_common_protocol_with_most_votes_wins() -> None:
+def test_the_common_protocol_with_most_votes_wins(lab: GroupLab) -> None:
     """Rule (P3): each member votes for the first one that everybody knows."""
-    lab = GroupLab()
     first = lab.join(1, client="a").answer
     second = lab.join(1, client="b").answer
     lab.join(1, first.member_id, protocols=("sticky", "range"))
@@ -225,9 +210,8 @@ def test_the_common_protocol_with_most_votes_wins() -> None:
     assert again.answer.protocol_name == "range"
 
 
-def test_an_id_that_never_joins_blocks_nobody() -> None:
+def test_an_id_that_never_joins_blocks_nobody(lab: GroupLab) -> None:
     """Rule (KAFKA-7909): a rebalance waits for ids that were given out, but no longer than their session."""
-    lab = GroupLab()
     lab.join(1, client="lost")
     waits = lab.enter(1, "a")
     assert waits.answer is None

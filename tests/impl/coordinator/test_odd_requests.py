@@ -31,9 +31,8 @@ def commit(lab: GroupLab, *offsets: kafka.CommittedOffset, group: str = "g") -> 
     return asked.answer
 
 
-def test_a_commit_without_offsets_commits_nothing() -> None:
+def test_a_commit_without_offsets_commits_nothing(lab: GroupLab) -> None:
     """Issue 27, point 16: it halted the coordinator. Kafka answers without an error and writes nothing."""
-    lab = GroupLab()
     answer = commit(lab)
     assert (answer.error, answer.appended) == (ErrorCode.NONE, False)
     assert lab.partition(1, OFFSETS).log.log_end_offset == 0
@@ -53,18 +52,18 @@ def test_a_commit_without_offsets_commits_nothing() -> None:
         (ErrorCode.NONE, {"metadata": "\U0001f600" * 4_096}),
     ],
 )
-def test_offsets_that_no_record_can_hold_are_refused(error: ErrorCode, offset: dict[str, Any]) -> None:
+def test_offsets_that_no_record_can_hold_are_refused(
+    error: ErrorCode, offset: dict[str, Any], lab: GroupLab
+) -> None:
     """Names, numbers beyond 32 bits, long metadata; at the bound they are taken."""
-    lab = GroupLab()
     answer = commit(lab, kafka.CommittedOffset(**{"partition": T0, "offset": 7} | offset))
     assert answer.error is error and answer.appended == (error is ErrorCode.NONE)
     assert lab.partition(1, OFFSETS).log.log_end_offset == (error is ErrorCode.NONE)
 
 
-def test_a_commit_larger_than_a_message_may_be_is_refused_whole() -> None:
+def test_a_commit_larger_than_a_message_may_be_is_refused_whole(lab: GroupLab) -> None:
     """INVALID_COMMIT_OFFSET_SIZE, as Kafka answers when the log of the offsets takes no batch of that
     size."""
-    lab = GroupLab()
     offsets = [
         kafka.CommittedOffset(partition=TopicPartition("t", number), offset=1, metadata="m" * 4_096)
         for number in range(300)
@@ -73,9 +72,8 @@ def test_a_commit_larger_than_a_message_may_be_is_refused_whole() -> None:
     assert commit(lab, *offsets[:200]).error is ErrorCode.NONE
 
 
-def test_names_that_no_record_can_hold_are_refused() -> None:
+def test_names_that_no_record_can_hold_are_refused(lab: GroupLab) -> None:
     """A string of a record has an int16 length; a member's id is a name and what the broker adds."""
-    lab = GroupLab()
     assert (
         commit(lab, kafka.CommittedOffset(partition=T0, offset=7), group="g" * 32_768).error
         is ErrorCode.INVALID_GROUP_ID
@@ -92,9 +90,8 @@ def test_names_that_no_record_can_hold_are_refused() -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 1 << 31])
-def test_rebalance_timeouts_are_positive_and_32_bits(timeout_ms: int) -> None:
+def test_rebalance_timeouts_are_positive_and_32_bits(timeout_ms: int, lab: GroupLab) -> None:
     """One of 0 ms would let a group without a leader wait, and look again, without end."""
-    lab = GroupLab()
     request = kafka.JoinGroupRequest(
         correlation_id=-9,
         group_id="g",

@@ -18,10 +18,9 @@ from fencepost.traces.kafka_names.outcomes import ErrorCode
 from fencepost.traces.plan import GroupOptions, TopicOptions
 
 
-def test_a_commit_is_answered_and_read_back_once_it_is_replicated() -> None:
+def test_a_commit_is_answered_and_read_back_once_it_is_replicated(lab: GroupLab) -> None:
     """Rule (P4): a commit counts when its record is below the high watermark, neither for its sender nor for
     readers before."""
-    lab = GroupLab()
     asked = lab.commit(1, 7)
     assert (asked.answer, lab.committed(1)) == (None, -1)
     lab.rest()
@@ -29,15 +28,12 @@ def test_a_commit_is_answered_and_read_back_once_it_is_replicated() -> None:
     assert lab.committed(1) == 7
 
 
-def test_the_next_coordinator_reads_it_back() -> None:
+def test_the_next_coordinator_reads_it_back(lab: GroupLab) -> None:
     """Rule (P4): after a fail-over the offsets come from the log; the old coordinator says that it is
     none."""
-    lab = GroupLab()
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     lab.commit(1, 9)
-    lab.commit(1, 3, key=T1)
-    lab.rest()
+    lab.commit_and_rest(1, 3, key=T1)
     lab.elect(2, 1)
     assert lab.committed(2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     lab.rest()
@@ -46,26 +42,22 @@ def test_the_next_coordinator_reads_it_back() -> None:
     assert lab.groups(1) == {}
 
 
-def test_nothing_is_shown_that_an_election_could_take_back() -> None:
+def test_nothing_is_shown_that_an_election_could_take_back(lab: GroupLab) -> None:
     """Rule (P4): what the log holds above the high watermark is loaded, but not served before it is
     replicated."""
-    lab = GroupLab()
     lab.commit(1, 7)
     lab.deliver(1, 2)
     lab.drop()
-    lab.elect(2, 1, to=(2,))
-    lab.advance(100, nodes=(2,))
+    lab.elect(2, 1, to=(2,)).advance(100, nodes=(2,))
     assert lab.partition(2, OFFSETS).log.log_end_offset == 1
     assert lab.committed(2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    lab.elect(2, 2)
-    lab.rest()
+    lab.elect(2, 2).rest()
     assert lab.committed(2) == 7
 
 
-def test_a_lost_commit_is_told_as_one_that_may_come_to_pass() -> None:
+def test_a_lost_commit_is_told_as_one_that_may_come_to_pass(lab: GroupLab) -> None:
     """Rule: a coordinator that is deposed, or waits too long, after it wrote says so, so that the outcome is
     unknown and not a failure."""
-    lab = GroupLab()
     deposed = lab.commit(1, 7)
     lab.drop()
     lab.elect(2, 1)
@@ -91,17 +83,14 @@ def test_a_commit_that_timed_out_is_shown_by_the_next_coordinator() -> None:
         assert lab.partition(1, OFFSETS).high_watermark == 1
         assert lab.committed(1) == -1
         if later:
-            lab.commit(1, later)
-            lab.rest()
-        lab.elect(2, 1)
-        lab.rest()
+            lab.commit_and_rest(1, later)
+        lab.elect(2, 1).rest()
         assert lab.committed(2) == expected
 
 
-def test_a_commit_of_another_generation_is_fenced() -> None:
+def test_a_commit_of_another_generation_is_fenced(lab: GroupLab) -> None:
     """Rule (P3): only members of the present generation commit; who is no member may while the group is
     empty."""
-    lab = GroupLab()
     (member,) = lab.stable(1, "a")
     assert lab.commit(1, 5).answer.error is ErrorCode.UNKNOWN_MEMBER_ID
     accepted = lab.commit(1, 5, member)
@@ -116,11 +105,9 @@ def test_loads_and_unloads_of_earlier_epochs_do_nothing() -> None:
     """Rule (KAFKA-10614): whatever the scheduler does, the task of the latest leader epoch has the last
     word."""
     lab = GroupLab(groups={"load_step_ms": 10, "unload_ms": 500})
-    lab.commit(1, 7)
-    lab.rest()
+    lab.commit_and_rest(1, 7)
     lab.elect(2, 1)
-    lab.elect(1, 2)
-    lab.rest(1_000)
+    lab.elect(1, 2).rest(1_000)
     assert lab.committed(1) == 7
     slow = GroupLab(groups={"load_step_ms": 500, "unload_ms": 10})
     slow.rest(1_000)
@@ -141,8 +128,7 @@ def test_a_load_reads_every_batch_of_every_step() -> None:
         lab.commit(1, offset)
         lab.commit(1, offset * 2, key=T1)
         lab.rest(60)
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2), lab.committed(2, T1)) == (11, 22)
 
 
@@ -166,8 +152,7 @@ def test_offsets_survive_compaction() -> None:
     log = lab.partition(2, OFFSETS).log
     records = sum(len(read_records(data, header)) for header, data in log.batches())
     assert records < log.log_end_offset, "nothing was compacted"
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.committed(2) == 11
     assert (lab.groups(2)["g"].generation, list(lab.groups(2)["g"].members)) == (1, [member.member_id])
 
@@ -183,8 +168,7 @@ def test_retention_takes_offsets_of_empty_groups_only() -> None:
     assert lab.committed(1) == -1
     assert [event.cause for event in lab.recorded(Name.GROUP_OFFSET_EXPIRED)] == ["Empty"]
     assert lab.groups(1) == {}
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2), lab.groups(2)) == (-1, {})
 
 
@@ -215,8 +199,7 @@ def test_an_offset_that_is_committed_again_does_not_expire(planted, monkeypatch)
     lab.step(1, TimerFired(EXPIRY_TIMER))
     lab.rest()
     assert asked.answer.error is ErrorCode.NONE
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert (lab.committed(2) == 9) is not planted
 
 
@@ -225,8 +208,7 @@ def test_nothing_expires_while_a_group_rebalances() -> None:
     it."""
     lab = GroupLab(groups={"offsets_retention_ms": 1_000, "offsets_retention_check_ms": 300})
     (member,) = lab.stable(1, "a")
-    lab.commit(1, 7, member)
-    lab.rest()
+    lab.commit_and_rest(1, 7, member)
     for _ in range(6):
         lab.rest(200)
         lab.heartbeat(1, member)
@@ -239,15 +221,13 @@ def test_nothing_expires_while_a_group_rebalances() -> None:
     assert lab.committed(1) == 7
 
 
-def test_commits_count_in_the_order_of_the_log() -> None:
+def test_commits_count_in_the_order_of_the_log(lab: GroupLab) -> None:
     """Rule (P4): of two commits on their way the later record wins, here and after a fail-over."""
-    lab = GroupLab()
     first, second = lab.commit(1, 9), lab.commit(1, 4)
     lab.rest()
     assert (first.answer.error, second.answer.error) == (ErrorCode.NONE, ErrorCode.NONE)
     assert lab.committed(1, T0) == 4
-    lab.elect(2, 1)
-    lab.rest()
+    lab.elect(2, 1).rest()
     assert lab.committed(2, T0) == 4
 
 
@@ -270,10 +250,9 @@ def test_offsets_survive_the_reassignment_of_their_topic() -> None:
     assert lab.groups(1) == {}
 
 
-def test_a_commit_of_nothing_is_a_sign_of_life() -> None:
+def test_a_commit_of_nothing_is_a_sign_of_life(lab: GroupLab) -> None:
     """Any client may send one: it is answered, nothing is written, and the coordinator lives. (It built an
     empty batch once, and halted.)"""
-    lab = GroupLab()
     request = OffsetCommitRequest(
         correlation_id=1, group_id="g", generation_id=-1, member_id="", group_instance_id=None, offsets=()
     )

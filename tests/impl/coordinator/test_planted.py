@@ -65,6 +65,5 @@ def test_a_static_member_that_keeps_its_former_time_outs_outlives_its_session(
     if phase != "Stable":
         return
     assert back.answer.generation_id == joined.generation_id
-    lab.elect(2, 1)
-    lab.rest(SESSION_MS + 500)
+    lab.elect(2, 1).rest(SESSION_MS + 500)
     assert (lab.groups(2)["g"].phase is GroupPhase.EMPTY) is (part is GroupMembership)

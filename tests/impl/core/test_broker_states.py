@@ -13,7 +13,7 @@ from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.events import Name
 from fencepost.traces.plan import ClusterOptions
-from tests.impl.controller.controller_lab import cluster, settle_all
+from tests.impl.controller.controller_lab import cluster
 
 
 def states(lab, node: int) -> list[str]:
@@ -43,7 +43,7 @@ def test_a_broker_lives_through_kafkas_states() -> None:
     takes the controller's place."""
     lab = cluster({0: (2, 3)})
     lab.step(1, StopRequested())
-    settle_all(lab)
+    lab.come_to_rest()
     assert states(lab, 1) == [
         "Starting",
         "RunningAsBroker",
@@ -59,16 +59,14 @@ def test_a_broker_lives_through_kafkas_states() -> None:
 def test_a_controller_that_resigns_is_a_broker_again() -> None:
     """Rule (C9): an expired session ends the reign, and not the broker."""
     lab = cluster({0: (2, 3)})
-    lab.expire(1)
-    settle_all(lab)
+    lab.expire(1).come_to_rest()
     assert states(lab, 1)[:4] == ["Starting", "RunningAsBroker", "RunningAsController", "RunningAsBroker"]
 
 
 def test_a_broker_recovers_only_after_an_unclean_end() -> None:
     """Rule (C9, L3): logs that were not closed are recovered before the broker serves."""
     lab = cluster({0: (2, 3)})
-    lab.restart(2)
-    settle_all(lab)
+    lab.restart(2).come_to_rest()
     assert states(lab, 2) == [
         "Starting",
         "RunningAsBroker",

@@ -35,9 +35,8 @@ def clean(log, *, high_watermark: int = 99, first_dirty: int = 0, now_ms: int = 
     return Cleaner(log).clean(first_dirty_offset=first_dirty, high_watermark=high_watermark, now_ms=now_ms)
 
 
-def test_the_latest_record_of_each_key_stays():
+def test_the_latest_record_of_each_key_stays(disk):
     """Rule KIP-58: at its offset; reads pass over the holes, and a restart sees the same."""
-    disk = disk_of()
     log = keyed("a=1", "b=1", "a=2", "c=1", "b=2", "a=3", disk=disk)
     done = clean(log)
     assert (done.first_dirty_offset, done.records_dropped) == (6, 3)
@@ -78,9 +77,8 @@ def test_a_tombstone_stays_for_delete_retention_after_it_became_clean():
     assert content(log)[0] == "2:b=1"
 
 
-def test_the_last_batch_of_a_producer_stays_empty():
+def test_the_last_batch_of_a_producer_stays_empty(disk):
     """Rule KAFKA-5490: its sequence number recognises a duplicate after a restart."""
-    disk = disk_of()
     log = open_log(disk, options=COMPACT)
     sent = batch(b"1", keys=[b"a"], producer_id=7, producer_epoch=0, base_sequence=0)
     log.append_as_leader(sent, 0)
@@ -148,10 +146,9 @@ def test_the_first_batch_of_a_leader_epoch_stays_empty():
 
 
 @pytest.mark.parametrize("cleaner", [Cleaner, EndsWithTheLastRecord])
-def test_a_replica_of_the_cleaned_log_reaches_its_end(cleaner):
+def test_a_replica_of_the_cleaned_log_reaches_its_end(cleaner, disk):
     """Rule (KAFKA-17076): the last batch of a pass stays, empty if need be, until a later pass ends after it;
     a replica that copies the log has its end. Planted: it ends below that, and below the high watermark."""
-    disk = disk_of()
     log = keyed("a=1", "b=1", "a", disk=disk)
     for now_ms in (1_000, 1_100):
         cleaner(log).clean(first_dirty_offset=0, high_watermark=3, now_ms=now_ms)

@@ -37,10 +37,9 @@ def compacted(disk) -> list[bytes]:
 
 
 @pytest.mark.parametrize("clean", [False, True])
-def test_a_compacted_log_opens_whoever_opens_it(clean):
+def test_a_compacted_log_opens_whoever_opens_it(clean, disk):
     """Rule: nothing is lost because nobody said that the topic is compacted; epochs whose records are gone
     stay known."""
-    disk = disk_of()
     before = compacted(disk)
     for settings in (AS_FOUND, COMPACT):
         log = open_log(disk, options=settings, clean=clean)
@@ -72,10 +71,9 @@ def test_a_follower_appends_the_gaps_of_its_leader():
 
 @pytest.mark.parametrize("settings", [AS_FOUND, options()], ids=["gaps", "contiguous"])
 @pytest.mark.parametrize("bit", [0, 3, 17])
-def test_an_offset_that_rotted_is_told_by_the_next_batch(settings, bit):
+def test_an_offset_that_rotted_is_told_by_the_next_batch(settings, bit, disk):
     """Rule: when a batch jumps ahead and the next one does not, it is the first whose offset is wrong, gaps
     or not."""
-    disk = disk_of()
     wide = {"segment_bytes": 10_000}
     log = open_log(disk, options=options(**wide))
     fill(log, 8)
@@ -92,9 +90,8 @@ def test_an_offset_that_rotted_is_told_by_the_next_batch(settings, bit):
     assert log.read(4, max_bytes=1, end_offset=5)[7] == 4
 
 
-def test_the_directory_tells_of_a_bad_disk_in_words():
+def test_the_directory_tells_of_a_bad_disk_in_words(disk):
     """Rule: a caller hears LogOfflineError, whichever file failed, never the operating system's error."""
-    disk = disk_of()
     logs = LogDirectory.start(disk, {KEY: options()})
     fill(logs.logs[KEY], 3)
     disk.fail_calls(DiskCall.SYNC, times=None)

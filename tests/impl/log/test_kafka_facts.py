@@ -18,11 +18,10 @@ def content(disk, name: str) -> bytes:
     return disk.open(f"{T}/{name}").read_at(0, 100_000)
 
 
-def test_where_index_entries_stand():
+def test_where_index_entries_stand(disk):
     """Fact: an entry is due when more than the interval lies behind the last one; it names the last offset
     and the position of the batch that follows; the time index has an entry with it, and one for the largest
     timestamp when the segment ends."""
-    disk = disk_of()
     log = open_log(disk, options=options(index_interval_bytes=200, **WIDE))
     for number in range(8):
         log.append_as_leader(batch(b"a", b"b", at=1_000 + 10 * number), 0)
@@ -35,10 +34,9 @@ def test_where_index_entries_stand():
     assert content(disk, f"{0:020d}{TIME_INDEX}") == b"".join(pack(">qi", *entry) for entry in times)
 
 
-def test_an_index_of_a_killed_broker_is_room_without_entries():
+def test_an_index_of_a_killed_broker_is_room_without_entries(disk):
     """Fact: a killed broker leaves indexes of their full size; zeros from the beginning on are an empty
     index, not an entry for offset 0."""
-    disk = disk_of()
     disk.make_directory(T)
     path = segment_path(T, 0, INDEX)
     disk.open(path).append(bytes(10_000))
@@ -46,10 +44,9 @@ def test_an_index_of_a_killed_broker_is_room_without_entries():
     assert len(index) == 0 and not index.is_full
 
 
-def test_an_epoch_that_wrote_nothing_goes_at_a_start():
+def test_an_epoch_that_wrote_nothing_goes_at_a_start(disk):
     """Fact: an elected leader notes its epoch at once; at a start the epoch is forgotten if no record came
     after it."""
-    disk = disk_of()
     log = open_log(disk, options=options(**WIDE))
     fill(log, 3)
     log.epochs.assign(1, 3)

@@ -102,10 +102,9 @@ def test_what_follows_a_cut_was_never_synced():
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(LogDirectory, [b"v0", b"v1"]), (Believing, [])])
-def test_a_replica_that_is_made_anew_is_another_one(kind, expected):
+def test_a_replica_that_is_made_anew_is_another_one(kind, expected, disk):
     """Rule: no checkpoint of a deleted replica speaks of one that is created under its name; where it does,
     flushed records are gone."""
-    disk = disk_of()
     logs = start(disk, kind)
     fill(logs.logs[KEY], 10)
     logs.logs[KEY].advance_log_start_offset(8)
@@ -120,10 +119,9 @@ def test_a_replica_that_is_made_anew_is_another_one(kind, expected):
     assert values(start(disk, kind).logs[KEY]) == expected
 
 
-def test_a_start_that_was_lowered_and_moved_back_is_written_again():
+def test_a_start_that_was_lowered_and_moved_back_is_written_again(disk):
     """Rule: a checkpoint is written where it differs from what the file says, not from what it said before a
     cut."""
-    disk = disk_of()
     logs = start(disk)
     log = logs.logs[KEY]
     fill(log, 10)

@@ -76,9 +76,8 @@ def test_a_policy_that_does_not_delete_deletes_nothing():
     assert left(10, retention_bytes=0, delete=False, compact=True) == kept(0)
 
 
-def test_what_was_removed_stays_removed():
+def test_what_was_removed_stays_removed(disk):
     """Rule: the removal is durable when it returns, files of every kind included."""
-    disk = disk_of()
     log = open_log(disk, options=options(retention_bytes=0))
     fill(log, 10)
     Retention(log).apply(high_watermark=9, now_ms=0)

@@ -86,11 +86,9 @@ def test_a_read_is_bounded_and_whole():
     assert read(0, 10_000, 3) == [0, 2] and read(0, 10_000, 1) == [] and read(5, 10_000, 99) == []
 
 
-def test_a_read_never_sees_the_rest_of_a_failed_write():
+def test_a_read_never_sees_the_rest_of_a_failed_write(disk, log):
     """Rule KAFKA-2477: what is read ends where the last append that returned ended, whatever the file
     holds."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 2)
     disk.open(f"{T}/{0:020d}.log").append(b"rest of a write that failed")
     data = log.read(0, max_bytes=10_000, end_offset=99)
@@ -98,10 +96,8 @@ def test_a_read_never_sees_the_rest_of_a_failed_write():
 
 
 @pytest.mark.parametrize("offset", range(10))
-def test_truncation_across_segments(offset):
+def test_truncation_across_segments(offset, disk, log):
     """Rule (L1): the log ends at the offset, later segments are gone, and a restart sees the same."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 5, epoch=1)
     fill(log, 5, epoch=2, first=5)
     log.truncate_to(offset)
@@ -123,10 +119,8 @@ def test_a_cut_inside_a_batch_takes_the_whole_batch():
     assert (log.log_end_offset, values(log)) == (1, [b"v0"])
 
 
-def test_full_truncation_starts_elsewhere():
+def test_full_truncation_starts_elsewhere(disk, log):
     """Rule: nothing of the old log is left, on the disk neither."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 9)
     log.truncate_fully_and_start_at(100)
     fill(log, 1)
@@ -139,11 +133,9 @@ def produced(sequence: int, count: int = 1, epoch: int = 0) -> bytes:
     return batch(*[b"v"] * count, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
 
 
-def test_a_duplicate_is_answered_with_the_first_offsets():
+def test_a_duplicate_is_answered_with_the_first_offsets(disk, log):
     """Rule KIP-98: any of the last five batches of a producer, sent again, is not written again; also after a
     restart, as far as the log tells."""
-    disk = disk_of()
-    log = open_log(disk)
     for number in range(6):
         log.append_as_leader(produced(number * 2, 2), 0)
     for number in range(1, 6):

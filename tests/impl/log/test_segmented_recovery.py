@@ -4,12 +4,7 @@ combinations."""
 import pytest
 from log_lab import T, batch, disk_of, fill, open_log, options, records, values
 
-from fencepost.impl.log.checkpoint.log_checkpoints import (
-    put_clean_shutdown_marker,
-    read_offsets,
-    take_clean_shutdown_marker,
-    write_offsets,
-)
+from fencepost.impl.log.checkpoint import log_checkpoints
 from fencepost.impl.log.layout import CLEAN_SHUTDOWN, LOG, RECOVERY_POINTS, SWAP, segment_path
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.recovery import LogRecovery
@@ -26,9 +21,8 @@ def names(disk, ending: str) -> list[int]:
     return [int(name[:20]) for name in disk.list(T) if name.endswith(ending)]
 
 
-def test_a_torn_tail_is_cut():
+def test_a_torn_tail_is_cut(disk):
     """Rule: what follows the last whole batch was never there."""
-    disk = disk_of()
     fill(open_log(disk), 5)
     disk.open(f"{T}/{3:020d}.log").append(batch(b"torn", base=5)[:40])
     log = open_log(disk)
@@ -36,11 +30,9 @@ def test_a_torn_tail_is_cut():
     assert log.append_as_leader(batch(b"next"), 0).base_offset == 5
 
 
-def test_a_bad_batch_takes_everything_behind_it():
+def test_a_bad_batch_takes_everything_behind_it(disk, log):
     """Rule: the log ends before the first batch whose checksum fails, later segments go with it, and epochs
     and producers with them."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 4)
     log.append_as_leader(batch(b"p", producer_id=7, producer_epoch=0, base_sequence=0), 1)
     fill(log, 6, epoch=2, first=5)
@@ -56,9 +48,8 @@ def test_a_bad_batch_takes_everything_behind_it():
     assert names(disk, ".log") == [0, 3] and max(names(disk, ".snapshot")) <= 4
 
 
-def test_below_the_recovery_point_only_indexes_are_looked_at():
+def test_below_the_recovery_point_only_indexes_are_looked_at(disk):
     """Rule: a start reads what may have been lost, not the whole log; a missing index is made again."""
-    disk = disk_of()
     fill(open_log(disk), 10)
     disk.remove(f"{T}/{3:020d}.index")
     whole = disk.open(f"{T}/{0:020d}.log")
@@ -101,10 +92,8 @@ def test_after_a_failed_sync_recovery_writes_anew():
     assert min(ends(Trusting)) < 2
 
 
-def test_after_an_error_the_log_is_offline_until_it_is_opened_anew():
+def test_after_an_error_the_log_is_offline_until_it_is_opened_anew(disk, log):
     """Rule: nobody knows what the disk holds after an error, so that nothing is promised."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 1)
     disk.limit_capacity(0)
     with pytest.raises(LogOfflineError, match="No space left"):
@@ -117,10 +106,8 @@ def test_after_an_error_the_log_is_offline_until_it_is_opened_anew():
 
 
 @pytest.mark.parametrize("missing", ["leader-epoch-checkpoint", ".snapshot", ".index", ".timeindex"])
-def test_what_can_be_made_again_is_made_again(missing):
+def test_what_can_be_made_again_is_made_again(missing, disk, log):
     """Rule: only the batches are the truth; without any of the other files a clean log opens the same."""
-    disk = disk_of()
-    log = open_log(disk)
     for number in range(8):
         produced = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number}
         log.append_as_leader(batch(b"v%d" % number, at=number * 10, **produced), number // 3)
@@ -138,10 +125,8 @@ def test_what_can_be_made_again_is_made_again(missing):
     assert len(records(log)) == log.log_end_offset == 8
 
 
-def test_preallocated_zeros_in_an_index_are_room_not_entries():
+def test_preallocated_zeros_in_an_index_are_room_not_entries(disk, log):
     """Rule: an index as a running broker leaves it is read, and trimmed when it is written next."""
-    disk = disk_of()
-    log = open_log(disk)
     fill(log, 9)
     log.close()
     for name in disk.list(T):
@@ -154,23 +139,22 @@ def test_preallocated_zeros_in_an_index_are_room_not_entries():
     assert disk.open(f"{T}/{6:020d}.index").size() < 100
 
 
-def test_offset_checkpoints_are_kafkas():
+def test_offset_checkpoints_are_kafkas(disk):
     """Rule: recovery points and log starts have the format of Kafka's checkpoints."""
-    disk = disk_of()
-    write_offsets(disk, RECOVERY_POINTS, {KEY: 3, TopicPartition("a-b", 1): 4})
+    log_checkpoints.write_offsets(disk, RECOVERY_POINTS, {KEY: 3, TopicPartition("a-b", 1): 4})
     assert disk.open(RECOVERY_POINTS).read_at(0, 99) == b"0\n2\na-b 1 4\nt 0 3\n"
-    assert read_offsets(disk, RECOVERY_POINTS) == {KEY: 3, TopicPartition("a-b", 1): 4}
+    assert log_checkpoints.read_offsets(disk, RECOVERY_POINTS) == {KEY: 3, TopicPartition("a-b", 1): 4}
 
 
 def test_the_clean_marker_is_gone_for_good_before_anything_is_loaded():
     """Rule KAFKA-10471: once taken, no power loss brings it back."""
     for seed in range(20):
         disk = disk_of(seed)
-        put_clean_shutdown_marker(disk)
+        log_checkpoints.put_clean_shutdown_marker(disk)
         disk.power_loss()
-        assert take_clean_shutdown_marker(disk)
+        assert log_checkpoints.take_clean_shutdown_marker(disk)
         disk.power_loss()
-        assert not disk.exists(CLEAN_SHUTDOWN) and not take_clean_shutdown_marker(disk)
+        assert not disk.exists(CLEAN_SHUTDOWN) and not log_checkpoints.take_clean_shutdown_marker(disk)
 
 
 def test_a_start_that_was_interrupted_makes_the_next_one_unclean():
@@ -182,7 +166,7 @@ def test_a_start_that_was_interrupted_makes_the_next_one_unclean():
             self.clean = self.files.exists(CLEAN_SHUTDOWN)
 
         def loaded(self):
-            take_clean_shutdown_marker(self.files)
+            log_checkpoints.take_clean_shutdown_marker(self.files)
 
     class Failing(SegmentedLog):
         @classmethod
@@ -212,7 +196,7 @@ def test_a_marker_that_was_half_taken_does_not_come_back(failing):
         count = 0
         for seed in range(20):
             disk = disk_of(seed)
-            put_clean_shutdown_marker(disk)
+            log_checkpoints.put_clean_shutdown_marker(disk)
             if failing:
                 disk.fail_calls(DiskCall.SYNC, times=1)
                 with pytest.raises(OSError, match="Input/output"):
@@ -225,7 +209,7 @@ def test_a_marker_that_was_half_taken_does_not_come_back(failing):
             count += disk.exists(CLEAN_SHUTDOWN)
         return count
 
-    assert back(take_clean_shutdown_marker) == 0
+    assert back(log_checkpoints.take_clean_shutdown_marker) == 0
     assert back(remove_marker) > 0
 
 
@@ -249,9 +233,8 @@ class Dying:
         return (lambda *_: False) if self.dead else getattr(self.disk, name)
 
 
-def test_a_clean_stop_is_believed():
+def test_a_clean_stop_is_believed(disk):
     """Rule: after a clean stop nothing is read but ends and indexes, and everything is as it was."""
-    disk = disk_of()
     first = LogDirectory.start(disk, {KEY: options()})
     fill(first.logs[KEY], 7)
     first.close()
@@ -261,18 +244,16 @@ def test_a_clean_stop_is_believed():
     assert disk.calls == calls + 3, "the marker's other name, the directory's sync, the marker's removal"
 
 
-def test_a_log_whose_end_lies_below_its_start_begins_anew_there():
+def test_a_log_whose_end_lies_below_its_start_begins_anew_there(disk):
     """Rule: records were deleted up to an offset that the rest of the log did not reach durably."""
-    disk = disk_of()
     fill(open_log(disk), 2)
     log = open_log(disk, log_start_offset=5)
     assert (log.log_start_offset, log.log_end_offset, values(log), names(disk, ".log")) == (5, 5, [], [5])
 
 
-def test_what_a_failed_removal_of_segments_left_goes_at_the_next_start():
+def test_what_a_failed_removal_of_segments_left_goes_at_the_next_start(disk):
     """Rule (Kafka's removeStraySnapshots): a disk that fails after the segment leaves its snapshot, which
     nothing else would remove before the next retention."""
-    disk = disk_of()
     log = open_log(disk, options=options(retention_ms=-1))
     fill(log, 10)
     log.close()
@@ -303,10 +284,9 @@ def torn_swap(disk) -> bytes:
 
 
 @pytest.mark.parametrize("rotten", [False, True])
-def test_the_old_segment_stays_where_it_is_still_there(rotten):
+def test_the_old_segment_stays_where_it_is_still_there(rotten, disk):
     """Rule: a start is not ended by a damaged swap, and records that the old segment still has are not given
     up for it."""
-    disk = disk_of()
     data = torn_swap(disk)
     if rotten:
         swap = disk.open(segment_path(T, 0, LOG, SWAP))
@@ -317,9 +297,8 @@ def test_the_old_segment_stays_where_it_is_still_there(rotten):
     assert not [name for name in disk.list(T) if name.endswith(SWAP)]
 
 
-def test_the_swap_is_cut_where_nothing_else_is_left():
+def test_the_swap_is_cut_where_nothing_else_is_left(disk):
     """Rule: Kafka removes the old segments first; then what is good of the swap is the log."""
-    disk = disk_of()
     torn_swap(disk)
     disk.remove(segment_path(T, 0, LOG))
     log = open_log(disk, options=options(segment_bytes=100_000, **KEYED))

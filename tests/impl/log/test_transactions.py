@@ -79,9 +79,8 @@ def test_aborted_transactions_of_a_range():
         assert aborted(log, 7, 8) == ABORTED[1:]
 
 
-def test_an_entry_is_kafkas():
+def test_an_entry_is_kafkas(disk):
     """Rule: 34 bytes: version 0, producer, first, last and last stable offset."""
-    disk = disk_of()
     two_overlapping(open_log(disk, options=options(**WIDE)))
     data = disk.open(f"{T}/{0:020d}{TRANSACTION_INDEX}").read_at(0, 999)
     words = [(0).to_bytes(2, "big") + b"".join(n.to_bytes(8, "big") for n in entry) for entry in ABORTED]
@@ -103,9 +102,8 @@ def test_truncation_opens_a_transaction_again(segment_bytes):
 
 
 @pytest.mark.parametrize("segment_bytes", [100_000, 160])
-def test_recovery_finds_what_was_aborted(segment_bytes):
+def test_recovery_finds_what_was_aborted(segment_bytes, disk):
     """Rule: after a crash the index says what the batches say, whatever the file held, and it is durable."""
-    disk = disk_of()
     log = open_log(disk, options=options(segment_bytes=segment_bytes))
     two_overlapping(log)
     log.flush()
@@ -120,11 +118,10 @@ def test_recovery_finds_what_was_aborted(segment_bytes):
     assert (aborted(log), log.last_stable_offset(9)) == (ABORTED, 8)
 
 
-def test_a_transaction_inside_another_one_is_no_damage():
+def test_a_transaction_inside_another_one_is_no_damage(disk):
     """Rule: the last stable offset after an abort lies before its first record while an older transaction is
     open; a file that says so is believed as it is (KIP-98). The swarm found it (profile transactions, seed
     828)."""
-    disk = disk_of()
     log = open_log(disk, options=options(**WIDE))
     write(log, 1, 0)
     write(log, 2, 0)
@@ -136,9 +133,8 @@ def test_a_transaction_inside_another_one_is_no_damage():
     assert aborted(log) == [(2, 1, 2, 0)]
 
 
-def test_a_damaged_index_does_not_hinder_a_cut():
+def test_a_damaged_index_does_not_hinder_a_cut(disk):
     """Rule: a follower truncates whatever its transaction index holds; the index is made again first."""
-    disk = disk_of()
     log = open_log(disk, options=options(**WIDE))
     two_overlapping(log)
     log.close()
@@ -150,10 +146,9 @@ def test_a_damaged_index_does_not_hinder_a_cut():
 
 
 @pytest.mark.parametrize("damage", [b"\x00" * 33, b"\x01" * 7, b"\x7f" * 34])
-def test_a_damaged_index_is_made_again(damage):
+def test_a_damaged_index_is_made_again(damage, disk):
     """Rule: a reader never skips what it should see, nor sees what it should skip, because an index is
     bad."""
-    disk = disk_of()
     log = open_log(disk, options=options(segment_bytes=160))
     two_overlapping(log)
     log.close()
@@ -168,10 +163,9 @@ def test_a_damaged_index_is_made_again(damage):
     assert aborted(log) == [*ABORTED, (2, 8, 9, 10)]
 
 
-def test_compaction_keeps_what_was_aborted():
+def test_compaction_keeps_what_was_aborted(disk):
     """Rule: the entries of all segments that were merged stand in the one that took their place, also after a
     crash (KAFKA-13727)."""
-    disk = disk_of()
     log = open_log(disk, options=options(segment_bytes=160, **COMPACT))
     two_overlapping(log)
     end(log, 2, commit=True)
@@ -183,10 +177,9 @@ def test_compaction_keeps_what_was_aborted():
         assert aborted(open_log(disk, options=log.options, clean=clean, recovery_point=10)) == ABORTED
 
 
-def test_a_failed_index_write_leaves_no_offset_to_be_used_twice():
+def test_a_failed_index_write_leaves_no_offset_to_be_used_twice(disk):
     """Rule KAFKA-7866: the end of the log has moved before the index is written, and the log is offline until
     it is opened anew."""
-    disk = disk_of()
     log = open_log(disk, options=options(**WIDE))
     write(log, 1, 0)
     disk.fail_calls(DiskCall.WRITE, nth=2)

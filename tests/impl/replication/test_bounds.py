@@ -20,11 +20,9 @@ ALWAYS = "is not between the log start"
 def partition_of(parts=None):
     """The only replica of t-0, which holds two committed records, and its lab."""
     lab = Lab(brokers=1, parts=parts or Parts())
-    lab.lead(1, 0, isr=(1,), replicas=(1,), live=(1,))
-    lab.settle()
+    lab.led(1, 0, isr=(1,), replicas=(1,), live=(1,)).settle()
     for value in (11, 12):
-        lab.produce(1, value)
-        lab.settle()
+        lab.replicate(1, value)
     partition = lab.partition(1)
     assert (partition.high_watermark, partition.log.log_end_offset) == (2, 2)
     partition.broker_context.outbox = []
@@ -90,8 +88,7 @@ def test_a_checkpoint_that_is_believed_is_asserted_after_the_recovery_is_recorde
 def test_retention_beyond_the_high_watermark_is_asserted():
     """Rule (KAFKA-5634): the start that retention moved is recorded, then the assertion."""
     lab = Lab(brokers=2, topic=SMALL, parts=Parts(retention=DeletesWhatIsNotCommitted))
-    lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2))
-    lab.settle()
+    lab.led(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2)).settle()
     for value in range(11, 17):
         lab.produce(1, value)
     leader = lab.partition(1)

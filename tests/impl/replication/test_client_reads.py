@@ -19,8 +19,7 @@ def led_by_1(*keys: TopicPartition) -> Lab:
     lab = Lab()
     for key in keys or (T0,):
         lab.lead(1, 0, key=key)
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 def append(lab: Lab, batch: bytes, key: TopicPartition = T0, number: int = 1) -> kafka.ProduceResponse:
@@ -116,9 +115,8 @@ def test_min_bytes_waits_for_more_over_all_partitions() -> None:
     ]
 
 
-def test_min_bytes_gives_what_there_is_when_the_time_is_up() -> None:
+def test_min_bytes_gives_what_there_is_when_the_time_is_up(lab: Lab) -> None:
     """fetch.max.wait.ms."""
-    lab = led_by_1()
     append(lab, batch_of_times(1))
     assert fetch(lab, wanted(T0), max_wait=500 * MILLISECOND, min_bytes=1 << 20) is None
     before = len(lab.answers)
@@ -130,9 +128,8 @@ def test_min_bytes_gives_what_there_is_when_the_time_is_up() -> None:
 # ---- isolation
 
 
-def test_read_committed_stops_at_the_last_stable_offset() -> None:
+def test_read_committed_stops_at_the_last_stable_offset(lab: Lab) -> None:
     """KIP-98: an open transaction hides what follows it; the field is told in either case."""
-    lab = led_by_1()
     append(lab, batch_of_times(1))
     append(
         lab, batch_of_times(2, producer_id=5, producer_epoch=0, base_sequence=0, transactional=True), number=2
@@ -153,10 +150,9 @@ def test_read_committed_stops_at_the_last_stable_offset() -> None:
 # ---- offsets by time
 
 
-def test_the_first_record_as_late_as_asked_is_found() -> None:
+def test_the_first_record_as_late_as_asked_is_found(lab: Lab) -> None:
     """KIP-79: offset and time of the record, inside a batch too; nothing if all are earlier, or above the
     high watermark."""
-    lab = led_by_1()
     append(lab, batch_of_times(1_000, 1_100, 1_050))
     append(lab, batch_of_times(1_200, 1_300), number=2)
     found = {}
@@ -231,10 +227,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("batch", BAD.values(), ids=BAD)
-def test_a_batch_that_nobody_could_read_is_refused_before_the_append(batch: bytes) -> None:
+def test_a_batch_that_nobody_could_read_is_refused_before_the_append(batch: bytes, lab: Lab) -> None:
     """A checksum says only that the bytes are as their writer meant them. CORRUPT_MESSAGE, nothing is
     written, and the broker lives: it looked at the records after the append once, and halted."""
-    lab = led_by_1()
     answer = append(lab, batch)
     assert answer.error in REFUSALS and answer.base_offset == -1
     assert lab.partition(1).log.log_end_offset == 0 and lab.recorded(Name.APPENDED) == []
@@ -242,9 +237,8 @@ def test_a_batch_that_nobody_could_read_is_refused_before_the_append(batch: byte
     assert lab.high_watermark(1) == 2
 
 
-def test_a_batch_that_grows_a_thousandfold_is_stored_small() -> None:
+def test_a_batch_that_grows_a_thousandfold_is_stored_small(lab: Lab) -> None:
     """4 MiB of zeroes in a few hundred bytes: one record, read once; nothing of it is remembered."""
-    lab = led_by_1()
     batch = encode_batch([Record(0, 1, None, bytes(ZEROES))], base_offset=0, leader_epoch=-1, codec="zstd")
     assert len(batch) < 2_000 < ZEROES
     assert append(lab, batch).error is ErrorCode.NONE

@@ -3,35 +3,27 @@
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision
 from fencepost.run.simulated.run import run
+from fencepost.traces import plan as plans
 from fencepost.traces.events import Name
-from fencepost.traces.plan import (
-    BudgetOptions,
-    ClusterOptions,
-    Fault,
-    NetworkOptions,
-    Plan,
-    PlannedOperation,
-    TopicOptions,
-)
 
-PLAN = Plan(
+PLAN = plans.Plan(
     seed=78,
     safety_ms=5_801,
-    cluster=ClusterOptions(
-        topics=(TopicOptions(retention_ms=8_000),),
+    cluster=plans.ClusterOptions(
+        topics=(plans.TopicOptions(retention_ms=8_000),),
         zookeeper_session_timeout_ms=6_300,
         log_retention_check_interval_ms=4_000,
     ),
-    network=NetworkOptions(latency_min_us=100_000),
-    budget=BudgetOptions(isr_disks_lost=2),
+    network=plans.NetworkOptions(latency_min_us=100_000),
+    budget=plans.BudgetOptions(isr_disks_lost=2),
     operations=(
-        PlannedOperation(op_id=65, process=0, at_ms=0, function="append"),
-        PlannedOperation(op_id=51, process=0, at_ms=0, function="poll"),
+        plans.PlannedOperation(op_id=65, process=0, at_ms=0, function="append"),
+        plans.PlannedOperation(op_id=51, process=0, at_ms=0, function="poll"),
     ),
     faults=(
-        Fault(fault_id=11, kind="power_loss", at_ms=2_000, duration_ms=0, target="broker 1"),
-        Fault(fault_id=51, kind="power_loss", at_ms=5_000, duration_ms=0, target="broker 3"),
-        Fault(fault_id=110, kind="clean_restart", at_ms=5_800, duration_ms=0, target="broker 3"),
+        plans.Fault(fault_id=11, kind="power_loss", at_ms=2_000, duration_ms=0, target="broker 1"),
+        plans.Fault(fault_id=51, kind="power_loss", at_ms=5_000, duration_ms=0, target="broker 3"),
+        plans.Fault(fault_id=110, kind="clean_restart", at_ms=5_800, duration_ms=0, target="broker 3"),
     ),
 )
 """The leader loses the only record with its power, as the budget allows; a follower's retention deletes it,

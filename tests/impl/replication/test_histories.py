@@ -58,8 +58,7 @@ def kip_101_second(parts: Parts) -> Lab:
     lab.produce(1, 21)
     lab.start(2)
     take_over(lab, 1, 2, to=(1, 2), isr=(1,))
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 def test_kip_101_a_fork_below_the_high_watermark_is_cut() -> None:
@@ -82,8 +81,7 @@ def kip_279(parts: Parts) -> Lab:
     lab.produce(1, 31)
     take_over(lab, 2, 3, to=(1, 2))
     assert (lab.epochs(1), lab.epochs(2)) == ([(0, 0), (2, 1)], [(0, 0), (1, 1), (3, 2)])
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 def test_kip_279_the_follower_asks_until_the_epochs_agree() -> None:
@@ -124,10 +122,8 @@ def test_kafka_7415_a_leader_knows_its_epoch_before_it_writes() -> None:
 def kip_320(parts: Parts) -> Lab:
     """KAFKA-6880's run, a record for ten: b1 and b2 at 5, b3 at 4, high watermark 4; b2 hears of no election
     any more, but fetches on."""
-    lab = Lab(parts=parts).led(1, 0)
-    lab.settle()
-    lab.produce(1, 1, 2, 3, 4)
-    lab.settle()
+    lab = Lab(parts=parts).led(1, 0).settle()
+    lab.replicate(1, 1, 2, 3, 4)
     replicate(lab, 1, 2, 5)
     lab.drop(target=3)
     assert [lab.partition(node).log.log_end_offset for node in (1, 2, 3)] == [5, 5, 4]
@@ -149,8 +145,7 @@ def test_kip_320_a_fetch_of_an_older_epoch_is_fenced() -> None:
     assert lab.values(1) == [1, 2, 3, 4, 21, 22]
     assert lab.values(2) == [1, 2, 3, 4, 5]
     assert lab.recorded(Name.FETCH_REFUSED, 1)[-1].detail == "FENCED_LEADER_EPOCH"
-    lab.lead(1, 3, isr=(1, 3))
-    lab.advance(4_000, settle=True)
+    lab.led(1, 3, isr=(1, 3)).advance(4_000, settle=True)
     assert lab.values(2) == lab.values(1)
 
 
@@ -159,10 +154,8 @@ def test_kip_320_a_fetch_of_an_older_epoch_is_fenced() -> None:
 
 def kafka_7128(parts: Parts) -> Lab:
     """The old leader's high watermark is 4, the new one's still 2; a follower outside the ISR is at 3."""
-    lab = Lab(parts=parts).led(1, 0, isr=(1, 2), live=(1, 2))
-    lab.settle()
-    lab.produce(1, 1, 2)
-    lab.settle()
+    lab = Lab(parts=parts).led(1, 0, isr=(1, 2), live=(1, 2)).settle()
+    lab.replicate(1, 1, 2)
     replicate(lab, 1, 2, 3)
     lab.settle(1, 3)
     lab.drop(source=3)

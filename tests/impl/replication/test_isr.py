@@ -1,5 +1,6 @@
 """The ISR: who may join, who must leave, and how the leader writes it to ZooKeeper."""
 
+import pytest
 from impl_lab import T0, Lab
 
 from fencepost.impl.broker.parts import Parts
@@ -15,17 +16,21 @@ from fencepost.traces.events import Name
 def in_sync(lag_ms: int = 1_000, **options: object) -> Lab:
     """Broker 1 leads, 2 and 3 are in sync and wait for more."""
     lab = Lab(replica_lag_time_max_ms=lag_ms, **options).led(1, 0)
-    lab.settle()
-    return lab
+    return lab.settle()
+
+
+@pytest.fixture
+def lab() -> Lab:
+    """The same, where a follower may lag for a second."""
+    return in_sync()
 
 
 # ---- shrink
 
 
-def test_a_follower_that_lags_for_too_long_leaves() -> None:
+def test_a_follower_that_lags_for_too_long_leaves(lab: Lab) -> None:
     """Rule (R2): a member that has not caught up for replica.lag.time.max.ms leaves the ISR; ZooKeeper and
     the leader's copy agree."""
-    lab = in_sync()
     lab.produce(1, 11)
     lab.settle(1, 2)
     lab.advance(900, nodes=(1,))
@@ -38,21 +43,18 @@ def test_a_follower_that_lags_for_too_long_leaves() -> None:
     assert [event.cause for event in lab.recorded(Name.ISR_UPDATED)] == ["shrink"]
 
 
-def test_an_idle_follower_with_everything_stays() -> None:
+def test_an_idle_follower_with_everything_stays(lab: Lab) -> None:
     """Rule (R2): a silent follower whose log end is the leader's own is in sync for as long as nothing is
     written."""
-    lab = in_sync()
-    lab.produce(1, 11)
-    lab.settle()
+    lab.replicate(1, 11)
     lab.drop()
     lab.advance(20_000, nodes=(1,))
     assert lab.state().isr == (1, 2, 3)
 
 
-def test_a_follower_that_keeps_pace_one_fetch_behind_stays() -> None:
+def test_a_follower_that_keeps_pace_one_fetch_behind_stays(lab: Lab) -> None:
     """Rule (R2): under steady writes a follower is caught up if each fetch has what the leader had at the one
     before."""
-    lab = in_sync()
     for value in range(100, 140):
         lab.produce(1, value)
         for follower in (2, 3):
@@ -61,10 +63,9 @@ def test_a_follower_that_keeps_pace_one_fetch_behind_stays() -> None:
     assert lab.state().isr == (1, 2, 3)
 
 
-def test_a_follower_that_falls_further_behind_leaves() -> None:
+def test_a_follower_that_falls_further_behind_leaves(lab: Lab) -> None:
     """Rule (R2): fetching is not enough: one whose fetches never reach what the leader had at the one before
     is out of sync."""
-    lab = in_sync()
     for value in range(100, 140):
         lab.produce(1, value)
         lab.fetch(1, value - 100, replica=2, epoch=0)
@@ -73,9 +74,8 @@ def test_a_follower_that_falls_further_behind_leaves() -> None:
     assert lab.state().isr == (1, 2)
 
 
-def test_the_isr_never_loses_its_leader() -> None:
+def test_the_isr_never_loses_its_leader(lab: Lab) -> None:
     """Rule (ISR-NONEMPTY): a leader alone stays in the ISR, whatever time passes."""
-    lab = in_sync()
     lab.produce(1, 11)
     lab.drop()
     lab.advance(10_000, nodes=(1,))
@@ -88,8 +88,7 @@ def test_the_isr_never_loses_its_leader() -> None:
 def test_a_follower_that_has_caught_up_joins() -> None:
     """Rule (R2): reaching the high watermark and the start of the epoch is what it takes."""
     lab = Lab().led(1, 0, isr=(1,))
-    lab.produce(1, 11)
-    lab.settle()
+    lab.replicate(1, 11)
     assert lab.state().isr == lab.partition(1).isr == (1, 2, 3)
     assert [event.cause for event in lab.recorded(Name.ISR_UPDATED)] == ["expand", "expand"]
 
@@ -97,8 +96,7 @@ def test_a_follower_that_has_caught_up_joins() -> None:
 def test_a_replica_that_is_not_alive_does_not_join() -> None:
     """Rule (KAFKA-14140): a last fetch of a broker that the controller knows to be gone does not bring it
     back."""
-    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2))
-    lab.settle()
+    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2)).settle()
     assert lab.state().isr == (1, 2)
 
 
@@ -117,11 +115,10 @@ def test_a_late_copy_of_older_metadata_does_not_bury_the_living() -> None:
 # ---- the write
 
 
-def test_after_a_conflict_whoever_was_or_was_proposed_counts() -> None:
+def test_after_a_conflict_whoever_was_or_was_proposed_counts(lab: Lab) -> None:
     """Rule (R8): what somebody else wrote stands. An earlier attempt may have been written before that (its
     reply lost), so that until LeaderAndIsr says what holds the leader commits only what its ISR and the one
     that it proposed have."""
-    lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
     lab.settle(1, 2)
@@ -149,8 +146,7 @@ def _lost_reply(parts: Parts) -> Lab:
     lab.produce(1, 11, acks=-1, timeout_ms=60_000)
     lab.settle(1, 2)
     lab.advance(2_000, nodes=(1,))
-    lab.advance(10_000, settle=True)
-    return lab
+    return lab.advance(10_000, settle=True)
 
 
 def test_a_lost_reply_is_recognised_as_its_own_write() -> None:
@@ -167,9 +163,8 @@ def test_without_the_protection_the_isr_can_never_change_again() -> None:
     assert lab.state().isr == (1, 2) and lab.recorded(Name.ISR_UPDATED) == []
 
 
-def test_a_proposal_of_an_earlier_epoch_settles_nothing_in_the_next() -> None:
+def test_a_proposal_of_an_earlier_epoch_settles_nothing_in_the_next(lab: Lab) -> None:
     """Rule: LeaderAndIsr says what holds; the answer to a proposal made before it is dropped."""
-    lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
     lab.settle(1, 2)
@@ -183,10 +178,9 @@ def test_a_proposal_of_an_earlier_epoch_settles_nothing_in_the_next() -> None:
     assert lab.recorded(Name.ISR_UPDATED) == lab.recorded(Name.ISR_REFUSED) == []
 
 
-def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next() -> None:
+def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next(lab: Lab) -> None:
     """Rule: procedures outlive sessions and are guarded by versions: the write is sent again, and nothing
     stays pending."""
-    lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
     lab.settle(1, 2)
@@ -199,12 +193,10 @@ def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next() -
 # ---- the notification
 
 
-def test_changes_are_announced_to_the_controller_together() -> None:
+def test_changes_are_announced_to_the_controller_together(lab: Lab) -> None:
     """Rule (C5): one notification names all partitions whose ISR changed since the last one."""
-    lab = in_sync()
     other = TopicPartition("t", 1)
-    lab.lead(1, 0, key=other)
-    lab.settle()
+    lab.led(1, 0, key=other).settle()
     for key in (T0, other):
         lab.partition(1, key).log.append_as_leader(batch_of((1,)), 0)
     lab.drop()
@@ -231,10 +223,9 @@ def test_a_follower_below_the_high_watermark_does_not_join() -> None:
     assert lab.state().isr == (1, 2, 3)
 
 
-def test_a_fetch_at_the_log_end_is_caught_up_now() -> None:
+def test_a_fetch_at_the_log_end_is_caught_up_now(lab: Lab) -> None:
     """Rule (R2): who asks for the log end has everything at that moment; the lag is counted from there, not
     from the fetch before."""
-    lab = in_sync()
     lab.drop()
     lab.advance(100, nodes=(1,))
     for wait in (900, 50):

@@ -17,34 +17,30 @@ from fencepost.traces.plan import TopicOptions
 def led_by_1(**options: object) -> Lab:
     """Broker 1 leads, 2 and 3 follow and wait in its purgatory for more."""
     lab = Lab(**options).led(1, 0)
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 # ---- produce
 
 
-def test_acks_1_is_answered_when_the_leader_has_it() -> None:
+def test_acks_1_is_answered_when_the_leader_has_it(lab: Lab) -> None:
     """Rule (R4): acks=1 waits for the leader's append only."""
-    lab = led_by_1()
     answer = lab.produce(1, 11, 12, acks=1)
     assert (answer.error, answer.base_offset, answer.leader_epoch) == (ErrorCode.NONE, 0, 0)
     assert lab.high_watermark(1) == 0
 
 
-def test_acks_0_is_never_answered() -> None:
+def test_acks_0_is_never_answered(lab: Lab) -> None:
     """Rule (R4): acks=0 appends and says nothing, also when it is refused."""
-    lab = led_by_1()
     assert lab.produce(1, 11, acks=0) is None and lab.produce(2, 12, acks=0) is None
     lab.settle()
     assert lab.values(1) == lab.values(3) == [11]
     assert lab.produced(11) is None and lab.produced(12) is None
 
 
-def test_acks_all_waits_for_every_isr_member() -> None:
+def test_acks_all_waits_for_every_isr_member(lab: Lab) -> None:
     """Rule (R4): acks=all is answered when the high watermark has passed the batch, that is, when the last
     ISR member has asked for what follows."""
-    lab = led_by_1()
     assert lab.produce(1, 11, 12, acks=-1) is None
     lab.settle(1, 2)
     assert lab.produced(11) is None and lab.high_watermark(1) == 0
@@ -72,8 +68,7 @@ def test_min_insync_replicas_is_bounded_by_the_replicas(isr, minimum, error) -> 
     take it; two are not."""
     lab = Lab(topic=TopicOptions(min_insync_replicas=minimum))
     lab.lead(1, 0, isr=isr)
-    lab.produce(1, 11, acks=-1)
-    lab.settle()
+    lab.replicate(1, 11, acks=-1)
     assert lab.produced(11).error is error
 
 
@@ -88,10 +83,9 @@ def test_an_isr_that_shrank_after_the_append_says_so_and_names_the_offset() -> N
     assert (answer.error, answer.base_offset) == (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0)
 
 
-def test_a_time_out_keeps_the_base_offset() -> None:
+def test_a_time_out_keeps_the_base_offset(lab: Lab) -> None:
     """Rule: an append that waited too long is REQUEST_TIMED_OUT beside its offset, and is answered once only,
     even if it commits later."""
-    lab = led_by_1()
     lab.produce(1, 11, acks=-1, timeout_ms=700)
     lab.advance(699, nodes=(1,))
     assert lab.produced(11) is None
@@ -101,28 +95,25 @@ def test_a_time_out_keeps_the_base_offset() -> None:
     assert lab.high_watermark(1) == 1 and lab.produced(11).error is ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_a_deposed_leader_answers_those_who_wait_with_their_offset() -> None:
+def test_a_deposed_leader_answers_those_who_wait_with_their_offset(lab: Lab) -> None:
     """Rule: an append whose leader is deposed is NOT_LEADER beside its offset, so that its client does not
     take it for never done."""
-    lab = led_by_1()
     lab.produce(1, 11, acks=-1)
     lab.lead(2, 1)
     assert (lab.produced(11).error, lab.produced(11).base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
     assert lab.produce(1, 12, acks=-1).base_offset == -1
 
 
-def test_a_waiting_append_does_not_reach_into_the_next_epoch() -> None:
+def test_a_waiting_append_does_not_reach_into_the_next_epoch(lab: Lab) -> None:
     """Rule: an append that waits when its leader is elected again may have been cut and replaced meanwhile,
     so its offset proves nothing: it ends."""
-    lab = led_by_1()
     lab.produce(1, 11, acks=-1)
     lab.lead(1, 1)
     assert lab.produced(11).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_nobody_waits_in_the_purgatory_for_ever() -> None:
+def test_nobody_waits_in_the_purgatory_for_ever(lab: Lab) -> None:
     """Rule: every waiter leaves the purgatory with its answer or its deadline; nothing stays behind."""
-    lab = led_by_1()
     for value in range(20, 30):
         lab.produce(1, value, acks=-1, timeout_ms=300)
     lab.settle(1, 2)
@@ -137,9 +128,8 @@ def test_nobody_waits_in_the_purgatory_for_ever() -> None:
 # ---- fetch
 
 
-def test_a_client_sees_nothing_above_the_high_watermark() -> None:
+def test_a_client_sees_nothing_above_the_high_watermark(lab: Lab) -> None:
     """Rule (R3): a consumer reads committed records only; a follower reads to the log end."""
-    lab = led_by_1()
     lab.produce(1, 11)
     seen = lab.fetch(1, 0)
     assert (seen.records, seen.high_watermark) == (b"", 0)
@@ -147,9 +137,8 @@ def test_a_client_sees_nothing_above_the_high_watermark() -> None:
     assert lab.fetch(1, 0).records != b""
 
 
-def test_a_waiting_fetch_is_answered_when_the_high_watermark_moves() -> None:
+def test_a_waiting_fetch_is_answered_when_the_high_watermark_moves(lab: Lab) -> None:
     """Rule (R4): a consumer's fetch that waits is completed by what commits, in the same step."""
-    lab = led_by_1()
     lab.fetch(1, 0, max_wait_ms=5_000)
     lab.produce(1, 11)
     waiting = [mail for mail in lab.answers if isinstance(mail.message, kafka.FetchResponse)]
@@ -159,9 +148,8 @@ def test_a_waiting_fetch_is_answered_when_the_high_watermark_moves() -> None:
     assert answer.partitions[0].high_watermark == 1 and answer.partitions[0].records
 
 
-def test_what_is_not_here_is_refused_by_its_reason() -> None:
+def test_what_is_not_here_is_refused_by_its_reason(lab: Lab) -> None:
     """Rule: an unknown partition, a follower, an offset out of range: each has its own error."""
-    lab = led_by_1()
     assert lab.fetch(2, 0).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert lab.fetch(1, 5).error is ErrorCode.OFFSET_OUT_OF_RANGE
     answer = lab.ask(
@@ -189,8 +177,7 @@ def test_a_replica_that_is_not_assigned_may_not_fetch() -> None:
 def test_the_askers_epoch_is_fenced(epoch: int, error: ErrorCode) -> None:
     """Rule (R6): Fetch, ListOffsets and OffsetsForLeaderEpoch of an older epoch are FENCED, of a newer one
     UNKNOWN; -1 does not say."""
-    lab = Lab().led(1, 2)
-    lab.settle()
+    lab = Lab().led(1, 2).settle()
     assert lab.fetch(1, 0, epoch=epoch).error is error
     assert lab.list_offsets(1, epoch).error is error
     query = kafka.EpochQuery(partition=T0, current_leader_epoch=epoch, asked_epoch=2)
@@ -198,9 +185,8 @@ def test_the_askers_epoch_is_fenced(epoch: int, error: ErrorCode) -> None:
     assert lab.ask(1, request).ends[0].error is error
 
 
-def test_a_fetch_that_is_fenced_teaches_the_leader_nothing() -> None:
+def test_a_fetch_that_is_fenced_teaches_the_leader_nothing(lab: Lab) -> None:
     """Rule (KIP-320): the offset in a refused fetch is not a follower's log end."""
-    lab = led_by_1()
     lab.produce(1, 11, acks=-1)
     lab.drop()
     for replica in (2, 3):
@@ -220,8 +206,7 @@ class ListsAnyOffset(LeaderRole):
 
 def _lists_after_election(parts: Parts) -> tuple[int, kafka.ListOffsetsResponse, Lab]:
     lab = led_by_1(parts=parts)
-    lab.produce(1, 11, acks=-1)
-    lab.settle()
+    lab.replicate(1, 11, acks=-1)
     lab.produce(1, 12, acks=-1)
     for follower in (2, 3):
         lab.deliver(1, follower, kafka.FetchResponse)
@@ -251,12 +236,10 @@ def test_without_the_protection_listed_offsets_go_back() -> None:
 # ---- the high watermark
 
 
-def test_the_high_watermark_is_never_lowered_within_an_epoch() -> None:
+def test_the_high_watermark_is_never_lowered_within_an_epoch(lab: Lab) -> None:
     """Rule (R3, HW-MONO): a follower's fetch from further back, late or repeated, does not take the leader's
     high watermark with it."""
-    lab = led_by_1()
-    lab.produce(1, 11)
-    lab.settle()
+    lab.replicate(1, 11)
     assert lab.high_watermark(1) == 1
     assert lab.fetch(1, 0, replica=2, epoch=0).error is ErrorCode.NONE
     lab.produce(1, 12)
@@ -266,10 +249,8 @@ def test_the_high_watermark_is_never_lowered_within_an_epoch() -> None:
 def test_a_pending_expansion_counts_at_once() -> None:
     """Rule (KIP-497): from the moment it proposes a replica for the ISR the leader waits for it, since
     ZooKeeper may hold the larger ISR already."""
-    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2))
-    lab.settle()
-    lab.lead(1, 1, isr=(1, 2))
-    lab.settle(1, 2)
+    lab = Lab().led(1, 0, isr=(1, 2), live=(1, 2)).settle()
+    lab.led(1, 1, isr=(1, 2)).settle(1, 2)
     lab.hold_zookeeper(1)
     lab.settle(1, 3)
     assert lab.partition(1).pending_isr == (1, 2, 3)

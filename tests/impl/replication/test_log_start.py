@@ -23,15 +23,13 @@ def lab_of(topic: TopicOptions, brokers: int = 2, **options: int) -> Lab:
     lab = Lab(brokers=brokers, topic=topic, log_retention_check_interval_ms=1_000, **options).led(
         1, 0, isr=nodes, replicas=nodes, live=nodes
     )
-    lab.settle()
-    return lab
+    return lab.settle()
 
 
 def produce(lab: Lab, *values: int) -> None:
     """Batches of one record each, replicated."""
     for value in values:
-        lab.produce(1, value)
-        lab.settle()
+        lab.replicate(1, value)
 
 
 def starts(lab: Lab) -> list[int]:
@@ -86,8 +84,7 @@ def test_a_follower_that_ends_below_its_leaders_log_starts_over_there() -> None:
     start = lab.partition(1).log.log_start_offset
     assert start > 2
     lab.start(2)
-    lab.lead(1, 1, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
-    lab.settle()
+    lab.led(1, 1, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,)).settle()
     lab.advance(3_000, settle=True)
     follower = lab.partition(2)
     assert lab.recorded(Name.TRUNCATED, 2)[-1].cause == "full"
@@ -100,8 +97,7 @@ def test_a_new_replica_begins_inside_a_batch() -> None:
     """Rule (KAFKA-6975): where the leader's log starts inside a batch, a replica that begins there takes the
     whole batch."""
     lab = lab_of(TopicOptions())
-    lab.produce(1, 11, 12, 13)
-    lab.settle()
+    lab.replicate(1, 11, 12, 13)
     lab.crash(2)
     lab.lead(1, 1, isr=(1,), replicas=(1, 2), live=(1,))
     delete_records(lab, 2)
@@ -109,8 +105,7 @@ def test_a_new_replica_begins_inside_a_batch() -> None:
     for name in disk.list("t-0"):
         disk.remove(f"t-0/{name}")
     lab.start(2)
-    lab.lead(1, 1, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
-    lab.settle()
+    lab.led(1, 1, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,)).settle()
     lab.advance(3_000, settle=True)
     assert lab.partition(2).log.log_end_offset == 3 and starts(lab) == [2, 2]
     assert lab.recorded(Name.FOLLOWER_FAILED) == []
@@ -131,8 +126,7 @@ def test_a_log_that_ends_inside_a_batch_that_its_leader_gave_up_begins_anew() ->
     lab.settle(1)
     assert delete_records(lab, 2).low_watermark == 2
     lab.start(2)
-    lab.lead(1, 2, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
-    lab.settle()
+    lab.led(1, 2, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,)).settle()
     lab.advance(3_000, settle=True)
     assert lab.recorded(Name.FOLLOWER_FAILED) == []
     assert lab.recorded(Name.TRUNCATED, 2)[-1].cause == "full"
@@ -157,8 +151,7 @@ def test_compaction_runs_below_the_high_watermark_and_is_replicated() -> None:
     assert lab.recorded(Name.COMPACTED, 1)[-1].offset == 4
     assert runs_of(lab.partition(1).log) == [(1, 1, (12,)), (1, 3, (14, 15))]
     lab.start(2)
-    lab.lead(1, 1, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
-    lab.settle()
+    lab.led(1, 1, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,)).settle()
     lab.advance(1_500, settle=True)
     assert runs_of(lab.partition(2).log) == runs_of(lab.partition(1).log)
 

@@ -56,11 +56,9 @@ def produced(lab: Lab, data: bytes, *, node: int = 1, acks: int = 1, key: TopicP
 
 
 @pytest.mark.parametrize("data", POISON.values(), ids=POISON)
-def test_what_is_refused_is_not_in_the_log(data: bytes) -> None:
+def test_what_is_refused_is_not_in_the_log(data: bytes, lab: Lab) -> None:
     """Issue 27, point 15: refused before the append, the leader goes on, followers copy nothing of it, and
     every broker starts again."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     assert produced(lab, data) is ErrorCode.INVALID_RECORD
     assert lab.partition(1).log.log_end_offset == 0 and not lab.recorded(Name.APPENDED)
     assert lab.produce(1, 11, acks=1).error is ErrorCode.NONE
@@ -72,11 +70,9 @@ def test_what_is_refused_is_not_in_the_log(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", POISON.values(), ids=POISON)
-def test_a_log_that_holds_such_a_batch_lives_on(data: bytes) -> None:
+def test_a_log_that_holds_such_a_batch_lives_on(data: bytes, lab: Lab) -> None:
     """From a broker that did not look: followers copy it, every broker recovers it after a crash, and what
     came after it stays."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     lab.produce(1, 11, acks=1)
     log = lab.partition(1).log
     log.append_as_leader(data, 0)
@@ -86,8 +82,7 @@ def test_a_log_that_holds_such_a_batch_lives_on(data: bytes) -> None:
     for node in (1, 2, 3):
         lab.restart(node)
         assert lab.partition(node).log.log_end_offset == 3
-    lab.lead(2, 1)
-    lab.settle()
+    lab.led(2, 1).settle()
     assert lab.produce(2, 13, acks=1).error is ErrorCode.NONE
     lab.settle()
     assert lab.partition(3).log.log_end_offset == 4
@@ -96,8 +91,7 @@ def test_a_log_that_holds_such_a_batch_lives_on(data: bytes) -> None:
 def test_an_old_batch_on_a_compacted_topic_stops_the_cleaner_of_its_log_only() -> None:
     """KIP-346: the log is uncleanable, the broker is not."""
     lab = Lab(topic=TopicOptions(cleanup_policy="compact", segment_bytes=100, min_cleanable_dirty_ppm=0))
-    lab.lead(1, 0)
-    lab.settle()
+    lab.led(1, 0).settle()
     log = lab.partition(1).log
     log.append_as_leader(GARBAGE, 0)
     for number in range(3):
@@ -109,12 +103,10 @@ def test_an_old_batch_on_a_compacted_topic_stops_the_cleaner_of_its_log_only() -
     assert T0 in core.log_manager.uncleanable and log.log_end_offset == 4
 
 
-def test_four_million_tiny_records_take_no_memory() -> None:
+def test_four_million_tiny_records_take_no_memory(lab: Lab) -> None:
     """Issue 27, point 19: 3.2 MB took a broker from 37 to 608 MB. It is refused before anything of it is
     decompressed. What is appended takes a broker and its followers some hundred bytes a record for a moment,
     so that the bound on records is one on memory."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     largest = encode_batch([Record(0, 0, None, None)], base_offset=0, leader_epoch=-1)
     data = bytearray(largest)
     pack_into(">i", data, 23, MOST_PRODUCED_RECORDS)
@@ -137,8 +129,7 @@ def test_no_client_writes_into_an_internal_topic() -> None:
     """INVALID_TOPIC_EXCEPTION for an append and for DeleteRecords, as Kafka; with acks=0 nothing is written
     either."""
     offsets = TopicPartition("__consumer_offsets", 0)
-    lab = Lab().led(1, 0, key=offsets)
-    lab.settle()
+    lab = Lab().led(1, 0, key=offsets).settle()
     batch = encode_batch([Record(0, 0, b"\0\2\0\1g", None)], base_offset=0, leader_epoch=-1)
     assert produced(lab, batch, key=offsets) is ErrorCode.INVALID_TOPIC_EXCEPTION
     lab.ask(1, kafka.ProduceRequest(correlation_id=5, partition=offsets, acks=0, records=batch, timeout=0))

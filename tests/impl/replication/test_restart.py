@@ -13,12 +13,9 @@ from fencepost.traces.events import Name
 from fencepost.traces.plan import TopicOptions
 
 
-def test_the_high_watermark_survives_a_restart_through_its_checkpoint() -> None:
+def test_the_high_watermark_survives_a_restart_through_its_checkpoint(lab: Lab) -> None:
     """Rule (R9): a restarted replica begins with its checkpointed high watermark, clamped into its log."""
-    lab = Lab().led(1, 0)
-    lab.settle()
-    lab.produce(1, 11, 12)
-    lab.settle()
+    lab.replicate(1, 11, 12)
     lab.advance(5_000, nodes=(1,))
     lab.restart(1)
     assert lab.high_watermark(1) == 2
@@ -31,8 +28,7 @@ def test_the_high_watermark_survives_a_restart_through_its_checkpoint() -> None:
 def test_a_power_loss_costs_at_most_what_was_not_synced() -> None:
     """Rule: with flush.messages=1 a restarted leader has every record that it ever acknowledged."""
     lab = Lab(topic=TopicOptions(flush_messages=1))
-    lab.lead(1, 0)
-    lab.settle()
+    lab.led(1, 0).settle()
     for value in range(11, 16):
         lab.produce(1, value)
     lab.power_loss(1)
@@ -40,30 +36,23 @@ def test_a_power_loss_costs_at_most_what_was_not_synced() -> None:
     assert lab.values(1) == [11, 12, 13, 14, 15]
 
 
-def test_a_partition_whose_leader_is_down_keeps_its_checkpoint() -> None:
+def test_a_partition_whose_leader_is_down_keeps_its_checkpoint(lab: Lab) -> None:
     """Rule (KAFKA-1647): the checkpoint goes on holding partitions that have no role yet, through any number
     of hard restarts."""
-    lab = Lab().led(1, 0)
-    lab.settle()
-    lab.produce(1, 11)
-    lab.settle()
-    lab.produce(1, 12)
-    lab.settle()
+    lab.replicate(1, 11)
+    lab.replicate(1, 12)
     lab.advance(5_000, nodes=(2,))
     assert read_offsets(lab.drivers[2].disk, HIGH_WATERMARKS) == {T0: 1}
     lab.crash(1)
     for _ in range(2):
         lab.restart(2)
-        lab.lead(-1, 1, isr=(1,), to=(2,), key=TopicPartition("t", 1))
-        lab.advance(10_000, nodes=(2,))
+        lab.led(-1, 1, isr=(1,), to=(2,), key=TopicPartition("t", 1)).advance(10_000, nodes=(2,))
         assert read_offsets(lab.drivers[2].disk, HIGH_WATERMARKS)[T0] == 1
     assert lab.high_watermark(2) == 1
 
 
-def test_a_restarted_leader_leads_nothing_until_it_is_told() -> None:
+def test_a_restarted_leader_leads_nothing_until_it_is_told(lab: Lab) -> None:
     """Rule: roles live in memory only; what is on the disk makes no broker a leader."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     lab.restart(1)
     assert not lab.partition(1).is_leader
     assert lab.produce(1, 11).base_offset == -1
@@ -113,8 +102,7 @@ def test_a_follower_ahead_of_its_leader_asks_where_to_cut() -> None:
     """Rule: OFFSET_OUT_OF_RANGE sends a follower back to truncation (KAFKA-2143: it neither halts nor wipes
     its log)."""
     lab = two(1)
-    lab.produce(1, 11)
-    lab.settle()
+    lab.replicate(1, 11)
     lab.partition(2).log.append_as_leader(batch_of((12,)), 0)
     lab.advance(5_000, settle=True)
     assert lab.values(2) == [11]
@@ -168,11 +156,9 @@ def test_a_leader_alone_in_the_isr_commits_what_it_has() -> None:
     assert lab.high_watermark(1) == 1
 
 
-def test_a_new_leader_appends_nothing_of_the_old_one() -> None:
+def test_a_new_leader_appends_nothing_of_the_old_one(lab: Lab) -> None:
     """Rule: a follower that becomes leader has stopped fetching; an answer under way from the leader before
     it is dropped."""
-    lab = Lab().led(1, 0)
-    lab.settle()
     lab.produce(1, 11)
     lab.lead(2, 1, to=(2,))
     lab.deliver(1, 2, kafka.FetchResponse)

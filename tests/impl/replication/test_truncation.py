@@ -11,20 +11,16 @@ from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.events import Name
 
 
-def test_truncation_ends_where_the_leaders_epoch_ends() -> None:
+def test_truncation_ends_where_the_leaders_epoch_ends(lab: Lab) -> None:
     """Rule (R5): a deposed leader cuts its unreplicated tail where its epoch ended on the new leader, and
     fetches what stands there now."""
-    lab = Lab().led(1, 0)
-    lab.settle()
-    lab.produce(1, 1)
-    lab.settle()
+    lab.replicate(1, 1)
     lab.drop()
     for value in (2, 3):
         lab.produce(1, value)
     lab.drop()
     lab.lead(2, 1)
-    lab.produce(2, 21)
-    lab.settle()
+    lab.replicate(2, 21)
     assert lab.values(1) == lab.values(2) == lab.values(3) == [1, 21]
     (cut,) = lab.recorded(Name.TRUNCATED)
     assert (cut.node, cut.offset, cut.end_offset, cut.cause) == (1, 1, 3, "leader_epoch")
@@ -65,8 +61,7 @@ def test_only_a_leader_without_any_epoch_makes_a_follower_cut_to_its_high_waterm
     lab = Lab(brokers=2, start=False)
     lab.start(1, Parts(epoch_cache=HasNoEpochs))
     lab.start(2)
-    lab.lead(1, 0, **TWO)
-    lab.settle()
+    lab.led(1, 0, **TWO).settle()
     replicate(lab, 1, 2, 11)
     replicate(lab, 1, 2, 12)
     take_over(lab, 1, 1, to=(1, 2))

@@ -63,18 +63,14 @@ def test_a_partition_without_a_leader_is_no_unknown_leader() -> None:
 def _killed_twice(parts: Parts) -> Lab:
     """Broker 2 has checkpointed a high watermark of 1; its leader is down when it starts, and it is killed
     once more."""
-    lab = Lab(parts=parts).led(1, 0)
-    lab.settle()
-    lab.produce(1, 11)
-    lab.settle()
-    lab.produce(1, 12)
-    lab.settle()
+    lab = Lab(parts=parts).led(1, 0).settle()
+    lab.replicate(1, 11)
+    lab.replicate(1, 12)
     lab.advance(5_000, nodes=(2,))
     lab.crash(1)
     lab.restart(2)
     assert lab.high_watermark(2) == 1
-    lab.lead(1, 0, live=(2, 3), to=(2,))
-    lab.advance(5_000, nodes=(2,))
+    lab.led(1, 0, live=(2, 3), to=(2,)).advance(5_000, nodes=(2,))
     lab.restart(2)
     return lab
 
@@ -95,16 +91,12 @@ def test_without_the_protection_it_begins_at_0() -> None:
 def _fails_over(parts: Parts) -> Lab:
     """Broker 2 starts and the controller dies before it has told it anything; the next one does."""
     lab = Lab(scripted=False, parts=parts)
-    lab.create_topic({0: (3, 2)})
-    lab.settle()
+    lab.create_topic({0: (3, 2)}).settle()
     assert lab.controllers() == [1]
-    lab.crash(2)
-    lab.settle()
+    lab.crash(2).settle()
     lab.start(2)
     lab.drop(source=1)
-    lab.crash(1)
-    lab.settle()
-    return lab
+    return lab.crash(1).settle()
 
 
 def test_a_new_controller_tells_who_is_alive_before_it_gives_roles() -> None:

@@ -5,16 +5,8 @@ import threading
 
 import pytest
 
-from fencepost.impl.core.core_interface import (
-    CancelTimer,
-    Halt,
-    MessageArrived,
-    RecordEvent,
-    Send,
-    SetTimer,
-    Started,
-    TimerFired,
-)
+from fencepost.impl.core import core_interface
+from fencepost.impl.core.core_interface import MessageArrived, Started
 from fencepost.impl.log.batch.record_walk import MACHINE_CODE_AFTER, CompiledWalk
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.runtime.core_driver import Driver, HostClock
@@ -67,7 +59,7 @@ def drive(answers, until, start=lambda driver: driver.start()):
     return asyncio.run(body())
 
 
-HELLO = Send(1, MetadataRequest(correlation_id=1))
+HELLO = core_interface.Send(1, MetadataRequest(correlation_id=1))
 
 
 def test_timers_fire_in_order_and_a_cancelled_or_replaced_one_does_not():
@@ -77,19 +69,19 @@ def test_timers_fire_in_order_and_a_cancelled_or_replaced_one_does_not():
     def answers(input, now):
         if isinstance(input, Started):
             return [
-                SetTimer(("late",), now + 60_000_000),
-                SetTimer(("early",), now + 10_000_000),
-                SetTimer(("replaced",), now + 1_000_000),
-                SetTimer(("replaced",), now + 30_000_000),
-                SetTimer(("past",), now - 5),
-                SetTimer(("cancelled",), now + 5_000_000),
-                CancelTimer(("cancelled",)),
-                CancelTimer(("never set",)),
+                core_interface.SetTimer(("late",), now + 60_000_000),
+                core_interface.SetTimer(("early",), now + 10_000_000),
+                core_interface.SetTimer(("replaced",), now + 1_000_000),
+                core_interface.SetTimer(("replaced",), now + 30_000_000),
+                core_interface.SetTimer(("past",), now - 5),
+                core_interface.SetTimer(("cancelled",), now + 5_000_000),
+                core_interface.CancelTimer(("cancelled",)),
+                core_interface.CancelTimer(("never set",)),
             ]
         return []
 
     core, *_ = drive(answers, lambda core, line, halts: len(core.inputs) >= 5)
-    fired = [input.key[0] for input, _ in core.inputs if isinstance(input, TimerFired)]
+    fired = [input.key[0] for input, _ in core.inputs if isinstance(input, core_interface.TimerFired)]
     assert fired == ["past", "early", "replaced", "late"]
     begun = core.inputs[0][1]
     assert core.inputs[-1][1] - begun >= 60_000_000, "host time has reached the deadline"
@@ -129,11 +121,11 @@ def test_a_step_that_fails_releases_nothing_and_ends_the_process(error):
 
     def answers(input, now):
         if isinstance(input, Started):
-            return [HELLO, SetTimer(("tick",), now)]
+            return [HELLO, core_interface.SetTimer(("tick",), now)]
         raise error
 
     core, line, _, halts = drive(answers, lambda core, line, halts: halts)
-    assert core.kinds() == [Started, TimerFired] and len(line.sent) == 1 and len(halts) == 1
+    assert core.kinds() == [Started, core_interface.TimerFired] and len(line.sent) == 1 and len(halts) == 1
     assert ("its files failed" in halts[0]) == isinstance(error, OSError)
 
 
@@ -145,7 +137,9 @@ def test_a_halt_is_the_last_thing_that_is_done():
         driver.receive(1, HELLO.message)
 
     core, line, _, halts = drive(
-        lambda input, now: [HELLO, Halt("enough"), HELLO], lambda core, line, halts: halts, start
+        lambda input, now: [HELLO, core_interface.Halt("enough"), HELLO],
+        lambda core, line, halts: halts,
+        start,
     )
     assert (core.kinds(), len(line.sent), halts) == ([Started], 1, ["enough"])
 
@@ -153,7 +147,7 @@ def test_a_halt_is_the_last_thing_that_is_done():
 def test_trace_events_are_stamped_with_time_and_node():
     """Rule: the driver, not the core, says when and where."""
     core, _, events, _ = drive(
-        lambda input, now: [RecordEvent(Name.BROKER_STARTED, {})],
+        lambda input, now: [core_interface.RecordEvent(Name.BROKER_STARTED, {})],
         lambda core, line, halts: MessageArrived not in core.kinds(),
     )
     assert [(it.node, it.name) for it in events] == [(3, Name.BROKER_STARTED)] and events[

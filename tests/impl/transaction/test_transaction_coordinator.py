@@ -32,10 +32,8 @@ def ongoing(**options):
     return lab, me
 
 
-def test_a_transaction_commits():
+def test_a_transaction_commits(lab, me):
     """Rule (KIP-98): init, add, write, end; markers follow, and the last stable offset moves past it."""
-    lab = TransactionLab()
-    me = lab.init()
     assert (me.error, me.producer_epoch) == (E.NONE, 0)
     assert lab.add(me) is E.NONE and lab.known().phase is T.ONGOING
     assert lab.produce(me, 1).error is E.NONE
@@ -58,29 +56,24 @@ def test_an_aborted_transaction_is_named():
 @pytest.mark.parametrize(
     ("first", "second", "error"), [(True, True, E.NONE), (True, False, E.INVALID_TXN_STATE)]
 )
-def test_an_end_is_asked_for_twice(first, second, error):
+def test_an_end_is_asked_for_twice(first, second, error, lab, me):
     """Rule (KIP-98): the same end is acknowledged again, another one is not."""
-    lab = TransactionLab()
-    me = lab.init()
     lab.add(me)
     lab.end(me, commit=first)
     assert lab.end(me, commit=second).error is error
 
 
-def test_an_end_without_a_transaction_is_refused():
+def test_an_end_without_a_transaction_is_refused(lab, me):
     """Rule (KIP-98): in the state Empty there is nothing to end; and nobody ends what an id never had."""
-    lab = TransactionLab()
-    me = lab.init()
     assert lab.end(me).error is E.INVALID_TXN_STATE
     other = kafka.InitProducerIdResponse(correlation_id=0, error=E.NONE, producer_id=99, producer_epoch=0)
     assert lab.end(other).error is E.INVALID_PRODUCER_ID_MAPPING
     assert lab.add(other) is E.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_the_next_producer_fences_the_last_one():
+def test_the_next_producer_fences_the_last_one(lab):
     """Rule (KIP-98): an open transaction is aborted in an epoch that nobody is given; the producer before is
     refused everywhere."""
-    lab = TransactionLab()
     old = lab.init()
     lab.add(old)
     lab.produce(old, 1)
@@ -92,10 +85,8 @@ def test_the_next_producer_fences_the_last_one():
     assert values_of(lab.read()) == (((old.producer_id, 0),), 2)
 
 
-def test_a_producer_goes_on_after_an_error():
+def test_a_producer_goes_on_after_an_error(lab, me):
     """Rule (KIP-360): who names its epoch gets the next one; so does its retry; who was fenced gets none."""
-    lab = TransactionLab()
-    me = lab.init()
     mine = (me.producer_id, me.producer_epoch)
     assert lab.init(producer=mine).producer_epoch == 1
     assert lab.init(producer=mine).producer_epoch == 1
@@ -103,10 +94,8 @@ def test_a_producer_goes_on_after_an_error():
     assert lab.init(producer=mine).error is E.PRODUCER_FENCED
 
 
-def test_used_up_epochs_give_another_id():
+def test_used_up_epochs_give_another_id(lab, me):
     """Rule (KIP-360): the largest epoch is left for fencing."""
-    lab = TransactionLab()
-    me = lab.init()
     known = lab.known()
     known.value = evolve(known.value, producer_epoch=EXHAUSTED)
     again = lab.init()
@@ -130,10 +119,8 @@ def test_an_id_that_nobody_uses_expires():
     assert lab.core(1).transactions.coordinator.table.transactions == {}
 
 
-def test_the_next_coordinator_knows_the_epoch_and_goes_on():
+def test_the_next_coordinator_knows_the_epoch_and_goes_on(lab, me):
     """Rule (KIP-98): a decided end is carried out by whoever loads it; epochs outlast their coordinator."""
-    lab = TransactionLab()
-    me = lab.init()
     lab.add(me, OUT)
     lab.produce(me, 1)
     lab.ask(
@@ -152,8 +139,7 @@ def test_the_next_coordinator_knows_the_epoch_and_goes_on():
         lab.settle()
         if lab.known().phase is T.COMPLETE_COMMIT:
             break
-    lab.elect(2, 1)
-    lab.rest(1_000)
+    lab.elect(2, 1).rest(1_000)
     assert lab.known(2).phase is T.COMPLETE_COMMIT
     assert lab.add(me, node=1) is E.NOT_COORDINATOR
     assert lab.init(2).producer_epoch == 1
@@ -163,8 +149,7 @@ def test_the_next_coordinator_knows_the_epoch_and_goes_on():
 def test_an_ongoing_transaction_is_loaded():
     """Rule (KIP-98): its producer goes on at the next coordinator."""
     lab, me = ongoing()
-    lab.elect(2, 1)
-    lab.rest(1_000)
+    lab.elect(2, 1).rest(1_000)
     assert lab.known(2).phase is T.ONGOING and lab.known(2).value.partitions == (OUT,)
     assert lab.end(me, node=2).error is E.NONE
     lab.rest()
@@ -181,10 +166,8 @@ def test_markers_are_sent_until_they_are_written():
     assert [event.node for event in lab.recorded(Name.MARKER_WRITTEN)] == [2]
 
 
-def test_a_marker_of_an_earlier_coordinator_is_refused():
+def test_a_marker_of_an_earlier_coordinator_is_refused(lab, me):
     """Rule (KIP-98): TRANSACTION_COORDINATOR_FENCED; so is one of an earlier producer epoch."""
-    lab = TransactionLab()
-    me = lab.init()
     log = lab.partition(1, OUT).log
     log.append_marker(EndTransaction(commit=True, coordinator_epoch=5), me.producer_id, 3, 0, now_ms=1)
 
@@ -226,10 +209,8 @@ def test_without_verification_it_begins_a_transaction_that_nobody_ends():
     assert values_of(lab.read())[1] == 2
 
 
-def test_a_batch_that_was_refused_leaves_nothing():
+def test_a_batch_that_was_refused_leaves_nothing(lab, me):
     """Rule (KIP-890): what a leader remembers of questions is gone with the answer that refuses."""
-    lab = TransactionLab()
-    me = lab.init()
     assert lab.produce(me, 1).error is E.TRANSACTION_ABORTABLE
     verification = lab.core(1).transactions.verification
     assert (verification.guards, verification.waiting) == ({}, {})
@@ -250,11 +231,9 @@ def test_an_epoch_that_no_batch_can_carry_is_refused(epoch):
     assert lab.send(1, request).error is E.INVALID_REQUEST
 
 
-def test_an_answer_counts_for_the_transaction_that_it_was_asked_for():
+def test_an_answer_counts_for_the_transaction_that_it_was_asked_for(lab):
     """Rule (KIP-890): a marker between the question and its answer makes the answer worth nothing."""
-    lab = TransactionLab()
-    lab.elect(2, 1, OUT)
-    lab.rest()
+    lab.elect(2, 1, OUT).rest()
     me = lab.init()
     lab.add(me)
     begin = len(lab.answers)
@@ -412,37 +391,29 @@ def test_a_marker_carries_the_version_of_its_transaction():
 
 
 @pytest.mark.parametrize(("commit", "expected"), [(True, 5), (False, -1)])
-def test_offsets_count_when_the_transaction_commits(commit, expected):
+def test_offsets_count_when_the_transaction_commits(commit, expected, lab, me):
     """Rule (KIP-447): until the marker they are unstable; then they count, or never were, also after a
     load."""
-    lab = TransactionLab()
-    me = lab.init()
     assert lab.commit_offset(me, 5) is E.NONE
     assert lab.committed() is E.UNSTABLE_OFFSET_COMMIT and lab.committed(stable=False) == -1
     lab.end(me, commit=commit)
     assert lab.committed() == expected
-    lab.elect(2, 1, OFFSETS)
-    lab.rest(1_000)
+    lab.elect(2, 1, OFFSETS).rest(1_000)
     assert lab.committed(2) == expected
 
 
-def test_open_offsets_are_loaded():
+def test_open_offsets_are_loaded(lab, me):
     """Rule (KIP-447): the next group coordinator waits for the marker as well."""
-    lab = TransactionLab()
-    me = lab.init()
     lab.commit_offset(me, 5)
-    lab.elect(2, 1, OFFSETS)
-    lab.rest(1_000)
+    lab.elect(2, 1, OFFSETS).rest(1_000)
     assert lab.committed(2) is E.UNSTABLE_OFFSET_COMMIT
     lab.end(me)
     lab.rest(1_000)
     assert lab.committed(2) == 5
 
 
-def test_offsets_of_a_stranger_are_refused():
+def test_offsets_of_a_stranger_are_refused(lab, me):
     """Rule (KIP-447): who names a member must be one, in the present generation."""
-    lab = TransactionLab()
-    me = lab.init()
     assert lab.commit_offset(me, 5, member_id="nobody", generation_id=1) is E.UNKNOWN_MEMBER_ID
 
 
@@ -470,18 +441,15 @@ def test_a_plain_batch_in_an_open_transaction_is_refused():
         ("a", 1_000_000, E.INVALID_TRANSACTION_TIMEOUT),
     ],
 )
-def test_what_makes_no_sense_is_refused(name, timeout_ms, error):
+def test_what_makes_no_sense_is_refused(name, timeout_ms, error, lab):
     """Rule (KIP-98): an id that no record can have, and a time-out that is none."""
-    lab = TransactionLab()
     request = kafka.InitProducerIdRequest(
         correlation_id=lab.number(), transactional_id=name, transaction_timeout_ms=timeout_ms
     )
     assert lab.send(1, request).error is error
 
 
-def test_an_unknown_partition_is_refused():
+def test_an_unknown_partition_is_refused(lab, me):
     """Rule (KIP-98): a partition of which the coordinator has not heard gets no part in a transaction."""
-    lab = TransactionLab()
-    me = lab.init()
     assert lab.add(me, TopicPartition("none", 0)) is E.UNKNOWN_TOPIC_OR_PARTITION
     assert lab.partition(1, STATE).log.log_end_offset == 1

@@ -38,8 +38,7 @@ def delete_offset(lab: TransactionLab) -> ErrorCode:
 
 def loaded(lab: TransactionLab) -> Any:
     """The offset that the next coordinator has."""
-    lab.elect(2, 1, OFFSETS)
-    lab.rest(1_000)
+    lab.elect(2, 1, OFFSETS).rest(1_000)
     return lab.committed(2)
 
 
@@ -67,10 +66,8 @@ def test_what_is_deleted_takes_open_offsets_along(part, commit, delete):
 
 
 @pytest.mark.parametrize("delete", [delete_group, delete_offset])
-def test_an_offset_that_the_transaction_commits_after_a_deletion_counts(delete):
+def test_an_offset_that_the_transaction_commits_after_a_deletion_counts(delete, lab, me):
     """Rule (KAFKA-14505): of a deletion and an offset of a transaction the one later in the log counts."""
-    lab = TransactionLab()
-    me = lab.init()
     lab.commit_offset(me, 5)
     assert delete(lab) is E.NONE
     lab.commit_offset(me, 6)

@@ -1,7 +1,7 @@
 """Two brokers, one partition of everything, and producers by hand: each request is a call, its answer a
 value."""
 
-from typing import Any
+from typing import Any, Self
 
 from impl_lab import CLIENT, Lab
 
@@ -41,14 +41,14 @@ class TransactionLab(Lab):
             self.elect(1, 0, key=key)
         self.rest()
 
-    def elect(self, leader: int, epoch: int, key: TopicPartition = STATE) -> None:
+    def elect(self, leader: int, epoch: int, key: TopicPartition = STATE) -> Self:
         """Another leader, of which both brokers hear."""
         self.lead(leader, epoch, isr=BROKERS, replicas=BROKERS, live=BROKERS, key=key)
+        return self
 
-    def rest(self, milliseconds: int = 300) -> None:
+    def rest(self, milliseconds: int = 300) -> Self:
         """Everything arrives."""
-        self.settle()
-        self.advance(milliseconds, settle=True)
+        return super().rest(milliseconds)
 
     def known(self, node: int = 1, name: str = "a") -> Transaction:
         """What a coordinator has in memory."""

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException, Producer
 
 import fencepost.kafka
 from fencepost.kafka.chaos import application, draw, hands
+from fencepost.kafka.chaos import moments as when
 from fencepost.kafka.chaos.draw import Answers, Seen, Strike, decide
 from fencepost.kafka.chaos.hands import (
     BLOCK,
@@ -32,20 +33,6 @@ from fencepost.kafka.chaos.hands import (
     TAKE_OVER,
     Shows,
     hand,
-)
-from fencepost.kafka.chaos.moments import (
-    BETWEEN,
-    COMMIT,
-    END,
-    END_MS,
-    HANDED_OUT,
-    IDLE,
-    IDLE_MS,
-    JOINING,
-    KINDS,
-    RESULT,
-    START,
-    Moments,
 )
 from fencepost.kafka.chaos.service_processes import Processes
 from fencepost.proxy.faults.allowed import may_answer
@@ -80,7 +67,7 @@ def send(kafka, count):
 
 def test_only_the_service_is_struck_and_it_goes_on(kafka, monkeypatch):
     """Rule: a client of the test is spared while there is a service; one that was killed runs again."""
-    monkeypatch.setattr(draw, "decide", one_strike(RESULT, KILL))
+    monkeypatch.setattr(draw, "decide", one_strike(when.RESULT, KILL))
     kafka.heal()
     kafka.chaos(1)
     with kafka.service([sys.executable, "-c", SENDS]) as service:
@@ -106,7 +93,7 @@ def one_strike(kind, act, **fields):
 
 def test_a_paused_service_goes_on(kafka, monkeypatch):
     """Rule: it is silent for longer than its session, no other one takes over, and it is the same process."""
-    monkeypatch.setattr(draw, "decide", one_strike(RESULT, PAUSE))
+    monkeypatch.setattr(draw, "decide", one_strike(when.RESULT, PAUSE))
     kafka.chaos(1)
     with kafka.service([sys.executable, "-c", SENDS]) as service:
         status, first = Path(f"/proc/{service.pid}/status"), service.pid
@@ -120,7 +107,7 @@ def test_a_paused_service_goes_on(kafka, monkeypatch):
 def test_what_fails_for_good_outlasts_the_patience_of_its_client(kafka, monkeypatch, act, error):
     """Rule: a delivery fails though the client repeats it; one to another partition does not, and none does
     after it."""
-    monkeypatch.setattr(draw, "decide", one_strike(RESULT, act, error=error))
+    monkeypatch.setattr(draw, "decide", one_strike(when.RESULT, act, error=error))
     monkeypatch.setattr(application, "FOR_GOOD_MS", 60_000)
     kafka.create_topic("other")
     kafka.chaos(1)
@@ -139,7 +126,7 @@ def test_what_fails_for_good_outlasts_the_patience_of_its_client(kafka, monkeypa
 
 def test_a_transactional_producer_is_fenced_by_another_one_of_its_id(monkeypatch):
     """Rule: what it has written in its transaction is aborted, and it is told so."""
-    monkeypatch.setattr(draw, "decide", one_strike(COMMIT, TAKE_OVER))
+    monkeypatch.setattr(draw, "decide", one_strike(when.COMMIT, TAKE_OVER))
     options = TransactionOptions(state_topic_partitions=1)
     with fencepost.kafka.cluster(brokers=1, transactions=options) as kafka:
         kafka.create_topic("t")
@@ -158,7 +145,7 @@ def test_a_transactional_producer_is_fenced_by_another_one_of_its_id(monkeypatch
         kafka.until(
             lambda: [one.value for one in kafka.records("t", isolation="read_committed")] == [b"before"]
         )
-        assert kafka.reached()["strikes"] == [f"{TAKE_OVER}, {COMMIT}"]
+        assert kafka.reached()["strikes"] == [f"{TAKE_OVER}, {when.COMMIT}"]
 
 
 def test_clients_of_the_test_are_spared_while_there_is_a_service(kafka):
@@ -240,34 +227,42 @@ def test_a_rebalance_has_its_time(monkeypatch, joins):
 
 def test_moments_follow_from_requests():
     """Rule: each kind has its request; idle and the end are said once, and not before the first work."""
-    moments, idle, end = Moments(), IDLE_MS * MILLISECOND, END_MS * MILLISECOND
-    assert moments.request(0, 7, asked("Fetch")) == START
+    moments, idle, end = when.Moments(), when.IDLE_MS * MILLISECOND, when.END_MS * MILLISECOND
+    assert moments.request(0, 7, asked("Fetch")) == when.START
     assert moments.request(end, 7, asked("Fetch")) == ""
-    assert moments.request(end, 7, asked("Produce")) == RESULT
-    assert moments.request(end, 7, asked("OffsetCommit")) == COMMIT
-    assert moments.answer(end, asked("OffsetCommit"), None) == BETWEEN
+    assert moments.request(end, 7, asked("Produce")) == when.RESULT
+    assert moments.request(end, 7, asked("OffsetCommit")) == when.COMMIT
+    assert moments.answer(end, asked("OffsetCommit"), None) == when.BETWEEN
     assert moments.request(end + idle - 1, 7, asked("Heartbeat")) == ""
-    assert [moments.request(end + idle, 7, asked("Heartbeat")) for _ in range(2)] == [IDLE, ""]
-    assert [moments.request(2 * end, 7, asked("Heartbeat")) for _ in range(2)] == [END, ""]
-    assert moments.request(2 * end, 8, asked("Fetch")) == START
+    assert [moments.request(end + idle, 7, asked("Heartbeat")) for _ in range(2)] == [when.IDLE, ""]
+    assert [moments.request(2 * end, 7, asked("Heartbeat")) for _ in range(2)] == [when.END, ""]
+    assert moments.request(2 * end, 8, asked("Fetch")) == when.START
     assert moments.request(4 * end, 8, asked("Heartbeat")) == ""  # it has not worked yet
     assert moments.request(4 * end, 9, asked("Metadata")) == ""  # it has not even started
-    assert HANDED_OUT != moments.answer(2 * end, asked("Heartbeat"), None) == ""
+    assert when.HANDED_OUT != moments.answer(2 * end, asked("Heartbeat"), None) == ""
 
 
 # What chaos does to applications is a function of its seed and of what was seen.
 
 
-API = {START: "JoinGroup", JOINING: "JoinGroup", HANDED_OUT: "Fetch", RESULT: "Produce"}
-WORK = [HANDED_OUT, *[RESULT, COMMIT, BETWEEN] * 8]
-SERVICE = [START, JOINING, JOINING, *WORK, IDLE, END, *[JOINING, *WORK, IDLE, END] * 5]
+API = {when.START: "JoinGroup", when.JOINING: "JoinGroup", when.HANDED_OUT: "Fetch", when.RESULT: "Produce"}
+WORK = [when.HANDED_OUT, *[when.RESULT, when.COMMIT, when.BETWEEN] * 8]
+SERVICE = [
+    when.START,
+    when.JOINING,
+    when.JOINING,
+    *WORK,
+    when.IDLE,
+    when.END,
+    *[when.JOINING, *WORK, when.IDLE, when.END] * 5,
+]
 SEEDS = range(200)
 BLOCKS = [range(first, first + BLOCK) for first in SEEDS[::BLOCK]]
 EVERY_PAIR = {pair for family in FAMILIES.values() for pair in family}
 
 
 def api_of(kind):
-    return API.get(kind, "OffsetCommit" if kind in (COMMIT, BETWEEN) else "Heartbeat")
+    return API.get(kind, "OffsetCommit" if kind in (when.COMMIT, when.BETWEEN) else "Heartbeat")
 
 
 def answers_of(kind):
@@ -308,7 +303,7 @@ def test_a_run_has_a_few_strikes_and_never_none():
         found = struck(seed)
         assert 0 < len(found) <= HAND, seed
         assert len({(one.kind, one.act) for one in found}) == len(found), seed
-        assert strikes(seed, [START, HANDED_OUT, RESULT, IDLE, END]), seed
+        assert strikes(seed, [when.START, when.HANDED_OUT, when.RESULT, when.IDLE, when.END]), seed
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
@@ -317,7 +312,7 @@ def test_ten_seeds_have_every_pair(block):
     hands = [hand(seed, Shows()) for seed in block]
     assert {pair for each in hands for pair in each} == EVERY_PAIR
     assert all(len(each) == len(set(each)) == HAND for each in hands)
-    counts = Counter(pair.act for each in hands for pair in each if pair.kind == RESULT)
+    counts = Counter(pair.act for each in hands for pair in each if pair.kind == when.RESULT)
     assert counts[FAIL] >= 4 and counts[KILL] >= 3
 
 
@@ -328,11 +323,11 @@ def test_ten_seeds_strike_with_nearly_every_pair(block):
     assert len({(pair.kind, pair.act) for pair in EVERY_PAIR} - found) <= 3
 
 
-@pytest.mark.parametrize("missing", [{RESULT}, {JOINING, START}, {COMMIT, BETWEEN}])
+@pytest.mark.parametrize("missing", [{when.RESULT}, {when.JOINING, when.START}, {when.COMMIT, when.BETWEEN}])
 @pytest.mark.parametrize("block", BLOCKS[:5], ids=str)
 def test_a_block_of_a_service_that_shows_less_has_every_pair_that_is_left(block, missing):
     """Rule: a pair that cannot come gives its place to one that can."""
-    shows = Shows(kinds=frozenset(KINDS) - missing, transactional=False)
+    shows = Shows(kinds=frozenset(when.KINDS) - missing, transactional=False)
     hands = [hand(seed, shows) for seed in block]
     dealt = {pair for each in hands for pair in each}
     assert dealt == {one for one in EVERY_PAIR if shows.has(one)}
@@ -342,9 +337,9 @@ def test_a_block_of_a_service_that_shows_less_has_every_pair_that_is_left(block,
 
 def test_what_the_service_never_does_is_not_struck():
     """Rule: a service without results is struck at its commits and at what it is handed out."""
-    without = [kind for kind in SERVICE if kind != RESULT]
+    without = [kind for kind in SERVICE if kind != when.RESULT]
     found = [strikes(seed, without) for seed in SEEDS[:40]]
-    assert {one.kind for each in found for one in each} == set(KINDS) - {RESULT} and all(found)
+    assert {one.kind for each in found for one in each} == set(when.KINDS) - {when.RESULT} and all(found)
 
 
 def test_without_a_process_only_requests_are_struck():
@@ -356,7 +351,7 @@ def test_without_a_process_only_requests_are_struck():
 def test_a_crash_comes_after_a_failure():
     """Rule: what was not committed shows after the next start."""
     for seed in SEEDS:
-        acts = [pair.act for pair in hand(seed, Shows()) if pair.kind in (RESULT, COMMIT)]
+        acts = [pair.act for pair in hand(seed, Shows()) if pair.kind in (when.RESULT, when.COMMIT)]
         failures = [place for place, act in enumerate(acts) if act in {FAIL, FAIL_ALL, REFUSE_ALL}]
         crashes = [place for place, act in enumerate(acts) if act in COSTLY]
         assert not crashes or not failures or failures[0] < crashes[0]
@@ -376,9 +371,9 @@ def test_errors_are_those_of_a_correct_broker():
 
 def test_a_request_that_knows_no_such_error_is_not_struck_with_one():
     """Rule: a strike is one that its client hears of."""
-    seen = Seen(since={RESULT: 3, IDLE: 1}, shown={RESULT: 3, IDLE: 1})
+    seen = Seen(since={when.RESULT: 3, when.IDLE: 1}, shown={when.RESULT: 3, when.IDLE: 1})
     for seed in SEEDS:
-        strike = decide(seed, RESULT, Answers(), seen)
+        strike = decide(seed, when.RESULT, Answers(), seen)
         assert strike is None or not strike.error
 
 

@@ -16,7 +16,7 @@ from tests.checkers import lab
 
 def state(time: int, **fields) -> Event:
     told = {"node": 1, "leader": 1, "leader_epoch": 1, "isr": (1, 2), "controller_epoch": 1, "zk_version": 0}
-    return Event(time=time, name=Name.PARTITION_STATE, topic="t", partition=0, **(told | fields))
+    return Event(time=time, name=Name.PARTITION_STATE, **lab.T0, **(told | fields))
 
 
 def znode(time: int, node: int, epoch: int) -> Event:
@@ -138,9 +138,7 @@ def test_a_step_says_the_relation(events, says) -> None:
 
 def test_a_reason_has_no_numbers() -> None:
     """Rule: a refusal's reason is part of the step, without offsets."""
-    said = words(
-        Event(time=1, name=Name.FOLLOWER_FAILED, node=2, topic="t", partition=0, detail="saw 17, not 18")
-    )
+    said = words(Event(time=1, name=Name.FOLLOWER_FAILED, node=2, **lab.T0, detail="saw 17, not 18"))
     assert said == ["follower_failed (saw #, not #)"]
 
 

@@ -29,9 +29,8 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_foreign_file_is_quarantined_with_its_reason(tmp_path: Path, name: str) -> None:
+def test_a_foreign_file_is_quarantined_with_its_reason(name: str, watch: Watch) -> None:
     """Whatever arrives, one sentence says what was expected and seen, and nothing is raised."""
-    watch = Watch(tmp_path)
     path = watch.folder / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(FOREIGN[name])
@@ -46,8 +45,7 @@ def test_a_whole_trace_that_contradicts_itself_is_quarantined(tmp_path: Path) ->
     twice = trace(append(1, [1], 0, 10, 0), append(1, [2], 20, 30, 1), trace_id=1)
     sound = trace(append(1, [1], 0, 10, 0), trace_id=2)
     watch = Watch(tmp_path)
-    watch.write(*(evolve(one, digest=digest_of(one)) for one in (twice, sound)))
-    watch.sit()
+    watch.see(*(evolve(one, digest=digest_of(one)) for one in (twice, sound)))
     (row,) = watch.rows("quarantine")
     assert row["trace_id"] == 1 and "contradicts itself: operation 1 shares its op id" in row["reason"]
     assert set(watch.decided()) == {2}
@@ -56,10 +54,9 @@ def test_a_whole_trace_that_contradicts_itself_is_quarantined(tmp_path: Path) ->
 @pytest.mark.parametrize("before", [False, True], ids=["with checksums", "as before"])
 @pytest.mark.parametrize("what", ["null", "dropped", "doubled"])
 def test_damaged_rows_of_a_part_are_quarantined_and_convict_nobody(
-    tmp_path: Path, make, what: str, before: bool
+    make, what: str, before: bool, watch: Watch
 ) -> None:
     """A part with a null, a row too few or too many: its traces are named, the others judged."""
-    watch = Watch(tmp_path)
     store = healthy(watch.folder / "campaign", make)
     change = {
         "null": lambda rows: rows.set_column(
@@ -83,9 +80,8 @@ def test_damaged_rows_of_a_part_are_quarantined_and_convict_nobody(
 
 
 @pytest.mark.spark
-def test_a_part_is_judged_as_mine_judges_it(tmp_path: Path, make, spark) -> None:
+def test_a_part_is_judged_as_mine_judges_it(tmp_path: Path, make, spark, watch: Watch) -> None:
     """Rule: the same findings and verdicts, row by row."""
-    watch = Watch(tmp_path)
     lab.stored(
         watch.folder / "campaign",
         (
@@ -112,10 +108,9 @@ def consumer(path: Path, *events: tuple[str, int], first: int = 0) -> None:
             file.write(json.dumps(row | place) + "\n")
 
 
-def test_files_of_events_are_one_run_that_grows(tmp_path: Path) -> None:
+def test_files_of_events_are_one_run_that_grows(watch: Watch) -> None:
     """Rule: what an application has done twice is reported while it runs; what it has not done, when each
     process has stopped, and that only once. A half line at the end is waited for."""
-    watch = Watch(tmp_path)
     path = watch.folder / "billing" / "a.events"
     had = ("started", 0), ("assigned", 0), ("received", 0), ("received", 1), ("received", 2), ("processed", 1)
     consumer(path, *had, ("committed", 2))
@@ -136,9 +131,8 @@ def test_files_of_events_are_one_run_that_grows(tmp_path: Path) -> None:
     )
 
 
-def test_a_line_that_is_no_event_is_said_once(tmp_path: Path) -> None:
+def test_a_line_that_is_no_event_is_said_once(watch: Watch) -> None:
     """Rule: it is quarantined with its place, and the file is judged on."""
-    watch = Watch(tmp_path)
     path = watch.folder / "a.events"
     consumer(path, ("started", 0))
     with path.open("a") as file:
@@ -150,10 +144,9 @@ def test_a_line_that_is_no_event_is_said_once(tmp_path: Path) -> None:
     assert "a.events:2" in row["reason"]
 
 
-def test_notes_journals_and_hidden_files_are_skipped(tmp_path: Path) -> None:
+def test_notes_journals_and_hidden_files_are_skipped(watch: Watch) -> None:
     """Rule: in the folder of a campaign JSON lines are its notes; names with a dot or an underscore are not
     input."""
-    watch = Watch(tmp_path)
     for name in ("c/journal/x", "c/traces/x", "d/.x", "_e/x", ".f/x"):
         (watch.folder / name).parent.mkdir(parents=True, exist_ok=True)
     for name in ("c/notes.jsonl", "d/.half.jsonl", "_e/x.jsonl", ".f/x.jsonl"):

@@ -65,10 +65,9 @@ def test_any_split_into_files_and_sittings_gives_what_check_finds(tmp_path: Path
     assert watch.sit().exit_code is ExitCode.NOTHING_FOUND
 
 
-def test_findings_are_reported_before_the_trace_ends(tmp_path: Path) -> None:
+def test_findings_are_reported_before_the_trace_ends(watch: Watch) -> None:
     """Rule: what is certain is reported as soon as time has come so far, and not again; what a later row may
     excuse waits for the end."""
-    watch = Watch(tmp_path)
     wrong = trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30))
     watch.write(evolve(wrong, events=(low_watermark(31),)))
     assert watch.sit().exit_code is ExitCode.FINDINGS
@@ -79,9 +78,8 @@ def test_findings_are_reported_before_the_trace_ends(tmp_path: Path) -> None:
     assert watch.decided()[1][0] == "illegal"
 
 
-def test_nothing_is_certain_before_its_low_watermark(tmp_path: Path) -> None:
+def test_nothing_is_certain_before_its_low_watermark(watch: Watch) -> None:
     """Rule: rows after the watermark are not judged, nor the answers that came after it."""
-    watch = Watch(tmp_path)
     wrong = trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30))
     watch.write(evolve(wrong, events=(low_watermark(30),)))
     assert watch.sit().findings == 0
@@ -91,10 +89,9 @@ def test_nothing_is_certain_before_its_low_watermark(tmp_path: Path) -> None:
     assert watch.sit().findings == 1
 
 
-def test_a_numbered_mark_waits_for_the_files_before_it(tmp_path: Path) -> None:
+def test_a_numbered_mark_waits_for_the_files_before_it(watch: Watch) -> None:
     """Rule: a later file may be listed first; its mark and the end hold when all before it have come. Until
     then the trace is said to lack one."""
-    watch = Watch(tmp_path)
     parts = files_of(
         trace(append(1, [1], 5, 8, 0), read(2, 0, [], 30, 31, end=0), check="strong"), [20], in_pairs=False
     )
@@ -119,38 +116,31 @@ def test_without_low_watermarks_rows_may_come_as_late_as_the_limit_says(tmp_path
         watch.sit()
         assert [row[2] for row in watch.found() if row[1] == "log"] == early
         watch.write(trace(append(3, [2], 390, 395, 1)))
-        watch.write(evolve(trace(), events=(END,)))
-        watch.sit()
+        watch.see(evolve(trace(), events=(END,)))
         assert "unordered_read" in [row[2] for row in watch.found()]
 
 
 def test_what_was_reported_and_is_not_in_the_whole_is_named(tmp_path: Path) -> None:
     """Rule: rows that came later than announced may excuse a finding; it stays, and the verdict says so."""
     watch = Watch(tmp_path, lateness_s=50e-9)
-    watch.write(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 400, 410), append(4, [4], 600, 610, 2)))
-    watch.sit()
+    watch.see(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 400, 410), append(4, [4], 600, 610, 2)))
     assert [row[2] for row in watch.found()] == ["inconsistent_offsets"]
-    watch.write(evolve(trace(evolve(append(1, [7], 0, 10, 0), outcome=Outcome.OK)), events=(END,)))
-    watch.sit()
+    watch.see(evolve(trace(evolve(append(1, [7], 0, 10, 0), outcome=Outcome.OK)), events=(END,)))
     decision, reason = watch.decided()[1]
     assert decision != "ok" and "not found in the whole: inconsistent_offsets" in reason
 
 
-def test_an_ended_trace_takes_nothing_in(tmp_path: Path) -> None:
+def test_an_ended_trace_takes_nothing_in(watch: Watch) -> None:
     """Rule: what comes after the end of a trace is quarantined, not judged as a new trace."""
-    watch = Watch(tmp_path)
-    watch.write(evolve(trace(append(1, [1], 0, 10, 0)), events=(END,)))
-    watch.sit()
-    watch.write(trace(read(2, 0, [(0, 9)], 20, 30)))
-    watch.sit()
+    watch.see(evolve(trace(append(1, [1], 0, 10, 0)), events=(END,)))
+    watch.see(trace(read(2, 0, [(0, 9)], 20, 30)))
     (row,) = watch.rows("quarantine")
     assert "expected no more of trace 1" in row["reason"] and watch.found() == []
 
 
 @pytest.mark.parametrize("lost", ["torn", "gone"])
-def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path, lost: str) -> None:
+def test_a_missing_part_makes_its_trace_undecided(lost: str, watch: Watch) -> None:
     """Rule: what a part held that cannot be read convicts nobody; other traces of the folder go on."""
-    watch = Watch(tmp_path)
     watch.write(trace(append(1, [1], 0, 10, 0)), trace(append(1, [1], 0, 10, 0), trace_id=2))
     second = watch.write(trace(append(2, [2], 20, 30, 1)))
     if lost == "torn":
@@ -159,18 +149,15 @@ def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path, lost: str) -> 
     if lost == "gone":
         second.unlink()
     ends = [trace(read(3, 0, [(0, 1), (1, 2)], 40, 50), trace_id=n) for n in (1, 2)]
-    watch.write(*(evolve(end, events=(END,)) for end in ends))
-    watch.sit()
+    watch.see(*(evolve(end, events=(END,)) for end in ends))
     decided = watch.decided()
     assert {number: decision for number, (decision, _) in decided.items()} == {1: "unknown", 2: "illegal"}
     assert "001.jsonl" in decided[1][1]
 
 
-def test_a_trace_that_contradicts_itself_convicts_nobody(tmp_path: Path) -> None:
+def test_a_trace_that_contradicts_itself_convicts_nobody(watch: Watch) -> None:
     """Rule: an answer without a time is no answer, and the verdicts say so."""
-    watch = Watch(tmp_path)
-    watch.write(evolve(trace(evolve(append(1, [1], 0, 10, 0), completion_time=None)), events=(END,)))
-    watch.sit()
+    watch.see(evolve(trace(evolve(append(1, [1], 0, 10, 0), completion_time=None)), events=(END,)))
     decision, reason = watch.decided()[1]
     assert decision == "assumption_broken" and "contradicts itself" in reason
 
@@ -181,8 +168,7 @@ def test_a_trace_under_way_that_is_too_long_is_said(tmp_path: Path, monkeypatch:
     watch = Watch(tmp_path)
     watch.write(trace(*(append(n, [n], 10 * n, 10 * n + 5, n) for n in range(3))))
     assert watch.sit().incomplete == 1
-    watch.write(evolve(trace(), events=(END,)))
-    watch.sit()
+    watch.see(evolve(trace(), events=(END,)))
     decision, reason = watch.decided()[1]
     assert decision == "unknown" and "fencepost mine convert" in reason
 
@@ -197,8 +183,7 @@ def test_a_topic_that_was_deleted_waits_for_the_end(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
     watch.write(evolve(wrong, events=(*gone, low_watermark(800))))
     assert watch.sit().findings == 0
-    watch.write(evolve(trace(), events=(END,)))
-    watch.sit()
+    watch.see(evolve(trace(), events=(END,)))
     assert {row[2] for row in watch.found()} == {
         one[1] for one in subjects(evolve(wrong, events=tuple(gone)))
     }
@@ -218,8 +203,7 @@ def test_a_mistake_of_ours_costs_one_trace(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(judging, "judge", failing)
     watch = Watch(tmp_path)
     rows = append(1, [1], 0, 10, 0), read(2, 0, [(0, 1)], 20, 30)
-    watch.write(*(evolve(trace(*rows, trace_id=number), events=(END,)) for number in (1, 2)))
-    watch.sit()
+    watch.see(*(evolve(trace(*rows, trace_id=number), events=(END,)) for number in (1, 2)))
     decided = watch.decided()
     assert (decided[1][0], decided[2][0]) == ("ok", "assumption_broken")
     assert "a mistake in fencepost" in decided[2][1] and "planted" in decided[2][1]
@@ -240,10 +224,9 @@ def test_a_growing_trace_is_not_judged_for_every_row(monkeypatch: pytest.MonkeyP
     assert one.is_due(101.0, last=False)
 
 
-def test_a_round_that_was_not_finished_runs_again(tmp_path: Path) -> None:
+def test_a_round_that_was_not_finished_runs_again(watch: Watch) -> None:
     """Rule: killed behind the writing of the tables, and before the round is done, the next watch has every
     finding once."""
-    watch = Watch(tmp_path)
     watch.write(evolve(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30)), events=(END,)))
 
     def killed(*_: object) -> None:
@@ -257,11 +240,9 @@ def test_a_round_that_was_not_finished_runs_again(tmp_path: Path) -> None:
     assert watch.found() == written and again.findings_in_all == len(written)
 
 
-def test_what_is_remembered_is_plain_and_checked(tmp_path: Path) -> None:
+def test_what_is_remembered_is_plain_and_checked(watch: Watch) -> None:
     """Rule: a file of a round that is none is refused in one sentence."""
-    watch = Watch(tmp_path)
-    watch.write(trace(append(1, [1], 0, 10, 0)))
-    watch.sit()
+    watch.see(trace(append(1, [1], 0, 10, 0)))
     (path,) = (watch.out / "rounds").iterdir()
     for bad in (b"", b"\x80\x04K.", b'[[["a"]]]', path.read_bytes()[:-1]):
         path.write_bytes(bad)
@@ -269,12 +250,12 @@ def test_what_is_remembered_is_plain_and_checked(tmp_path: Path) -> None:
             WatchOut(path=watch.out).begin()
 
 
-def test_a_folder_by_another_name_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_by_another_name_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watch: Watch
+) -> None:
     """Rule: a watch that goes on where the folder is called otherwise takes no file again."""
-    watch = Watch(tmp_path)
     parts = files_of(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30)), [15], in_pairs=False)
-    watch.write(parts[0])
-    watch.sit()
+    watch.see(parts[0])
     monkeypatch.chdir(tmp_path)
     watch.folder = Path("in")
     watch.write(parts[1])

@@ -70,6 +70,11 @@ class Watch:
         with patch.object(watching, "Engine", InThisProcess):
             return watching.watch(self.folder, self.out, once=True, spark=object(), **self.asked | more)
 
+    def see(self, *traces: Trace) -> Watched:
+        """One more file, and what the watch says of it."""
+        self.write(*traces)
+        return self.sit()
+
     def rows(self, table: str) -> list[dict[str, Any]]:
         """What was written so far."""
         parts = sorted((self.out / table).glob("part-*.parquet"))

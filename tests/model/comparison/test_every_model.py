@@ -18,17 +18,8 @@ from fencepost.model.tlc import show
 from fencepost.model.transaction.transaction_state import OF_TRANSACTIONS
 from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.traces.errors import FencepostError
+from tests.model.comparison import test_sameness
 from tests.model.comparison.reaching import reaches_all
-from tests.model.comparison.test_sameness import (
-    DEPOSED,
-    EXPIRING,
-    REASSIGNED,
-    STATIC,
-    STOPPED,
-    SUCCESSOR,
-    TINY,
-    UNGUARDED,
-)
 from tests.model.comparison.whole_states import states_of_explorer
 
 PROTECTIONS = {
@@ -38,15 +29,15 @@ PROTECTIONS = {
     "Transaction": OF_TRANSACTIONS,
 }
 FORMS = {
-    "replication": (replication, Replication, evolve(TINY, drop={"broker_epoch_fencing"})),
-    "reassigned": (controller, Controller, REASSIGNED),
-    "stopped": (controller, Controller, evolve(STOPPED, writes=0)),
-    "retention": (group, Groups, EXPIRING),
-    "a static member": (group, Groups, STATIC),
+    "replication": (replication, Replication, evolve(test_sameness.TINY, drop={"broker_epoch_fencing"})),
+    "reassigned": (controller, Controller, test_sameness.REASSIGNED),
+    "stopped": (controller, Controller, evolve(test_sameness.STOPPED, writes=0)),
+    "retention": (group, Groups, test_sameness.EXPIRING),
+    "a static member": (group, Groups, test_sameness.STATIC),
     "two partitions": (group, Groups, OfGroups(brokers=1, partitions=2, generations=1)),
-    "a deposed coordinator": (transaction, Transactions, DEPOSED),
-    "no guards": (transaction, Transactions, UNGUARDED),
-    "a successor": (transaction, Transactions, SUCCESSOR),
+    "a deposed coordinator": (transaction, Transactions, test_sameness.DEPOSED),
+    "no guards": (transaction, Transactions, test_sameness.UNGUARDED),
+    "a successor": (transaction, Transactions, test_sameness.SUCCESSOR),
 }
 
 

@@ -10,17 +10,7 @@ from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.explore import (
-    After,
-    ExplorationOutcome,
-    Limits,
-    Part,
-    Rule,
-    SlottedSystem,
-    Symmetry,
-    breadth_first,
-    explore,
-)
+from fencepost.model import explore
 from fencepost.model.explore.pairs import tree_of
 from fencepost.model.explore.store import Store
 from fencepost.model.group.group_state import Constants as OfGroups
@@ -34,7 +24,7 @@ from tests.model.transaction.needed import without
 
 
 @frozen(slots=False)
-class Philosophers(SlottedSystem):
+class Philosophers(explore.SlottedSystem):
     """Each takes the fork to the left, then the one to the right, eats, and puts both down. Slots:
     philosophers, then forks."""
 
@@ -49,7 +39,7 @@ class Philosophers(SlottedSystem):
     def _turns(self):
         for turn in range(1, self.count):
             moved = tuple((at + turn) % self.count for at in range(self.count))
-            yield Symmetry((*moved, *(self.count + at for at in moved)), lambda slot, value: value)
+            yield explore.Symmetry((*moved, *(self.count + at for at in moved)), lambda slot, value: value)
 
     @property
     def rules(self):
@@ -59,10 +49,14 @@ class Philosophers(SlottedSystem):
             if self.careful and at == 0:
                 forks.reverse()
             for held, fork in enumerate(forks):
-                rules.append(Rule(("take",), (at, fork), (at, fork), partial(self._take, at, held)))
+                rules.append(explore.Rule(("take",), (at, fork), (at, fork), partial(self._take, at, held)))
             rules.append(
-                Rule(
-                    ("put",), (at,), (at, *forks), partial(self._put, at), Part((at,), lambda held: held == 2)
+                explore.Rule(
+                    ("put",),
+                    (at,),
+                    (at, *forks),
+                    partial(self._put, at),
+                    explore.Part((at,), lambda held: held == 2),
                 )
             )
         return tuple(rules)
@@ -77,13 +71,13 @@ class Philosophers(SlottedSystem):
     @property
     def parts(self):
         if self.forbids == "STUCK":
-            return {"STUCK": (Part(tuple(range(self.count)), lambda *all: set(all) != {1}),)}
-        return {"NEVER-TWO": tuple(Part((at,), lambda held: held != 2) for at in range(self.count))}
+            return {"STUCK": (explore.Part(tuple(range(self.count)), lambda *all: set(all) != {1}),)}
+        return {"NEVER-TWO": tuple(explore.Part((at,), lambda held: held != 2) for at in range(self.count))}
 
     goals = property(
         lambda self: {
-            "one eats": (Part((1,), lambda held: held == 2),),
-            "all eat": (Part((0, 1, 2), lambda *all: set(all) == {2}),),
+            "one eats": (explore.Part((1,), lambda held: held == 2),),
+            "all eat": (explore.Part((0, 1, 2), lambda *all: set(all) == {2}),),
         }
     )
 
@@ -125,7 +119,7 @@ SYSTEMS = {
     "transactions": Transactions(OfTransactions(version=2, transactions=1, epochs=1)),
     "a late marker": Transactions(without("no_late_marker", 1)),
     "a partition without a marker": Transactions(without("to_mark", 2)),
-    "after a history": After(Replication(Constants(replicas=2)), (("append", 0), ("fetch", 1))),
+    "after a history": explore.After(Replication(Constants(replicas=2)), (("append", 0), ("fetch", 1))),
 }
 
 
@@ -133,10 +127,10 @@ SYSTEMS = {
 def test_both_explorers_answer_alike(name: str) -> None:
     """Rule: outcome, counts, depth, actions taken, `sometimes` and the counterexample are those of the plain
     explorer."""
-    plain, compiled = breadth_first.explore(SYSTEMS[name]), explore(SYSTEMS[name])
+    plain, compiled = explore.breadth_first.explore(SYSTEMS[name]), explore.explore(SYSTEMS[name])
     one, other = ((of.outcome, of.invariant, of.path, of.distinct, of.depth) for of in (plain, compiled))
     assert one == other
-    if plain.outcome is ExplorationOutcome.HOLDS:
+    if plain.outcome is explore.ExplorationOutcome.HOLDS:
         one, other = ((of.taken, of.never_taken, of.never_reached) for of in (plain, compiled))
         assert one == other
 
@@ -149,13 +143,13 @@ def test_a_step_invariant_yields_to_a_state_found_before() -> None:
     class OnlySteps(Philosophers):
         parts = property(lambda self: {})
 
-    result = explore(OnlySteps(forbids="NEVER-TWO"))
-    assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "NOBODY-PUTS")
-    assert result.path == breadth_first.explore(OnlySteps(forbids="NEVER-TWO")).path
-    assert explore(Philosophers(forbids="NEVER-TWO")).invariant == "NEVER-TWO"
+    result = explore.explore(OnlySteps(forbids="NEVER-TWO"))
+    assert (result.outcome, result.invariant) == (explore.ExplorationOutcome.VIOLATED, "NOBODY-PUTS")
+    assert result.path == explore.breadth_first.explore(OnlySteps(forbids="NEVER-TWO")).path
+    assert explore.explore(Philosophers(forbids="NEVER-TWO")).invariant == "NEVER-TWO"
 
 
-def _orbits(system: SlottedSystem) -> int:
+def _orbits(system: explore.SlottedSystem) -> int:
     """How many states there are if renamed ones count once, by brute force."""
     seen, frontier = set(), list(system.initial())
     while frontier:
@@ -170,7 +164,7 @@ def _orbits(system: SlottedSystem) -> int:
 def test_renamed_states_count_as_one() -> None:
     """Rule: with symmetry exactly one state of each orbit is visited, and the outcome stays."""
     system = Replication(Constants(replicas=3, values=1, log_size=1))
-    reduced, whole = explore(system, symmetry=True), explore(system)
+    reduced, whole = explore.explore(system, symmetry=True), explore.explore(system)
     assert reduced.distinct == _orbits(system) < whole.distinct
     assert (reduced.outcome, reduced.depth, reduced.never_taken) == (whole.outcome, whole.depth, ())
 
@@ -178,7 +172,7 @@ def test_renamed_states_count_as_one() -> None:
 def test_a_counterexample_under_symmetry_is_a_run() -> None:
     """Rule: the path that is shown is a run of the system itself, as short as without symmetry."""
     system = Replication(Constants(epochs=2, drop={"truncate_by_epoch"}))
-    reduced, whole = explore(system, symmetry=True), explore(system)
+    reduced, whole = explore.explore(system, symmetry=True), explore.explore(system)
     assert reduced.distinct < whole.distinct
     assert (len(reduced.path), reduced.invariant) == (len(whole.path), whole.invariant)
     state = reduced.path[0].state
@@ -209,15 +203,15 @@ def test_renamings_keep_the_replication_model_as_it_is() -> None:
 def test_limits_end_an_exploration_without_an_answer() -> None:
     """Rule: states, depth and memory are limits; what is over them is not decided."""
     system = Replication(Constants(epochs=2))
-    assert explore(system, Limits(states=5_000)).outcome is ExplorationOutcome.BOUNDED
-    assert explore(system, Limits(depth=4)).depth == 4
-    assert explore(system, Limits(memory_mib=1)).outcome is ExplorationOutcome.BOUNDED
+    assert explore.explore(system, explore.Limits(states=5_000)).outcome is explore.ExplorationOutcome.BOUNDED
+    assert explore.explore(system, explore.Limits(depth=4)).depth == 4
+    assert explore.explore(system, explore.Limits(memory_mib=1)).outcome is explore.ExplorationOutcome.BOUNDED
 
 
 def test_a_system_without_slots_is_refused_symmetry() -> None:
     """Rule: what cannot be done is said, not ignored."""
     with pytest.raises(FencepostError, match="slots"):
-        explore(After(object(), ()), symmetry=True)
+        explore.explore(explore.After(object(), ()), symmetry=True)
 
 
 @given(

@@ -37,6 +37,12 @@ def cluster(small_plan):
     return make
 
 
+@pytest.fixture
+def world(cluster) -> FaultyCluster:
+    """Three brokers that run."""
+    return cluster()
+
+
 def begin(cluster: FaultyCluster, kind: str, parameter: int = 0, **changes) -> Fault:
     """A fault of broker 1 that lasts until it is ended."""
     number = len(cluster.active)
@@ -102,9 +108,8 @@ def test_in_a_ring_everybody_hears_another_majority(count):
 
 
 @pytest.mark.parametrize(("kind", "counted"), [("duplication", "duplicated"), ("reordering", "held_back")])
-def test_messages_of_brokers_are_doubled_or_held_back_while_it_lasts(cluster, kind, counted):
+def test_messages_of_brokers_are_doubled_or_held_back_while_it_lasts(kind, counted, world):
     """Duplication and reordering hit links between brokers, not those of clients, and stop."""
-    world = cluster()
     network = world.world.network
     fault = begin(world, kind, 500_000)
     client = network.link(FIRST_CLIENT_NODE, 1)
@@ -117,9 +122,8 @@ def test_messages_of_brokers_are_doubled_or_held_back_while_it_lasts(cluster, ki
     assert getattr(network, counted) == during
 
 
-def test_a_slow_host_does_less_in_the_same_time(cluster):
+def test_a_slow_host_does_less_in_the_same_time(world):
     """Each step of a slow host takes longer, so that it takes fewer; afterwards it is as quick as before."""
-    world = cluster()
     host = world.world.hosts[1]
 
     def steps() -> int:
@@ -137,10 +141,9 @@ def test_a_slow_host_does_less_in_the_same_time(cluster):
 
 
 @pytest.mark.parametrize(("parameter", "expected_ms"), [(5_000, 5_000), (5_001, -5_001)])
-def test_a_clock_jumps_for_one_host_and_jumps_back(cluster, parameter, expected_ms):
+def test_a_clock_jumps_for_one_host_and_jumps_back(parameter, expected_ms, world):
     """The time of day of the host alone is wrong by the parameter, its monotonic time is not, and it is right
     at the end."""
-    world = cluster()
     fault = begin(world, "clock_jump", parameter)
     clocks = {node: host.clock for node, host in world.world.hosts.items()}
     wrong = {node: clock.now() - world.now for node, clock in clocks.items() if clock.now() != world.now}
@@ -172,10 +175,9 @@ def test_a_clock_that_jumps_is_what_the_broker_measures_with(small_plan):
     assert gave_up(10_000) == 0 < gave_up(100_000)
 
 
-def test_a_drifting_clock_stretches_timers_and_stays_where_it_got(cluster):
+def test_a_drifting_clock_stretches_timers_and_stays_where_it_got(world):
     """At a third of the true speed the host's timers fire a third as often and its clock falls behind; at the
     end it runs on from there."""
-    world = cluster()
     clock = world.world.hosts[1].clock
     fault, begun = begin(world, "clock_drift", 333_333), world.now
     world.world.run_until(begun + 3 * SECOND)
@@ -188,20 +190,18 @@ def test_a_drifting_clock_stretches_timers_and_stays_where_it_got(cluster):
 
 
 @pytest.mark.parametrize(("speed", "expires"), [(150_000, True), (1_000_000, False), (3_000_000, False)])
-def test_a_slow_clock_costs_a_broker_its_session(cluster, speed, expires):
+def test_a_slow_clock_costs_a_broker_its_session(speed, expires, world):
     """The ZooKeeper client pings by its host's clock: one that runs too slowly is too late, while ZooKeeper's
     own clock is right."""
-    world = cluster()
     begin(world, "clock_drift", speed)
     world.world.run_until(world.now + 6 * SECOND)
     lost = any(e.name is Name.SESSION_EXPIRED and e.node == 1 for e in world.events)
     assert lost is expires
 
 
-def test_a_restart_of_zookeeper_breaks_every_connection_and_ends_no_session(cluster):
+def test_a_restart_of_zookeeper_breaks_every_connection_and_ends_no_session(world):
     """All brokers lose their connection, nobody gets one meanwhile, all go on with the same session, and a
     watch that was set before fires after it."""
-    world = cluster()
     zookeeper, clients = world.world.zookeeper, [world.world.hosts[node].zookeeper for node in BROKERS]
     sessions = [client.session for client in clients]
     fault = begin(world, "zookeeper_restart", duration_ms=8_000)
@@ -218,19 +218,17 @@ def test_a_restart_of_zookeeper_breaks_every_connection_and_ends_no_session(clus
     assert {event.node for event in world.events if event.name is Name.TOPIC_CONFIGURED} == set(BROKERS)
 
 
-def test_requests_are_skipped_while_zookeeper_is_down(cluster):
+def test_requests_are_skipped_while_zookeeper_is_down(world):
     """An operator cannot write to a ZooKeeper that is not there: the request is skipped, with that reason."""
-    world = cluster()
     begin(world, "zookeeper_restart")
     world.begin(Fault(fault_id=7, kind="alter_topic", at_ms=0, target="topic t", parameter=1))
     skipped = [json.loads(e.detail) for e in world.events if e.name is Name.FAULT_SKIPPED]
     assert skipped == [{"fault": 7, "reason": "ZooKeeper is down"}]
 
 
-def test_unreachable_for_all_means_that_sessions_expire(cluster):
+def test_unreachable_for_all_means_that_sessions_expire(world):
     """ZooKeeper goes on while nobody reaches it: all sessions end, and all brokers come back with new
     ones."""
-    world = cluster()
     fault = begin(world, "zookeeper_unreachable")
     world.world.run_until(world.now + 4 * SECOND)
     world.end(fault.fault_id)
@@ -247,11 +245,8 @@ def test_unreachable_for_all_means_that_sessions_expire(cluster):
         (8, {"segment.bytes": "150"}),
     ],
 )
-def test_a_configuration_change_is_applied_by_every_broker_and_can_be_taken_back(
-    cluster, parameter, expected
-):
+def test_a_configuration_change_is_applied_by_every_broker_and_can_be_taken_back(parameter, expected, world):
     """alter_topic writes the overrides, all brokers apply them; the first change takes all of them out."""
-    world = cluster()
     for number, change in enumerate((parameter, parameter, 0)):
         fault = Fault(fault_id=number, kind="alter_topic", at_ms=0, target="topic t", parameter=change)
         world.begin(fault)

@@ -13,24 +13,9 @@ from fencepost.checkers.verdict import Decision, combine
 from fencepost.run.simulated.cluster_of_run import FaultyCluster
 from fencepost.run.simulated.run import FINAL_OPERATION, Run, run
 from fencepost.sim.network import LinkFault, Network
+from fencepost.traces import plan as plans
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.plan import (
-    LONGEST_PHASE_MS,
-    MOST_ID,
-    OWN_IDS,
-    BudgetOptions,
-    ClientOptions,
-    ClusterOptions,
-    ConsumerOptions,
-    Fault,
-    NetworkOptions,
-    Plan,
-    PlannedOperation,
-    TopicOptions,
-    TransactionOptions,
-    TransformOptions,
-)
 from fencepost.traces.plan_json import plan_from_json
 from tests.selfcheck.amounts import amount
 
@@ -63,9 +48,9 @@ def test_an_operation_after_the_safety_phase_is_left_out_and_high_ids_stay_apart
     """An operation that a plan wants later than its safety phase ends is never invoked: no wait hangs on it.
     The run's own operations have ids that no operation of the plan has."""
     plan = small_plan()
-    high = MOST_ID - OWN_IDS
-    one = PlannedOperation(op_id=high, process=high, at_ms=10, function="append")
-    late = PlannedOperation(op_id=high - 1, process=0, at_ms=LONGEST_PHASE_MS, function="append")
+    high = plans.MOST_ID - plans.OWN_IDS
+    one = plans.PlannedOperation(op_id=high, process=high, at_ms=10, function="append")
+    late = plans.PlannedOperation(op_id=high - 1, process=0, at_ms=plans.LONGEST_PHASE_MS, function="append")
     trace = run(evolve(plan, operations=(*plan.operations, one, late)))
     assert combine(judge(trace)).decision is Decision.OK
     ids = [operation.op_id for operation in trace.operations]
@@ -86,7 +71,7 @@ def test_removing_an_operation_leaves_the_delays_of_other_operations(removed, sm
     """Randomness is keyed by cause: without one operation, every message of every other operation takes as
     long as before. How much the run itself asks follows from its rows."""
 
-    def delays(plan: Plan) -> dict[tuple[object, ...], int]:
+    def delays(plan: plans.Plan) -> dict[tuple[object, ...], int]:
         taken: dict[tuple[object, ...], int] = {}
         original = Network.send
 
@@ -143,7 +128,9 @@ def test_what_never_heals_is_no_progress(small_plan, monkeypatch):
     """The liveness phase can fail: a broker that is kept down after the faults is found."""
     plan = small_plan(
         liveness_ms=20_000,
-        faults=(Fault(fault_id=0, kind="crash", at_ms=2_000, duration_ms=1_000_000, target="broker 2"),),
+        faults=(
+            plans.Fault(fault_id=0, kind="crash", at_ms=2_000, duration_ms=1_000_000, target="broker 2"),
+        ),
     )
     assert combine(judge(run(plan))).decision is Decision.OK
     monkeypatch.setattr(FaultyCluster, "_restart", lambda self, node: None)
@@ -154,8 +141,8 @@ def test_what_never_heals_is_no_progress(small_plan, monkeypatch):
 def test_whether_the_cluster_serves_is_not_a_question_of_the_clients_patience(small_plan):
     """The plan's clients give up before any append can be answered; the run's own client waits."""
     plan = small_plan(
-        network=NetworkOptions(latency_min_us=10_000, latency_max_us=12_000),
-        client=ClientOptions(request_timeout_ms=15, delivery_timeout_ms=300, fetch_wait_max_ms=0),
+        network=plans.NetworkOptions(latency_min_us=10_000, latency_max_us=12_000),
+        client=plans.ClientOptions(request_timeout_ms=15, delivery_timeout_ms=300, fetch_wait_max_ms=0),
     )
     findings = [finding.anomaly for verdict in judge(run(plan)) for finding in verdict.findings]
     assert findings == []
@@ -163,19 +150,21 @@ def test_whether_the_cluster_serves_is_not_a_question_of_the_clients_patience(sm
 
 def test_a_slow_follower_has_time_as_long_as_it_gets_records(small_plan, monkeypatch):
     """It was down and copies a segment a fetch, for longer than the bound; one that gets nothing has not."""
-    topic = TopicOptions(replication_factor=3, segment_bytes=90)
+    topic = plans.TopicOptions(replication_factor=3, segment_bytes=90)
     plan = small_plan(
         liveness_ms=3_000,
         safety_ms=25_000,
-        cluster=ClusterOptions(topics=(topic,), zookeeper_session_timeout_ms=1_500),
-        network=NetworkOptions(latency_min_us=150_000, latency_max_us=160_000),
-        client=ClientOptions(request_timeout_ms=3_000),
+        cluster=plans.ClusterOptions(topics=(topic,), zookeeper_session_timeout_ms=1_500),
+        network=plans.NetworkOptions(latency_min_us=150_000, latency_max_us=160_000),
+        client=plans.ClientOptions(request_timeout_ms=3_000),
         operations=tuple(
-            PlannedOperation(op_id=n, process=n % 3, at_ms=4_000 + 200 * n, function="append")
+            plans.PlannedOperation(op_id=n, process=n % 3, at_ms=4_000 + 200 * n, function="append")
             for n in range(1, 60)
         ),
         faults=(
-            Fault(fault_id=0, kind="crash", at_ms=2_000, duration_ms=60_000, target="follower 1 of t-0"),
+            plans.Fault(
+                fault_id=0, kind="crash", at_ms=2_000, duration_ms=60_000, target="follower 1 of t-0"
+            ),
         ),
     )
     trace = run(plan)
@@ -192,7 +181,7 @@ def test_a_slow_follower_has_time_as_long_as_it_gets_records(small_plan, monkeyp
 def test_a_network_that_loses_too_much_settles_at_last(small_plan, monkeypatch):
     """How often a message must be sent again has no bound: where nothing moves, chance ends, and the run is
     judged by what happens then."""
-    plan = small_plan(liveness_ms=5_000, network=NetworkOptions(loss_ppm=1))
+    plan = small_plan(liveness_ms=5_000, network=plans.NetworkOptions(loss_ppm=1))
     heal = FaultyCluster.heal
 
     def loses_all(self):
@@ -212,7 +201,7 @@ def test_a_fault_outside_the_budget_is_skipped_and_recorded(small_plan):
     """The budget is applied at onset: with one broker down, a second crash is skipped and the trace says
     why."""
     faults = tuple(
-        Fault(
+        plans.Fault(
             fault_id=number,
             kind="crash",
             at_ms=1_000 + number,
@@ -221,7 +210,7 @@ def test_a_fault_outside_the_budget_is_skipped_and_recorded(small_plan):
         )
         for number in range(2)
     )
-    trace = run(small_plan(faults=faults, budget=BudgetOptions(brokers_down=1)))
+    trace = run(small_plan(faults=faults, budget=plans.BudgetOptions(brokers_down=1)))
     began = [event.node for event in trace.events if event.name is Name.FAULT_BEGAN]
     skipped = [event.detail for event in trace.events if event.name is Name.FAULT_SKIPPED]
     assert began == [1]
@@ -232,12 +221,12 @@ def test_loss_of_every_disk_turns_no_loss_into_loss_allowed(small_plan):
     """Claims follow from recorded facts: when every ISR member loses its unsynced tail the loss is allowed,
     and named; without the claim it is a finding."""
     faults = tuple(
-        Fault(
+        plans.Fault(
             fault_id=number, kind="power_loss", at_ms=5_000, duration_ms=1_000, target=f"broker {number + 1}"
         )
         for number in range(3)
     )
-    plan = small_plan(seed=0, faults=faults, budget=BudgetOptions(brokers_down=3, isr_disks_lost=3))
+    plan = small_plan(seed=0, faults=faults, budget=plans.BudgetOptions(brokers_down=3, isr_disks_lost=3))
     trace = run(plan)
     assert trace.claims.loss and trace.claims.reasons
     assert combine(judge(trace)).decision is Decision.OK
@@ -285,32 +274,38 @@ def test_a_broker_that_leads_what_is_no_longer_its_own_is_restarted() -> None:
 def plan(*lives, version=1, aborts_ppm=0, **transform):
     """Appends to t for ten seconds, and what else these operations say."""
     appends = tuple(
-        PlannedOperation(
+        plans.PlannedOperation(
             op_id=number, process=0, at_ms=number * 200, function="append", partition=number % 2, records=3
         )
         for number in range(1, 50)
     )
     options = {"transaction_timeout_ms": 3_000, "aborts_ppm": aborts_ppm} | transform
     compacted = [
-        TopicOptions(name=name, cleanup_policy="compact")
+        plans.TopicOptions(name=name, cleanup_policy="compact")
         for name in ("__consumer_offsets", "__transaction_state")
     ]
-    return Plan(
+    return plans.Plan(
         seed=1,
         safety_ms=14_000,
-        cluster=ClusterOptions(
-            topics=(TopicOptions(name="t", partitions=2), TopicOptions(name="out", partitions=2), *compacted),
-            transactions=TransactionOptions(version=version, abort_check_ms=300),
+        cluster=plans.ClusterOptions(
+            topics=(
+                plans.TopicOptions(name="t", partitions=2),
+                plans.TopicOptions(name="out", partitions=2),
+                *compacted,
+            ),
+            transactions=plans.TransactionOptions(version=version, abort_check_ms=300),
         ),
-        consumer=ConsumerOptions(session_timeout_ms=3_000, heartbeat_interval_ms=500, max_poll_records=5),
-        transform=TransformOptions(**options),
+        consumer=plans.ConsumerOptions(
+            session_timeout_ms=3_000, heartbeat_interval_ms=500, max_poll_records=5
+        ),
+        transform=plans.TransformOptions(**options),
         operations=(*appends, *lives),
     )
 
 
 def transform(process, at_ms, slot=0):
     """A process begins."""
-    return PlannedOperation(
+    return plans.PlannedOperation(
         op_id=500_000 + process * 100 + at_ms,
         process=process,
         at_ms=at_ms,
@@ -322,7 +317,7 @@ def transform(process, at_ms, slot=0):
 
 def other(process, at_ms, function, **fields):
     """Something happens to it."""
-    return PlannedOperation(
+    return plans.PlannedOperation(
         op_id=600_000 + process * 100 + at_ms,
         process=process,
         at_ms=at_ms,
@@ -452,7 +447,7 @@ def test_everybody_is_patient_when_that_keeps_a_group_from_its_end():
     trace = run(
         evolve(
             planned,
-            network=NetworkOptions(latency_min_us=150_000, latency_max_us=160_000),
+            network=plans.NetworkOptions(latency_min_us=150_000, latency_max_us=160_000),
             consumer=evolve(planned.consumer, request_timeout_ms=900),
         )
     )

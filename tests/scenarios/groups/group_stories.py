@@ -10,17 +10,9 @@ from attrs import frozen
 from fencepost.checkers.groups import group_facts
 from fencepost.checkers.judges import judge
 from fencepost.run.simulated.run import run
+from fencepost.traces import plan as plans
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation
-from fencepost.traces.plan import (
-    ClusterOptions,
-    ConsumerOptions,
-    Fault,
-    GroupOptions,
-    Plan,
-    PlannedOperation,
-    TopicOptions,
-)
 from fencepost.traces.trace import Trace
 
 OFFSETS = "__consumer_offsets"
@@ -45,20 +37,20 @@ class Told:
 
 def planned(
     lives: list[tuple[int, int, str]],
-    consumer: ConsumerOptions,
+    consumer: plans.ConsumerOptions,
     *,
     seconds: int,
     every_ms: int = 500,
     partitions: int = 1,
-    faults: tuple[Fault, ...] = (),
-) -> Plan:
+    faults: tuple[plans.Fault, ...] = (),
+) -> plans.Plan:
     """One record each `every_ms`, and the lives of consumers: (process, when, what)."""
     topics = (
-        TopicOptions(name="t", partitions=partitions),
-        TopicOptions(name=OFFSETS, partitions=2, cleanup_policy="compact"),
+        plans.TopicOptions(name="t", partitions=partitions),
+        plans.TopicOptions(name=OFFSETS, partitions=2, cleanup_policy="compact"),
     )
     appends = [
-        PlannedOperation(
+        plans.PlannedOperation(
             op_id=1 + number,
             process=PRODUCER,
             at_ms=100 + number * every_ms,
@@ -68,15 +60,17 @@ def planned(
         for number in range(seconds * 1_000 // every_ms)
     ]
     steps = [
-        PlannedOperation(op_id=10_000 + number, process=process, at_ms=at_ms, function=function, key="g")
+        plans.PlannedOperation(
+            op_id=10_000 + number, process=process, at_ms=at_ms, function=function, key="g"
+        )
         for number, (process, at_ms, function) in enumerate(lives)
     ]
-    return Plan(
+    return plans.Plan(
         seed=1,
         safety_ms=seconds * 1_000,
-        cluster=ClusterOptions(
+        cluster=plans.ClusterOptions(
             topics=topics,
-            groups=GroupOptions(initial_rebalance_delay_ms=200),
+            groups=plans.GroupOptions(initial_rebalance_delay_ms=200),
             leader_imbalance_check_ms=0,
             zookeeper_session_timeout_ms=2_000,
         ),
@@ -86,7 +80,7 @@ def planned(
     )
 
 
-def told(title: str, plan: Plan, *, rows: frozenset[Function], until_heal: bool = True) -> Told:
+def told(title: str, plan: plans.Plan, *, rows: frozenset[Function], until_heal: bool = True) -> Told:
     """Run it and tell what came of it."""
     trace = run(plan)
     start = next(event.time for event in trace.events if event.name is Name.PHASE)
@@ -160,14 +154,14 @@ ALL = frozenset({Function.JOIN, Function.FETCH_COMMITTED, Function.COMMIT, Funct
 
 
 def repeated_consumption() -> Told:
-    consumer = ConsumerOptions(session_timeout_ms=2_000, heartbeat_interval_ms=600, processing_ms=20)
+    consumer = plans.ConsumerOptions(session_timeout_ms=2_000, heartbeat_interval_ms=600, processing_ms=20)
     lives = [(FIRST, 1_000, "subscribe"), (FIRST, 9_050, "crash"), (SECOND, 9_400, "subscribe")]
     plan = planned(lives, consumer, seconds=14)
     return told("A crash three seconds after the last automatic commit: records come again", plan, rows=ALL)
 
 
 def gap() -> Told:
-    consumer = ConsumerOptions(
+    consumer = plans.ConsumerOptions(
         session_timeout_ms=2_000, heartbeat_interval_ms=600, commit="before", processing_ms=700
     )
     lives = [(FIRST, 1_000, "subscribe"), (FIRST, 5_400, "crash"), (SECOND, 5_600, "subscribe")]
@@ -176,7 +170,7 @@ def gap() -> Told:
 
 
 def rebalance() -> Told:
-    consumer = ConsumerOptions(
+    consumer = plans.ConsumerOptions(
         session_timeout_ms=2_000,
         heartbeat_interval_ms=600,
         commit="sync",
@@ -192,11 +186,13 @@ def rebalance() -> Told:
 
 
 def coordinator_fails() -> Told:
-    consumer = ConsumerOptions(
+    consumer = plans.ConsumerOptions(
         session_timeout_ms=6_000, heartbeat_interval_ms=1_000, commit="sync", processing_ms=20
     )
     lives = [(FIRST, 500, "subscribe")]
-    fault = Fault(fault_id=1, kind="crash", at_ms=4_200, duration_ms=8_000, target=f"leader of {OFFSETS}-1")
+    fault = plans.Fault(
+        fault_id=1, kind="crash", at_ms=4_200, duration_ms=8_000, target=f"leader of {OFFSETS}-1"
+    )
     plan = planned(lives, consumer, seconds=14, every_ms=1_000, faults=(fault,))
     return told("The coordinator dies: the group goes on at another broker", plan, rows=ALL)
 

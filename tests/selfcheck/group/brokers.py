@@ -13,17 +13,8 @@ from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.committed_offsets import EXPIRY_TIMER
 from fencepost.impl.coordinator.consumer_group import Group
 from fencepost.impl.coordinator.group_loading import LOAD_TIMER, UNLOAD_TIMER
+from fencepost.impl.core import core_interface
 from fencepost.impl.core.broker_context import MILLISECOND
-from fencepost.impl.core.core_interface import (
-    CancelTimer,
-    Effect,
-    MessageArrived,
-    Send,
-    SetTimer,
-    Started,
-    TimerFired,
-    TimerKey,
-)
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.broker_api import (
     FetchResponse,
@@ -64,15 +55,15 @@ class TwoBrokers:
         self.cores: dict[int, Broker] = {}
         self.mail: list[tuple[int, int, Any]] = []
         self.answers: dict[int, Any] = {}
-        self.due: list[tuple[int, TimerKey]] = []
-        self.late: list[tuple[int, TimerKey]] = []
-        self.fetching: dict[tuple[int, TimerKey], None] = {}
+        self.due: list[tuple[int, core_interface.TimerKey]] = []
+        self.late: list[tuple[int, core_interface.TimerKey]] = []
+        self.fetching: dict[tuple[int, core_interface.TimerKey], None] = {}
         self.epoch, self.now = -1, START
         self._last = 0
         for node in BROKERS:
             disk = Disk(node=node, randomness=Randomness(node), options=DiskOptions(write_us=0, fsync_us=0))
             self.cores[node] = make_broker(node, OPTIONS, disk, parts or Parts(), START)
-            self._step(node, Started())
+            self._step(node, core_interface.Started())
             self.cores[node].broker_context.broker_epoch = node
         self.elect(1)
 
@@ -85,17 +76,17 @@ class TwoBrokers:
     def _step(self, node: int, input: Any) -> None:
         self._take(node, self.cores[node].step(input, self.now))
 
-    def _take(self, node: int, effects: list[Effect]) -> None:
+    def _take(self, node: int, effects: list[core_interface.Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Send) and effect.target in self.cores:
+            if isinstance(effect, core_interface.Send) and effect.target in self.cores:
                 self.mail.append((node, effect.target, effect.message))
-            elif isinstance(effect, Send):
+            elif isinstance(effect, core_interface.Send):
                 self.answers[effect.message.correlation_id] = effect.message
-            elif isinstance(effect, SetTimer) and effect.key[0] in (LOAD_TIMER, UNLOAD_TIMER):
+            elif isinstance(effect, core_interface.SetTimer) and effect.key[0] in (LOAD_TIMER, UNLOAD_TIMER):
                 self.due.append((node, effect.key))
-            elif isinstance(effect, SetTimer) and effect.key[0] in FETCHING:
+            elif isinstance(effect, core_interface.SetTimer) and effect.key[0] in FETCHING:
                 self.fetching[node, effect.key] = None
-            elif isinstance(effect, CancelTimer):
+            elif isinstance(effect, core_interface.CancelTimer):
                 self.fetching.pop((node, effect.key), None)
 
     def replicate(self) -> None:
@@ -103,15 +94,15 @@ class TwoBrokers:
         for _ in range(MOST_DELIVERIES):
             if self.due:
                 node, key = self.due.pop(0)
-                self._step(node, TimerFired(key))
+                self._step(node, core_interface.TimerFired(key))
             elif self.mail:
                 source, target, message = self.mail.pop(0)
-                self._step(target, MessageArrived(source, message))
+                self._step(target, core_interface.MessageArrived(source, message))
             elif self.fetching and self._behind():
                 node, key = next(iter(self.fetching))  # what it waits for was lost with the last election
                 del self.fetching[node, key]
                 self.now += PATIENCE
-                self._step(node, TimerFired(key))
+                self._step(node, core_interface.TimerFired(key))
             else:
                 return
         raise AssertionError(f"the brokers never come to rest: {self.mail[:3]}")
@@ -122,7 +113,7 @@ class TwoBrokers:
         for answer in [each for each in self.mail if isinstance(each[2], FetchResponse)]:
             self.mail.remove(answer)
             source, target, message = answer
-            self._step(target, MessageArrived(source, message))
+            self._step(target, core_interface.MessageArrived(source, message))
 
     def log_end_offset(self, node: int) -> int:
         """Of the offsets partition, at this broker."""
@@ -160,7 +151,7 @@ class TwoBrokers:
                     partitions=(state,),
                     live_brokers=BROKERS,
                 )
-                self._step(node, MessageArrived(99, request))
+                self._step(node, core_interface.MessageArrived(99, request))
         if tasks_late:
             self.late, self.due = [*self.late, *self.due], []
         self.replicate()
@@ -169,12 +160,12 @@ class TwoBrokers:
         """The loads and unloads that were held back have their turn."""
         late, self.late = self.late, []
         for node, key in late:
-            self._step(node, TimerFired(key))
+            self._step(node, core_interface.TimerFired(key))
 
     def retention_passes(self, node: int) -> None:
         """So much time that every committed offset is old, and a look for those that nobody needs."""
         self.now += (OPTIONS.groups.offsets_retention_ms + 1) * MILLISECOND
-        self._step(node, TimerFired(EXPIRY_TIMER))
+        self._step(node, core_interface.TimerFired(EXPIRY_TIMER))
 
     def fire(self, node: int, *key: str) -> None:
         """A timer of the coordinator ends.
@@ -183,7 +174,7 @@ class TwoBrokers:
             node: the broker's number.
             key: the timer's name, in parts.
         """
-        self._step(node, TimerFired(key))
+        self._step(node, core_interface.TimerFired(key))
 
     # ---- a client
 
@@ -198,7 +189,7 @@ class TwoBrokers:
             The number under which `answers` will have the answer.
         """
         self._last += 1
-        self._step(node, MessageArrived(CLIENT, make(self._last)))
+        self._step(node, core_interface.MessageArrived(CLIENT, make(self._last)))
         return self._last
 
     def join(self, node: int, member: str, subscription: bytes) -> int:

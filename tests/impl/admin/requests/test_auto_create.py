@@ -38,10 +38,9 @@ def test_one_broker_is_enough():
     assert lab.assignment("t") == {0: (1,)}
 
 
-def test_nobody_creates_what_nobody_asked_for():
+def test_nobody_creates_what_nobody_asked_for(lab):
     """Rule: not for a client that does not want it, not for one that asks for all topics, and not with the
     option off."""
-    lab = AdminLab()
     assert asked(lab, "t", allow=False) == {"t": E.UNKNOWN_TOPIC_OR_PARTITION}
     assert asked(lab) == {}
     off = AdminLab(1, auto_create_topics_enable=False)
@@ -49,10 +48,9 @@ def test_nobody_creates_what_nobody_asked_for():
     assert lab.topics() == off.topics() == ()
 
 
-def test_it_is_created_once_however_often_it_is_asked_for():
+def test_it_is_created_once_however_often_it_is_asked_for(lab):
     """Rule: while a broker creates a topic, further clients wait for the same creation; of two brokers one is
     quicker."""
-    lab = AdminLab()
     lab.hold_zookeeper(2)
     for _ in range(3):
         assert asked(lab, "t", node=2) == {"t": E.LEADER_NOT_AVAILABLE}
@@ -60,8 +58,7 @@ def test_it_is_created_once_however_often_it_is_asked_for():
     asked(lab, "t", node=3)
     lab.rest()
     placed = lab.assignment("t")
-    lab.reconnect(2)
-    lab.rest()
+    lab.reconnect(2).rest()
     assert lab.assignment("t") == placed and not lab.core(2).administration.topics.creating
     assert asked(lab, "t", node=2) == {}
 

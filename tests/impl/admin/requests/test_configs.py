@@ -105,9 +105,8 @@ def test_only_what_is_asked_for_is_described():
     assert entries(described(lab, keys=())) == {}
 
 
-def test_resources_that_cannot_be_described():
+def test_resources_that_cannot_be_described(lab):
     """Rule (ConfigHelper): a topic that is not there, a name that is none, another broker."""
-    lab = AdminLab()
     assert described(lab, "none").error is E.UNKNOWN_TOPIC_OR_PARTITION
     assert described(lab, "a b").error is E.INVALID_TOPIC_EXCEPTION
     for name in ("2", "x", "9" * 30):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from admin_lab import AdminLab, Asked
-from controller_lab import fail_over_at, refused_transitions, settle_all
+from controller_lab import fail_over_at, refused_transitions
 
 from fencepost.impl.admin.requests.control_requests import ControlRequests
 from fencepost.impl.messages import admin_api as kafka
@@ -119,8 +119,7 @@ def test_a_reassignment_is_cancelled_under_the_next_controller():
     bring it back."""
     lab = stuck()
     lab.drop()
-    lab.expire(1)
-    lab.settle()
+    lab.expire(1).settle()
     (controller,) = lab.controllers()
     if ongoing(lab, node=controller):
         asked = reassign(lab, (T0, None), node=controller)
@@ -139,8 +138,7 @@ def test_one_begun_by_a_tool_under_an_earlier_controller_cannot_be_cancelled():
     topic(lab, (1, 2))
     lab.admin(Create(znodes.REASSIGN, znodes.encode_reassignments({T0: (2, 3)})))
     lab.drop()
-    lab.expire(1)
-    lab.settle(1, 2, 4)
+    lab.expire(1).settle(1, 2, 4)
     (controller,) = lab.controllers()
     asked = reassign(lab, (T0, None), node=controller)
     assert asked.errors == {T0: E.INVALID_REQUEST} and "name them" in asked.messages
@@ -189,10 +187,8 @@ def test_only_the_controller_reassigns():
     lab.hold_zookeeper(1)
     asked = reassign(lab, (T0, None))
     assert asked.answer is None
-    lab.end_session(1)
-    lab.settle(2, 3, 4)
-    lab.notice_expiry(1)
-    lab.rest()
+    lab.end_session(1).settle(2, 3, 4)
+    lab.notice_expiry(1).rest()
     assert asked.answer.error is E.NOT_CONTROLLER
 
 
@@ -202,8 +198,7 @@ def test_what_was_dropped_from_the_queue_is_answered_in_the_end():
     lab = stuck()
     lab.hold_zookeeper(1)
     first, second = reassign(lab, (T0, None)), reassign(lab, (T1, (1, 4)))
-    lab.expire(1)
-    lab.advance(10_000, nodes=(1,))
+    lab.expire(1).advance(10_000, nodes=(1,))
     assert first.answer.error is E.NOT_CONTROLLER and second.answer.error is E.REQUEST_TIMED_OUT
     assert not lab.core(1).administration.desk.open
 
@@ -225,10 +220,8 @@ def moved_away(brokers: int = 3) -> AdminLab:
     """Partitions that 1 and 2 should lead, and 2 leads both: 1 was away for a moment."""
     lab = AdminLab(brokers, leader_imbalance_check_ms=0)
     topic(lab, (2, 3), (3, 2))
-    lab.crash(2)
-    lab.rest()
-    lab.start(2)
-    lab.advance(12_000, settle=True)
+    lab.crash(2).rest()
+    lab.start(2).advance(12_000, settle=True)
     assert lab.state(T0).leader == 3 and set(lab.state(T0).isr) == {2, 3}
     return lab
 
@@ -260,8 +253,7 @@ def test_of_all_partitions_those_are_told_that_needed_an_election():
 def test_a_preferred_replica_that_cannot_lead():
     """Rule (KIP-460): it is dead, or out of sync; its topic goes."""
     lab = moved_away()
-    lab.crash(2)
-    lab.rest()
+    lab.crash(2).rest()
     assert elect(lab, T0).errors == {T0: E.PREFERRED_LEADER_NOT_AVAILABLE}
     lab.delete("t")
     assert elect(lab, T0).errors == {T0: E.INVALID_TOPIC_EXCEPTION}
@@ -283,11 +275,9 @@ def test_an_unclean_election_lets_any_live_replica_lead(unclean):
     record; a preferred one never does."""
     lab = AdminLab(3)
     topic(lab, (2, 3))
-    lab.crash(3)
-    lab.advance(12_000, settle=True)
+    lab.crash(3).advance(12_000, settle=True)
     lab.crash(2)
-    lab.start(3)
-    lab.advance(2_000, settle=True)
+    lab.start(3).advance(2_000, settle=True)
     assert (lab.state(T0).leader, lab.state(T0).isr) == (-1, (2,))
     asked = elect(lab, T0, unclean=unclean)
     lab.settle()
@@ -308,8 +298,7 @@ def test_an_unclean_election_needs_somebody():
     lab = AdminLab(3)
     topic(lab, (2, 3))
     lab.crash(2)
-    lab.crash(3)
-    lab.rest()
+    lab.crash(3).rest()
     assert elect(lab, T0, unclean=True).errors == {T0: E.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
 
@@ -371,9 +360,7 @@ def survives(begin: Any, allowed: set[tuple[int, ...]]) -> int:
         lab = stuck()
         if not fail_over_at(lab, lambda lab=lab: begin(lab), request):
             return request
-        lab.start(1)
-        settle_all(lab)
-        settle_all(lab)
+        lab.start(1).come_to_rest().come_to_rest()
         target = lab.assignment("t")[0]
         assert target in allowed, (request, target)
         assert lab.tree.node(znodes.REASSIGN) is None, request

@@ -22,10 +22,9 @@ def assigned(*replicas: tuple[int, ...], first: int = 0) -> tuple[ReplicasOf, ..
 # ---- create
 
 
-def test_a_topic_is_created_when_it_has_its_leaders():
+def test_a_topic_is_created_when_it_has_its_leaders(lab):
     """Rule (KIP-4): the answer comes when metadata shows a leader of each partition, not when the nodes
     are written."""
-    lab = AdminLab()
     asked = lab.create(NewTopic(name="t", partitions=2, replication_factor=3))
     assert lab.topics() == ("t",) and asked.answer is None
     lab.settle()
@@ -48,10 +47,9 @@ def test_without_numbers_a_topic_gets_the_brokers_defaults():
     assert asked.errors == {"t": E.NONE} and one.assignment("t") == {0: (1,)}
 
 
-def test_assignment_and_configuration_are_taken_as_they_are():
+def test_assignment_and_configuration_are_taken_as_they_are(lab):
     """Rule (KIP-4): replicas that are named, in their order; overrides stand in ZooKeeper and are in
     force."""
-    lab = AdminLab()
     topic = NewTopic(
         name="t", assignment=assigned((2, 1), (3, 2)), config=(("retention.ms", "1000"), ("segment.ms", "50"))
     )
@@ -147,28 +145,25 @@ def test_what_cannot_be_created_is_refused(case, dry):
     assert lab.topics() == (("o.d_x", "old") if dry else ("good", "o.d_x", "old"))
 
 
-def test_validation_alone_creates_nothing():
+def test_validation_alone_creates_nothing(lab):
     """Rule (KIP-4): validate_only answers at once what a creation would, and writes nothing, no
     configuration either."""
-    lab = AdminLab()
     before = lab.tree.zxid
     asked = lab.create(NewTopic(name="t", config=(("retention.ms", "1"),)), dry=True)
     assert asked.errors == {"t": E.NONE}
     assert lab.tree.zxid == before and lab.topics() == ()
 
 
-def test_a_topic_named_twice_is_created_by_neither():
+def test_a_topic_named_twice_is_created_by_neither(lab):
     """Rule (KafkaApis): a request that names a topic twice contradicts itself."""
-    lab = AdminLab()
     once = NewTopic(name="t", partitions=1, replication_factor=1)
     asked = lab.create(once, once)
     assert [one.error for one in asked.answer.results] == [E.INVALID_REQUEST] * 2
     assert lab.topics() == ()
 
 
-def test_only_the_controller_creates():
+def test_only_the_controller_creates(lab):
     """Rule (KafkaApis): another broker sends the client to the controller."""
-    lab = AdminLab()
     for asked in (
         lab.create(NewTopic(name="t"), node=2),
         lab.delete("t", node=2),
@@ -193,13 +188,11 @@ def test_time_runs_out_before_the_leaders_are_there():
     assert not lab.core(1).administration.desk.open
 
 
-def test_a_creation_goes_on_over_a_lost_connection():
+def test_a_creation_goes_on_over_a_lost_connection(lab):
     """Rule: requests to ZooKeeper that were lost are sent again; the client hears once, when it is done."""
-    lab = AdminLab()
     lab.hold_zookeeper(1)
     asked = lab.create(NewTopic(name="t", partitions=1, replication_factor=2))
-    lab.reconnect(1)
-    lab.settle()
+    lab.reconnect(1).settle()
     assert asked.errors == {"t": E.NONE} and len(lab.assignment("t")[0]) == 2
 
 
@@ -256,13 +249,11 @@ def test_replicas_on_dead_brokers_are_not_waited_for():
     """Rule: clients see the topic no more although its replica on a dead broker goes only when that
     returns; its name is free then."""
     lab = AdminLab().created("t", factor=3)
-    lab.crash(3)
-    lab.rest()
+    lab.crash(3).rest()
     asked = lab.delete("t")
     lab.rest()
     assert asked.errors == {"t": E.NONE} and lab.topics() == ("t",)
-    lab.start(3)
-    lab.rest()
+    lab.start(3).rest()
     assert lab.topics() == ()
 
 
@@ -354,9 +345,7 @@ def test_two_change_the_same_topic(attempts, monkeypatch):
     lab.hold_zookeeper(1)
     first, second = lab.grow(MorePartitions(name="t", count=2)), lab.grow(MorePartitions(name="t", count=3))
     for _ in range(60):
-        lab.release_zookeeper(1, 1)
-        lab.settle()
-    lab.reconnect(1)
-    lab.rest()
+        lab.release_zookeeper(1, 1).settle()
+    lab.reconnect(1).rest()
     assert first.errors == {"t": E.NONE}
     assert second.errors == {"t": E.NONE if attempts > 1 else E.REQUEST_TIMED_OUT}

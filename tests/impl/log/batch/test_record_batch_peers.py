@@ -19,16 +19,9 @@ from kafka.record._crc32c import crc as crc32c_in_python
 from kafka.record.default_records import DefaultRecordBatch as PyBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as PyBuilder
 
+from fencepost.impl.log.batch import record_batch
 from fencepost.impl.log.batch.compression import CODECS, compress, decompress
 from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
-from fencepost.impl.log.batch.record_batch import (
-    Header,
-    Record,
-    TimestampType,
-    encode_batch,
-    read_headers,
-    read_records,
-)
 from tests.impl.log.batch_strategies import PRODUCERS, records
 from tests.selfcheck.amounts import amount
 
@@ -36,14 +29,16 @@ SEARCH = settings(derandomize=True, deadline=None, database=None, max_examples=a
 READERS = pytest.mark.parametrize("reader", [PyBatch, AioBatch], ids=["kafka-python", "aiokafka"])
 WRITERS = pytest.mark.parametrize("writer", [PyBuilder, AioBuilder], ids=["kafka-python", "aiokafka"])
 EACH_CODEC = pytest.mark.parametrize("codec", CODECS)
-WORK_FOR_A_CODEC = Record(0, 1_000, b"key", b"abcdefgh" * 500, (Header("h", b"x" * 50),))
+WORK_FOR_A_CODEC = record_batch.Record(
+    0, 1_000, b"key", b"abcdefgh" * 500, (record_batch.Header("h", b"x" * 50),)
+)
 """Both writers leave a batch uncompressed that would not shrink."""
 
 
-def as_record(theirs: Any) -> Record:
+def as_record(theirs: Any) -> record_batch.Record:
     """A peer's record as ours."""
-    headers = tuple(Header(key, value) for key, value in theirs.headers)
-    return Record(theirs.offset, theirs.timestamp, theirs.key, theirs.value, headers)
+    headers = tuple(record_batch.Header(key, value) for key, value in theirs.headers)
+    return record_batch.Record(theirs.offset, theirs.timestamp, theirs.key, theirs.value, headers)
 
 
 @READERS
@@ -57,7 +52,7 @@ def test_a_peer_reads_what_we_write(reader, codec, data):
     made, producer = data.draw(records(base_offset=base)), data.draw(PRODUCERS)
     delta = made[-1].offset - base + data.draw(st.integers(0, 9))
     stamp = data.draw(st.none() | st.integers(0, 1 << 45))
-    batch = encode_batch(
+    batch = record_batch.encode_batch(
         made,
         base_offset=base,
         leader_epoch=5,
@@ -109,13 +104,13 @@ def test_we_read_what_a_peer_writes(writer, codec, data):
         pairs = [(header.key, header.value) for header in record.headers]
         assert builder.append(record.offset, record.timestamp_ms, record.key, record.value, pairs) is not None
     batch = bytes(builder.build())
-    (header,) = read_headers(batch)
-    assert read_records(batch, header) == made
+    (header,) = record_batch.read_headers(batch)
+    assert record_batch.read_records(batch, header) == made
     assert (header.codec, header.size, header.count) == (codec, len(batch), len(made))
     assert (header.base_offset, header.last_offset) == (0, made[-1].offset)
     assert header.base_timestamp_ms == made[0].timestamp_ms
     assert header.max_timestamp_ms == max(record.timestamp_ms for record in made)
-    assert header.timestamp_type is TimestampType.CREATE
+    assert header.timestamp_type is record_batch.TimestampType.CREATE
     assert (header.is_transactional, header.is_control) == (transactional, False)
     assert producer == {
         "producer_id": header.producer_id,
@@ -130,7 +125,7 @@ def test_without_a_codec_the_bytes_are_the_same(made, producer):
     """Whoever writes a batch that is not compressed: the same bytes, checksum included."""
     told = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1, "transactional": False, **producer}
     transactional = told.pop("transactional")
-    ours = encode_batch(made, base_offset=0, leader_epoch=0, transactional=transactional, **told)
+    ours = record_batch.encode_batch(made, base_offset=0, leader_epoch=0, transactional=transactional, **told)
     for writer in (PyBuilder, AioBuilder):
         builder = writer(
             magic=2, compression_type=0, is_transactional=transactional, batch_size=1 << 30, **told

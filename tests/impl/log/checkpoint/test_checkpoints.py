@@ -18,9 +18,8 @@ def disk_of(seed: int = 1) -> Disk:
     return Disk(node=1, randomness=Randomness(seed))
 
 
-def test_the_format_is_kafkas() -> None:
+def test_the_format_is_kafkas(disk: Disk) -> None:
     """Rule: version, number of entries, then one entry per line, sorted."""
-    disk = disk_of()
     write_offsets(disk, HIGH_WATERMARKS, {B: 7, A: 3})
     assert disk.open(HIGH_WATERMARKS).read_at(0, 1000) == b"0\n2\na-b 0 3\nt 11 7\n"
     assert read_offsets(disk, HIGH_WATERMARKS) == {A: 3, B: 7}
@@ -61,10 +60,9 @@ def test_power_loss_at_any_file_call_leaves_the_old_file_or_the_new_one(call: in
         b"\xff\xfe\n1\n",
     ],
 )
-def test_a_checkpoint_that_cannot_be_read_is_an_empty_one(content: bytes) -> None:
+def test_a_checkpoint_that_cannot_be_read_is_an_empty_one(content: bytes, disk: Disk) -> None:
     """Rule: a checkpoint is a hint: foreign, cut or garbled content counts as none, and stops no broker from
     starting."""
-    disk = disk_of()
     replace_file(disk, "", HIGH_WATERMARKS, content)
     assert read_offsets(disk, HIGH_WATERMARKS) == {}
 

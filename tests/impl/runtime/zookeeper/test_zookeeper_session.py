@@ -11,13 +11,7 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperReplied,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.runtime.zookeeper.wire_format import (
-    UnknownCodeError,
-    error_of,
-    reply_of,
-    set_watches_requests,
-    watch_event,
-)
+from fencepost.impl.runtime.zookeeper import wire_format
 from fencepost.impl.zookeeper import interface as zk
 
 
@@ -117,20 +111,20 @@ def test_watches_are_set_again_in_requests_below_the_bound():
     kind."""
     data = [f"/data/{number:05d}" for number in range(100)]
     exists, children = ["/exists"] * 1, [f"/children/{number:05d}" for number in range(50)]
-    requests = set_watches_requests(7, data, exists, children, 200)
+    requests = wire_format.set_watches_requests(7, data, exists, children, 200)
     assert all(len(request.serialize()) < 300 and request.seen == 7 for request in requests)
     assert [path for request in requests for path in request.data] == data
     assert [path for request in requests for path in request.exists] == exists
     assert [path for request in requests for path in request.children] == children
-    assert set_watches_requests(7, [], [], [], 200) == []
-    assert len(set_watches_requests(7, ["/" + "x" * 500], [], [], 200)) == 1
+    assert wire_format.set_watches_requests(7, [], [], [], 200) == []
+    assert len(wire_format.set_watches_requests(7, ["/" + "x" * 500], [], [], 200)) == 1
 
 
 def test_codes_of_the_server():
     """Rule: an unknown result code is never taken for another; an absent node is NO_NODE; events without a
     path are nobody's."""
-    assert error_of(-110) is zk.ZooKeeperError.NODE_EXISTS
-    with pytest.raises(UnknownCodeError, match="-9999"):
-        error_of(-9999)
-    assert reply_of(None, 7) == zk.Failed(zk.ZooKeeperError.NO_NODE)
-    assert watch_event(b"\xff\xff\xff\xff" + b"\x00\x00\x00\x03" + b"\x00\x00\x00\x00", 0) is None
+    assert wire_format.error_of(-110) is zk.ZooKeeperError.NODE_EXISTS
+    with pytest.raises(wire_format.UnknownCodeError, match="-9999"):
+        wire_format.error_of(-9999)
+    assert wire_format.reply_of(None, 7) == zk.Failed(zk.ZooKeeperError.NO_NODE)
+    assert wire_format.watch_event(b"\xff\xff\xff\xff" + b"\x00\x00\x00\x03" + b"\x00\x00\x00\x00", 0) is None
