@@ -1,5 +1,5 @@
-"""The classes of Spark's JVM, read and verified once for this machine (JEP 350), so that a JVM starts in two
-thirds of the time.
+"""The classes of Spark's JVM, read and verified once for this machine (JEP 350), so that a JVM starts
+sooner.
 
     python -m fencepost.mining.spark.class_archive
 
