@@ -311,7 +311,7 @@ MARKS: tuple[Mark, ...] = (
     ),
     Mark(
         name=LATE_SEND_REFUSED,
-        says="a batch of a sequence long past, or of a transaction that had ended, was refused",
+        says="a batch of a sequence long past, or of a transaction that had ended, was not taken",
         on=Name.MARK,
         seen=sign.cause(LATE_SEND_REFUSED),
         leads=("producers", "transactions"),

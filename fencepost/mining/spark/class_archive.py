@@ -9,10 +9,11 @@ another place of Spark's jars, a JVM reads its classes as it always did.
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from fencepost.mining.spark.session import DEFAULT_JAVA, archive_of, session
-from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 ENDS_S = 300.0
 """Longest wait for a JVM that writes its archive, on a crowded machine."""
@@ -43,4 +44,8 @@ def make() -> Path:
 
 
 if __name__ == "__main__":
-    make()
+    try:
+        sys.stdout.write(f"{make()}\n")
+    except FencepostError as error:
+        sys.stderr.write(f"fencepost: {error}\n")
+        sys.exit(error.exit_code)

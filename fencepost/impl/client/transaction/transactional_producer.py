@@ -40,6 +40,7 @@ NONE = -1
 SEQUENCES = 1 << 31
 REST_TIMER = "transaction_rest"
 KEPT_BACK = 6
+"""Of so many batches one is kept back, where that is wanted: few enough that most transactions commit."""
 MOST_ATTEMPTS = 10_000
 """Of any other request: far more than a run takes. A coordinator that is away for good is not waited for."""
 
