@@ -230,7 +230,7 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def _fencepost_forks() -> Iterator[None]:
     """The processes of all clusters are forked from one, which stays until the session ends."""
-    from fencepost import forking
+    from fencepost.processes import forking
 
     with forking.kept():
         yield

@@ -17,8 +17,8 @@ from attrs import define
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
-from fencepost import forking
-from fencepost.begin import settle
+from fencepost.processes import forking
+from fencepost.processes.begin import settle
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # begun in the background of a shell: programs under test would inherit that, and could not be interrupted

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from fencepost import forking
+from fencepost.processes import forking
 
 INSTALLED = any(point.value == "fencepost.pytest_plugin" for point in entry_points(group="pytest11"))
 LOADED = () if INSTALLED else ("-p", "fencepost.pytest_plugin")

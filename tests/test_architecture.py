@@ -18,18 +18,19 @@ PACKAGE = Path(__file__).parents[1] / "fencepost"
 # What each layer may import of the others (itself always). A dotted name means that part only.
 LAYERS: dict[str, set[str]] = {
     "traces": set(),
+    "processes": {"traces"},
     "console": {"traces", "report", "checkers"},
     "record": {"traces"},
-    "model": {"traces"},
+    "model": {"processes", "traces"},
     "checkers": {"traces", "record", "model"},
     "report": {"traces", "model", "checkers"},
     "viewer": {"traces", "model", "checkers", "report"},
-    "impl": {"traces"},
+    "impl": {"processes", "traces"},
     "wire": {"traces", "impl"},
     "conformance": {"traces", "impl", "wire", "report"},
     "sim": {"traces", "impl"},
     "proxy": {"traces", "impl", "wire"},
-    "systems": {"begin", "forking", "traces", "impl", "sim", "wire", "proxy"},
+    "systems": {"processes", "traces", "impl", "sim", "wire", "proxy"},
     "audit": {"traces", "model", "checkers", "impl.log", "impl.client", "impl.messages", "wire", "asked"},
     "history": {"traces", "model", "checkers", "report", "viewer"},
 }
@@ -37,7 +38,7 @@ LAYERS["application"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
 LAYERS["asked"] = {"traces", "impl", "wire", "sim"}
 LAYERS["bugs"] = {"traces", "impl"}
 LAYERS["run"] = {"traces", "record", "impl", "bugs", "sim", "wire", "proxy", "systems", "asked", "audit"}
-LAYERS["campaign"] = LAYERS["run"] | {"begin", "forking", "model", "checkers", "report", "viewer", "run"}
+LAYERS["campaign"] = LAYERS["run"] | {"processes", "model", "checkers", "report", "viewer", "run"}
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign", "application"}
 LAYERS["machines"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["kafka"] = LAYERS["campaign"] | {"campaign", "application"}
@@ -45,8 +46,7 @@ LAYERS["torture"] = LAYERS["kafka"] | {"kafka"}
 LAYERS["cli"] = LAYERS["mining"] | {
     *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "application")
 }
-LAYERS["forking"] = {"begin"}
-LAYERS["begin"] = LAYERS["moved"] = LAYERS["drivers"] = set()
+LAYERS["moved"] = LAYERS["drivers"] = set()
 LAYERS["pytest_plugin"] = LAYERS["__main__"] = LAYERS["cli"] | {"cli"}
 
 # Third-party packages and the only places that may import them.

@@ -370,7 +370,7 @@ def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdi
 
 
 def load() -> None:
-    """Load what the default checks need, so that the first verdict does not (fencepost/forking.py)."""
+    """Load what the default checks need, so that the first verdict does not (processes/forking.py)."""
     judge(Trace(trace_id=0, plan="of nothing", seed=0, software_version=""))
 
 

@@ -19,12 +19,12 @@ from typing import IO, Any
 import msgspec
 from attrs import asdict, define, field
 
-from fencepost import forking
 from fencepost.impl.admin.cluster_state import AdminError
 from fencepost.kafka.handle import KafkaCluster
 from fencepost.kafka.here import start_here
 from fencepost.kafka.hosted import Settings
 from fencepost.kafka.verbs import Verbs
+from fencepost.processes import forking
 from fencepost.systems.children import end_child
 from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError, PlanError

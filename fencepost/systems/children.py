@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 from typing import Any
 
-from fencepost import forking
+from fencepost.processes import forking
 
 END_S = 20.0
 """Seconds until a child that does not end is killed. Reason: on a crowded machine, its own end takes

@@ -18,7 +18,6 @@ from pathlib import Path
 import msgspec
 from attrs import define, field, frozen
 
-from fencepost.begin import settle
 from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.controlled_shutdown import CONTROLLED_SHUTDOWN
 from fencepost.impl.broker.parts import Parts
@@ -31,6 +30,7 @@ from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.real_file_system import RealFiles
 from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, Grouping
+from fencepost.processes.begin import settle
 from fencepost.systems.broker_events import EventFile
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event

@@ -65,12 +65,12 @@ def test_a_change_finds_its_tests() -> None:
     assert check.tests_of(["fencepost/impl/log/log.py", "tests/tools/test_measure.py", "README.md"]) == [
         "tests/impl", "tests/test_architecture.py", "tests/tools",
     ]  # fmt: skip
-    changed = ["docs/README.md", "tools/measure.py", "fencepost/begin.py", "drivers/sarama/main.go"]
+    changed = ["docs/README.md", "tools/measure.py", "fencepost/moved.py", "drivers/sarama/main.go"]
     assert check.tests_of(changed) == [
         "tests/docs", "tests/test_architecture.py", "tests/tools", "tests/torture",
     ]  # fmt: skip
-    assert check.tests_of(["tests/test_begin.py", "tests/test_gone.py", "tests/conftest.py"]) == [
-        "tests/test_architecture.py", "tests/test_begin.py",
+    assert check.tests_of(["tests/test_moved.py", "tests/test_gone.py", "tests/conftest.py"]) == [
+        "tests/test_architecture.py", "tests/test_moved.py",
     ]  # fmt: skip
 
 

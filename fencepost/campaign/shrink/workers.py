@@ -19,12 +19,12 @@ from typing import BinaryIO
 import msgspec
 from attrs import define, field, frozen
 
-from fencepost import forking
 from fencepost.campaign.shrink.oracle import OutOfTimeError, Target, key_of
 from fencepost.campaign.workers.pool import Pool
 from fencepost.campaign.workers.results import RunResult, Task
 from fencepost.checkers.judges import load as load
 from fencepost.checkers.verdict import Decision
+from fencepost.processes import forking
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 

@@ -18,8 +18,8 @@ from typing import IO
 import msgspec
 from attrs import define, field, frozen
 
-from fencepost import forking
 from fencepost.campaign.workers.results import RunResult, Task
+from fencepost.processes import forking
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 COMMAND = (*forking.BEGIN, "fencepost.campaign.workers.worker")

@@ -20,7 +20,6 @@ from typing import BinaryIO
 import msgspec
 from attrs import define, evolve, field
 
-from fencepost.begin import settle
 from fencepost.campaign.marks.marks import MARKS, marks_of
 from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.workers.plans import plan_of
@@ -28,6 +27,7 @@ from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.checkers.judges import judge
 from fencepost.checkers.judges import load as load
 from fencepost.checkers.verdict import combine
+from fencepost.processes.begin import settle
 from fencepost.run.simulated.run import run_with_rows
 from fencepost.traces.canonical_rows import Rows
 from fencepost.traces.errors import FencepostError

@@ -222,9 +222,9 @@ def _hunt_swarm_bugs(
     out: Path | None,
     output: Output,
 ) -> "list[Hunt]":
-    from fencepost import forking
     from fencepost.bugs import BUGS
     from fencepost.campaign.hunting.swarm_hunt import hunt_ranges, write_record
+    from fencepost.processes import forking
 
     def drive(campaign: "Campaign", name: str) -> "CampaignResult":
         return drive_with_bar(campaign, output, name)

@@ -19,11 +19,11 @@ from typing import IO, Self
 
 from attrs import define, field
 
-from fencepost import forking
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.cli.check.work import Began, Judgement, Question, WorkMessage, judged
 from fencepost.cli.check.worker import Order, Orders, WorkerMessage, decode, encode
 from fencepost.mining.inputs.traces import Piece, Quarantined
+from fencepost.processes import forking
 from fencepost.traces.errors import FencepostError
 
 COMMAND = (*forking.BEGIN, "fencepost.cli.check.worker")

@@ -114,7 +114,7 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
 
 
 def load() -> None:
-    """Load what a verdict needs, before any process is forked (fencepost/forking.py)."""
+    """Load what a verdict needs, before any process is forked (fencepost/processes/forking.py)."""
     import fencepost.checkers.linearizability.linearizability_judge  # noqa: F401
     from fencepost.checkers import judges
 

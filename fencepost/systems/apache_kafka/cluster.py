@@ -23,14 +23,8 @@ from attrs import define, field
 
 from fencepost.impl.runtime.cluster_view import view
 from fencepost.impl.runtime.processes import ProcessId, end, kill, send_signal, spawn, state
-from fencepost.impl.runtime.zookeeper.server import (
-    HOST,
-    ServerOptions,
-    ZooKeeperServer,
-    answers,
-    free_ports,
-    java,
-)
+from fencepost.impl.runtime.zookeeper.server import HOST, ServerOptions, ZooKeeperServer, answers, free_ports
+from fencepost.processes.java import find_java
 from fencepost.systems.apache_kafka.clock import Clocks
 from fencepost.systems.apache_kafka.disk import SETTINGS as DISK_SETTINGS
 from fencepost.systems.apache_kafka.disk import Disks
@@ -451,7 +445,8 @@ class ApacheKafka(System):
         heap = self.heap_mb or HEAP_MB[release.kraft]
         command = [
             *(self.clocks.environment(broker) if self.clocks is not None else ()),
-            *(java(), f"-Xmx{heap}m", *JVM, *release.sharing(), *self._flags(broker), *self.jvm, *QUIET),
+            *(find_java("Apache Kafka"), f"-Xmx{heap}m", *JVM, *release.sharing()),
+            *(*self._flags(broker), *self.jvm, *QUIET),
             *("-cp", release.class_path(), "kafka.Kafka", str(configuration)),
         ]
         with (self._folder(broker) / "broker.log").open("ab") as log:

@@ -10,12 +10,11 @@ import os
 import re
 import shutil
 import subprocess
-from functools import cache
 from pathlib import Path
 
 from attrs import field, frozen
 
-from fencepost.impl.runtime.zookeeper.server import java
+from fencepost.processes.java import banner, check_java
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 ZOOKEEPER, KRAFT = "3.9.2", "4.4.0"
@@ -96,8 +95,8 @@ class Release:
     def archive(self) -> Path:
         """Where the archive of its loaded classes is, or will be. Java ignores an archive of other jars or of
         another Java, so each combination has its own file."""
-        digest = hashlib.sha256(_java_version(java()) + self.class_path().encode()).hexdigest()[:16]
-        return _cache(self.version) / f"classes-{digest}.jsa"
+        loads = banner(check_java("Apache Kafka")[0]) + self.class_path()
+        return _cache(self.version) / f"classes-{hashlib.sha256(loads.encode()).hexdigest()[:16]}.jsa"
 
     def make_archive(self, pid: int) -> bool:
         """Let a running broker that was started with `recording` write the archive. Returns whether it did.
@@ -129,12 +128,6 @@ class Release:
         if target.exists():
             return (f"-XX:SharedArchiveFile={target}",)
         return ("-XX:+RecordDynamicDumpInfo",) if shutil.which("jcmd") else ()
-
-
-@cache
-def _java_version(program: str) -> bytes:
-    """What a Java says it is; asked once, because every start of a broker wants to know."""
-    return subprocess.run([program, "-version"], capture_output=True, check=False).stderr
 
 
 def missing() -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from fencepost.impl.runtime.zookeeper.server import java
+from fencepost.processes.java import find_java
 from fencepost.systems.apache_kafka import settings
 from fencepost.systems.apache_kafka.jars import Release
 from fencepost.systems.apache_kafka.settings import Names, Ports
@@ -77,7 +77,7 @@ class NodeFiles:
         if (prepared / "meta.properties").exists():
             return
         command = [
-            *(java(), *JVM, "-cp", self.release.class_path(), "kafka.tools.StorageTool"),
+            *(find_java("Apache Kafka"), *JVM, "-cp", self.release.class_path(), "kafka.tools.StorageTool"),
             *("format", f"--cluster-id={cluster_id}", "-c", str(self.write_properties(first))),
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_S, check=False)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from fencepost import forking
 from fencepost.campaign.driver.campaign_driver import Campaign, drive, is_rechecked
 from fencepost.campaign.driver.ledger import VERDICTS
 from fencepost.campaign.workers.results import Job
+from fencepost.processes import forking
 from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json

@@ -8,7 +8,6 @@ import random
 import pytest
 from attrs import evolve
 
-from fencepost import forking
 from fencepost.campaign.driver import steering
 from fencepost.campaign.driver.campaign_driver import Campaign, drive
 from fencepost.campaign.driver.steering import Steering
@@ -19,6 +18,7 @@ from fencepost.campaign.swarm.schedules import ORDERS
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job, RunResult
+from fencepost.processes import forking
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.store import TraceStore
 

@@ -59,21 +59,3 @@ def test_what_a_jar_knows(tmp_path):
     """Rule: an option that only newer TLCs know is given to those only."""
     assert toolbox.jar_knows(str(jar(tmp_path / "new.jar")), "-noGenerateSpecTE")
     assert not toolbox.jar_knows(str(jar(tmp_path / "old.jar", content=b"")), "-noGenerateSpecTE")
-
-
-def test_no_java(monkeypatch, tmp_path):
-    """Rule: no Java, one that does not run and one that is too old are one sentence each."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EnvironmentError_, match="no java on the path"):
-        toolbox.find_java()
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(EnvironmentError_, match="No such file"):
-        toolbox.find_java()
-    old = tmp_path / "old/bin/java"
-    old.parent.mkdir(parents=True)
-    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
-    with pytest.raises(EnvironmentError_, match="version 8"):
-        toolbox.find_java()

@@ -6,7 +6,6 @@ cache survives a process), but not a power loss: `forceSync=no`, because the ser
 """
 
 import secrets
-import shutil
 import signal
 import socket
 import time
@@ -20,6 +19,7 @@ from types import TracebackType
 from attrs import define, frozen
 
 from fencepost.impl.runtime.processes import ProcessId, end, send_signal, spawn, state, uninterrupted
+from fencepost.processes.java import find_java
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 HOST = "127.0.0.1"
@@ -190,17 +190,7 @@ def answers(host: str, port: int) -> bool:
         return False
 
 
-def java() -> str:
-    """The Java program, or one sentence about its absence."""
-    program = shutil.which("java")
-    if program is None:
-        raise EnvironmentError_(
-            expected="Java 17 or later",
-            seen="no program named java",
-            where="PATH",
-            hint="install a Java runtime, or name a running server with --zookeeper HOST:PORT",
-        )
-    return program
+OR_ELSE = ", or name a running server with --zookeeper HOST:PORT"
 
 
 def check_client() -> None:
@@ -211,7 +201,7 @@ def check_client() -> None:
 
 def check_server() -> None:
     """Raises EnvironmentError_ if a server cannot be started on this machine, before anything is written."""
-    java()
+    find_java("ZooKeeper", or_else=OR_ELSE)
     jars()
 
 
@@ -236,7 +226,7 @@ def jars() -> Path:
 def _command(options: ServerOptions) -> list[str]:
     class_path = options.class_path or f"{jars()}/*"
     return [
-        java(),
+        find_java("ZooKeeper", or_else=OR_ELSE),
         f"-Xmx{options.heap_mb}m",
         "-XX:+UseSerialGC",  # a small heap on few cores
         "-XX:TieredStopAtLevel=1",  # the second compiler costs a start 0.7 s of 1.7, and serves no such load

@@ -61,8 +61,9 @@ def test_what_is_missing_is_said_in_one_sentence(monkeypatch):
     with pytest.raises(MissingExtraError, match=r"pip install 'kazoo>=2.10' 'pyspark>=4.0'"):
         zookeeper_server.jars()
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(EnvironmentError_, match="no program named java"):
-        zookeeper_server.java()
+    monkeypatch.setenv("JAVA_HOME", "")
+    with pytest.raises(EnvironmentError_, match=r"no java on the path.*--zookeeper HOST:PORT"):
+        zookeeper_server.check_server()
 
 
 def test_a_server_that_cannot_start_is_told_with_its_last_words(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fencepost import forking
+from fencepost.processes import forking
 
 MODULE = """
 import json, os, signal, sys

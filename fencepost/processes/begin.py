@@ -1,5 +1,5 @@
-"""Starts a process of ours: `python -m fencepost.begin MODULE ARGUMENT...` imports the module and calls its
-`main`.
+"""Starts a process of ours: `python -m fencepost.processes.begin MODULE ARGUMENT...` imports the module and
+calls its `main`.
 
 Owns that nobody looks for garbage among modules while they load: they stay. That is a seventh of what
 loading a campaign's worker costs. Must not know the modules.

@@ -30,9 +30,9 @@ from typing import IO, Protocol
 import msgspec
 from attrs import define, field, frozen
 
-from fencepost.begin import settle
+from fencepost.processes.begin import settle
 
-BEGIN = (sys.executable, "-m", "fencepost.begin")
+BEGIN = (sys.executable, "-m", "fencepost.processes.begin")
 """How a command line of a process of ours begins; the module follows."""
 _LENGTH_BYTES = 4
 """Bytes of the number in front of a request: its length."""

@@ -18,7 +18,7 @@ def test_a_module_is_loaded_without_a_search_for_garbage_and_runs_with_one(tmp_p
     are the module's own."""
     (tmp_path / "a_process.py").write_text(MODULE)
     done = subprocess.run(
-        [sys.executable, "-m", "fencepost.begin", "a_process", "--one", "two"],
+        [sys.executable, "-m", "fencepost.processes.begin", "a_process", "--one", "two"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout == "False True True ['--one', 'two']\n", done.stderr

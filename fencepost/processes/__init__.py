@@ -1,0 +1,1 @@
+"""Processes of ours, and Java: how they are found, and begin quickly."""
