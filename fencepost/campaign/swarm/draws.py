@@ -21,9 +21,9 @@ OPENING, OPENERS = ("bounce", "bounce", "crash", "power_loss"), ["leader", "lead
 """After what a replica opens a log that was compacted, and whose it is."""
 LATE_MESSAGE_US = (2_000_000, 6_000_000)
 """A late message, or the second of two, comes at most so much later: up to several request time-outs."""
-LATE_PPM, COPIES_PPM = (3_000, 40_000), (5_000, 40_000)
+LATE_PPM = (3_000, 40_000)
 """How many messages are late. Reason: a run has some hundred Produce requests of transactions, and still
-most of its transactions shall commit. And how many of those that may come twice do so."""
+most of its transactions shall commit."""
 
 
 class Draws:
@@ -56,10 +56,7 @@ def with_late_messages(network: NetworkOptions, draw: Draws, share: str, by: str
     """Some messages come after their sender gave them up, and after what was sent later. share, by: what is
     drawn: how many of a million, and by how much at most."""
     late_us = draw.between(LATE_MESSAGE_US, by)
-    copies = network.duplicate_ppm + draw.between(COPIES_PPM, f"{share}_copies")
-    return evolve(
-        network, late_ppm=draw.between(LATE_PPM, share), late_max_us=late_us, duplicate_ppm=copies
-    )
+    return evolve(network, late_ppm=draw.between(LATE_PPM, share), late_max_us=late_us)
 
 
 def faults_of(
