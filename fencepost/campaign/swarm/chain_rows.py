@@ -80,7 +80,8 @@ def with_haste(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     plan = evolve(plan, cluster=evolve(plan.cluster, topics=topics))
     found = [*_volleys(plan, draw, bounds, stops=True), *_volleys(plan, draw, bounds, stops=False)]
     plan = _added(plan, found)
-    plan = _swinging(plan, draw, bounds) if draw.chance(65, "swing") else plan
+    if not bounds.transactions and draw.chance(90, "swing"):  # a run with transactions takes thrice the time
+        plan = _swinging(plan, draw, bounds)
     return _without_a_controller(plan, draw, bounds) if draw.chance(70, "headless") else plan
 
 
