@@ -312,8 +312,8 @@ class ReplicaManager:
 
     def late_copy_fencing(self, request: kafka.LeaderAndIsrRequest | kafka.StopReplicaRequest) -> bool:
         """A retried request may arrive after later ones. A late copy of a StopReplica must not delete what
-        they created; a late copy of a LeaderAndIsr must not create again what they deleted, nor give a role to
-        what was created since under the same name (KIP-516: names are used again)."""
+        they created; a late copy of a LeaderAndIsr must not create again what they deleted, nor give a role
+        to what was created since under the same name (KIP-516: names are used again)."""
         number = (request.controller_epoch, request.correlation_id)
         late = request.controller_epoch == self.latest[0] and number < self.latest
         self.latest = max(self.latest, number)

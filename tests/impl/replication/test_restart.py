@@ -121,8 +121,8 @@ def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
 
 
 def test_a_late_role_is_not_for_a_topic_that_was_made_since() -> None:
-    """Rule (KIP-516): a LeaderAndIsr that comes when its topic is gone, and another has its name, gives that one
-    no role, whatever its epoch; a late one for the same topic may."""
+    """Rule (KIP-516): a LeaderAndIsr that comes when its topic is gone, and another has its name, gives that
+    one no role, whatever its epoch; a late one for the same topic may."""
     lab = Lab()
     late = lab.lead(1, 3)
     lab.control(kafka.StopReplicaRequest, 3, ((T0, kafka.EPOCH_DURING_DELETE, True),))
