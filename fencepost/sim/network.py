@@ -43,7 +43,7 @@ RETRANSMISSION = 200 * MILLISECOND
 Linux."""
 
 _STRIDE = 8 * GOLDEN  # eight draws are reserved for each message; their places:
-_LOSS, _DUPLICATE, _SECOND_DELAY, _REORDER, _HOLD, _IS_LATE, _LATENESS = range(1, 8)
+_LOSS, _DUPLICATE, _SECOND_DELAY, _REORDER, _HOLD, _IS_LATE, _LATENESS, _SECOND_LATENESS = range(1, 9)
 
 Pair = tuple[int, int]
 """A directed link: source, target."""
@@ -264,6 +264,8 @@ class Network:
         ):
             self.duplicated += 1
             second = self._delay(link, (word + _SECOND_DELAY * GOLDEN) & MASK)
+            if self._late and not link.loopback:  # as late as a request that was sent again meanwhile
+                second += finish(word + _SECOND_LATENESS * GOLDEN) * self._late >> 64
             scheduler.at(scheduler.now + second, self._deliver, link, endpoint, message, incarnation)
         scheduler.at(due, self._deliver, link, endpoint, message, incarnation)
 

@@ -15,7 +15,7 @@ LIVE, OVERDUE = frozenset({"no_progress"}), frozenset({"transaction_outlives_tim
 ATOM = frozenset({"open_transaction_read", "torn_transaction"})
 ABORTED = frozenset({"failed_append_visible"})
 ONCE = frozenset({"output_twice", "output_missing", "output_without_commit", "zombie_write"})
-UNDECIDED = frozenset({"completed_without_marker", "committed_offset_lost"})
+UNDECIDED = frozenset({"transaction_forgotten", "completed_without_marker", "committed_offset_lost"})
 """What was decided and answered is decided otherwise by the next coordinator."""
 OFFSETS = frozenset(
     {
@@ -63,7 +63,7 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str], ...] = (
 LATE: tuple[tuple[str, str, type, frozenset[str], *tuple[str, ...]], ...] = (
     (
         *("T12", "transaction_log", coordinators.DecidesBeforeReplicas, LIVE | ONCE | UNDECIDED),
-        *("EXACTLY-ONCE", "OFFSET-SAFE", "LIVENESS"),
+        *("TXN-ATOM", "EXACTLY-ONCE", "OFFSET-SAFE", "LIVENESS"),
     ),
     (
         *("KIP-890", "transaction_verification", verifications.WritesUnasked, LIVE | ONCE | ABORTED),

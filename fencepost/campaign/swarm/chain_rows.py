@@ -39,7 +39,7 @@ from fencepost.campaign.swarm.chains import (
     Span,
     faults_of_chain,
 )
-from fencepost.campaign.swarm.draws import Draws
+from fencepost.campaign.swarm.draws import Draws, with_late_messages
 from fencepost.campaign.swarm.reigns import Reigns, everywhere, requests_in, with_short_reigns
 from fencepost.run.faults.table import FAULTS
 from fencepost.traces.kafka_names.internal_topics import OFFSETS_TOPIC, STATE_TOPIC
@@ -80,6 +80,8 @@ def with_haste(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     plan = evolve(plan, cluster=evolve(plan.cluster, topics=topics))
     found = [*_volleys(plan, draw, bounds, stops=True), *_volleys(plan, draw, bounds, stops=False)]
     plan = _added(plan, found)
+    if not bounds.transactions and draw.chance(90, "swing"):  # a run with transactions takes thrice the time
+        plan = _swinging(plan, draw, bounds)
     return _without_a_controller(plan, draw, bounds) if draw.chance(70, "headless") else plan
 
 
@@ -459,10 +461,14 @@ def _lone(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
 
 # ---- volleys of requests
 
-VOLLEYS = 200_000
-"""Fault ids of those that begin with a stop begin here; those of the others are higher."""
+VOLLEYS, SWINGS = 200_000, 300_000
+"""Fault ids of those that begin with a stop begin here, those of the others are higher; and those of
+partitions that move and come back."""
 STOP = "clean_restart"
 BREAKS = ("crash", "bounce", "power_loss", "pause", "expire_session")
+AWAY, BACK = ("reassign_move", "reassign_shrink"), "reassign_back"
+MOVED = ("reassignment", "reassignment", "")
+"""When a partition comes back: at a step of going, or at any time."""
 UNSEEN = ("m", "n")
 """Topics that are made while there is no controller."""
 MORE = ("v", "w", "x", "y")
@@ -525,6 +531,23 @@ def _volleys(plan: Plan, draw: Draws, bounds: Profile, *, stops: bool) -> list[F
     )
     first_id = VOLLEYS if stops else VOLLEYS + LOSSY // 2
     return faults_of_chain(plan, draw, Chain(label=label, links=links, moments=moments, first_id=first_id))
+
+
+def _swinging(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """A partition goes to other brokers, and comes back before all has arrived that was sent to move it: in
+    most plans some of that comes late, and again."""
+    away = tuple(kind for kind in AWAY if kind in bounds.request_kinds)
+    if not away or BACK not in bounds.request_kinds:
+        return plan
+    if draw.chance(70, "swing.late"):
+        late = with_late_messages(plan.network, draw, "swing.late_ppm", "swing.late_by")
+        twice_ppm = draw.between((100_000, 250_000), "swing.twice")
+        plan = evolve(plan, network=evolve(late, duplicate_ppm=twice_ppm))
+    goes = Link(kinds=away, gap_ms=(0, 1_000))
+    back = Link(kinds=(BACK,), steps=MOVED, delay_ms=(0, 800), gap_ms=(5, 50))
+    chain = Chain(label="swing", links=(goes, back), gap_ms=(500, 3_000), first_id=SWINGS, one_subject=True)
+    alone = evolve(plan, cluster=evolve(plan.cluster, topics=plan.cluster.topics[:1]))
+    return _added(plan, faults_of_chain(alone, draw, chain))
 
 
 def _without_a_controller(plan: Plan, draw: Draws, bounds: Profile) -> Plan:

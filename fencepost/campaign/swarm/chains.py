@@ -65,6 +65,8 @@ class Chain:
     moments: tuple[int, ...] = ()
     # The id of its first fault.
     first_id: int = 0
+    # Whether the requests of one run are for one topic, or partition.
+    one_subject: bool = False
 
 
 def faults_of_chain(plan: Plan, draw: Draws, chain: Chain) -> list[Fault]:
@@ -117,7 +119,7 @@ def _shot(
         kind=kind,
         at_ms=at_ms,
         duration_ms=0 if FAULTS[kind].ask else draw.between(link.lasts_ms, f"{label}.lasts", number),
-        target=_asked_of(plan, draw, kind, f"{label}.of", number) or role,
+        target=_asked_of(plan, draw, kind, f"{label}.of", run if chain.one_subject else number) or role,
         other=draw.choice([*link.others], f"{label}.other", number).format(**names),
         parameter=_parameter(draw, link, kind, f"{label}.parameter", number),
         follows=draw.choice([*link.steps], f"{label}.step", number),

@@ -119,7 +119,8 @@ def _again(
 ) -> Finding | None:
     """Polls that returned records that an earlier poll of the group had returned.
 
-    If records below a position may be lost, the position may be beyond the end of the log and is reset.
+    If records below a position may be lost, the position may be beyond the end of the log and is reset; so it
+    is after a seek to beyond what had been shown.
     """
     losses, landings = loss_in(claims, *partition), group.landings(partition)
     last: dict[int, Got] = {}
@@ -136,7 +137,7 @@ def _again(
                 and group.since(each.who, each.generation, partition)
                 == group.since(each.who, got.generation, partition)
                 and each.op_id < got.op_id
-                and each.offset <= offset
+                and (each.offset <= offset or (each.named or 0) > _shown_end(history, partition, each.invoke))
                 for each in landings
             )
             if beyond is not None and not lost and not expired and not sought:
@@ -299,10 +300,7 @@ def _seek_ignored(
     for each in group.landings(partition):
         got = (one for one in group.got.get(partition, []) if one.completion + history.slack < each.invoke)
         known = {offset for one in got for offset in one.offsets}
-        end = 1 + max(
-            (at for done, at in history.shown.get(partition, ()) if done + history.slack < each.invoke),
-            default=-1,
-        )
+        end = _shown_end(history, partition, each.invoke)
         if each.named is None or each.poll is None or (each.named == TO_END and each.poll.committed):
             continue
         named = {TO_END: end, TO_START: 0}.get(each.named, each.named)
@@ -321,6 +319,12 @@ def _seek_ignored(
             seen=f"operation {each.shown_by} read from {each.offset}",
         )
     return None
+
+
+def _shown_end(history: GroupHistory, partition: Partition, moment: int) -> int:
+    """The end of what was known to be in the log before this moment, nanoseconds."""
+    shown = history.shown.get(partition, ())
+    return 1 + max((at for done, at in shown if done + history.slack < moment), default=-1)
 
 
 def _first_beyond(commits: list[Commit | Landing]) -> Callable[[int], Commit | Landing | None]:

@@ -15,6 +15,7 @@ from fencepost.checkers.invariants import hw_read
 from fencepost.checkers.invariants.assign import Assign
 from fencepost.checkers.invariants.commit_safe import CommitSafe, keys_of
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
+from fencepost.checkers.invariants.decided import Decided
 from fencepost.checkers.invariants.deletion import Deletion
 from fencepost.checkers.invariants.epoch_mono import EpochMono
 from fencepost.checkers.invariants.findings import CHECK, Findings
@@ -68,6 +69,7 @@ def judge(trace: Trace, shown: Iterable[Shown] | None = None) -> Verdict:
         Incarnation(findings),
         Assign(findings),
         Deletion(findings),
+        Decided(findings, trace.claims.loss),
         Live(findings),
         NoCrash(findings),
         Marked(findings),

@@ -110,7 +110,7 @@ class ReplicaManager:
     def _create(self, key: kafka.TopicPartition) -> Partition:
         log = self.logs.open(key, self._log_options(key))
         self._expect_gaps(key)
-        partition = self.partition_type(self.broker_context, key, log, self.logs)
+        partition = self.partition_type(self.broker_context, key, log, self.logs, created=self.latest)
         partition.high_watermark = partition.high_watermark_within_log(self.checkpointed.get(key, 0))
         self.partitions[key] = partition
         self.broker_context.record(
@@ -203,10 +203,13 @@ class ReplicaManager:
     def apply(self, request: kafka.LeaderAndIsrRequest) -> None:
         """Take the roles that the controller assigns, partition by partition."""
         in_order = self.late_copy_fencing(request)
+        number = request.controller_epoch, request.correlation_id
         for state in request.partitions:
             partition = self.partitions.get(state.partition)
             if partition is None and (not in_order or not self._may_be_created(state.partition)):
                 continue  # it was deleted since, or never could exist
+            if partition is not None and not in_order and number < partition.created:
+                continue  # another one had that name
             partition = partition or self._create(state.partition)
             if self.leader_epoch_fencing(partition, state) and self._may_follow(state):
                 self._take(partition, state)
@@ -309,7 +312,8 @@ class ReplicaManager:
 
     def late_copy_fencing(self, request: kafka.LeaderAndIsrRequest | kafka.StopReplicaRequest) -> bool:
         """A retried request may arrive after later ones. A late copy of a StopReplica must not delete what
-        they created; a late copy of a LeaderAndIsr must not create again what they deleted."""
+        they created; a late copy of a LeaderAndIsr must not create again what they deleted, nor give a role
+        to what was created since under the same name (KIP-516: names are used again)."""
         number = (request.controller_epoch, request.correlation_id)
         late = request.controller_epoch == self.latest[0] and number < self.latest
         self.latest = max(self.latest, number)

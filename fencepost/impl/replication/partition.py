@@ -43,6 +43,8 @@ class Partition:
     log: SegmentedLog
     # The log directory, which checkpoints the log.
     logs: LogDirectory
+    # The last request when it was created: the controller's epoch, and the number.
+    created: tuple[int, int] = (-1, -1)
     # The offset below which records are committed. log start <= high watermark <= log end.
     high_watermark: int = 0
     # The leader; NO_LEADER if there is none.

@@ -61,6 +61,10 @@ def test_a_seek_back_excuses_records_that_are_read_again():
     assert found(*before, seek(6, "m2", 2, 0), again) == set()
     assert ("reprocessed", "seek") in causes(*before, seek(6, "m2", 2, 0), again)
     assert found(*before, seek(6, "m2", 1, 0), again) == {"reprocessed_after_commit"}
+    shown = commit(6, "m2", 2, 7, argument="auto")
+    assert found(*before, seek(5, "m2", 2, 7), shown, again) == set(), "beyond the end: it was reset"
+    shown = commit(6, "m2", 2, 5, argument="auto")
+    assert found(*before, seek(5, "m2", 2, 5), shown, again) >= {"reprocessed_after_commit"}
 
 
 def test_where_a_seek_leads_to():

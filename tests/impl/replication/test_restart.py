@@ -1,9 +1,11 @@
 """What a broker knows after a restart, and how its fetcher deals with silence."""
 
 import pytest
+from impl_counterparts import SCRIPT
 from impl_lab import T0, Lab
 from impl_moves import two
 
+from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.log.checkpoint.log_checkpoints import read_offsets, write_offsets
 from fencepost.impl.log.layout import HIGH_WATERMARKS
 from fencepost.impl.log.values import batch_of
@@ -116,6 +118,22 @@ def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
     assert lab.partition(1).is_leader
     lab.control(kafka.StopReplicaRequest, 1, ((T0, 3, False),))
     assert not lab.partition(1).is_leader
+
+
+def test_a_late_role_is_not_for_a_topic_that_was_made_since() -> None:
+    """Rule (KIP-516): a LeaderAndIsr that comes when its topic is gone, and another has its name, gives that
+    one no role, whatever its epoch; a late one for the same topic may."""
+    lab = Lab()
+    late = lab.lead(1, 3)
+    lab.control(kafka.StopReplicaRequest, 3, ((T0, kafka.EPOCH_DURING_DELETE, True),))
+    lab.lead(2, 0)
+    again = lab.lead(2, 1, to=(2,))
+    lab.control(kafka.StopReplicaRequest, 3, ((TopicPartition("t", 1), 0, False),))
+    lab.step(3, MessageArrived(SCRIPT, late))
+    assert (lab.partition(3).leader, lab.partition(3).leader_epoch) == (2, 0)
+    number = again.correlation_id
+    lab.control(kafka.LeaderAndIsrRequest, 3, again.partitions, correlation_id=number)
+    assert lab.partition(3).leader_epoch == 1
 
 
 def test_a_replica_is_gone_once_its_directory_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:

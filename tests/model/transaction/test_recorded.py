@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.checkers import invariants
 from fencepost.model.transaction.recorded_transactions import TransactionRefinement, unexplained
 from fencepost.model.transaction.transaction_rules import marker_of
 from fencepost.model.transaction.transaction_state import PHASES, Constants, Transaction, TransactionState, of
@@ -16,7 +17,9 @@ from fencepost.model.transaction.transaction_system import Transactions
 from fencepost.run.simulated.run import run
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan_json import plan_from_json
+from fencepost.traces.trace import Claims, LossRange
 from tests.checkers import lab
+from tests.checkers.traces_by_hand import trace
 
 WALKS, STEPS = 70, 60
 
@@ -114,6 +117,26 @@ def test_walks_without_a_protection_are_rejected(protection: str) -> None:
     assert rejected(evolve(HEALTHY, drop={protection})) > 0
 
 
+def forgotten(*events: Event, claims: Claims | None = None) -> list[str]:
+    """What the event invariants find in what coordinators said."""
+    return [one.anomaly for one in invariants.judge(trace(*events, claims=claims or Claims())).findings]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_nothing_is_forgotten_in_the_models_own_walks(version: int) -> None:
+    """Rule (TXN-ATOM): whatever the model's coordinators may load is what was said, or what came later."""
+    constants = evolve(HEALTHY, version=version)
+    assert [found for seed in range(10 * WALKS) if (found := forgotten(*walk(constants, seed)))] == []
+
+
+def test_walks_that_load_less_forget() -> None:
+    """Rule: a coordinator that begins with less than its log has is convicted."""
+    constants = evolve(HEALTHY, drop={"loaded"})
+    found = [forgotten(*walk(constants, seed)) for seed in range(WALKS)]
+    assert ["transaction_forgotten"] in found
+    assert {name for names in found for name in names} == {"transaction_forgotten"}
+
+
 @pytest.mark.parametrize("seed", [0, 4, 6])
 def test_healthy_runs_are_steps_of_the_model(seed: int) -> None:
     """Rule (KIP-98): every state of a transaction and every marker that the simulated cluster records is
@@ -143,6 +166,35 @@ BEGIN = (
 )
 MARKERS = tuple(marker(at, (1, 0, 0, 1)) for at in (0, 1))
 END = phase(Transaction(4, 0, 0, 1, 0), 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "loaded", "is_forgotten"),
+    [
+        ((1, 0, 3, 1, 0), (1, 0, 1, 1, 0), True),  # a partition was added
+        ((1, 0, 1, 1, 0), (1, 0, 3, 1, 0), False),
+        ((1, 0, 3, 1, 0), (0, 0, 0, 1, 0), True),  # it had begun
+        ((2, 0, 3, 1, 0), (1, 0, 3, 1, 0), True),  # it was decided
+        ((2, 0, 3, 1, 0), (4, 0, 0, 1, 0), False),
+        ((4, 0, 0, 1, 0), (2, 0, 3, 1, 0), True),  # it was complete
+        ((4, 0, 0, 1, 0), (1, 0, 3, 1, 0), False),  # the next one
+        ((0, 2, 0, 1, 0), (4, 1, 0, 1, 0), True),  # its producer was fenced
+        ((0, 1, 0, 1, 0), (0, 2, 0, 2, 0), False),
+    ],
+)
+def test_what_was_said_is_not_forgotten(
+    said: tuple[int, ...], loaded: tuple[int, ...], is_forgotten: bool
+) -> None:
+    """Rule (T12): what the next coordinator loads is not of a time before; the epoch of the coordinator must
+    be another, and where the claims allow loss in its log nothing is judged."""
+    before = phase(Transaction(*said), 0)
+    names = ["transaction_forgotten"] * is_forgotten
+    assert forgotten(before, phase(Transaction(*loaded), 1, "loaded")) == names
+    assert forgotten(before, phase(Transaction(*loaded), 0, "loaded")) == []
+    late = phase(Transaction(*loaded), 1), phase(Transaction(*loaded), 2, "loaded")
+    assert forgotten(phase(Transaction(*said), 1), phase(Transaction(*loaded), 0), late[0]) == []
+    lost = LossRange(topic="__transaction_state", partition=0, start=0, end=9, reason="")
+    assert forgotten(before, late[1], claims=Claims(loss=(lost,))) == []
 
 
 @pytest.mark.parametrize(
