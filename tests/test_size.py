@@ -6,7 +6,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 ROOMS = ("fencepost", "drivers", "tests", "tools", "bench")
-LIMIT = 230_910
+LIMIT = 231_040
 """Lines of code of all rooms together. It is lowered when the code gets smaller, and raised only by a page in
 docs/decisions that says what a user got for it."""
 SLACK = 1_500

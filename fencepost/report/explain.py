@@ -8,8 +8,8 @@ from attrs import frozen
 from rich.text import Text
 
 from fencepost.checkers.durations import duration
-from fencepost.checkers.invariants.stuck import reasons, state_lines
 from fencepost.checkers.verdict import Finding
+from fencepost.record.stuck import reasons, state_lines
 from fencepost.report.event_words import (
     answer_in_words,
     event_in_words,

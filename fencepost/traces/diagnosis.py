@@ -1,7 +1,7 @@
 """What stood when progress failed: the state of the cluster at the moment at which a wait was given up.
 
 Owns the form, and its way into the detail of a `liveness_failed` event and out of it. Must not know who looks
-(run/simulated/diagnosis.py), nor what follows from it (checkers/invariants/stuck.py).
+(run/simulated/diagnosis.py), nor what follows from it (record/stuck.py).
 """
 
 import msgspec

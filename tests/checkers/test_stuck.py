@@ -5,7 +5,7 @@ import pytest
 from attrs import evolve
 
 from fencepost.checkers.invariants import judge
-from fencepost.checkers.invariants.stuck import reasons, state_lines
+from fencepost.record.stuck import reasons, state_lines
 from fencepost.traces import diagnosis as diagnoses
 from fencepost.traces.events import Event, Name
 from tests.checkers import lab

@@ -461,7 +461,7 @@ def _lone(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
 
 # ---- volleys of requests
 
-VOLLEYS, SWINGS = 200_000, 300_000
+VOLLEYS, SWINGS = 200_000, 290_000
 """Fault ids of those that begin with a stop begin here, those of the others are higher; and those of
 partitions that move and come back."""
 STOP = "clean_restart"

@@ -182,7 +182,7 @@ def requests_of(
     return tuple(sorted(requests, key=lambda fault: (fault.at_ms, fault.fault_id)))
 
 
-def with_changes(plan: Plan, draw: Draws, kinds: Collection[str]) -> Plan:
+def with_changes(plan: Plan, draw: Draws, may_have: Collection[str]) -> Plan:
     """The plan with operators who move a topic's settings, or what all topics inherit, up and down, at any
     time and right after it was made. What transactions write stays as it is: a batch that is too large would
     end each of them. Where compaction comes and goes, brokers open again what it left.
@@ -190,7 +190,7 @@ def with_changes(plan: Plan, draw: Draws, kinds: Collection[str]) -> Plan:
     Args:
         plan: the plan.
         draw: the seed's draws.
-        kinds: of fault that the plan may have.
+        may_have: kinds of fault.
     """
     made = [
         fault.at_ms + draw.between((0, 400), "changes.made", fault.fault_id)
@@ -235,7 +235,7 @@ def with_changes(plan: Plan, draw: Draws, kinds: Collection[str]) -> Plan:
         )
         for number in range(draw.between((1, 6), "changes.policies") if keyed else 0)
     )
-    again = [kind for kind in OPENING if kind in kinds]
+    again = [kind for kind in OPENING if kind in may_have]
     changes += tuple(
         Fault(
             fault_id=FIRST_OPENED + number,

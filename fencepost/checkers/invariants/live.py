@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from attrs import define
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.checkers.invariants.stuck import reasons
+from fencepost.record.stuck import reasons
 from fencepost.traces.diagnosis import diagnosis_of
 from fencepost.traces.events import Event, Name
 

@@ -18,7 +18,7 @@ offsets and times, so that it is the same in each run of the same story:
                            that names the trace, of the one with the shortest window
     ends: A: F, W          when what a convicting operation F had written was read, its transaction's marker
                            or its offset's expiry had been written; "nothing": neither
-    stands: R              a contradiction that stood when a wait was given up (checkers/invariants/stuck.py)
+    stands: R              a contradiction that stood when a wait was given up (record/stuck.py)
     step: W, left: W, again: W, answer: W
                            what occurred anywhere in the trace (features.py)
 """
@@ -31,10 +31,10 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
-from fencepost.checkers.invariants.stuck import reasons
 from fencepost.checkers.verdict import Finding, Verdict, by_rank
 from fencepost.mining.triage.between import Convicting, Story
 from fencepost.mining.triage.event_steps import CODE_OF, Steps, plain
+from fencepost.record.stuck import reasons
 from fencepost.traces.diagnosis import diagnosis_of
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function
