@@ -150,10 +150,11 @@ class Torture:
         self._unless_in_trouble(self._arm, self._with_faults)
         self._heal()
         self._unless_in_trouble(self._after)
+        settled = all(command.ok for command in self._appends)
         log = self._read(of_copies=False)
         if not self._trouble:
             self._unless_in_trouble(partial(self._finish, log))
-            if self.scenario.copier or self.scenario.logs or not all(command.ok for command in self._appends):
+            if self.scenario.copier or self.scenario.logs or not settled:
                 log = self._read()  # what was given up may have come after all, there are copies, logs change
         self.driver.refuse_disturbed()
         return self._outcome(log)

@@ -145,3 +145,29 @@ def test_what_does_not_open_before_the_faults_is_opened_again():
     assert [opened(fails, producers=2) for fails in range(5)] == [2, 3, 4, 5, 6]
     with pytest.raises(DriverError):
         opened(OPENS, producers=1)
+
+
+class AnsweredLate(Torture):
+    """Its one append is answered only after the log was read."""
+
+    def _nothing(self, *ignored):
+        pass
+
+    _set_up = _open = _arm = _with_faults = _heal = _after = _nothing
+
+    def _finish(self, log):
+        self.driver.answer("append")
+
+    def _read(self, *, of_copies=True):
+        return {"t-0": ("before",) if self.driver.sent[0].answer is None else ("before", "after")}
+
+    def _outcome(self, log):
+        return log
+
+
+def test_the_log_is_read_again_if_an_append_was_answered_after_it_was_read():
+    """Rule: a client that was closed at work may write, and be answered, when everybody else is done."""
+    kafka = SimpleNamespace(bootstrap_servers="b:1")
+    torture = AnsweredLate(scenario=Scenario(seed=1), driver=Crowded(), kafka=kafka)
+    torture.producers.appends.append(torture.driver.send("append", "p1-0-0"))
+    assert torture.go() == {"t-0": ("before", "after")}
