@@ -150,10 +150,7 @@ def test_what_does_not_open_before_the_faults_is_opened_again():
 class AnsweredLate(Torture):
     """Its one append is answered only after the log was read."""
 
-    def _nothing(self, *ignored):
-        pass
-
-    _set_up = _open = _arm = _with_faults = _heal = _after = _nothing
+    _set_up = _open = _arm = _with_faults = _heal = _after = lambda self: None
 
     def _finish(self, log):
         self.driver.answer("append")
@@ -161,8 +158,7 @@ class AnsweredLate(Torture):
     def _read(self, *, of_copies=True):
         return {"t-0": ("before",) if self.driver.sent[0].answer is None else ("before", "after")}
 
-    def _outcome(self, log):
-        return log
+    _outcome = staticmethod(lambda log: log)
 
 
 def test_the_log_is_read_again_if_an_append_was_answered_after_it_was_read():

@@ -20,7 +20,6 @@ from fencepost.traces.trace import LossRange
 ONGOING = "Ongoing"
 PREPARED = ("PrepareCommit", "PrepareAbort")
 COMPLETE = ("CompleteCommit", "CompleteAbort")
-ENDED = ("Empty", *COMPLETE)
 
 
 @frozen
@@ -44,7 +43,7 @@ class Said:
             return mine.producer_epoch < its.producer_epoch
         if other.phase == ONGOING:
             fewer = self.phase == ONGOING and not {*its.partitions} <= {*mine.partitions}
-            return fewer or self.phase in ENDED
+            return fewer or self.phase in ("Empty", *COMPLETE)
         if other.phase in PREPARED:
             return self.phase == ONGOING
         return other.phase in COMPLETE and self.phase in PREPARED
