@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "record": {"traces"},
     "model": {"processes", "traces"},
     "checkers": {"traces", "record", "model"},
-    "report": {"traces", "model", "checkers"},
+    "report": {"traces", "record", "model", "checkers"},
     "viewer": {"traces", "model", "checkers", "report"},
     "impl": {"processes", "traces"},
     "wire": {"traces", "impl"},

@@ -1,6 +1,8 @@
 """checkers/invariants at their edges: the nearest stories on both sides of a bound, each of which a fault of
 `make measure NAME=mutation` slipped through."""
 
+import json
+
 from attrs import evolve
 
 from fencepost.checkers import invariants
@@ -191,3 +193,14 @@ def test_a_high_watermark_lies_within_its_log() -> None:
     below = convict("high_watermark_outside_log", young, begins, hears(2, 0, 1))
     assert (below.events, below.expected[-18:]) == ((1, 2), "log start offset 2")
     accept(young, begins, cuts(2, 1, 0, end=4, to=0, cause="full"), hears(2, 0, 0))
+
+
+def test_what_a_coordinator_said_is_not_forgotten() -> None:
+    """Rule (TXN-ATOM): a decision that one coordinator told of is there when the next loads."""
+    detail = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "partitions": ["t-0"]}
+    on = {"topic": "__transaction_state", "partition": 0, "node": 1}
+    told = {"detail": json.dumps(detail), "cause": "PrepareCommit", "leader_epoch": 0}
+    later = {"detail": json.dumps({**detail, "why": "loaded"}), "cause": "Ongoing", "leader_epoch": 1}
+    said = (event(Name.TRANSACTION_PHASE, **on, **one) for one in (told, later))
+    findings = invariants.judge(trace(*said)).findings
+    assert [(one.anomaly, one.events) for one in findings] == [("transaction_forgotten", (0, 1))]

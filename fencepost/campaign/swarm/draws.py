@@ -3,8 +3,6 @@
 Owns the keys of the draws. Must not know clusters or clients: a fault's target is a role.
 """
 
-from collections.abc import Collection
-
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import REQUESTS, Profile
@@ -15,10 +13,8 @@ from fencepost.traces.kafka_names.inherited_settings import EVERY_BROKER
 from fencepost.traces.kafka_names.internal_topics import INTERNAL_TOPICS
 from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
 
-FIRST_REQUEST, FIRST_CHANGE, FIRST_MOVE, FIRST_OPENED = 1_000, 7_000, 7_100, 7_200
+FIRST_REQUEST, FIRST_CHANGE, FIRST_MOVE = 1_000, 7_000, 7_100
 """Fault ids of requests, and of those that change settings, begin here."""
-OPENING, OPENERS = ("bounce", "bounce", "crash", "power_loss"), ["leader", "leader", "follower 1"]
-"""After what a replica opens a log that was compacted, and whose it is."""
 LATE_MESSAGE_US = (2_000_000, 6_000_000)
 """A late message, or the second of two, comes at most so much later: up to several request time-outs."""
 LATE_PPM = (3_000, 40_000)
@@ -182,16 +178,10 @@ def requests_of(
     return tuple(sorted(requests, key=lambda fault: (fault.at_ms, fault.fault_id)))
 
 
-def with_changes(plan: Plan, draw: Draws, may_have: Collection[str]) -> Plan:
+def with_changes(plan: Plan, draw: Draws) -> Plan:
     """The plan with operators who move a topic's settings, or what all topics inherit, up and down, at any
     time and right after it was made. What transactions write stays as it is: a batch that is too large would
-    end each of them. Where compaction comes and goes, brokers open again what it left.
-
-    Args:
-        plan: the plan.
-        draw: the seed's draws.
-        may_have: kinds of fault.
-    """
+    end each of them."""
     made = [
         fault.at_ms + draw.between((0, 400), "changes.made", fault.fault_id)
         for fault in plan.faults
@@ -234,19 +224,6 @@ def with_changes(plan: Plan, draw: Draws, may_have: Collection[str]) -> Plan:
             parameter=draw.between((FIRST_POLICY, len(CHANGES) - 1), "changes.policy", number),
         )
         for number in range(draw.between((1, 6), "changes.policies") if keyed else 0)
-    )
-    again = [kind for kind in OPENING if kind in may_have]
-    changes += tuple(
-        Fault(
-            fault_id=FIRST_OPENED + number,
-            kind=draw.choice(again, "changes.opened", number),
-            at_ms=_moment(plan, draw, FIRST_OPENED + number),
-            duration_ms=draw.between((200, 4_000), "changes.opened_for", number),
-            target=f"{draw.choice(OPENERS, 'changes.opener', number)} of {keyed[0]}-0",
-            follows="compacted",
-            delay_ms=draw.between((0, 1_500), "changes.opened_after", number),
-        )
-        for number in range(draw.between((1, 4), "changes.openings") if keyed and again else 0)
     )
     return evolve(
         plan,

@@ -102,7 +102,7 @@ def swarm(
     if draw.chance(bounds.limited, "limited"):
         plan = with_limits(plan, draw)
     if "alter_topic" in bounds.request_kinds and draw.chance(bounds.moved_settings, "moved_settings"):
-        plan = with_changes(plan, draw, bounds.kinds)
+        plan = with_changes(plan, draw)
     if draw.chance(bounds.subscriptions, "subscriptions_on"):
         plan = with_subscriptions(plan, draw)
     if draw.chance(bounds.cooperative, "cooperative"):
