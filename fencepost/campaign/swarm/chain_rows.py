@@ -21,6 +21,7 @@ one is there so that what nobody thought of is run as well.
 - Volleys of operators in haste, in addition to what a plan has: what a controller sent for a request is under
   way, or waits for its turn, when the next request follows a step of it; on a lossy or slow link, so that
   answers come late, and the broker that the first one was for goes a few round trips later.
+- Swings: a partition goes to other brokers, and comes back before all has arrived that was sent to move it.
 """
 
 from itertools import accumulate

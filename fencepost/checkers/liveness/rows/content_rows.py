@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from attrs import define
 
+from fencepost.checkers.invariants.decided import PREPARED
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.checkers.liveness.rows.asked_rows import Detail, answers, case_of
-from fencepost.checkers.liveness.rows.id_rows import PREPARED
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key
 from fencepost.record.timeline import Kind, Subject, Timeline

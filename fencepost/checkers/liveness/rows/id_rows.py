@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from attrs import define, field
 
+from fencepost.checkers.invariants.decided import ONGOING, PREPARED
 from fencepost.checkers.liveness.forms import Case, Form, Row
 from fencepost.record import bounds
 from fencepost.record.facts import Facts, Key
@@ -16,10 +17,6 @@ from fencepost.record.timeline import FOR_EVER, Kind, Subject, Timeline
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import plain
-
-PREPARED = ("PrepareCommit", "PrepareAbort")
-COMPLETE = ("CompleteCommit", "CompleteAbort")
-ONGOING = "Ongoing"
 
 
 class Phase(msgspec.Struct, frozen=True):
